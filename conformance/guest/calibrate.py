@@ -1,0 +1,98 @@
+"""Does the emulator deliver what was asked? Observations only; the engine judges them.
+
+From server to client, the direction of the data: 100 datagrams at one and a half times the link's rate
+tell the rate, lone datagrams the delay, and a long thin train the loss. All packets are single segments,
+so the loss is per packet whatever the offload setting.
+"""
+
+import select
+import socket
+import struct
+import time
+
+from conformance.guest.netns import inside
+
+_PORT = 9
+#: asm-generic/socket.h; Python does not name them
+_SO_SNDBUFFORCE, _SO_RCVBUFFORCE, _SO_TIMESTAMPNS = 32, 33, 35
+#: bytes of Ethernet, IPv4 and UDP headers around a datagram's payload
+_HEADERS_BYTES = 14 + 20 + 8
+_FULL_PAYLOAD_BYTES = 1472
+_THIN_PAYLOAD_BYTES = 64
+
+
+def observe(server, client, client_address, bandwidth_mbps, one_way_delay_ms, loss_packets):
+    """Return {"rate_mbps", "delays_ms", "loss_sent", "loss_lost"}; rate is None where nothing arrived."""
+    with inside(client):
+        receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        receiver.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, 1 << 23)
+        # The kernel stamps arrivals, so that reading late changes nothing.
+        receiver.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+        receiver.bind((client_address, _PORT))
+        receiver.setblocking(False)
+    with inside(server):
+        sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        sender.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, 1 << 23)
+        sender.connect((client_address, _PORT))
+    with receiver, sender:
+        patience_s = 0.5 + 3 * one_way_delay_ms / 1000
+        delays = _delays(sender, receiver, patience_s)
+        rate = _rate(sender, receiver, bandwidth_mbps, patience_s)
+        sent, lost = _loss(sender, receiver, loss_packets, bandwidth_mbps, patience_s)
+    return {"rate_mbps": rate, "delays_ms": delays, "loss_sent": sent, "loss_lost": lost}
+
+
+def _receive(receiver, patience_s):
+    """Every (arrival time, sequence number) until `patience_s` of silence."""
+    poll = select.poll()
+    poll.register(receiver, select.POLLIN)
+    while poll.poll(patience_s * 1000):
+        while True:
+            try:
+                data, ancillary, _, _ = receiver.recvmsg(2048, 64)
+            except BlockingIOError:
+                break
+            seconds, nanoseconds = struct.unpack("qq", ancillary[0][2])
+            yield seconds + nanoseconds / 1e9, struct.unpack_from("I", data)[0]
+
+
+def _delays(sender, receiver, patience_s, wanted=5, tries=40):
+    delays = []
+    for number in range(tries):
+        sent_at = time.time()
+        sender.send(struct.pack("I", number).ljust(_THIN_PAYLOAD_BYTES, b"\0"))
+        for arrived_at, got in _receive(receiver, patience_s):
+            if got == number:
+                delays.append((arrived_at - sent_at) * 1000)
+                break
+        if len(delays) == wanted:
+            break
+    return delays
+
+
+def _rate(sender, receiver, bandwidth_mbps, patience_s, packets=100):
+    frame_bits = (_FULL_PAYLOAD_BYTES + _HEADERS_BYTES) * 8
+    gap_s = frame_bits / (bandwidth_mbps * 1e6) / 1.5
+    start = time.monotonic()
+    for number in range(packets):
+        pause = start + number * gap_s - time.monotonic()
+        if pause > 0:
+            time.sleep(pause)
+        sender.send(struct.pack("I", number).ljust(_FULL_PAYLOAD_BYTES, b"\0"))
+    arrivals = [at for at, _ in _receive(receiver, patience_s)]
+    # The first few may leave on the token bucket's burst.
+    steady = arrivals[len(arrivals) // 5 :]
+    if len(steady) < 10 or steady[-1] <= steady[0]:
+        return None
+    return (len(steady) - 1) * frame_bits / (steady[-1] - steady[0]) / 1e6
+
+
+def _loss(sender, receiver, packets, bandwidth_mbps, patience_s, batch=4):
+    frame_bits = (_THIN_PAYLOAD_BYTES + _HEADERS_BYTES) * 8
+    pause_s = batch * frame_bits / (bandwidth_mbps * 1e6) * 4
+    for number in range(packets):
+        if number % batch == 0:
+            time.sleep(pause_s)
+        sender.send(struct.pack("I", number).ljust(_THIN_PAYLOAD_BYTES, b"\0"))
+    got = {number for _, number in _receive(receiver, patience_s)}
+    return packets, packets - len(got)

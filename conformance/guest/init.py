@@ -1,0 +1,81 @@
+"""Process 1 of a User-Mode Linux guest: mounts, then runs the job, then powers off.
+
+The host's tree is the root, read-only. Where programs expect to write there is memory. The scratch
+directory is the one place that outlives the guest. The kernel hands its unknown NAME=VALUE parameters
+to process 1 as environment: cc_scratch, cc_suite and cc_adapter are host paths, cc_time_travel says
+whether this guest's clock is virtual.
+
+mount(2) is called directly: util-linux >= 2.39 speaks the newer mount API, in which hostfs takes its
+path in another form.
+"""
+
+import ctypes
+import os
+import sys
+import traceback
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_MS_RDONLY = 1
+_RB_POWER_OFF = 0x4321FEDC
+
+
+def mount(kind, target, options="", flags=0):
+    """mount(2); raises OSError naming the target."""
+    if _LIBC.mount(b"none", target.encode(), kind.encode(), flags, options.encode()) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"mount {kind} on {target}: {os.strerror(code)}")
+
+
+def set_up_filesystem():
+    mount("proc", "/proc")
+    mount("sysfs", "/sys")
+    mount("devtmpfs", "/dev")
+    for directory in ("/dev/pts", "/dev/shm"):
+        os.makedirs(directory, exist_ok=True)
+    mount("devpts", "/dev/pts", "mode=620,ptmxmode=666")
+    for directory in ("/dev/shm", "/tmp", "/var/tmp"):
+        mount("tmpfs", directory, "mode=1777")
+    for directory in ("/run", "/var/log"):
+        mount("tmpfs", directory, "mode=755")
+    for name, flags in (("scratch", 0), ("suite", _MS_RDONLY), ("adapter", _MS_RDONLY)):
+        os.mkdir(f"/run/{name}")
+        mount("hostfs", f"/run/{name}", os.environ[f"cc_{name}"], flags)
+
+
+def set_up_environment():
+    """The same environment in every guest, whatever the host's was."""
+    virtual = os.environ.get("cc_time_travel") == "1"
+    os.environ.clear()
+    os.environ.update(
+        PATH="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        HOME="/tmp",
+        SHELL="/bin/sh",
+        LC_ALL="C",
+        # Mininet 2.3.0 imports distutils; setuptools' replacement of it costs most of a guest's start.
+        SETUPTOOLS_USE_DISTUTILS="stdlib",
+        CC_VIRTUAL_TIME="1" if virtual else "0",
+    )
+    if virtual:
+        # OpenSSL and BoringSSL read RDRAND and RDSEED themselves; mask both so the seed reaches them.
+        os.environ["OPENSSL_ia32cap"] = "~0x4000000000000000:~0x40000"
+
+
+def main():
+    status = 1
+    try:
+        set_up_filesystem()
+        set_up_environment()
+        sys.path.insert(0, "/run/suite")
+        from conformance.guest.main import run_job
+
+        status = run_job("/run/scratch")
+    except BaseException:  # process 1 must not die: the kernel would panic and hide the reason
+        traceback.print_exc()
+    finally:
+        print(f"guest: end, status {status}", flush=True)
+        os.sync()
+        _LIBC.reboot(_RB_POWER_OFF)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""Run one job: build the network, calibrate it, then one trial for each seed.
+
+Reads SCRATCH/job.json, appends one JSON object a line to SCRATCH/out.jsonl as it goes, so that what was
+measured survives whatever happens next. Events, told apart by "event": network, calibration, trial, fault,
+end. As a program: `main.py SCRATCH`, as root, on a machine whose kernel has netem (the host room).
+"""
+
+import importlib.util
+import json
+import os
+import sys
+import time
+import traceback
+
+
+def run_job(scratch):
+    """Returns an exit status: 0 when every trial was carried out, 1 otherwise."""
+    with open(os.path.join(scratch, "job.json")) as f:
+        job = json.load(f)
+    job["virtual"] = os.environ.get("CC_VIRTUAL_TIME") == "1"
+    with open(os.path.join(scratch, "out.jsonl"), "a", buffering=1) as out:
+
+        def emit(event, **fields):
+            out.write(json.dumps({"event": event, **fields}, sort_keys=True) + "\n")
+            out.flush()
+
+        try:
+            _run(job, scratch, emit)
+        except Exception as error:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            emit("fault", message=f"{type(error).__name__}: {error}", where=f"{last.filename}:{last.lineno}")
+            traceback.print_exc()
+            return 1
+        emit("end")
+    return 0
+
+
+def _run(job, scratch, emit):
+    # Mininet is imported late, so that a machine without it gets a fault event and not a stack trace.
+    from conformance.guest import calibrate, netns
+    from conformance.guest.process import kill_descendants, prepare_harness
+    from conformance.guest.trial import Fault, reset_queues, run_trial
+
+    prepare_harness()
+    topology = _load(os.path.join(scratch, "topology.py"))
+    net = topology.build()
+    try:
+        sysctls = {node.name: netns.set_sysctls(node, job["sysctls"]) for node in (net["server"], net["client"])}
+        if job["kernel_algorithm"]:
+            _set_kernel_algorithm(netns, net["server"], job["kernel_algorithm"])
+        offload = {
+            f"{node.name}:{name}": netns.set_offload(node, name, job["offload"])
+            for node in net.hosts
+            for name in node.intfNames()
+        }
+        if job["host_queue"]:
+            for node in (net["server"], net["client"]):
+                netns.run_tc(node, [f"qdisc replace dev {n} root {job['host_queue']}" for n in node.intfNames()])
+        emit("network", sysctls=sysctls, offload=offload, kernel=os.uname().release)
+        reset_queues(net, topology, job)
+        observed = calibrate.observe(
+            net["server"], net["client"], net["client"].IP(),
+            job["bandwidth_mbps"], job["one_way_delay_ms"], job["calibration_packets"],
+        )  # fmt: skip
+        node = topology.BOTTLENECK[0]
+        observed["qdiscs"] = netns.read_qdiscs(net[node], [i for n, i in topology.SHAPED if n == node])
+        emit("calibration", observed=observed)
+        for seed in job["seeds"]:
+            began = time.clock_gettime(time.CLOCK_MONOTONIC)
+            try:
+                emit("trial", **run_trial(net, topology, job, seed))
+            except Fault as fault:
+                emit("trial", seed=seed, fault=str(fault), virtual_s=time.monotonic() - began)
+    finally:
+        if not job["virtual"]:
+            net.stop()
+            kill_descendants(set())
+
+
+def _set_kernel_algorithm(netns, server, name):
+    with netns.inside(server):
+        with open("/proc/sys/net/ipv4/tcp_congestion_control", "w") as f:
+            f.write(name)
+
+
+def _load(path):
+    spec = importlib.util.spec_from_file_location("topology", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    sys.exit(run_job(sys.argv[1]))

@@ -1,0 +1,149 @@
+"""Two questions to the kernel by netlink, cheap enough to ask a hundred times a second.
+
+A process start costs a guest some 15 ms, a netlink exchange 0.1 ms; hence no `ss` and no `tc` here.
+Layouts: include/uapi/linux/{inet_diag,tcp,rtnetlink,pkt_sched,gen_stats}.h.
+"""
+
+import errno
+import socket
+import struct
+
+_NETLINK_ROUTE, _NETLINK_SOCK_DIAG = 0, 4
+#: without ECHO the kernel tells only listeners of the group about a queue that was asked for
+_REQUEST, _ECHO, _DUMP = 0x001, 0x008, 0x300
+_DONE, _ERROR = 3, 2
+_RTM_GETQDISC = 38
+_SOCK_DIAG_BY_FAMILY = 20
+_TCA_STATS2, _TCA_STATS_QUEUE = 7, 3
+_INET_DIAG_INFO = 2
+#: every state but LISTEN
+_TCP_STATES = 0xFFF & ~(1 << 10)
+
+
+def _attributes(data):
+    at = 0
+    while at + 4 <= len(data):
+        length, kind = struct.unpack_from("HH", data, at)
+        if length < 4:
+            return
+        yield kind & 0x3FFF, data[at + 4 : at + length]
+        at += (length + 3) & ~3
+
+
+class _Netlink:
+    """A netlink socket of the namespace it is made in."""
+
+    protocol = None
+
+    def __init__(self):
+        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, self.protocol)
+        self._socket.bind((0, 0))
+
+    def close(self):
+        self._socket.close()
+
+    def _ask(self, kind, body, dump=False):
+        """The whole answer, as message bodies: the kernel refuses the next dump while one is half read.
+
+        Empty where what was asked for does not exist; raises OSError for any other refusal.
+        """
+        flags = _REQUEST | (_DUMP if dump else _ECHO)
+        self._socket.send(struct.pack("IHHII", 16 + len(body), kind, flags, 0, 0) + body)
+        messages = []
+        while True:
+            data = self._socket.recv(1 << 16)
+            at = 0
+            while at < len(data):
+                length, got = struct.unpack_from("IH", data, at)
+                if got == _ERROR:
+                    code = -struct.unpack_from("i", data, at + 16)[0]
+                    if code in (errno.ENOENT, errno.ENODEV):
+                        return []
+                    raise OSError(code, "netlink")
+                if got == _DONE:
+                    return messages
+                messages.append(data[at + 16 : at + length])
+                at += (length + 3) & ~3
+            if not dump:
+                return messages
+
+
+class TcpInfo(_Netlink):
+    """TCP_INFO of the connections of a namespace."""
+
+    protocol = _NETLINK_SOCK_DIAG
+
+    def __init__(self):
+        super().__init__()
+        self._known = None
+
+    def busiest(self, local_port):
+        """TCP_INFO of the connection from this port that had most bytes acknowledged, or None.
+
+        Keys carry units; times are in milliseconds, windows in segments as the kernel counts them. Once
+        found, the connection is asked for by its addresses, which spares the kernel a walk of its tables.
+        """
+        if self._known:
+            family, socket_id = self._known
+            for message in self._ask(_SOCK_DIAG_BY_FAMILY, self._request(family, socket_id)):
+                return self._info(message)
+            return None
+        best = None
+        for family in (socket.AF_INET, socket.AF_INET6):
+            for message in self._ask(_SOCK_DIAG_BY_FAMILY, self._request(family, bytes(48)), dump=True):
+                info = self._info(message)
+                if struct.unpack_from(">H", message, 4)[0] != local_port or info is None:
+                    continue
+                if best is None or info["bytes_acked"] > best["bytes_acked"]:
+                    best = info
+                    if info["bytes_acked"] > 100_000:  # the transfer, and not some other connection
+                        self._known = family, message[4:52]
+            if best is not None:
+                break
+        return best
+
+    @staticmethod
+    def _request(family, socket_id):
+        extensions = 1 << (_INET_DIAG_INFO - 1)
+        return struct.pack("BBBBI", family, socket.IPPROTO_TCP, extensions, 0, _TCP_STATES) + socket_id
+
+    @staticmethod
+    def _info(message):
+        for kind, data in _attributes(message[72:]):
+            if kind == _INET_DIAG_INFO and len(data) >= 160:
+                return _parse_tcp_info(data)
+        return None
+
+
+def _parse_tcp_info(data):
+    words = struct.unpack_from("24I", data, 8)
+    bytes_acked = struct.unpack_from("Q", data, 120)[0]
+    min_rtt_us = struct.unpack_from("I", data, 148)[0]
+    return {
+        "mss_bytes": words[2],
+        "in_flight_segments": words[4],
+        "rtt_ms": words[15] / 1000,
+        "ssthresh_segments": words[17],
+        "cwnd_segments": words[18],
+        "retransmitted_segments": words[23],
+        "bytes_acked": bytes_acked,
+        "min_rtt_ms": min_rtt_us / 1000,
+    }
+
+
+class QueueLength(_Netlink):
+    """Backlog of one queue of a namespace."""
+
+    protocol = _NETLINK_ROUTE
+
+    def backlog(self, interface_index, handle):
+        """(bytes, packets) standing in this queue, or None where there is no such queue."""
+        request = struct.pack("BxxxiIII", 0, interface_index, handle, 0, 0)
+        for message in self._ask(_RTM_GETQDISC, request):
+            for kind, data in _attributes(message[20:]):
+                if kind == _TCA_STATS2:
+                    for inner, stats in _attributes(data):
+                        if inner == _TCA_STATS_QUEUE:
+                            packets, size = struct.unpack_from("II", stats)
+                            return size, packets
+        return None

@@ -1,0 +1,140 @@
+"""Network namespaces: enter one, read its counters, set its sysctls, its offloads and its queues."""
+
+import contextlib
+import ctypes
+import fcntl
+import json
+import os
+import socket
+import struct
+import subprocess
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_CLONE_NEWNET = 0x40000000
+_SIOCETHTOOL = 0x8946
+#: ethtool(8)'s names for what makes or merges super-packets -> (get, set) command numbers
+_OFFLOADS = {"tso": (0x1E, 0x1F), "gso": (0x23, 0x24), "gro": (0x2B, 0x2C)}
+
+
+_HOME = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+
+
+def setns(fd):
+    """Move this thread into the network namespace behind the descriptor `fd`."""
+    if _LIBC.setns(fd, _CLONE_NEWNET) != 0:
+        raise OSError(ctypes.get_errno(), "setns")
+
+
+@contextlib.contextmanager
+def inside(node):
+    """The calling thread works in `node`'s namespace; sockets and children made here stay there."""
+    fd = os.open(f"/proc/{node.pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        setns(fd)
+        yield
+    finally:
+        setns(_HOME)
+        os.close(fd)
+
+
+def _sysctl_file(name):
+    return "/proc/sys/" + name.replace(".", "/")
+
+
+def set_sysctls(node, sysctls):
+    """Set each and read each back; one that this kernel lacks reads back as None."""
+    found = {}
+    with inside(node):
+        for name, value in sysctls.items():
+            try:
+                with open(_sysctl_file(name), "w") as f:
+                    f.write(str(value))
+                with open(_sysctl_file(name)) as f:
+                    found[name] = " ".join(f.read().split())
+            except FileNotFoundError:
+                found[name] = None
+    return found
+
+
+def set_offload(node, interface, on):
+    """Switch segmentation and receive offload; returns what the interface then says."""
+    found = {}
+    with inside(node), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        for name, (get, put) in _OFFLOADS.items():
+            # GRO on a veth needs NAPI, which changes how the pair delivers: leave it to the kernel's
+            # default (off) unless offload as a whole is switched off.
+            if not (name == "gro" and on):
+                _ethtool(s, interface, put, int(on))
+            found[name] = bool(_ethtool(s, interface, get, 0))
+    return found
+
+
+def _ethtool(s, interface, command, value):
+    data = ctypes.create_string_buffer(struct.pack("II", command, value))
+    request = struct.pack("16sP", interface.encode(), ctypes.addressof(data)).ljust(40, b"\0")
+    fcntl.ioctl(s, _SIOCETHTOOL, request)
+    return struct.unpack("II", data.raw[:8])[1]
+
+
+def run_tc(node, lines):
+    """Run tc commands (without the leading `tc`) in `node`'s namespace; raises RuntimeError with tc's words."""
+    with inside(node):
+        done = subprocess.run(
+            ["tc", "-batch", "-"], input="\n".join(lines) + "\n", capture_output=True, text=True
+        )
+    if done.returncode != 0:
+        raise RuntimeError(f"tc: {done.stderr.strip()}")
+
+
+def read_qdiscs(node, interfaces):
+    """`tc -s -j qdisc show` of these interfaces: options as the kernel holds them, and counters."""
+    with inside(node):
+        done = subprocess.run(["tc", "-s", "-j", "qdisc", "show"], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"tc: {done.stderr.strip()}")
+    return [q for q in json.loads(done.stdout or "[]") if q.get("dev") in interfaces]
+
+
+def interface_counters(node):
+    """{interface: {rx_bytes, rx_packets, rx_dropped, tx_bytes, tx_packets, tx_dropped}} without lo."""
+    counters = {}
+    with open(f"/proc/{node.pid}/net/dev") as f:
+        for line in f.readlines()[2:]:
+            name, values = line.split(":")
+            v = [int(x) for x in values.split()]
+            counters[name.strip()] = {
+                "rx_bytes": v[0], "rx_packets": v[1], "rx_dropped": v[3],
+                "tx_bytes": v[8], "tx_packets": v[9], "tx_dropped": v[11],
+            }  # fmt: skip
+    counters.pop("lo", None)
+    return counters
+
+
+def snmp_counters(node, wanted):
+    """Selected counters of /proc/net/snmp and netstat, e.g. "Tcp.RetransSegs", "TcpExt.TCPTimeouts"."""
+    found = {}
+    for file in ("snmp", "netstat"):
+        with open(f"/proc/{node.pid}/net/{file}") as f:
+            lines = f.read().splitlines()
+        for names, values in zip(lines[::2], lines[1::2]):
+            group, _, rest = names.partition(":")
+            for name, value in zip(rest.split(), values.partition(":")[2].split()):
+                if f"{group}.{name}" in wanted:
+                    found[f"{group}.{name}"] = int(value)
+    return found
+
+
+def port_is_bound(node, port, kind):
+    """True when a socket in `node` listens on (tcp) or is bound to (udp) this port, IPv4 or IPv6."""
+    wanted_state = "0A" if kind == "tcp" else "07"
+    for file in (kind, kind + "6"):
+        try:
+            with open(f"/proc/{node.pid}/net/{file}") as f:
+                rows = f.read().splitlines()[1:]
+        except FileNotFoundError:
+            continue
+        for row in rows:
+            _, local, _, state = row.split()[:4]
+            if state == wanted_state and int(local.rsplit(":", 1)[1], 16) == port:
+                return True
+    return False

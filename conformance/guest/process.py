@@ -1,0 +1,152 @@
+"""Run a stack's programs as what they are: untrusted code.
+
+They run as nobody, without a way to gain rights, in a session of their own, with limits on memory and
+file size, in a directory made for them; their output goes to files that are read up to a bound.
+"""
+
+import contextlib
+import ctypes
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import time
+
+from conformance.guest.netns import inside
+
+NOBODY = 65534
+_OUTPUT_LIMIT = 64 * 1024
+_PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 36, 38
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def prepare_harness():
+    """Once, before the first stack: no child can gain rights, and orphans of ours come back to us."""
+    _LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+@contextlib.contextmanager
+def _as_nobody(limits):
+    """Children started in this block are nobody's from exec(2) on, and limited.
+
+    exec(2) copies the effective user to the saved one and drops every capability, so what is root here is
+    gone there. This, and not a preexec_fn, because that makes subprocess use fork(2) in place of vfork(2),
+    which costs a guest 50 ms.
+    """
+    wanted = {
+        resource.RLIMIT_AS: limits["memory_bytes"],
+        resource.RLIMIT_FSIZE: limits["file_bytes"],
+        resource.RLIMIT_CORE: 0,
+    }
+    before = {which: resource.getrlimit(which) for which in wanted}
+    groups = os.getgroups()
+    try:
+        for which, value in wanted.items():
+            resource.setrlimit(which, (value, value))
+        os.setgroups([])
+        os.setresgid(NOBODY, NOBODY, 0)
+        os.setresuid(NOBODY, NOBODY, 0)
+        yield
+    finally:
+        os.setresuid(0, 0, 0)
+        os.setresgid(0, 0, 0)
+        os.setgroups(groups)
+        for which, value in before.items():
+            resource.setrlimit(which, value)
+
+
+class StackProcess:
+    """One program of an adapter, started in a node's network namespace."""
+
+    def __init__(self, node, command, environment, directory, limits):
+        self.directory = directory
+        shutil.rmtree(directory, ignore_errors=True)
+        os.makedirs(directory)
+        os.chown(directory, NOBODY, NOBODY)
+        self._stdout = os.path.join(directory, "stdout")
+        self._stderr = os.path.join(directory, "stderr")
+        with open(self._stdout, "wb") as out, open(self._stderr, "wb") as err, inside(node), _as_nobody(limits):
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                cwd=directory,
+                env=environment,
+                start_new_session=True,
+            )
+        self.pidfd = os.pidfd_open(self._process.pid)
+
+    @property
+    def exit_status(self):
+        """None while it runs, else its exit status; minus the signal's number where a signal ended it."""
+        return self._process.poll()
+
+    def output(self):
+        """What it printed, at most 64 KiB of each stream; bytes that are not UTF-8 are replaced."""
+        return {name: _head(path) for name, path in (("stdout", self._stdout), ("stderr", self._stderr))}
+
+    def end(self):
+        """End it and wait for it. SIGTERM first, so that it can write its logs."""
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(timeout=1)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        os.close(self.pidfd)
+
+
+def _head(path):
+    try:
+        with open(path, "rb") as f:
+            return f.read(_OUTPUT_LIMIT).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def kill_descendants(spare):
+    """Kill every descendant of this process that is not in `spare` (pids), however it hid; returns how many."""
+    killed = 0
+    for _ in range(50):
+        found = [pid for pid in _descendants(os.getpid(), spare)]
+        if not found:
+            return killed
+        for pid in found:
+            try:
+                os.kill(pid, signal.SIGKILL)
+                killed += 1
+            except ProcessLookupError:
+                pass
+        for pid in found:
+            try:
+                os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:
+                pass
+        time.sleep(0.01)
+    raise RuntimeError("a process of the stack under test could not be ended")
+
+
+def _descendants(root, spare):
+    parents = {}
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/stat") as f:
+                fields = f.read().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if fields[0] != "Z":
+            parents[int(name)] = int(fields[1])
+    for pid in parents:
+        above = pid
+        while above in parents and above != root:
+            if above in spare:
+                break
+            above = parents[above]
+        if above == root and pid != root and pid not in spare:
+            yield pid

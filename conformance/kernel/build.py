@@ -1,0 +1,193 @@
+"""Build a guest kernel: unpack, patch, configure, compile, strip, store.
+
+A kernel is a function of source, configuration and patches (and, in its bytes though not in what it does,
+of the compiler); the digest of the three is its name in the store, and it is built only once.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+from conformance import paths
+from conformance.kernel import source as sources
+from conformance.kernel import store
+from conformance.model import digest as digests
+from conformance.model.errors import UserError
+
+_RECIPE = paths.PACKAGE / "kernel"
+#: raised when the recipe changes what it builds in a way that none of the digested inputs shows
+_RECIPE_VERSION = 1
+#: how many files our configuration compiles in 6.12; only the progress bar needs it
+_ABOUT_OBJECTS = 766
+_TOOLS = {
+    "gcc": "gcc", "make": "make", "flex": "flex", "bison": "bison", "bc": "bc", "patch": "patch", "strip": "binutils",
+    "tar": "tar", "xz": "xz-utils",
+}  # fmt: skip
+
+
+def missing_tools():
+    """Debian packages that a build needs and this machine lacks."""
+    return sorted({package for tool, package in _TOOLS.items() if not shutil.which(tool)})
+
+
+def own_patches():
+    """Our patches that every source gets; a source they do not apply to is refused."""
+    return sorted((_RECIPE / "patches").glob("*.patch"))
+
+
+def faster_patches():
+    """Our patches that only make guests faster, in variants by version: those that apply are applied."""
+    return sorted((_RECIPE / "patches" / "faster").glob("*.patch"))
+
+
+def build(name=store.DEFAULT_NAME, source=None, patches=(), progress=lambda done, total, what: None, jobs=None):
+    """Build (or find built) a kernel and give it `name`; returns the Kernel.
+
+    `patches` are the user's, applied before our own. `progress(done, total, what)` is called with counts of
+    compiled files. Raises UserError.
+    """
+    store.check_name(name)
+    patches = [pathlib.Path(p) for p in patches]
+    for patch in patches:
+        if not patch.is_file():
+            raise UserError(f"--patch {patch}: no such file")
+    lacking = missing_tools()
+    if lacking:
+        raise UserError(f"building a kernel needs {', '.join(lacking)}", f"run `apt-get install {' '.join(lacking)}`")
+    progress(0, 0, "finding the source")
+    located = sources.locate(source)
+    fragment = (_RECIPE / "guest.config").read_text()
+    inputs = {
+        "recipe": _RECIPE_VERSION,
+        "source": sources.digest(located),
+        "config": digests.of_bytes(fragment.encode()),
+        "patches": [digests.of_bytes(p.read_bytes()) for p in [*patches, *own_patches(), *faster_patches()]],
+    }
+    digest = digests.of_value(inputs)
+    if not (store.folder(digest) / "kernel.json").exists():
+        _build(digest, inputs, located, patches, fragment, progress, jobs or os.cpu_count() or 1)
+    store.link(name, digest)
+    return store.find(name)
+
+
+def _build(digest, inputs, located, patches, fragment, progress, jobs):
+    work = paths.cache("build", f"{digest}.{os.getpid()}")
+    tree = work / "linux"
+    try:
+        progress(0, 0, "unpacking the source")
+        sources.unpack(located, tree)
+        for patch in [*patches, *own_patches()]:
+            _apply(patch, tree)
+        faster = [patch for patch in faster_patches() if _applies(patch, tree)]
+        for patch in faster:
+            _apply(patch, tree)
+        progress(0, 0, "configuring")
+        log = work / "build.log"
+        _make(tree, log, "tinyconfig")
+        with open(tree / ".config", "a") as f:
+            f.write(fragment)
+        _make(tree, log, "olddefconfig")
+        _check_config(tree / ".config", fragment)
+        _compile(tree, log, progress, jobs)
+        home = work / "kernel"
+        home.mkdir()
+        subprocess.run(["strip", "-o", str(home / "linux"), str(tree / "linux")], check=True)
+        shutil.copy(tree / ".config", home / "config")
+        release = (tree / "include" / "config" / "kernel.release").read_text().strip()
+        about = {
+            "release": release,
+            "source": located.name,
+            "patches": [p.name for p in patches],
+            "faster": [p.name for p in faster],
+            "inputs": inputs,
+        }
+        (home / "kernel.json").write_text(json.dumps(about, indent=2) + "\n")
+        final = store.folder(digest)
+        final.parent.mkdir(parents=True, exist_ok=True)
+        if not final.exists():
+            home.replace(final)
+    except OSError as error:
+        raise UserError(
+            f"building the kernel in {paths.cache('build')} failed: {error.strerror or error}", "free space there"
+        ) from None
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _patch(patch, tree, *options):
+    return subprocess.run(
+        ["patch", "-p1", "--forward", "--batch", "--no-backup-if-mismatch", "-i", str(patch.absolute()), *options],
+        cwd=tree, capture_output=True, text=True,
+    )  # fmt: skip
+
+
+def _applies(patch, tree):
+    return _patch(patch, tree, "--dry-run").returncode == 0
+
+
+def _apply(patch, tree):
+    done = _patch(patch, tree)
+    if done.returncode != 0:
+        failed = [line for line in done.stdout.splitlines() if "FAILED" in line or "can't find" in line]
+        raise UserError(
+            f"{patch.name} does not apply to this source: {'; '.join(failed[:2]) or done.stdout.strip()[-200:]}",
+            "give the patch for this kernel version, or the source it was made for with --source",
+        )
+
+
+def _environment():
+    """Nothing of this user, machine or minute goes into the kernel."""
+    pinned = {"KBUILD_BUILD_TIMESTAMP": "2000-01-01", "KBUILD_BUILD_USER": "cc", "KBUILD_BUILD_HOST": "cc"}
+    return {**os.environ, "LC_ALL": "C", **pinned}
+
+
+def _make(tree, log, *targets):
+    with open(log, "a") as out:
+        done = subprocess.run(["make", "ARCH=um", *targets], cwd=tree, stdout=out, stderr=out, env=_environment())
+    if done.returncode != 0:
+        _fail(log)
+
+
+def _fail(log):
+    kept = paths.cache("build", "failed.log")
+    shutil.copy(log, kept)
+    lines = [line for line in log.read_text(errors="replace").splitlines() if re.search(r"error|Error|\*\*\*", line)]
+    raise UserError(f"the kernel does not build: {lines[0] if lines else 'make failed'}", f"see {kept}")
+
+
+def _check_config(config, fragment):
+    """Kconfig drops silently what it does not know or what depends on something absent; we do not."""
+    have = set(config.read_text().splitlines())
+    lost = []
+    for line in fragment.splitlines():
+        option, _, comment = line.partition("#")
+        option = option.strip()
+        if option and option not in have and "optional" not in comment:
+            lost.append(option)
+    if lost:
+        raise UserError(f"this kernel source does not offer {', '.join(lost)}", "give another one with --source")
+
+
+def _compile(tree, log, progress, jobs):
+    process = subprocess.Popen(
+        ["make", "ARCH=um", f"-j{jobs}", "linux"], cwd=tree, env=_environment(),
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+    )  # fmt: skip
+    done = 0
+    try:
+        with open(log, "a") as out:
+            for line in process.stdout:
+                out.write(line)
+                if line.startswith("  CC  "):
+                    done += 1
+                    progress(done, max(_ABOUT_OBJECTS, done), "compiling")
+        if process.wait() != 0:
+            _fail(log)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+

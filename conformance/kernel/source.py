@@ -1,0 +1,119 @@
+"""Kernel sources: a folder, a tarball, or the distribution's linux-source package.
+
+The package is only downloaded and unpacked into the user's cache: no rights needed, nothing installed.
+"""
+
+import hashlib
+import pathlib
+import re
+import shutil
+import subprocess
+
+from conformance import paths
+from conformance.model import digest as digests
+from conformance.model.errors import UserError
+
+#: the series the zones were measured on
+PREFERRED = (6, 12)
+OLDEST = (6, 1)
+_PACKAGE = re.compile(r"linux-source-(\d+)\.(\d+)(?:\.\d+)?\Z")
+
+
+def locate(source=None):
+    """Path of a tarball or folder: `source`, a name such as linux-source-6.1, or by default the distribution's.
+
+    Raises UserError.
+    """
+    if source is None:
+        return _from_package(_best_package())
+    path = pathlib.Path(source).expanduser()
+    if path.exists():
+        if path.is_dir() and not (path / "arch" / "um").is_dir():
+            raise UserError(f"{path} is not a kernel source: it has no arch/um")
+        return path.absolute()
+    if _PACKAGE.match(source):
+        return _from_package(source)
+    raise UserError(f"--source {source}: no such file, folder or linux-source package")
+
+
+def digest(path):
+    """Digest of what the source holds: of the tarball's bytes, or of every file of the folder."""
+    if path.is_file():
+        with open(path, "rb") as f:
+            return hashlib.file_digest(f, "sha256").hexdigest()[: digests.DIGITS]
+    total = hashlib.sha256()
+    for file in sorted(path.rglob("*")):
+        if ".git" in file.parts or file.is_symlink() or not file.is_file():
+            continue
+        total.update(str(file.relative_to(path)).encode() + b"\0")
+        with open(file, "rb") as f:
+            total.update(hashlib.file_digest(f, "sha256").digest())
+    return total.hexdigest()[: digests.DIGITS]
+
+
+def unpack(path, into):
+    """A fresh copy of the source as folder `into`."""
+    shutil.rmtree(into, ignore_errors=True)
+    into.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir():
+        shutil.copytree(path, into, symlinks=True, ignore=shutil.ignore_patterns(".git"))
+        return
+    into.mkdir()
+    done = subprocess.run(
+        ["tar", "-xf", str(path), "-C", str(into), "--strip-components=1"], capture_output=True, text=True
+    )
+    if done.returncode != 0:
+        raise UserError(f"cannot unpack {path}: {done.stderr.strip().splitlines()[-1:] or 'tar failed'}")
+    if not (into / "arch" / "um").is_dir():
+        raise UserError(f"{path} is not a kernel source: it has no arch/um")
+
+
+def _best_package():
+    """The distribution's linux-source package nearest to the preferred series, newer before older."""
+    if not shutil.which("apt-cache"):
+        raise UserError(
+            "this distribution has no linux-source packages that we know",
+            "give a kernel source with --source, for example an unpacked linux-6.12.tar.xz",
+        )
+    listed = subprocess.run(
+        ["apt-cache", "search", "--names-only", "^linux-source-[0-9.]+$"], capture_output=True, text=True
+    ).stdout
+    found = {}
+    for line in listed.splitlines():
+        match = _PACKAGE.match(line.split()[0])
+        if match and (int(match[1]), int(match[2])) >= OLDEST:
+            found[int(match[1]), int(match[2])] = line.split()[0]
+    if not found:
+        raise UserError(
+            "apt knows no linux-source package of 6.1 or later", "run `apt-get update`, or give --source"
+        )
+    newer = sorted(v for v in found if v >= PREFERRED)
+    return found[newer[0] if newer else max(found)]
+
+
+def _from_package(package):
+    series = package.removeprefix("linux-source-")
+    installed = sorted(pathlib.Path("/usr/src").glob(f"linux-source-{series}*.tar.*"))
+    if installed:
+        return installed[0]
+    home = paths.cache("sources", package)
+    unpacked = sorted(home.glob("usr/src/**/*.tar.*"))
+    if unpacked:
+        return unpacked[0]
+    home.mkdir(parents=True, exist_ok=True)
+    for tool in ("apt-get", "dpkg-deb"):
+        if not shutil.which(tool):
+            raise UserError(f"{tool} is needed to fetch {package}", "give a kernel source with --source")
+    for old in home.glob("*.deb"):
+        old.unlink()
+    done = subprocess.run(["apt-get", "download", package], cwd=home, capture_output=True, text=True)
+    packages = list(home.glob("*.deb"))
+    if done.returncode != 0 or not packages:
+        last = (done.stderr.strip().splitlines() or ["apt-get download failed"])[-1]
+        raise UserError(f"cannot download {package}: {last}", "run `apt-get update`, or give --source")
+    subprocess.run(["dpkg-deb", "-x", str(packages[0]), str(home)], check=True)
+    packages[0].unlink()
+    tarballs = sorted(home.glob("usr/src/**/*.tar.*"))
+    if not tarballs:
+        raise UserError(f"{package} holds no source tarball", "give a kernel source with --source")
+    return tarballs[0]

@@ -1,0 +1,81 @@
+"""Built kernels, in the user's cache under a digest of source, configuration and patches.
+
+CACHE/kernels/DIGEST/{linux,kernel.json,config} and CACHE/kernels/names/NAME, which holds a digest.
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+import re
+
+from conformance import paths
+from conformance.model.errors import UserError
+
+DEFAULT_NAME = "default"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Kernel:
+    name: str
+    digest: str
+    release: str
+    source: str
+    patches: tuple[str, ...]
+    binary: pathlib.Path
+
+
+def check_name(name):
+    if not _NAME.match(name):
+        raise UserError(f"kernel name {name!r}", "use letters, digits, dots, dashes and underscores")
+    return name
+
+
+def folder(digest):
+    return paths.cache("kernels", digest)
+
+
+def link(name, digest):
+    """Let `name` mean this kernel from now on."""
+    names = paths.cache("kernels", "names")
+    names.mkdir(parents=True, exist_ok=True)
+    temporary = names / f".{name}.{os.getpid()}"
+    temporary.write_text(digest + "\n")
+    temporary.replace(names / name)
+
+
+def _read(name, digest):
+    home = folder(digest)
+    about = json.loads((home / "kernel.json").read_text())
+    return Kernel(
+        name=name,
+        digest=digest,
+        release=about["release"],
+        source=about["source"],
+        patches=tuple(about["patches"]),
+        binary=home / "linux",
+    )
+
+
+def kernels():
+    """Every built kernel that has a name, by name."""
+    names = paths.cache("kernels", "names")
+    found = []
+    for entry in sorted(names.iterdir()) if names.is_dir() else ():
+        if not entry.name.startswith("."):
+            try:
+                found.append(_read(entry.name, entry.read_text().strip()))
+            except (OSError, ValueError, KeyError):
+                continue
+    return found
+
+
+def find(name=DEFAULT_NAME):
+    """The kernel of this name; raises UserError where it is not built."""
+    for kernel in kernels():
+        if kernel.name == name:
+            return kernel
+    built = ", ".join(k.name for k in kernels()) or "none"
+    command = "conformance kernel build" + ("" if name == DEFAULT_NAME else f" {name}")
+    raise UserError(f"no guest kernel named {name!r} is built (built: {built})", f"run `{command}`")

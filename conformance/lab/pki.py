@@ -1,0 +1,57 @@
+"""A small certificate authority and one server certificate, made once, in the user's cache.
+
+RSA-2048 with fixed serial numbers and dates of fixed length, so that every handshake has the same size on
+every machine (an ECDSA signature's length varies); a CA, because some clients refuse self-signed servers.
+The key protects nothing but the suite's own transfers inside guests.
+"""
+
+import fcntl
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+from conformance import paths
+from conformance.model.errors import UserError
+
+HOSTNAME = "server.test"
+_DAYS = "36500"
+
+
+def ensure():
+    """Folder with ca.crt, server.crt and server.key, readable by the stacks under test."""
+    home = paths.cache("pki-1")
+    try:
+        home.parent.mkdir(parents=True, exist_ok=True)
+        with open(home.parent / "pki.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not home.exists():
+                with tempfile.TemporaryDirectory(dir=home.parent) as temporary:
+                    _make(pathlib.Path(temporary))
+                    shutil.copytree(temporary, home)
+                home.chmod(0o755)
+    except OSError as error:
+        raise UserError(f"cannot write certificates to {home}: {error.strerror}", "free space or rights there") from None
+    return home
+
+
+def _make(folder):
+    if not shutil.which("openssl"):
+        raise UserError("openssl is needed to make certificates", "run `apt-get install openssl`")
+
+    def openssl(*arguments):
+        done = subprocess.run(["openssl", *arguments], cwd=folder, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise UserError(f"openssl {arguments[0]}: {(done.stderr.strip().splitlines() or ['failed'])[-1]}")
+
+    (folder / "san").write_text(f"subjectAltName=DNS:{HOSTNAME}\nbasicConstraints=CA:FALSE\n")
+    new_key = ("-newkey", "rsa:2048", "-nodes", "-sha256")
+    openssl("req", "-x509", *new_key, "-keyout", "ca.key", "-out", "ca.crt", "-days", _DAYS, "-set_serial", "1",
+            "-subj", "/CN=cc-conformance test CA")  # fmt: skip
+    openssl("req", *new_key, "-keyout", "server.key", "-out", "server.csr", "-subj", f"/CN={HOSTNAME}")
+    openssl("x509", "-req", "-sha256", "-in", "server.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-set_serial", "2",
+            "-days", _DAYS, "-extfile", "san", "-out", "server.crt")  # fmt: skip
+    for name in ("san", "server.csr", "ca.key"):
+        (folder / name).unlink()
+    for file in folder.iterdir():
+        file.chmod(0o644)

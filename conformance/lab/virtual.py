@@ -1,0 +1,195 @@
+"""The virtual room: a User-Mode Linux guest in time-travel mode. No root, no flakes, no waiting.
+
+The guest sees the host's files read-only and has no network but its own. It is one process group that dies
+with us: the kernel process asks to be killed when its parent ends, and takes its children along.
+"""
+
+import ctypes
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+from conformance import paths
+from conformance.lab import cores, job
+from conformance.model.errors import UserError
+
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None, use_errno=True)
+#: 2040-01-01: after the certificates' first day, whenever they were made
+_WALL_CLOCK_NS = 2_208_988_800 * 10**9
+_MEMORY = "512M"
+#: virtual cost of a system call, and of a poll that finds nothing and does not wait (DESIGN.md, pitfall 4)
+SYSCALL_COST_NS, EMPTY_POLL_COST_NS = 1_000, 20_000
+#: seed of what happens before the first trial, the same in every guest
+_BOOT_SEED = 1
+_POLL_S = 0.02
+
+
+def command(kernel, scratch, adapter_dir, time_travel=True):
+    """The guest's command line."""
+    clock = [f"time-travel-start={_WALL_CLOCK_NS}", "time-travel=inf-cpu"] if time_travel else []
+    return [
+        str(kernel.binary), f"mem={_MEMORY}", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
+        *clock, f"random.seed={_BOOT_SEED}", "norandmaps", "ipv6.disable_ipv6=1", "thash_entries=512",
+        f"syscall.cost_ns={SYSCALL_COST_NS}", f"syscall.empty_poll_ns={EMPTY_POLL_COST_NS}",
+        "con=null", "con0=null,fd:1", "quiet", "panic=-1", "noreboot", f"uml_dir={scratch}/uml",
+        f"cc_scratch={scratch}", f"cc_suite={paths.PACKAGE.parent}", f"cc_adapter={adapter_dir}",
+        f"cc_time_travel={int(time_travel)}",
+        "init=/usr/bin/python3", "--", "-I", "-u", str(paths.PACKAGE / "guest" / "init.py"),
+    ]  # fmt: skip
+
+
+class Guest:
+    """A running guest; `end()` leaves no process behind."""
+
+    def __init__(self, kernel, scratch, adapter_dir, core, time_travel=True):
+        (scratch / "uml").mkdir()
+        self._console = open(scratch / "console.log", "wb")
+        parent = os.getpid()
+
+        def bind_to_us():
+            os.sched_setaffinity(0, {core})
+            _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            if os.getppid() != parent:
+                os._exit(1)
+
+        try:
+            self._process = subprocess.Popen(
+                command(kernel, scratch, adapter_dir, time_travel),
+                stdin=subprocess.DEVNULL, stdout=self._console, stderr=subprocess.STDOUT, cwd=scratch,
+                env={"TMPDIR": "/dev/shm", "HOME": str(scratch), "PATH": "/usr/bin:/bin"},
+                start_new_session=True, preexec_fn=bind_to_us,
+            )  # fmt: skip
+        except OSError as error:
+            self._console.close()
+            raise UserError(
+                f"cannot start the guest kernel {kernel.binary}: {error.strerror}", "run `conformance kernel build`"
+            ) from None
+
+    @property
+    def pid(self):
+        return self._process.pid
+
+    @property
+    def exit_status(self):
+        return self._process.poll()
+
+    def end(self):
+        """Kill what is left of it: its process group, and its kernel threads die by their parent-death signal."""
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self._process.wait()
+        self._console.close()
+
+
+class VirtualRoom:
+    """Runs the trials of one cell in one guest."""
+
+    name = "virtual"
+
+    def __init__(self, kernel, wall_timeout_s=900.0):
+        self.kernel, self.wall_timeout_s = kernel, wall_timeout_s
+
+    def run(self, adapter, trials, cancelled, on_start=lambda guest: None):
+        """Yield one Measurement for each trial, in order, as they come, until all are made or `cancelled` is set.
+
+        A guest's fault is an error in the measurements still owed, never an exception.
+        """
+        with cores.one_core() as core, scratch_folder() as scratch:
+            job.write(scratch, adapter, "/run/adapter", trials)
+            began = last = time.monotonic()
+            guest = Guest(self.kernel, scratch, adapter.folder, core)
+            try:
+                on_start(guest)
+                reader = job.Reader(trials)
+                events = Tail(scratch / "out.jsonl")
+                timed_out = False
+                while True:
+                    ended = guest.exit_status is not None
+                    for event in events.read():
+                        now = time.monotonic()
+                        host = {"wall_s": round(now - last, 3)}
+                        produced = list(reader.feed(event, host))
+                        if produced:
+                            last = now
+                        yield from produced
+                    if ended or timed_out or not reader.owed:
+                        break
+                    if cancelled.is_set():
+                        return
+                    if time.monotonic() - began > self.wall_timeout_s:
+                        timed_out = True
+                        continue
+                    time.sleep(_POLL_S)
+                why = (
+                    f"the guest took longer than {self.wall_timeout_s:g} s of wall time"
+                    if timed_out
+                    else _why_it_ended(guest.exit_status, scratch)
+                )
+                yield from reader.give_up(why, {"wall_s": round(time.monotonic() - last, 3)})
+            finally:
+                guest.end()
+
+
+class Tail:
+    """Complete JSON lines of a growing file, each once."""
+
+    def __init__(self, path):
+        self._path, self._file, self._rest = path, None, b""
+
+    def read(self):
+        if self._file is None:
+            try:
+                self._file = open(self._path, "rb")
+            except FileNotFoundError:
+                return
+        data = self._rest + self._file.read()
+        *lines, self._rest = data.split(b"\n")
+        for line in lines:
+            try:
+                yield json.loads(line)
+            except ValueError:
+                # A guest whose scratch disk is full leaves half a line; what is owed becomes an error.
+                continue
+
+
+def scratch_folder():
+    """A temporary folder that guests write to; raises UserError where there is no room for one."""
+    try:
+        return _Scratch()
+    except OSError as error:
+        raise UserError(
+            f"cannot make a scratch folder in {tempfile.gettempdir()}: {error.strerror}", "free space or set TMPDIR"
+        ) from None
+
+
+class _Scratch:
+    def __init__(self):
+        self.path = pathlib.Path(tempfile.mkdtemp(prefix="conformance-"))
+        self.path.chmod(0o755)
+
+    def __enter__(self):
+        return self.path
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _why_it_ended(status, scratch):
+    """A sentence about a guest that ended before its work was done."""
+    try:
+        words = (scratch / "console.log").read_text(errors="replace").strip().splitlines()
+    except OSError:
+        words = []
+    telling = [w for w in words if "panic" in w.lower() or "No space left" in w or "Error" in w] or words
+    said = f"; its last words: {''.join(c if c.isprintable() else ' ' for c in telling[-1])[:200]}" if telling else ""
+    if status is not None and status < 0:
+        return f"the guest was killed by signal {-status} ({signal.Signals(-status).name}){said}; run the cell again"
+    return f"the guest ended with status {status} before its trials were done{said}"

@@ -1,0 +1,79 @@
+"""Did the emulator deliver what was asked? Where not, a trial is an error and never a violation.
+
+Two checks on each of rate, delay and loss: what tc reads back must equal what was asked, and what probe
+packets saw must agree with it. Tolerances: 3 % of the rate; 0.5 ms + 2 % of the delay
+beyond the probe's own serialization (scheduling, in the host room); for the loss, an exact two-sided binomial test at 1e-6, so
+that a right emulator fails once in a million calibrations.
+"""
+
+import math
+
+RATE_TOLERANCE = 0.03
+DELAY_TOLERANCE_MS, DELAY_TOLERANCE = 0.5, 0.02
+LOSS_P_VALUE = 1e-6
+#: the delay probe's frame: 64 bytes of payload and 42 of headers (conformance/guest/calibrate.py)
+PROBE_FRAME_BITS = 106 * 8
+
+
+def binomial_p_value(lost, sent, probability):
+    """Two-sided p-value of `lost` of `sent`: twice the smaller tail, at most 1.
+
+    Exact, by the log-gamma function; 0.0 where the observation is impossible.
+    """
+    if probability <= 0:
+        return 1.0 if lost == 0 else 0.0
+    if probability >= 1:
+        return 1.0 if lost == sent else 0.0
+
+    def log_pmf(k):
+        return (
+            math.lgamma(sent + 1) - math.lgamma(k + 1) - math.lgamma(sent - k + 1)
+            + k * math.log(probability) + (sent - k) * math.log1p(-probability)
+        )  # fmt: skip
+
+    below = math.fsum(math.exp(log_pmf(k)) for k in range(lost + 1))
+    above = math.fsum(math.exp(log_pmf(k)) for k in range(lost, sent + 1))
+    return min(1.0, 2 * min(below, above))
+
+
+def _read_back(setting, qdiscs):
+    """Problems with what tc shows; each netem must have the asked delay and loss, on every interface."""
+    netems = [q for q in qdiscs if q.get("kind") == "netem"]
+    if not netems:
+        yield "no netem qdisc is installed"
+    for q in netems:
+        options = q.get("options", {})
+        delay_ms = options.get("delay", {}).get("delay", 0) * 1000
+        loss_pct = options.get("loss-random", {}).get("loss", 0) * 100
+        cell = setting.cell
+        if not math.isclose(delay_ms, cell.one_way_delay_ms, rel_tol=1e-3, abs_tol=2e-3):
+            yield f"netem on {q.get('dev')} has a delay of {delay_ms:g} ms, asked were {cell.one_way_delay_ms:g}"
+        if not math.isclose(loss_pct, cell.loss_pct, rel_tol=1e-3, abs_tol=1e-6):
+            yield f"netem on {q.get('dev')} has a loss of {loss_pct:g} %, asked were {cell.loss_pct:g}"
+    wanted = setting.queue.partition(":")[0]
+    wanted = "bfifo" if wanted == "policer" else wanted
+    if not any(q.get("kind") == wanted for q in qdiscs):
+        yield f"no {wanted} qdisc is installed"
+
+
+def problems(setting, observed):
+    """Sentences about what the emulator did not deliver; empty when it delivered all."""
+    found = list(_read_back(setting, observed["qdiscs"]))
+    cell = setting.cell
+    rate = observed["rate_mbps"]
+    if rate is None:
+        found.append("no probe packets arrived at the link's rate")
+    elif abs(rate - cell.bandwidth_mbps) > RATE_TOLERANCE * cell.bandwidth_mbps:
+        found.append(f"the emulator delivered {rate:.3g} Mbit/s, asked were {cell.bandwidth_mbps:g}")
+    delays = sorted(observed["delays_ms"])
+    if not delays:
+        found.append("no probe packet for the delay arrived")
+    else:
+        low, asked = delays[0], cell.one_way_delay_ms
+        serialization_ms = PROBE_FRAME_BITS / (cell.bandwidth_mbps * 1000)
+        if not asked - 0.01 <= low <= asked + serialization_ms + DELAY_TOLERANCE_MS + DELAY_TOLERANCE * asked:
+            found.append(f"the emulator delayed by {low:.4g} ms, asked were {asked:g}")
+    sent, lost = observed["loss_sent"], observed["loss_lost"]
+    if binomial_p_value(lost, sent, cell.loss_pct / 100) < LOSS_P_VALUE:
+        found.append(f"the emulator lost {lost} of {sent} probe packets, asked were {cell.loss_pct:g} %")
+    return found

@@ -1,0 +1,20 @@
+"""Canonical JSON, and digests of it: equal values have equal digests on every machine."""
+
+import hashlib
+import json
+
+#: hexadecimal digits kept of a SHA-256: 64 bits, enough to tell apart all that one user ever builds
+DIGITS = 16
+
+
+def canonical(value):
+    """JSON with sorted keys and no spaces; raises ValueError for NaN and infinities."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+
+
+def of_value(value):
+    return of_bytes(canonical(value).encode())
+
+
+def of_bytes(data):
+    return hashlib.sha256(data).hexdigest()[:DIGITS]

@@ -1,0 +1,28 @@
+"""Grids of cells by name. `atc25` is the published study's: 5 bandwidths x 6 delays x 5 losses."""
+
+import itertools
+import re
+
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+
+BANDWIDTHS_MBPS = (10, 20, 30, 40, 50)
+ONE_WAY_DELAYS_MS = (1, 20, 40, 60, 80, 100)
+LOSSES_PCT = (0, 1, 2, 3, 4)
+
+
+def _product(bandwidths):
+    return tuple(Cell(b, d, l) for b, d, l in itertools.product(bandwidths, ONE_WAY_DELAYS_MS, LOSSES_PCT))
+
+
+def cells(name):
+    """The cells of a grid: `full` (150), `10mbps` (30, one bandwidth), or cells by id, with commas."""
+    if name == "full":
+        return _product(BANDWIDTHS_MBPS)
+    one = re.fullmatch(r"(\d+)mbps", name)
+    if one and int(one.group(1)) in BANDWIDTHS_MBPS:
+        return _product((int(one.group(1)),))
+    if "ms-" in name:
+        return tuple(Cell.parse(part.strip()) for part in name.split(","))
+    known = ", ".join(f"{b}mbps" for b in BANDWIDTHS_MBPS)
+    raise UserError(f"grid {name!r} is not known", f"choose full, {known}, or cells such as 10mbps-20ms-1pct")

@@ -1,0 +1,170 @@
+"""From the facts that a guest reports to a Measurement. The harness believes no adapter.
+
+The client's byte count is checked against the interface counters, its time against the harness's own
+clock, its goodput against the link's rate. A lie, a crash or a server that dies is an error that says so.
+"""
+
+import json
+
+from conformance.model.trial import Measurement, Outcome
+
+#: the client's clock may start and stop this much later and earlier than the harness's, plus 2 %
+_CLOCK_SLACK_S = 0.25
+#: goodput above the link's rate by more than its token bucket can explain
+_RATE_SLACK = 1.02
+_BURST_BYTES = 65_536
+_TAIL = 300
+
+
+def _tail(text):
+    """The last words of untrusted output, on one line, without control characters."""
+    clean = "".join(c if c.isprintable() else " " for c in text.strip())
+    return " ".join(clean.split())[-_TAIL:]
+
+
+def _said(process):
+    words = _tail(process["stderr"]) or _tail(process["stdout"])
+    return f": {words}" if words else ""
+
+
+def _round(value, digits=6):
+    return None if value is None else round(value, digits)
+
+
+def measurement(trial, facts, network, host):
+    """Judge one trial's facts (conformance/guest/trial.py) for credibility, and derive the metrics.
+
+    `network` is the guest's network event (sysctls, offload, kernel as read back), `host` what depends
+    on the machine.
+    """
+
+    def failed(outcome, message):
+        return Measurement(trial=trial, outcome=outcome, message=message, host=host)
+
+    algorithm, stack = trial.scheme.algorithm, trial.scheme.stack
+    if facts.get("fault"):
+        return failed(Outcome.ERROR, facts["fault"])
+    server, client = facts["server"], facts["client"]
+    for process in (server, client):
+        if process is not None and process["exit_status"] == 127:
+            return failed(Outcome.UNSUPPORTED, f"{stack} does not offer {algorithm}{_said(process)}")
+    if not facts["ready"]:
+        status = server["exit_status"]
+        how = "was never ready" if status is None else f"ended with status {status} before it was ready"
+        return failed(Outcome.ERROR, f"the server of {stack} {how}{_said(server)}")
+    if server["exit_status"] is not None:
+        return failed(
+            Outcome.ERROR,
+            f"the server of {stack} died with status {server['exit_status']} during the transfer{_said(server)}",
+        )
+    metrics, evidence = _metrics(trial, facts), _evidence(facts, network)
+    if facts["timed_out"]:
+        bits = 8 * trial.setting.transfer_bytes
+        bound = bits / (trial.setting.timeout_s * trial.setting.cell.bandwidth_mbps * 1e6)
+        metrics["utilization"] = _round(bound)
+        return Measurement(
+            trial=trial, outcome=Outcome.TIMEOUT, metrics=metrics, evidence=evidence, host=host,
+            message=f"the transfer took longer than {trial.setting.timeout_s:g} s of virtual time",
+        )  # fmt: skip
+    if client["exit_status"] != 0:
+        return failed(
+            Outcome.ERROR, f"the client of {stack} ended with status {client['exit_status']}{_said(client)}"
+        )
+    report, lie = _client_report(trial, facts)
+    if lie:
+        return failed(Outcome.ERROR, f"the client of {stack} {lie}")
+    goodput = 8 * report["bytes"] / report["completion_s"] / 1e6
+    metrics.update(
+        bytes=report["bytes"],
+        completion_s=_round(report["completion_s"]),
+        handshake_s=_round(report["handshake_s"]),
+        goodput_mbps=_round(goodput),
+        utilization=_round(goodput / trial.setting.cell.bandwidth_mbps),
+    )
+    return Measurement(trial=trial, outcome=Outcome.OK, metrics=metrics, evidence=evidence, host=host)
+
+
+def _client_report(trial, facts):
+    """(what the client reports, None), or (None, why it is not to be believed)."""
+    try:
+        report = json.loads(facts["client"]["stdout"].strip().splitlines()[-1])
+        size, seconds, handshake = (report[k] for k in ("bytes", "completion_s", "handshake_s"))
+        if not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in (size, seconds)):
+            raise ValueError
+        if handshake is not None and not 0 <= handshake <= seconds:
+            raise ValueError
+    except (ValueError, KeyError, IndexError, TypeError):
+        return None, f"printed no valid result line: {_tail(facts['client']['stdout']) or 'nothing'}"
+    wanted = facts["transfer_bytes"]
+    if size != wanted:
+        return None, f"reports {size} bytes, {wanted} were to be sent"
+    if seconds <= 0:
+        return None, f"reports a completion time of {seconds} s"
+    crossed = _crossed_bytes(facts)
+    if crossed < wanted:
+        return None, f"reports {size} bytes, but only {crossed} crossed its link"
+    elapsed = facts["elapsed_s"]
+    if abs(elapsed - seconds) > _CLOCK_SLACK_S + 0.02 * elapsed:
+        return None, f"reports {seconds:.3f} s, the harness saw it run for {elapsed:.3f} s"
+    rate = trial.setting.cell.bandwidth_mbps * 1e6
+    if 8 * (size - _BURST_BYTES) / seconds > rate * _RATE_SLACK:
+        return None, f"reports {8 * size / seconds / 1e6:.3g} Mbit/s over a link of {rate / 1e6:g}"
+    return report, None
+
+
+def _difference(facts, *path):
+    before, after = facts["counters"]["before"], facts["counters"]["after"]
+    for name in path:
+        before, after = before.get(name), after.get(name)
+        if before is None or after is None:
+            return None
+    return after - before
+
+
+def _crossed_bytes(facts):
+    interfaces = facts["counters"]["after"]["interfaces"]["client"]
+    return sum(_difference(facts, "interfaces", "client", name, "rx_bytes") for name in interfaces)
+
+
+def _metrics(trial, facts):
+    sampled = facts["sampled"]
+    info = sampled["tcp_info"]
+    return {
+        "bytes": None,
+        "completion_s": None,
+        "handshake_s": None,
+        "goodput_mbps": None,
+        "utilization": None,
+        "min_rtt_ms": info["min_rtt_ms"] if info else None,
+        "retransmitted_segments": _difference(facts, "server", "Tcp.RetransSegs") if info else None,
+        "sent_segments": _difference(facts, "server", "Tcp.OutSegs") if info else None,
+        "queue_mean_bytes": sampled["queue_mean_bytes"],
+        "queue_peak_bytes": sampled["queue_peak_bytes"],
+        "queue_peak_packets": sampled["queue_peak_packets"],
+        "virtual_s": facts["virtual_s"],
+    }
+
+
+def _evidence(facts, network):
+    interfaces = {
+        node: {
+            name: {counter: value - before[name][counter] for counter, value in counters.items()}
+            for name, counters in after.items()
+        }
+        for node, after in facts["counters"]["after"]["interfaces"].items()
+        for before in (facts["counters"]["before"]["interfaces"][node],)
+    }
+    return {
+        "kernel_release": network["kernel"],
+        "sysctls": network["sysctls"],
+        "offload": network["offload"],
+        "qdiscs": facts["qdiscs"],
+        "interfaces": interfaces,
+        "snmp": {
+            side: {name: _difference(facts, side, name) for name in facts["counters"]["after"][side]}
+            for side in ("server", "client")
+        },
+        "tcp_info": facts["sampled"]["tcp_info"],
+        "trace": facts["sampled"]["trace"],
+        "calibration": {k: network["calibration"][k] for k in ("rate_mbps", "delays_ms", "loss_sent", "loss_lost")},
+    }

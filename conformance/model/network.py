@@ -1,0 +1,84 @@
+"""The emulator's queue chain, as tc(8) commands: netem (delay, loss), then HTB (rate), then the queue.
+
+Every size is the ATC'25 testbed's (shared/reference/atc25-method.md, part a), with two differences, both of
+them in favour of what the setting says: fractional loss works (theirs applied it only from 1 % on), and
+netem's own queue never overflows (theirs held 1000 packets).
+"""
+
+import math
+
+from conformance.model.errors import UserError
+
+#: handle of the queue under test, in tc's hexadecimal notation
+QUEUE_HANDLE = "10"
+_ETHERNET_FRAME_BYTES = 1514
+#: more packets than any delay line here ever holds, so that netem drops only what it was asked to
+_NETEM_LIMIT_PACKETS = 1_000_000
+
+
+def bdp_bytes(cell):
+    """Bandwidth-delay product: the round-trip time (twice the one-way delay) at the bottleneck's rate."""
+    return 2 * cell.one_way_delay_ms / 1000 * cell.bandwidth_mbps * 1e6 / 8
+
+
+def red_parameters(cell):
+    """RED as the testbed configures it: limit 4 BDP but at least 48,000 bytes; thresholds at 1/4 and 1/12."""
+    limit = max(math.floor(4 * bdp_bytes(cell)), 48_000)
+    high = math.floor(limit / 4)
+    low = math.floor(high / 3)
+    average_packet = 1000
+    return {
+        "limit_bytes": limit,
+        "max_bytes": high,
+        "min_bytes": low,
+        "avpkt_bytes": average_packet,
+        "burst_packets": math.floor(1 + low / average_packet),
+    }
+
+
+def tc_lines(setting):
+    """tc commands for one egress interface, which they call {dev}; `tc` itself left out."""
+    cell = setting.cell
+    rate = f"{cell.bandwidth_mbps:g}mbit"
+    kind, _, size = setting.queue.partition(":")
+    loss = f" loss {cell.loss_pct:g}%" if cell.loss_pct else ""
+    htb_rate_mbps = cell.bandwidth_mbps * (2 if kind == "policer" else 1)
+    quantum = min(math.floor(cell.bandwidth_mbps * 1e6 / 8 / 10), 200_000)
+    lines = [
+        f"qdisc add dev {{dev}} root handle 1: netem limit {_NETEM_LIMIT_PACKETS}"
+        f" delay {round(cell.one_way_delay_ms * 1000)}us{loss}",
+        "qdisc add dev {dev} parent 1: handle 5: htb default 1",
+        f"class add dev {{dev}} parent 5: classid 5:1 htb rate {htb_rate_mbps:g}mbit quantum {max(quantum, 1514)}",
+    ]
+    lines.append(f"qdisc add dev {{dev}} parent 5:1 handle {QUEUE_HANDLE}: {_queue(kind, size, cell, rate)}")
+    if kind == "policer":
+        # 10 ms at the policed rate, but never less than a super-packet: a bucket it does not fit in drops all
+        burst = max(math.floor(cell.bandwidth_mbps * 1e6 / 8 * 0.010), 65_536 if setting.offload else 3028)
+        lines.append(
+            f"filter add dev {{dev}} parent 5: protocol all matchall"
+            f" action police rate {rate} burst {burst} conform-exceed drop/ok"
+        )
+    return lines
+
+
+def _queue(kind, size, cell, rate):
+    bdp = bdp_bytes(cell)
+    if kind == "red":
+        p = red_parameters(cell)
+        return (
+            f"red limit {p['limit_bytes']} min {p['min_bytes']} max {p['max_bytes']} avpkt {p['avpkt_bytes']}"
+            f" burst {p['burst_packets']} probability 0.02 adaptive harddrop bandwidth {rate}"
+        )
+    if kind == "bfifo":
+        return f"bfifo limit {max(math.floor(float(size) * bdp), _ETHERNET_FRAME_BYTES)}"
+    if kind == "pfifo":
+        return f"pfifo limit {size}"
+    if kind == "pie":
+        return f"pie limit {max(math.floor(4 * bdp / 1500), 10)}"
+    if kind == "cake":
+        return "cake unlimited besteffort"
+    if kind in ("fq_codel", "codel"):
+        return kind
+    if kind == "policer":
+        return "bfifo limit 10000000"
+    raise UserError(f"queue {kind!r} is not known")

@@ -1,0 +1,77 @@
+"""A Zone: for every cell the permissible interval of a metric, and what that interval rests on.
+
+The JSON document is the truth (schema: conformance/schemas/zone.json); this module reads it and checks
+what a schema cannot say: each cell once, bounds in order, the reference inside its own interval.
+"""
+
+import dataclasses
+
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Interval:
+    """Permissible values in one cell, ends included, and their basis (reference, n, median, ...)."""
+
+    low: float
+    high: float
+    basis: dict
+
+    def __contains__(self, value):
+        return self.low <= value <= self.high
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Zone:
+    """`smoke` lists the cells that tell this algorithm from the others at small cost."""
+
+    id: str
+    algorithm: str
+    metric: str
+    profile: str
+    profile_digest: str
+    margin_rule: dict
+    references: dict
+    intervals: dict[Cell, Interval]
+    smoke: tuple[Cell, ...]
+
+    @property
+    def cells(self):
+        return tuple(self.intervals)
+
+
+def from_json(data, where):
+    """Build a Zone from a document that satisfies the schema; `where` names it in errors. Raises UserError."""
+    intervals = {}
+    for at, entry in enumerate(data["cells"]):
+        pointer = f"{where}: /cells/{at}"
+        try:
+            cell = Cell(entry["bandwidth_mbps"], entry["one_way_delay_ms"], entry["loss_pct"])
+        except UserError as error:
+            raise UserError(f"{pointer}: {error}") from None
+        if cell in intervals:
+            raise UserError(f"{pointer}: cell {cell.id} stands twice")
+        low, high, basis = entry["low"], entry["high"], entry["basis"]
+        if not low <= high:
+            raise UserError(f"{pointer}: low {low:g} is above high {high:g}")
+        if basis["reference"] not in data["references"]:
+            raise UserError(f"{pointer}: reference {basis['reference']!r} is not among /references")
+        if not low <= basis["median"] <= high:
+            raise UserError(f"{pointer}: the reference's own median {basis['median']:g} is outside the interval")
+        intervals[cell] = Interval(low=low, high=high, basis=basis)
+    smoke = tuple(Cell.parse(text) for text in data["smoke"])
+    for cell in smoke:
+        if cell not in intervals:
+            raise UserError(f"{where}: /smoke: cell {cell.id} has no interval")
+    return Zone(
+        id=data["id"],
+        algorithm=data["algorithm"],
+        metric=data["metric"],
+        profile=data["profile"],
+        profile_digest=data["profile_digest"],
+        margin_rule=data["margin_rule"],
+        references=data["references"],
+        intervals=intervals,
+        smoke=smoke,
+    )

@@ -1,0 +1,45 @@
+"""Validate documents against the schemas that ship with the suite; errors name file, place and expectation."""
+
+import functools
+import json
+
+import jsonschema
+
+from conformance import paths
+from conformance.model.errors import UserError
+
+
+@functools.cache
+def _validator(name):
+    document = json.loads((paths.PACKAGE / "schemas" / f"{name}.json").read_text())
+    return jsonschema.Draft202012Validator(document)
+
+
+def check(name, data, where):
+    """Raise UserError naming `where`, the JSON pointer and what was expected, unless `data` satisfies schema `name`."""
+    error = jsonschema.exceptions.best_match(_validator(name).iter_errors(data))
+    if error is not None:
+        pointer = "/" + "/".join(str(part) for part in error.absolute_path)
+        raise UserError(f"{where}: {pointer}: {_shorten(error.message)}")
+
+
+def load(name, path):
+    """The JSON document at `path`, checked. Raises UserError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+    try:
+        data = json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path}: not JSON: {error}") from None
+    check(name, data, path)
+    return data
+
+
+def _refuse(constant):
+    raise ValueError(f"{constant} is not a number")
+
+
+def _shorten(message, limit=200):
+    return message if len(message) <= limit else message[: limit // 2] + " ... " + message[-limit // 2 :]

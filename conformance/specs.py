@@ -1,0 +1,51 @@
+"""Read the documents that ship with the suite or that a user gives: profiles and zones."""
+
+import pathlib
+
+from conformance import paths, schema
+from conformance.model import zone as zones
+from conformance.model.errors import UserError
+from conformance.model.setting import Setting
+
+
+def profile(name, cell, queue=None, offload=None, transfer_s=None):
+    """The Setting of a profile at `cell`; the other arguments replace the profile's own. Raises UserError."""
+    path = paths.data("zones", "profiles", f"{name}.json")
+    if not path.exists():
+        known = ", ".join(sorted(p.stem for p in paths.data("zones", "profiles").glob("*.json")))
+        raise UserError(f"profile {name!r} is not known", f"choose one of {known}")
+    data = schema.load("profile", path)
+    return Setting(
+        cell=cell,
+        profile=data["name"],
+        queue=data["queue"] if queue is None else queue,
+        offload=data["offload"] if offload is None else offload,
+        transfer_s=data["transfer_s"] if transfer_s is None else transfer_s,
+        timeout_s=data["timeout_s"],
+        topology=data["topology"],
+        host_queue=data["host_queue"],
+        sysctls=tuple(sorted(data["sysctls"].items())),
+    )
+
+
+def zone_files():
+    return sorted(p for p in paths.data("zones").glob("*/*.json") if p.parent.name != "profiles")
+
+
+def zone(path):
+    """The Zone in a file. Raises UserError naming file and place."""
+    path = pathlib.Path(path)
+    return zones.from_json(schema.load("zone", path), path)
+
+
+def all_zones():
+    return [zone(path) for path in zone_files()]
+
+
+def zone_of(algorithm, metric="heatmap"):
+    """The zone of an algorithm; raises UserError naming the algorithms there are."""
+    path = paths.data("zones", algorithm, f"{metric}.json")
+    if path not in zone_files():
+        known = ", ".join(sorted({p.parent.name for p in zone_files()})) or "none"
+        raise UserError(f"no zone for algorithm {algorithm!r}", f"choose one of {known}")
+    return zone(path)

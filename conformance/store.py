@@ -1,0 +1,128 @@
+"""Results: one JSON object a line, appended as trials end, shared by any number of processes.
+
+Nothing is ever rewritten. A trial's key (conformance/model/trial.py) says whether it was measured before; the
+last line of a key counts. A line cut short by a crash or a full disk is passed over, and the next append starts
+on a line of its own.
+"""
+
+import fcntl
+import json
+import os
+import pathlib
+import threading
+
+from conformance import schema
+from conformance.model.errors import UserError
+from conformance.model.trial import Measurement, Outcome
+
+#: what need not be measured again; errors are tried anew
+_SETTLED = {Outcome.OK, Outcome.TIMEOUT, Outcome.UNSUPPORTED}
+
+
+def read(path):
+    """Measurements of a results file, in order, the last of each key. Raises UserError naming file and line."""
+    by_key = {}
+    for number, line in _lines(path):
+        measurement = _parse(line, f"{path}:{number}")
+        by_key[measurement.trial.key] = measurement
+    return list(by_key.values())
+
+
+def _lines(path):
+    try:
+        with open(path, "rb") as f:
+            data = f.read()
+    except OSError as error:
+        raise UserError(f"cannot read results {path}: {error.strerror}") from None
+    lines = data.split(b"\n")
+    # What follows the last newline is a line being written, or cut short.
+    for number, line in enumerate(lines[:-1], 1):
+        if line.strip():
+            yield number, line
+
+
+def _parse(line, where):
+    try:
+        data = json.loads(line)
+    except ValueError as error:
+        raise UserError(f"{where}: not a JSON line: {error}") from None
+    if not isinstance(data, dict) or data.get("schema") != "measurement/1":
+        raise UserError(f'{where}: not a result line: "schema" must be "measurement/1"')
+    try:
+        return Measurement.from_json(data)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        schema.check("measurement", data, where)
+        raise UserError(f"{where}: {type(error).__name__}: {error}") from None
+
+
+class Store:
+    """A results file that is being added to. Safe for threads and for processes."""
+
+    def __init__(self, path):
+        self.path = pathlib.Path(path)
+        self._lock = threading.Lock()
+        self._settled = {}
+        self._read_up_to = 0
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.touch()
+        except OSError as error:
+            raise UserError(f"cannot write results to {self.path}: {error.strerror}", "choose another --results") from None
+        self._catch_up()
+
+    def _catch_up(self):
+        with open(self.path, "rb") as f:
+            f.seek(self._read_up_to)
+            data = f.read()
+        complete = data.rfind(b"\n") + 1
+        for number, line in enumerate(data[:complete].split(b"\n"), 1):
+            if not line.strip():
+                continue
+            try:
+                measurement = _parse(line, f"{self.path}: byte {self._read_up_to}, line {number} from there")
+            except UserError:
+                if self._cut_short(line):
+                    continue
+                raise
+            if measurement.outcome in _SETTLED:
+                self._settled[measurement.trial.key] = measurement
+        self._read_up_to += complete
+
+    @staticmethod
+    def _cut_short(line):
+        """True for the beginning of a line of ours: an append that a crash or a full disk ended early."""
+        return line.startswith(b'{"evidence"') or line.startswith(b'{"') and not line.rstrip().endswith(b"}")
+
+    def find(self, trial):
+        """The settled measurement of this trial, or None."""
+        with self._lock:
+            return self._settled.get(trial.key)
+
+    def add(self, measurement):
+        """Append one line; raises UserError where the disk does not take it, leaving what was there intact."""
+        data = measurement.to_json()
+        schema.check("measurement", data, f"measurement {measurement.trial.key}")
+        line = json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+        with self._lock:
+            try:
+                self._append(line)
+            except OSError as error:
+                raise UserError(
+                    f"cannot write results to {self.path}: {error.strerror}", "free space and run again: it resumes"
+                ) from None
+            if measurement.outcome in _SETTLED:
+                self._settled[measurement.trial.key] = measurement
+
+    def _append(self, line):
+        fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            size = os.fstat(fd).st_size
+            if size and os.pread(fd, 1, size - 1) != b"\n":
+                line = b"\n" + line
+            written = os.write(fd, line)
+            if written != len(line):
+                os.ftruncate(fd, size)
+                raise OSError(28, "No space left on device")
+        finally:
+            os.close(fd)
