@@ -9,12 +9,15 @@ import os
 import threading
 import time
 
-from conformance import specs
 from conformance.kernel import store as kernels
 from conformance.lab import adapter as adapters
 from conformance.lab import job
 from conformance.model.errors import UserError
 from conformance.model.trial import Measurement, Outcome, Scheme, Trial
+
+
+#: few enough that a killed guest costs little, many enough that its start does not count
+_CELLS_A_GUEST = 10
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -70,39 +73,38 @@ def seeds(trials, first=1):
 
 
 class Run:
-    """Measures cells in the background, in the order given; `result(cell)` waits for one.
+    """Measures (algorithm, setting) pairs in the background, in the order given; `result()` waits for one.
 
-    `close()` ends it at once: guests are killed, what was measured is in the store.
+    Cells of one algorithm and profile share guests, up to `_CELLS_A_GUEST` each. `close()` ends it at once:
+    guests are killed, what was measured is in the store.
     """
 
-    def __init__(self, bench, store, algorithm, settings, seeds, workers=None):
+    def __init__(self, bench, store, work, seeds, workers=None):
         self._bench, self._store = bench, store
         self._cancelled = threading.Event()
-        self._progress = Progress(len(settings) * len(seeds))
+        self.progress = Progress(len(work) * len(seeds))
         workers = workers or len(os.sched_getaffinity(0))
         self._executor = concurrent.futures.ThreadPoolExecutor(workers, thread_name_prefix="trial")
-        self._futures = {
-            setting.cell: self._executor.submit(self._measure, bench.trials(algorithm, setting, seeds))
-            for setting in settings
-        }
+        self._futures = {key: concurrent.futures.Future() for key in work}
+        for keys in _share(work, workers):
+            self._executor.submit(self._measure, keys, seeds)
 
-    @property
-    def progress(self):
-        return self._progress
-
-    def result(self, cell, timeout=None):
-        """The cell's measurements in order of seed. Raises UserError, and TimeoutError where `timeout` is given."""
-        return self._futures[cell].result(timeout)
+    def result(self, algorithm, setting):
+        """The measurements, in order of seed. Raises UserError."""
+        return self._futures[algorithm, setting].result()
 
     def as_completed(self):
-        """(cell, measurements) as cells are completed."""
-        by_future = {future: cell for cell, future in self._futures.items()}
+        """((algorithm, setting), measurements) as they are completed. Raises UserError."""
+        by_future = {future: key for key, future in self._futures.items()}
         for future in concurrent.futures.as_completed(by_future):
             yield by_future[future], future.result()
 
     def close(self):
         self._cancelled.set()
         self._executor.shutdown(wait=True, cancel_futures=True)
+        for future in self._futures.values():
+            if not future.done():
+                future.set_exception(_interrupted())
 
     def __enter__(self):
         return self
@@ -110,41 +112,71 @@ class Run:
     def __exit__(self, *_):
         self.close()
 
-    def _measure(self, trials):
-        return measure(self._bench, self._store, trials, self._cancelled, self._progress.one_more)
+    def _measure(self, keys, seeds):
+        batches = {key: self._bench.trials(*key, seeds) for key in keys}
+        try:
+            found = measure(self._bench, self._store, list(batches.values()), self._cancelled, self.progress.one_more)
+            for key, measurements in zip(keys, found, strict=False):
+                self._futures[key].set_result(measurements)
+        except BaseException as error:
+            for key in keys:
+                if not self._futures[key].done():
+                    self._futures[key].set_exception(error)
 
 
-def measure(bench, store, trials, cancelled=None, on_trial=lambda measurement, fresh: None):
-    """Measurements of these trials of one cell, from the store or made now and added to it."""
+def _interrupted():
+    return UserError("interrupted", "run the same command again to resume")
+
+
+def _share(work, workers):
+    """Split the work into lists for one guest each: alike but for the cell, and enough lists for all workers."""
+    size = max(1, min(_CELLS_A_GUEST, -(-len(work) // (2 * workers))))
+    groups = {}
+    for algorithm, setting in work:
+        groups.setdefault((algorithm, setting.profile_digest), []).append((algorithm, setting))
+    for group in groups.values():
+        for at in range(0, len(group), size):
+            yield group[at : at + size]
+
+
+def measure(bench, store, batches, cancelled=None, on_trial=lambda measurement, fresh: None):
+    """Yield the measurements of each batch (the trials of one cell), from the store or made now and added to it."""
     cancelled = cancelled or threading.Event()
-    found = {}
+    found = [{} for _ in batches]
     missing = []
-    for trial in trials:
-        known = store.find(trial)
-        if known is not None:
-            found[trial.seed] = known
-            on_trial(known, False)
-        else:
-            missing.append(trial)
-    if missing:
-        for measurement in _make(bench, missing, cancelled):
-            store.add(measurement)
-            found[measurement.trial.seed] = measurement
-            on_trial(measurement, True)
-    if cancelled.is_set() and len(found) < len(trials):
-        raise UserError("interrupted", "run the same command again to resume")
-    return [found[trial.seed] for trial in trials]
-
-
-def _make(bench, trials, cancelled):
-    algorithm = trials[0].scheme.algorithm
-    if not bench.adapter.offers(algorithm):
+    for at, trials in enumerate(batches):
         for trial in trials:
-            yield Measurement(
-                trial=trial, outcome=Outcome.UNSUPPORTED, message=f"{bench.adapter.name} does not offer {algorithm}"
-            )
+            known = store.find(trial)
+            if known is not None:
+                found[at][trial.seed] = known
+                on_trial(known, False)
+        missing.append([trial for trial in trials if trial.seed not in found[at]])
+    at = 0
+    for measurement in _make(bench, [trials for trials in missing if trials], cancelled):
+        store.add(measurement)
+        on_trial(measurement, True)
+        owner = next(i for i, trials in enumerate(missing) if measurement.trial in trials)
+        found[owner][measurement.trial.seed] = measurement
+        while at < len(batches) and len(found[at]) == len(batches[at]):
+            yield [found[at][trial.seed] for trial in batches[at]]
+            at += 1
+    for rest in range(at, len(batches)):
+        if len(found[rest]) < len(batches[rest]):
+            raise _interrupted()
+        yield [found[rest][trial.seed] for trial in batches[rest]]
+
+
+def _make(bench, batches, cancelled):
+    if not batches:
         return
-    yield from bench.room.run(bench.adapter, trials, cancelled)
+    algorithm = batches[0][0].scheme.algorithm
+    if bench.adapter.offers(algorithm):
+        yield from bench.room.run(bench.adapter, batches, cancelled)
+        return
+    why = f"{bench.adapter.name} does not offer {algorithm}"
+    for trials in batches:
+        for trial in trials:
+            yield Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message=why)
 
 
 class Progress:
@@ -182,7 +214,3 @@ def duration(seconds):
     if seconds < 3600:
         return f"{seconds // 60} min {seconds % 60:02} s"
     return f"{seconds // 3600} h {seconds % 3600 // 60:02} min"
-
-
-def settings(profile, cells, **overrides):
-    return [specs.profile(profile, cell, **overrides) for cell in cells]

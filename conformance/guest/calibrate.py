@@ -43,7 +43,7 @@ def observe(server, client, client_address, bandwidth_mbps, one_way_delay_ms, lo
 
 
 def _receive(receiver, patience_s):
-    """Every (arrival time, sequence number) until `patience_s` of silence."""
+    """Every (arrival time in ns, sequence number) until `patience_s` of silence."""
     poll = select.poll()
     poll.register(receiver, select.POLLIN)
     while poll.poll(patience_s * 1000):
@@ -53,17 +53,17 @@ def _receive(receiver, patience_s):
             except BlockingIOError:
                 break
             seconds, nanoseconds = struct.unpack("qq", ancillary[0][2])
-            yield seconds + nanoseconds / 1e9, struct.unpack_from("I", data)[0]
+            yield seconds * 10**9 + nanoseconds, struct.unpack_from("I", data)[0]
 
 
 def _delays(sender, receiver, patience_s, wanted=5, tries=40):
     delays = []
     for number in range(tries):
-        sent_at = time.time()
+        sent_at_ns = time.time_ns()
         sender.send(struct.pack("I", number).ljust(_THIN_PAYLOAD_BYTES, b"\0"))
-        for arrived_at, got in _receive(receiver, patience_s):
+        for arrived_at_ns, got in _receive(receiver, patience_s):
             if got == number:
-                delays.append((arrived_at - sent_at) * 1000)
+                delays.append((arrived_at_ns - sent_at_ns) / 1e6)
                 break
         if len(delays) == wanted:
             break
@@ -75,16 +75,16 @@ def _rate(sender, receiver, bandwidth_mbps, patience_s, packets=100):
     gap_s = frame_bits / (bandwidth_mbps * 1e6) / 1.5
     start = time.monotonic()
     for number in range(packets):
-        pause = start + number * gap_s - time.monotonic()
-        if pause > 0:
-            time.sleep(pause)
+        pause_s = start + number * gap_s - time.monotonic()
+        if pause_s > 0:
+            time.sleep(pause_s)
         sender.send(struct.pack("I", number).ljust(_FULL_PAYLOAD_BYTES, b"\0"))
     arrivals = [at for at, _ in _receive(receiver, patience_s)]
     # The first few may leave on the token bucket's burst.
     steady = arrivals[len(arrivals) // 5 :]
     if len(steady) < 10 or steady[-1] <= steady[0]:
         return None
-    return (len(steady) - 1) * frame_bits / (steady[-1] - steady[0]) / 1e6
+    return (len(steady) - 1) * frame_bits * 1000 / (steady[-1] - steady[0])
 
 
 def _loss(sender, receiver, packets, bandwidth_mbps, patience_s, batch=4):

@@ -16,8 +16,8 @@ _RTM_GETQDISC = 38
 _SOCK_DIAG_BY_FAMILY = 20
 _TCA_STATS2, _TCA_STATS_QUEUE = 7, 3
 _INET_DIAG_INFO = 2
-#: every state but LISTEN
-_TCP_STATES = 0xFFF & ~(1 << 10)
+#: ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK
+_TCP_STATES = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9
 
 
 def _attributes(data):

@@ -1,18 +1,18 @@
 """Look at the sender and at the bottleneck's queue while a transfer runs.
 
-One look every 20 ms of virtual time at first, half as often after each 128 looks, down to every 160 ms: a
-10-second transfer gets about 290 looks, a 1000-second one about 6,500. The trace that is kept has at most
+One look every 20 ms of virtual time at first, half as often after each 128 looks, down to every 2.56 s: a
+10-second transfer gets about 290 looks, a 1000-second one about 1,200. The trace that is kept has at most
 `points` points, evenly thinned; peak and mean of the queue use every look.
 """
 
 from conformance.guest.netlink import QueueLength, TcpInfo
 from conformance.guest.netns import inside
 
-_FIRST_GAP_S, _LAST_GAP_S, _LOOKS_PER_GAP = 0.02, 0.16, 128
+_FIRST_GAP_NS, _LAST_GAP_NS, _LOOKS_PER_GAP = 20_000_000, 2_560_000_000, 128
 
 
 class Sampler:
-    """`look(now)` until the transfer ends, then `result()`."""
+    """`look(now_ns)` until the transfer ends, then `result()`."""
 
     def __init__(self, server, port, bottleneck, interface_index, handle, points=128):
         with inside(server):
@@ -22,30 +22,29 @@ class Sampler:
         self._port, self._index, self._handle = port, interface_index, handle
         self._points, self._trace = points, []
         self._looks, self._keep_every = 0, 1
-        self._queue_time_bytes = self._queue_time_s = 0.0
+        self._queue_ns_bytes = self._queue_ns = 0
         self._queue_peak = (0, 0)
-        self._last_queue = self._began = self._last_at = None
+        self._last_queue = self._last_at_ns = None
         self._tcp_info = None
 
     @property
-    def gap_s(self):
-        return min(_FIRST_GAP_S * 2 ** (self._looks // _LOOKS_PER_GAP), _LAST_GAP_S)
+    def gap_ns(self):
+        return min(_FIRST_GAP_NS << (self._looks // _LOOKS_PER_GAP), _LAST_GAP_NS)
 
-    def look(self, now):
-        if self._began is None:
-            self._began = now
+    def look(self, now_ns):
+        """Look once; `now_ns` counts from the start of the client."""
         info = self._tcp.busiest(self._port)
         backlog = self._queue.backlog(self._index, self._handle)
         if info is not None:
             self._tcp_info = info
         if backlog is not None:
             if self._last_queue is not None:
-                self._queue_time_bytes += self._last_queue[0] * (now - self._last_at)
-                self._queue_time_s += now - self._last_at
-            self._last_queue, self._last_at = backlog, now
+                self._queue_ns_bytes += self._last_queue[0] * (now_ns - self._last_at_ns)
+                self._queue_ns += now_ns - self._last_at_ns
+            self._last_queue, self._last_at_ns = backlog, now_ns
             self._queue_peak = max(self._queue_peak, backlog)
         if self._looks % self._keep_every == 0:
-            self._trace.append(self._point(now - self._began, info, backlog))
+            self._trace.append(self._point(now_ns / 1e9, info, backlog))
             if len(self._trace) > self._points:
                 self._trace = self._trace[::2]
                 self._keep_every *= 2
@@ -66,7 +65,7 @@ class Sampler:
     def result(self):
         """Missing is None: a stack that is not the kernel's TCP has no tcp_info."""
         columns = ["t_s", "cwnd_segments", "rtt_ms", "in_flight_segments", "bytes_acked", "queue_bytes"]
-        mean = self._queue_time_bytes / self._queue_time_s if self._queue_time_s > 0 else None
+        mean = self._queue_ns_bytes / self._queue_ns if self._queue_ns else None
         return {
             "trace": {name: list(values) for name, values in zip(columns, zip(*self._trace))},
             "tcp_info": self._tcp_info,

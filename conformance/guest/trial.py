@@ -1,21 +1,28 @@
 """One trial: fresh queues, a seed, a server, a client, and what was seen. Facts only; the engine judges.
 
-A trial must not depend on the trials before it in the same guest. So, in virtual time, each starts at a
-multiple of 65.536 s of uptime (the kernel's timer wheel rounds long timers to multiples of up to 512 ms
-of absolute time), with its own seed, fresh queues and fresh processes; the kernel keeps no TCP metrics
-(a sysctl of every profile). tests/emulation asserts it byte for byte.
+A trial must not depend on what the guest did before it. So, in virtual time, `fresh_start` begins each one
+(and each calibration) at a multiple of 65.536 s of uptime, because the kernel's timer wheel rounds long timers
+to multiples of up to 512 ms of absolute time; with its own seed; with fresh queues and processes. The kernel
+keeps no TCP metrics (a sysctl of every profile) and charges nothing for memory calls, whose number depends on
+the allocator's past. tests/test_guest.py asserts it, byte for byte.
 """
 
+import ctypes
 import os
 import select
 import socket
+import struct
 import time
 
 from conformance.guest import netns
 from conformance.guest.process import StackProcess, kill_descendants
 from conformance.guest.sampler import Sampler
 
-_ALIGN_S = 65.536
+#: TIME_WAIT lasts a minute (net/ipv4/tcp.h: TCP_TIMEWAIT_LEN)
+_TIME_WAIT_MS = 61_000
+_ALIGN_MS, _CLIENT_ALIGN_MS = 65_536, 128
+_TIMER_ABSTIME = 1
+_LIBC = ctypes.CDLL(None, use_errno=True)
 _SEED_FILE = "/sys/module/random/parameters/seed"
 _SNMP = (
     "Tcp.OutSegs", "Tcp.RetransSegs", "TcpExt.TCPTimeouts", "TcpExt.TCPFastRetrans", "TcpExt.TCPLossProbes",
@@ -28,29 +35,27 @@ class Fault(Exception):
     """The trial could not be carried out for a reason that is not the stack's; the message says which."""
 
 
-def run_trial(net, topology, job, seed):
-    """Carry out one trial of `job` (see main.py) with `seed`; returns a dict of facts."""
+def run_trial(net, topology, job, cell, seed):
+    """Carry out one trial of `job` (see main.py) in `cell` with `seed`; returns a dict of facts."""
     server, client = net["server"], net["client"]
-    if job["virtual"]:
-        _align_clock()
-    reset_queues(net, topology, job)
-    if job["virtual"]:
-        with open(_SEED_FILE, "w") as f:
-            f.write(str(seed))
+    job = {**job, **cell}
+    fresh_start(net, topology, job, seed)
     processes = []
     sampler = None
     spare = {node.pid for node in net.hosts}
     try:
-        at_start = time.monotonic()
+        began_ns = time.monotonic_ns()
         server_process = _start(server, "server", job)
         processes.append(server_process)
         if not _wait_for_port(server, server_process, job):
-            return _facts(job, seed, server_process, None, ready=False, virtual_s=time.monotonic() - at_start)
+            return _facts(job, seed, server_process, None, ready=False, virtual_s=_since(began_ns))
         before = _counters(net)
         node, interface = topology.BOTTLENECK
         with netns.inside(net[node]):
             index = socket.if_nametoindex(interface)
         sampler = Sampler(server, job["port"], net[node], index, int(job["queue_handle"], 16) << 16)
+        if job["virtual"]:
+            _align_clock(_CLIENT_ALIGN_MS)
         client_process = _start(client, "client", job)
         processes.append(client_process)
         elapsed_s, timed_out = _watch(client_process, sampler, job["timeout_s"])
@@ -59,7 +64,7 @@ def run_trial(net, topology, job, seed):
         facts["sampled"] = sampler.result()
         facts["counters"] = {"before": before, "after": _counters(net)}
         facts["qdiscs"] = netns.read_qdiscs(net[node], [i for n, i in topology.SHAPED if n == node])
-        facts["virtual_s"] = round(time.monotonic() - at_start, 6)
+        facts["virtual_s"] = _since(began_ns)
         return facts
     finally:
         for process in reversed(processes):
@@ -69,21 +74,29 @@ def run_trial(net, topology, job, seed):
         kill_descendants(spare)
 
 
-def _align_clock():
-    now = time.monotonic()
-    time.sleep((now // _ALIGN_S + 1) * _ALIGN_S - now)
-
-
-def reset_queues(net, topology, job):
+def fresh_start(net, topology, job, seed):
+    """Fresh queues as job["tc"] says; in virtual time also a round clock and a seeded kernel."""
     by_node = {}
     for node, interface in topology.SHAPED:
         lines = by_node.setdefault(node, [])
-        if job.get("queues_set"):
-            lines.append(f"qdisc del dev {interface} root")
+        # Deleting what is not there is an error; so there is something.
+        lines.append(f"qdisc replace dev {interface} root handle 99: pfifo limit 1000")
+        lines.append(f"qdisc del dev {interface} root")
         lines += [line.replace("{dev}", interface) for line in job["tc"]]
+    if job["virtual"]:
+        _align_clock(_ALIGN_MS, _TIME_WAIT_MS)
+        with open(_SEED_FILE, "w") as f:
+            f.write(str(seed))
     for node, lines in by_node.items():
         netns.run_tc(net[node], lines)
-    job["queues_set"] = True
+
+
+def _align_clock(step_ms, at_least_ms=0):
+    """Sleep `at_least_ms`, and on to the next multiple of `step_ms` of uptime, to the nanosecond."""
+    step_ns = step_ms * 1_000_000
+    target = ((time.monotonic_ns() + at_least_ms * 1_000_000) // step_ns + 1) * step_ns
+    deadline = struct.pack("qq", target // 10**9, target % 10**9)
+    _LIBC.clock_nanosleep(time.CLOCK_MONOTONIC, _TIMER_ABSTIME, deadline, None)
 
 
 def _environment(role, job, directory):
@@ -98,6 +111,7 @@ def _environment(role, job, directory):
         "CC_HOSTNAME": job["hostname"],
         "CC_PORT": str(job["port"]),
         "CC_BYTES": str(job["transfer_bytes"]),
+        "CC_WWW": job["www"],
         "CC_CERT": job["pki"] + "/server.crt",
         "CC_KEY": job["pki"] + "/server.key",
         "CC_CA": job["pki"] + "/ca.crt",
@@ -129,17 +143,22 @@ def _watch(client_process, sampler, timeout_s):
     """Sample until the client ends or the time is over; returns (elapsed seconds, timed out)."""
     poll = select.poll()
     poll.register(client_process.pidfd, select.POLLIN)
-    start = time.monotonic()
-    due = start
+    # Integers: a rounding error that depends on the uptime would move a look, and with it everything.
+    start_ns = due_ns = time.monotonic_ns()
+    end_ns = start_ns + round(timeout_s * 1e9)
     while True:
-        now = time.monotonic()
-        if now - start >= timeout_s:
-            return now - start, True
-        sampler.look(now)
-        due = max(due + sampler.gap_s, now)
-        wait_s = min(due, start + timeout_s) - time.monotonic()
-        if poll.poll(max(wait_s, 0) * 1000):
-            return time.monotonic() - start, False
+        now_ns = time.monotonic_ns()
+        if now_ns >= end_ns:
+            return (now_ns - start_ns) / 1e9, True
+        sampler.look(now_ns - start_ns)
+        due_ns = max(due_ns + sampler.gap_ns, now_ns)
+        wait_ns = min(due_ns, end_ns) - time.monotonic_ns()
+        if poll.poll(max(-(-wait_ns // 1_000_000), 0)):
+            return (time.monotonic_ns() - start_ns) / 1e9, False
+
+
+def _since(began_ns):
+    return round((time.monotonic_ns() - began_ns) / 1e9, 6)
 
 
 def _counters(net):

@@ -14,6 +14,7 @@ _PORT = 4433
 _READY_TIMEOUT_S = 30
 _LIMITS = {"memory_bytes": 1 << 36, "file_bytes": 1 << 30}
 _CALIBRATION_PACKETS = 2000
+_CALIBRATION_SEED = 1
 #: files of the suite that decide what happens inside a guest
 _LAB_FILES = ("conformance/guest/*.py", "conformance/lab/job.py", "conformance/model/network.py", "topologies/*.py")
 
@@ -28,73 +29,91 @@ def lab_digest():
     return total.hexdigest()[: digests.DIGITS]
 
 
-def write(scratch, adapter, adapter_dir, trials):
-    """Fill the scratch folder: job.json, the topology, the certificates. All trials share setting and scheme."""
-    setting, scheme = trials[0].setting, trials[0].scheme
+def write(scratch, adapter, adapter_dir, batches):
+    """Fill the scratch folder: job.json, the topology, the certificates.
+
+    `batches` is a list of lists of trials, one list for each cell; all share the scheme and the profile.
+    """
+    setting, scheme, room = batches[0][0].setting, batches[0][0].scheme, batches[0][0].room
     shutil.copytree(pki.ensure(), scratch / "pki")
     shutil.copy(paths.data("topologies", f"{setting.topology}.py"), scratch / "topology.py")
-    guest_scratch = "/run/scratch" if trials[0].room != "host" else str(scratch)
+    guest_scratch = scratch if room == "host" else "/run/scratch"
     job = {
         "algorithm": scheme.algorithm,
         "kernel_algorithm": adapter.kernel_algorithm(scheme.algorithm),
-        "adapter_dir": adapter_dir,
+        "adapter_dir": str(adapter_dir),
         "program": adapter.program,
         "transport": adapter.transport,
         "port": _PORT,
         "hostname": pki.HOSTNAME,
         "pki": f"{guest_scratch}/pki",
         "server_address": "10.0.0.3",
-        "transfer_bytes": setting.transfer_bytes,
-        "timeout_s": setting.timeout_s,
         "ready_timeout_s": _READY_TIMEOUT_S,
         "limits": _LIMITS,
-        "bandwidth_mbps": setting.cell.bandwidth_mbps,
-        "one_way_delay_ms": setting.cell.one_way_delay_ms,
         "calibration_packets": _CALIBRATION_PACKETS,
-        "tc": network.tc_lines(setting),
+        "calibration_seed": _CALIBRATION_SEED,
         "queue_handle": network.QUEUE_HANDLE,
         "host_queue": setting.host_queue,
         "offload": setting.offload,
         "sysctls": dict(setting.sysctls),
-        "seeds": [trial.seed for trial in trials],
+        "timeout_s": setting.timeout_s,
+        "cells": [_cell(trials) for trials in batches],
     }
     (scratch / "job.json").write_text(json.dumps(job, indent=1))
+
+
+def _cell(trials):
+    setting = trials[0].setting
+    return {
+        "bandwidth_mbps": setting.cell.bandwidth_mbps,
+        "one_way_delay_ms": setting.cell.one_way_delay_ms,
+        "transfer_bytes": setting.transfer_bytes,
+        "tc": network.tc_lines(setting),
+        "seeds": [trial.seed for trial in trials],
+    }
 
 
 class Reader:
     """Turns a guest's events into measurements as they come; knows which trials are still owed."""
 
-    def __init__(self, trials):
-        self._owed = {trial.seed: trial for trial in trials}
+    def __init__(self, batches):
+        self._owed = [{trial.seed: trial for trial in trials} for trials in batches]
+        self._settings = [trials[0].setting for trials in batches]
+        self._at = 0
         self._network = None
+        self._calibration = None
         self._problems = []
 
     @property
     def owed(self):
-        return list(self._owed.values())
+        """The batches of trials that are still to come, without the empty ones."""
+        return [list(batch.values()) for batch in self._owed if batch]
 
     def feed(self, event, host):
         """Yield the measurements that one event completes; `host` is what to note about wall time."""
         kind = event["event"]
         if kind == "network":
             self._network = event
+        elif kind == "cell":
+            self._at = event["index"]
         elif kind == "calibration":
-            self._network["calibration"] = event["observed"]
-            setting = next(iter(self._owed.values())).setting
-            self._problems = calibration.problems(setting, event["observed"])
+            self._calibration = event["observed"]
+            self._problems = calibration.problems(self._settings[self._at], event["observed"])
         elif kind == "trial":
-            trial = self._owed.pop(event["seed"])
+            trial = self._owed[event["index"]].pop(event["seed"])
             if self._problems:
                 yield self._error(trial, "calibration: " + "; ".join(self._problems), host)
             else:
-                yield measure.measurement(trial, event, self._network, host)
+                network = {**self._network, "calibration": self._calibration}
+                yield measure.measurement(trial, event, network, host)
         elif kind == "fault":
             yield from self.give_up(event["message"], host)
 
     def give_up(self, why, host):
-        """An error for every trial still owed."""
-        while self._owed:
-            yield self._error(self._owed.pop(min(self._owed)), why, host)
+        """An error for every trial still owed in the cell that was under way; other cells are unharmed."""
+        batch = self._owed[self._at] or next((b for b in self._owed if b), {})
+        while batch:
+            yield self._error(batch.pop(min(batch)), why, host)
 
     @staticmethod
     def _error(trial, why, host):

@@ -90,52 +90,58 @@ class Guest:
 
 
 class VirtualRoom:
-    """Runs the trials of one cell in one guest."""
+    """Runs trials in guests: many cells share one, as long as it lives."""
 
     name = "virtual"
 
-    def __init__(self, kernel, wall_timeout_s=900.0):
-        self.kernel, self.wall_timeout_s = kernel, wall_timeout_s
+    def __init__(self, kernel, cell_wall_timeout_s=600.0):
+        self.kernel, self.cell_wall_timeout_s = kernel, cell_wall_timeout_s
 
-    def run(self, adapter, trials, cancelled, on_start=lambda guest: None):
-        """Yield one Measurement for each trial, in order, as they come, until all are made or `cancelled` is set.
+    def run(self, adapter, batches, cancelled, on_start=lambda guest: None):
+        """Yield one Measurement for each trial, as they come, until all are made or `cancelled` is set.
 
-        A guest's fault is an error in the measurements still owed, never an exception.
+        `batches`: lists of trials, one list for each cell. A guest's fault is an error in the measurements
+        of the cell it happened in, never an exception; the cells after it get a new guest.
         """
-        with cores.one_core() as core, scratch_folder() as scratch:
-            job.write(scratch, adapter, "/run/adapter", trials)
-            began = last = time.monotonic()
-            guest = Guest(self.kernel, scratch, adapter.folder, core)
-            try:
-                on_start(guest)
-                reader = job.Reader(trials)
-                events = Tail(scratch / "out.jsonl")
-                timed_out = False
-                while True:
-                    ended = guest.exit_status is not None
-                    for event in events.read():
-                        now = time.monotonic()
-                        host = {"wall_s": round(now - last, 3)}
-                        produced = list(reader.feed(event, host))
-                        if produced:
-                            last = now
-                        yield from produced
-                    if ended or timed_out or not reader.owed:
-                        break
-                    if cancelled.is_set():
-                        return
-                    if time.monotonic() - began > self.wall_timeout_s:
-                        timed_out = True
-                        continue
-                    time.sleep(_POLL_S)
-                why = (
-                    f"the guest took longer than {self.wall_timeout_s:g} s of wall time"
-                    if timed_out
-                    else _why_it_ended(guest.exit_status, scratch)
-                )
-                yield from reader.give_up(why, {"wall_s": round(time.monotonic() - last, 3)})
-            finally:
-                guest.end()
+        while batches and not cancelled.is_set():
+            with cores.one_core() as core, scratch_folder() as scratch:
+                job.write(scratch, adapter, "/run/adapter", batches)
+                guest = Guest(self.kernel, scratch, adapter.folder, core)
+                try:
+                    on_start(guest)
+                    reader = job.Reader(batches)
+                    yield from follow(guest, reader, scratch, cancelled, self.cell_wall_timeout_s)
+                    batches = reader.owed
+                finally:
+                    guest.end()
+
+
+def follow(guest, reader, scratch, cancelled, cell_wall_timeout_s):
+    """Yield measurements while the guest works; ends when it has nothing more to give, or is given up."""
+    events = Tail(scratch / "out.jsonl")
+    began = last = time.monotonic()
+    while not cancelled.is_set():
+        ended = guest.exit_status is not None
+        for event in events.read():
+            now = time.monotonic()
+            if event["event"] == "cell":
+                began = now
+            measurements = list(reader.feed(event, {"wall_s": round(now - last, 3)}))
+            if measurements:
+                last = now
+            yield from measurements
+            if event["event"] == "fault":
+                return
+        if not reader.owed:
+            return
+        host = {"wall_s": round(time.monotonic() - last, 3)}
+        if ended:
+            yield from reader.give_up(_why_it_ended(guest.exit_status, scratch), host)
+            return
+        if time.monotonic() - began > cell_wall_timeout_s:
+            yield from reader.give_up(f"the cell took longer than {cell_wall_timeout_s:g} s of wall time", host)
+            return
+        time.sleep(_POLL_S)
 
 
 class Tail:

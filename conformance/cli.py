@@ -1,0 +1,197 @@
+"""The `conformance` command: thin; each command calls one function of the engine and prints what it returns.
+
+Exit statuses: 0 all conforms (or done), 1 something violates, 2 the user can mend it, 3 an error of emulator,
+guest or adapter, 4 inconclusive or unsupported and nothing worse, 130 interrupted.
+"""
+
+import pathlib
+import sys
+
+import click
+import rich.console
+import rich.progress
+
+from conformance import __version__
+from conformance.model.errors import UserError
+
+DEFAULT_RESULTS = "results/results.jsonl"
+out = rich.console.Console(highlight=False)
+err = rich.console.Console(stderr=True, highlight=False)
+
+
+class Group(click.Group):
+    """Shows a user's mistake as one line, never as a traceback."""
+
+    def main(self, *args, **kwargs):
+        try:
+            return super().main(*args, **kwargs)
+        except UserError as error:
+            err.print(f"conformance: {error}", style="red", markup=False, soft_wrap=True)
+            sys.exit(2)
+        except KeyboardInterrupt:
+            err.print("conformance: interrupted; run the same command again to resume")
+            sys.exit(130)
+        except BrokenPipeError:
+            sys.exit(1)
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="conformance")
+def main():
+    """Which congestion control does a TCP or QUIC stack really run?"""
+
+
+@main.group()
+def kernel():
+    """Guest kernels: build and list."""
+
+
+@kernel.command("build")
+@click.argument("name", default="default")
+@click.option("--source", help="Kernel source: folder, tarball, or a package such as linux-source-6.1.")
+@click.option("--patch", "patches", multiple=True, type=click.Path(), help="Apply this patch first (repeatable).")
+@click.option("--jobs", type=click.IntRange(1), help="Compile this many files at once (default: all cores).")
+def kernel_build(name, source, patches, jobs):
+    """Build a guest kernel and give it NAME; one that was built before is only found."""
+    from conformance.kernel import build
+
+    columns = (
+        rich.progress.TextColumn("{task.description}"),
+        rich.progress.BarColumn(),
+        rich.progress.TaskProgressColumn(),
+        rich.progress.TimeElapsedColumn(),
+        rich.progress.TimeRemainingColumn(),
+    )
+    with rich.progress.Progress(*columns, console=err) as bar:
+        task = bar.add_task("kernel", total=None)
+        shown = None
+
+        def progress(done, total, what):
+            nonlocal shown
+            if what != shown and not err.is_terminal:
+                err.print(f"kernel {name}: {what}")
+            shown = what
+            bar.update(task, description=f"kernel {name}: {what}", completed=done, total=total or None)
+
+        built = build.build(name, source, patches, progress, jobs)
+    out.print(f"kernel {built.name}: Linux {built.release}, {built.digest}, {built.binary}", soft_wrap=True)
+
+
+@kernel.command("list")
+def kernel_list():
+    """List the guest kernels that are built."""
+    from conformance.kernel import store
+
+    found = store.kernels()
+    if not found:
+        out.print("no guest kernel is built; run `conformance kernel build`")
+    for k in found:
+        patches = f" + {', '.join(k.patches)}" if k.patches else ""
+        out.print(f"{k.name:12} Linux {k.release:14} {k.digest}  {k.source}{patches}", markup=False, soft_wrap=True)
+
+
+@main.command()
+@click.option("--lab", type=click.Choice(["virtual", "host"]), default="virtual", show_default=True)
+@click.option("--kernel", "kernel_name", default="default", show_default=True)
+def doctor(lab, kernel_name):
+    """Check everything a run needs, and say how to mend what is missing."""
+    from conformance import doctor as checks
+
+    bad = 0
+    for check in checks.run(lab, kernel_name):
+        bad += not check.ok
+        mark = "[green]ok  [/]" if check.ok else "[red]BAD [/]"
+        out.print(f"{mark} {rich.markup.escape(check.what)}", soft_wrap=True)
+        if not check.ok:
+            out.print(f"     mend: {check.mend}", markup=False, soft_wrap=True)
+    sys.exit(2 if bad else 0)
+
+
+def _options(function):
+    """Options shared by every command that runs trials."""
+    for option in reversed(
+        [
+            click.option("--stack", default="linux-tcp", show_default=True, help="Adapter's name, or path of one."),
+            click.option("--grid", default="full", show_default=True, help="full, 10mbps, or cells with commas."),
+            click.option("--trials", default=5, show_default=True, type=int, help="Trials of each cell."),
+            click.option("--lab", default="virtual", show_default=True, help="virtual or host."),
+            click.option("--kernel", "kernel_name", default="default", show_default=True, help="Guest kernel's name."),
+            click.option("--results", default=DEFAULT_RESULTS, show_default=True, help="Results file to add to."),
+            click.option("--profile", default="atc25", show_default=True, help="All of a setting but its cell."),
+            click.option("--queue", help="Replace the profile's queue: red, bfifo:1, fq_codel, ..."),
+            click.option("--offload", type=click.Choice(["on", "off"]), help="Replace the profile's offload."),
+            click.option("--transfer-s", type=float, help="Replace the profile's transfer length."),
+            click.option("--workers", type=click.IntRange(1), help="Guests at a time (default: one for each core)."),
+        ]
+    ):
+        function = option(function)
+    return function
+
+
+@main.command()
+@click.argument("algorithm")
+@_options
+def run(algorithm, stack, grid, trials, lab, kernel_name, results, profile, queue, offload, transfer_s, workers):
+    """Measure ALGORITHM over a grid, and judge it where there is a zone for these settings."""
+    from conformance import campaign
+
+    overrides = {"queue": queue, "transfer_s": transfer_s, "offload": None if offload is None else offload == "on"}
+    verdicts = campaign.run(
+        algorithm, stack=stack, grid=grid, trials=trials, lab=lab, kernel=kernel_name, results=results,
+        profile=profile, overrides=overrides, workers=workers, console=out,
+    )  # fmt: skip
+    sys.exit(campaign.exit_status(verdicts))
+
+
+@main.command()
+@click.argument("results", nargs=-1, type=click.Path(path_type=pathlib.Path))
+@click.option("--out", "target", default="report/index.html", show_default=True, type=click.Path(path_type=pathlib.Path))
+@click.option("--terminal/--no-terminal", default=True, help="Also draw the heatmaps in the terminal.")
+def report(results, target, terminal):
+    """Heatmaps of RESULTS, their zones and the differences: in the terminal and as one HTML page."""
+    from conformance.reporting import html, tables, terminal as drawn
+
+    heatmaps = tables.from_files(results or (pathlib.Path(DEFAULT_RESULTS),))
+    if terminal:
+        drawn.show(heatmaps, out)
+    html.write(heatmaps, target)
+    out.print(f"report: {target.absolute()}", soft_wrap=True)
+
+
+@main.group()
+def zones():
+    """Zone specs: check and derive."""
+
+
+@zones.command("check")
+@click.argument("files", nargs=-1, type=click.Path())
+def zones_check(files):
+    """Check zone files (all that ship, if none is named) against schema and invariants."""
+    from conformance import specs
+
+    for path in files or specs.zone_files():
+        zone = specs.zone(path)
+        out.print(f"ok  {zone.id}: {len(zone.cells)} cells, {path}", soft_wrap=True)
+
+
+@zones.command("derive")
+@click.argument("results", type=click.Path(path_type=pathlib.Path))
+@click.option("--algorithm", required=True)
+@click.option("--version-text", required=True, help="Which version of the algorithm, with its document.")
+@click.option("--out", "target", required=True, type=click.Path(path_type=pathlib.Path))
+def zones_derive(results, algorithm, version_text, target):
+    """Derive the zone of ALGORITHM from the reference runs in RESULTS."""
+    from conformance import derive
+
+    zone = derive.derive_file(results, algorithm, version_text, target)
+    out.print(f"zone {zone.id}: {len(zone.cells)} cells, {len(zone.smoke)} smoke cells, {target}", soft_wrap=True)
+
+
+@main.command()
+@click.argument("results", nargs=-1, type=click.Path(path_type=pathlib.Path))
+@click.option("--published", type=click.Path(path_type=pathlib.Path), help="CSV of published cells to compare with.")
+def fidelity(results, published):
+    """Compare RESULTS with the published cells: bias and rms by algorithm."""
+    from conformance import fidelity as compare
+
+    compare.show(results or (pathlib.Path(DEFAULT_RESULTS),), published, out)

@@ -1,0 +1,246 @@
+"""pytest plugin: one test for each cell of each zone. Thin: the engine measures, the model judges.
+
+Measuring happens in a test's setup, so that a fault of emulator, guest or adapter is an ERROR; judging
+happens in its call, so that only a violation is a FAILURE. Cells are measured in the background, ahead of
+the tests that wait for them; under pytest-xdist each worker measures its own.
+"""
+
+import re
+import time
+
+import pytest
+
+from conformance import engine, paths, specs, store
+from conformance.cli import DEFAULT_RESULTS
+from conformance.kernel.store import DEFAULT_NAME
+from conformance.model import grid as grids
+from conformance.model.errors import UserError
+from conformance.model.verdict import Status, judge
+
+_SUITE = paths.PACKAGE / "suite" / "heatmap.py"
+_TICK_S = 10.0
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("conformance", "congestion-control conformance")
+    group.addoption("--stack", default="linux-tcp", help="adapter's name, or path of an adapter.json")
+    group.addoption("--trials", type=int, default=5, help="trials of each cell (default: 5)")
+    group.addoption("--grid", default="full", help="full, 10mbps ..., or cells such as 10mbps-20ms-1pct, with commas")
+    group.addoption("--lab", default="virtual", help="virtual (default) or host")
+    group.addoption("--kernel", default=DEFAULT_NAME, help="name of the guest kernel")
+    group.addoption("--results", default=DEFAULT_RESULTS, help=f"results file (default: {DEFAULT_RESULTS})")
+    group.addoption("--workers", type=int, default=None, help="guests at a time (default: one for each core)")
+    group.addoption("--fail-inconclusive", action="store_true", help="an inconclusive cell fails")
+
+
+def pytest_configure(config):
+    config.stash[_MARKERS] = {"heatmap", "smoke", "full"}
+    config.addinivalue_line("markers", "heatmap: metric: utilization over bandwidth, delay and loss")
+    config.addinivalue_line("markers", "smoke: tier: the few cells that tell the algorithms apart")
+    config.addinivalue_line("markers", "full: tier: every cell of the zone")
+    for path in specs.zone_files():
+        config.stash[_MARKERS].add(path.parent.name)
+        config.addinivalue_line("markers", f"{path.parent.name}: algorithm: cells of zone {path.parent.name}")
+
+
+_MARKERS = pytest.StashKey[set]()
+_CAMPAIGN = pytest.StashKey["_Campaign"]()
+
+
+def pytest_collect_file(file_path, parent):
+    if file_path == _SUITE:
+        return _SuiteFile.from_parent(parent, path=file_path)
+    return None
+
+
+class _SuiteFile(pytest.File):
+    """Stands for all zones; its items are their cells."""
+
+    def collect(self):
+        option = self.config.option
+        _check_mark_expression(self.config)
+        try:
+            cells = None if option.grid == "full" else grids.cells(option.grid)
+            stack = option.stack if "/" not in option.stack else option.stack.rstrip("/").split("/")[-2]
+            for zone in specs.all_zones():
+                for cell in zone.cells if cells is None else [c for c in cells if c in zone.intervals]:
+                    yield CellItem.from_parent(self, name=f"heatmap[{zone.algorithm}-{cell.id}-{stack}]", zone=zone, cell=cell)
+        except UserError as error:
+            raise pytest.UsageError(str(error)) from None
+
+
+def _check_mark_expression(config):
+    """`pytest -m cubik` must not pass by running nothing."""
+    known = config.stash[_MARKERS]
+    registered = {re.split(r"[:(]", line)[0].strip() for line in config.getini("markers")}
+    for word in re.findall(r"[A-Za-z_][\w.]*", config.option.markexpr or ""):
+        if word not in known | registered | {"and", "or", "not", "True", "False"}:
+            algorithms = ", ".join(sorted(p.parent.name for p in specs.zone_files()))
+            raise pytest.UsageError(f"-m {word}: no such algorithm, metric or tier; there are zones for {algorithms}")
+
+
+class LabFault(Exception):
+    """Nothing is known about the stack: emulator, guest or adapter failed."""
+
+
+class Violation(AssertionError):
+    """The measured value is outside the zone."""
+
+
+class CellItem(pytest.Item):
+    """One cell of one zone, for the stack and kernel of this session."""
+
+    def __init__(self, *, zone, cell, **kwargs):
+        super().__init__(**kwargs)
+        self.zone, self.cell = zone, cell
+        self.setting = specs.profile(zone.profile, cell)
+        self.measurements = self.verdict = None
+        for marker in (zone.algorithm, "heatmap", "full", *(["smoke"] if cell in zone.smoke else [])):
+            self.add_marker(marker)
+
+    def setup(self):
+        try:
+            self.measurements = self.config.stash[_CAMPAIGN].measure(self)
+            self.verdict = judge(self.zone, self.cell, self.measurements)
+        except UserError as error:
+            raise LabFault(str(error)) from None
+        if self.verdict.status is Status.ERROR:
+            raise LabFault(self.verdict.reason)
+
+    def runtest(self):
+        verdict = self.verdict
+        self.user_properties.append(("verdict", str(verdict.status)))
+        if verdict.value is not None:
+            self.user_properties.append((self.zone.metric, verdict.value))
+        if verdict.status is Status.UNSUPPORTED:
+            pytest.skip(f"unsupported: {verdict.reason}")
+        strict = self.config.option.fail_inconclusive
+        if verdict.status is Status.INCONCLUSIVE and not strict:
+            pytest.skip(f"inconclusive: {verdict.reason}; {_measured(self)}")
+        if verdict.status is not Status.CONFORMS:
+            raise Violation(explain(self))
+
+    def repr_failure(self, excinfo, style=None):
+        if isinstance(excinfo.value, LabFault):
+            return f"error: {excinfo.value}\n  rerun      {rerun_command(self)}"
+        if isinstance(excinfo.value, Violation):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self):
+        return self.path, None, self.name
+
+
+def _measured(item):
+    v = item.verdict
+    low, high = v.interval
+    interval = f"90 % interval {low:.3f}..{high:.3f}" if low > float("-inf") else "too few for an interval"
+    return f"{item.zone.metric} {v.value:.3f} (median of {v.n} trials; {interval})"
+
+
+def explain(item):
+    """What a person needs to know about a violation: measured, permitted, basis, how to see it again."""
+    v, basis = item.verdict, item.verdict.permitted.basis
+    scheme = item.measurements[0].trial.scheme
+    return "\n".join(
+        (
+            f"{scheme.id} {v.status} zone {v.zone_id} at {v.cell.id}: {v.reason}",
+            f"  measured   {_measured(item)}",
+            f"  permitted  {v.permitted.low:.3f}..{v.permitted.high:.3f}",
+            f"  basis      {basis['reference']}: median {basis['median']:.3f} of {basis['n']} trials"
+            f" ({basis['min']:.3f}..{basis['max']:.3f}); {item.zone.margin_rule['text']}",
+            f"  rerun      {rerun_command(item)}",
+        )
+    )
+
+
+def rerun_command(item):
+    option = item.config.option
+    parts = [f'pytest -m "{item.zone.algorithm} and heatmap"', f"--grid {item.cell.id}", f"--trials {option.trials}"]
+    for name, default in (("stack", "linux-tcp"), ("kernel", DEFAULT_NAME), ("lab", "virtual")):
+        if getattr(option, name) != default:
+            parts.append(f"--{name} {getattr(option, name)}")
+    return " ".join(parts)
+
+
+class _Campaign:
+    """The session's bench and store, and the run that measures ahead of the tests."""
+
+    def __init__(self, config, items):
+        option = config.option
+        self._bench = engine.bench(option.stack, option.lab, option.kernel)
+        self._store = store.Store(option.results)
+        self._seeds = engine.seeds(option.trials)
+        self._run = None
+        if not hasattr(config, "workerinput"):
+            work = [(item.zone.algorithm, item.setting) for item in items]
+            self._run = engine.Run(self._bench, self._store, work, self._seeds, option.workers)
+
+    def measure(self, item):
+        if self._run is not None:
+            return self._run.result(item.zone.algorithm, item.setting)
+        trials = self._bench.trials(item.zone.algorithm, item.setting, self._seeds)
+        return next(engine.measure(self._bench, self._store, [trials]))
+
+    def close(self):
+        if self._run is not None:
+            self._run.close()
+
+
+def pytest_collection_finish(session):
+    items = [item for item in session.items if isinstance(item, CellItem)]
+    if not items or session.config.option.collectonly:
+        return
+    try:
+        session.config.stash[_CAMPAIGN] = _Campaign(session.config, items)
+    except UserError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def pytest_sessionfinish(session):
+    campaign = session.config.stash.get(_CAMPAIGN, None)
+    if campaign is not None:
+        campaign.close()
+
+
+class _Ticker:
+    """Every ten seconds a line with what is done and how long the rest will take."""
+
+    def __init__(self, config):
+        self._config, self._began, self._last = config, None, 0.0
+        self._done, self._total = 0, 0
+
+    def pytest_collection_finish(self, session):
+        self._total = sum(isinstance(item, CellItem) for item in session.items) or self._total
+        self._began = self._last = time.monotonic()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node, ids):
+        self._total = len(ids)
+        self._began = self._last = time.monotonic()
+
+    def pytest_runtest_logfinish(self, nodeid, location):
+        self._done += "::heatmap[" in nodeid
+        now = time.monotonic()
+        if self._began is None or not self._done or now - self._last < _TICK_S or self._done >= self._total:
+            return
+        self._last = now
+        left = (now - self._began) / self._done * (self._total - self._done)
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            reporter.ensure_newline()
+            reporter.write_line(f"{self._done} of {self._total} cells, about {engine.duration(left)} left")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session):
+    config = session.config
+    if hasattr(config, "workerinput"):
+        return
+    config.pluginmanager.register(_Ticker(config), "conformance-ticker")
+
+
+def pytest_report_header(config):
+    if any("conformance" in str(a) for a in config.args):
+        return f"conformance: stack {config.option.stack}, lab {config.option.lab}, kernel {config.option.kernel}"
+    return None

@@ -1,0 +1,1 @@
+"""Readers of result lines: terminal and HTML. Nothing here measures."""

@@ -1,0 +1,62 @@
+"""Heatmaps in a terminal: a table for each bandwidth, loss across, delay down."""
+
+import rich.table
+import rich.text
+
+from conformance.model.verdict import Status
+
+_MARKS = {
+    Status.CONFORMS: (" ", ""),
+    Status.VIOLATES: ("✗", "bold red"),
+    Status.INCONCLUSIVE: ("?", "yellow"),
+    Status.UNSUPPORTED: ("-", "dim"),
+    Status.ERROR: ("!", "bold magenta"),
+}
+
+
+def show(heatmaps, console):
+    for heatmap in heatmaps:
+        console.print()
+        console.print(rich.text.Text.assemble((heatmap.scheme_id, "bold"), f"  {heatmap.stack_version}"))
+        for bandwidth in sorted({cell.bandwidth_mbps for cell in heatmap.results}):
+            console.print(_table(heatmap, bandwidth))
+        console.print(summary(heatmap), style="bold", markup=False)
+
+
+def summary(heatmap):
+    """One sentence: how many cells are inside the zone, and what the others are."""
+    if heatmap.zone is None:
+        return f"{len(heatmap.results)} cells measured, no zone judges these settings"
+    count = heatmap.count()
+    parts = [f"{count[status]} {status}" for status in ("violates", "inconclusive", "unsupported", "error") if count[status]]
+    judged = sum(count.values())
+    rest = f" ({', '.join(parts)})" if parts else ""
+    return f"zone {heatmap.zone.id}: {count['conforms']} of {judged} cells conform{rest}"
+
+
+def _table(heatmap, bandwidth):
+    results = {c: r for c, r in heatmap.results.items() if c.bandwidth_mbps == bandwidth}
+    losses = sorted({cell.loss_pct for cell in results})
+    table = rich.table.Table(title=f"{bandwidth:g} Mbit/s, median utilization of {heatmap.trials} trials", title_justify="left")
+    table.add_column("delay \\ loss", justify="right")
+    for loss in losses:
+        table.add_column(f"{loss:g} %", justify="right")
+    for delay in sorted({cell.one_way_delay_ms for cell in results}):
+        row = {c.loss_pct: r for c, r in results.items() if c.one_way_delay_ms == delay}
+        table.add_row(f"{delay:g} ms", *(_text(row.get(loss)) for loss in losses))
+    return table
+
+
+def _text(result):
+    if result is None:
+        return ""
+    mark, style = _MARKS[result.verdict.status] if result.verdict else (" ", "")
+    if result.value is None:
+        return rich.text.Text(f"none {mark}", style=style or "dim")
+    return rich.text.Text(f"{result.value:.2f} {mark}", style=style or _shade(result.value))
+
+
+def _shade(value):
+    """Background from dark to light, as utilization grows; the text keeps its contrast."""
+    level = round(235 + 18 * min(max(value, 0.0), 1.0))
+    return f"{'white' if level < 245 else 'black'} on color({level})"

@@ -1,0 +1,1 @@
+"""What `pytest -m ALGORITHM` collects."""
