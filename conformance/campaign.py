@@ -21,12 +21,15 @@ def run(algorithm, *, stack, grid, trials, lab, kernel, results, profile, overri
     bench = engine.bench(stack, lab, kernel)
     kept = store.Store(results)
     measured = {}
-    with engine.Run(bench, kept, [(algorithm, s) for s in settings], engine.seeds(trials), workers) as running:
-        with _bar(console, running.progress) as update:
-            for (_, setting), measurements in running.as_completed():
-                measured[setting.cell] = measurements
-                update()
-                _complain(console, setting.cell, measurements)
+    work = [(algorithm, s) for s in settings]
+    with (
+        engine.Run(bench, kept, work, engine.seeds(trials), workers) as running,
+        _bar(console, running.progress) as update,
+    ):
+        for (_, setting), measurements in running.as_completed():
+            measured[setting.cell] = measurements
+            update()
+            _complain(console, setting.cell, measurements)
     heatmap = tables.heatmap([m for cell in cells for m in measured[cell]], zone)
     terminal.show([heatmap], console)
     console.print(f"results: {results}", soft_wrap=True)

@@ -145,11 +145,14 @@ def run(algorithm, stack, grid, trials, lab, kernel_name, results, profile, queu
 
 @main.command()
 @click.argument("results", nargs=-1, type=click.Path(path_type=pathlib.Path))
-@click.option("--out", "target", default="report/index.html", show_default=True, type=click.Path(path_type=pathlib.Path))
+@click.option(
+    "--out", "target", default="report/index.html", show_default=True, type=click.Path(path_type=pathlib.Path)
+)
 @click.option("--terminal/--no-terminal", default=True, help="Also draw the heatmaps in the terminal.")
 def report(results, target, terminal):
     """Heatmaps of RESULTS, their zones and the differences: in the terminal and as one HTML page."""
-    from conformance.reporting import html, tables, terminal as drawn
+    from conformance.reporting import html, tables
+    from conformance.reporting import terminal as drawn
 
     heatmaps = tables.from_files(results or (pathlib.Path(DEFAULT_RESULTS),))
     if terminal:
@@ -195,3 +198,15 @@ def fidelity(results, published):
     from conformance import fidelity as compare
 
     compare.show(results or (pathlib.Path(DEFAULT_RESULTS),), published, out)
+
+
+@main.command()
+@click.option("--algorithm", default="cubic", show_default=True)
+@click.option("--stack", default="linux-tcp", show_default=True)
+@click.option("--kernel", "kernel_name", default="default", show_default=True)
+@click.option("--trials", default=3, show_default=True, type=click.IntRange(2))
+def bench(algorithm, stack, kernel_name, trials):
+    """Measure what trials cost: wall seconds, and virtual seconds per wall second, by cell."""
+    from conformance import benchmark
+
+    benchmark.run(algorithm, stack, kernel_name, trials, out)

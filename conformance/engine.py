@@ -15,7 +15,6 @@ from conformance.lab import job
 from conformance.model.errors import UserError
 from conformance.model.trial import Measurement, Outcome, Scheme, Trial
 
-
 #: few enough that a killed guest costs little, many enough that its start does not count
 _CELLS_A_GUEST = 10
 

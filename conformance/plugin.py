@@ -64,7 +64,9 @@ class _SuiteFile(pytest.File):
             stack = option.stack if "/" not in option.stack else option.stack.rstrip("/").split("/")[-2]
             for zone in specs.all_zones():
                 for cell in zone.cells if cells is None else [c for c in cells if c in zone.intervals]:
-                    yield CellItem.from_parent(self, name=f"heatmap[{zone.algorithm}-{cell.id}-{stack}]", zone=zone, cell=cell)
+                    yield CellItem.from_parent(
+                        self, name=f"heatmap[{zone.algorithm}-{cell.id}-{stack}]", zone=zone, cell=cell
+                    )
         except UserError as error:
             raise pytest.UsageError(str(error)) from None
 

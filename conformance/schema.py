@@ -3,21 +3,23 @@
 import functools
 import json
 
-import jsonschema
-
 from conformance import paths
 from conformance.model.errors import UserError
 
 
 @functools.cache
 def _validator(name):
+    import jsonschema  # late: the host room is also run where there is only the standard library
+
     document = json.loads((paths.PACKAGE / "schemas" / f"{name}.json").read_text())
     return jsonschema.Draft202012Validator(document)
 
 
 def check(name, data, where):
     """Raise UserError naming `where`, the JSON pointer and what was expected, unless `data` satisfies schema `name`."""
-    error = jsonschema.exceptions.best_match(_validator(name).iter_errors(data))
+    from jsonschema.exceptions import best_match
+
+    error = best_match(_validator(name).iter_errors(data))
     if error is not None:
         pointer = "/" + "/".join(str(part) for part in error.absolute_path)
         raise UserError(f"{where}: {pointer}: {_shorten(error.message)}")

@@ -67,7 +67,9 @@ class Store:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.touch()
         except OSError as error:
-            raise UserError(f"cannot write results to {self.path}: {error.strerror}", "choose another --results") from None
+            raise UserError(
+                f"cannot write results to {self.path}: {error.strerror}", "choose another --results"
+            ) from None
         self._catch_up()
 
     def _catch_up(self):
@@ -91,7 +93,7 @@ class Store:
     @staticmethod
     def _cut_short(line):
         """True for the beginning of a line of ours: an append that a crash or a full disk ended early."""
-        return line.startswith(b'{"evidence"') or line.startswith(b'{"') and not line.rstrip().endswith(b"}")
+        return line.startswith(b'{"evidence"') or (line.startswith(b'{"') and not line.rstrip().endswith(b"}"))
 
     def find(self, trial):
         """The settled measurement of this trial, or None."""

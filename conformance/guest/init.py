@@ -7,10 +7,13 @@ whether this guest's clock is virtual.
 
 mount(2) is called directly: util-linux >= 2.39 speaks the newer mount API, in which hostfs takes its
 path in another form.
+
+cc_run names a Python program to run in the place of the job: the suite's own tests and doctor use it.
 """
 
 import ctypes
 import os
+import subprocess
 import sys
 import traceback
 
@@ -62,13 +65,17 @@ def set_up_environment():
 
 def main():
     status = 1
+    program = os.environ.get("cc_run")
     try:
         set_up_filesystem()
         set_up_environment()
         sys.path.insert(0, "/run/suite")
-        from conformance.guest.main import run_job
+        if program:
+            status = subprocess.run([sys.executable, "-I", program]).returncode
+        else:
+            from conformance.guest.main import run_job
 
-        status = run_job("/run/scratch")
+            status = run_job("/run/scratch")
     except BaseException:  # process 1 must not die: the kernel would panic and hide the reason
         traceback.print_exc()
     finally:

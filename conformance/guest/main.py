@@ -1,8 +1,8 @@
 """Run one job: build the network, then, cell by cell, calibrate it and make one trial for each seed.
 
 Reads SCRATCH/job.json, appends one JSON object a line to SCRATCH/out.jsonl as it goes, so that what was
-measured survives whatever happens next. Events, told apart by "event": network, cell, calibration, trial,
-fault, end. As a program: `main.py SCRATCH`, as root, on a machine whose kernel has netem (the host room).
+measured survives whatever happens next. Events, told apart by "event": network, unsupported, cell, calibration,
+trial, fault, end. As a program: `main.py SCRATCH`, as root, on a machine whose kernel has netem (the host room).
 """
 
 import contextlib
@@ -46,8 +46,9 @@ def _run(job, scratch, emit):
     net = topology.build()
     try:
         sysctls = {node.name: netns.set_sysctls(node, job["sysctls"]) for node in (net["server"], net["client"])}
-        if job["kernel_algorithm"]:
-            _set_kernel_algorithm(netns, net["server"], job["kernel_algorithm"])
+        if job["kernel_algorithm"] and not _set_kernel_algorithm(netns, net["server"], job["kernel_algorithm"]):
+            emit("unsupported", message=f"this kernel has no congestion control named {job['kernel_algorithm']}")
+            return
         offload = {
             f"{node.name}:{name}": netns.set_offload(node, name, job["offload"])
             for node in net.hosts
@@ -109,9 +110,13 @@ def _payload(size):
 
 
 def _set_kernel_algorithm(netns, server, name):
-    with netns.inside(server):
-        with open("/proc/sys/net/ipv4/tcp_congestion_control", "w") as f:
+    """False where the kernel does not have it."""
+    try:
+        with netns.inside(server), open("/proc/sys/net/ipv4/tcp_congestion_control", "w") as f:
             f.write(name)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _load(path):

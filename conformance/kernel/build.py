@@ -190,4 +190,3 @@ def _compile(tree, log, progress, jobs):
         if process.poll() is None:
             process.kill()
             process.wait()
-

@@ -84,9 +84,7 @@ def _best_package():
         if match and (int(match[1]), int(match[2])) >= OLDEST:
             found[int(match[1]), int(match[2])] = line.split()[0]
     if not found:
-        raise UserError(
-            "apt knows no linux-source package of 6.1 or later", "run `apt-get update`, or give --source"
-        )
+        raise UserError("apt knows no linux-source package of 6.1 or later", "run `apt-get update`, or give --source")
     newer = sorted(v for v in found if v >= PREFERRED)
     return found[newer[0] if newer else max(found)]
 

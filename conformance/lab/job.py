@@ -106,6 +106,11 @@ class Reader:
             else:
                 network = {**self._network, "calibration": self._calibration}
                 yield measure.measurement(trial, event, network, host)
+        elif kind == "unsupported":
+            for batch in self._owed:
+                while batch:
+                    trial = batch.pop(min(batch))
+                    yield Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message=event["message"], host=host)
         elif kind == "fault":
             yield from self.give_up(event["message"], host)
 

@@ -31,7 +31,9 @@ def ensure():
                     shutil.copytree(temporary, home)
                 home.chmod(0o755)
     except OSError as error:
-        raise UserError(f"cannot write certificates to {home}: {error.strerror}", "free space or rights there") from None
+        raise UserError(
+            f"cannot write certificates to {home}: {error.strerror}", "free space or rights there"
+        ) from None
     return home
 
 

@@ -4,6 +4,7 @@ The guest sees the host's files read-only and has no network but its own. It is 
 with us: the kernel process asks to be killed when its parent ends, and takes its children along.
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -30,7 +31,7 @@ _BOOT_SEED = 1
 _POLL_S = 0.02
 
 
-def command(kernel, scratch, adapter_dir, time_travel=True):
+def command(kernel, scratch, adapter_dir, time_travel=True, run=None):
     """The guest's command line."""
     clock = [f"time-travel-start={_WALL_CLOCK_NS}", "time-travel=inf-cpu"] if time_travel else []
     return [
@@ -39,37 +40,36 @@ def command(kernel, scratch, adapter_dir, time_travel=True):
         f"syscall.cost_ns={SYSCALL_COST_NS}", f"syscall.empty_poll_ns={EMPTY_POLL_COST_NS}",
         "con=null", "con0=null,fd:1", "quiet", "panic=-1", "noreboot", f"uml_dir={scratch}/uml",
         f"cc_scratch={scratch}", f"cc_suite={paths.PACKAGE.parent}", f"cc_adapter={adapter_dir}",
-        f"cc_time_travel={int(time_travel)}",
+        f"cc_time_travel={int(time_travel)}", *([f"cc_run={run}"] if run else []),
         "init=/usr/bin/python3", "--", "-I", "-u", str(paths.PACKAGE / "guest" / "init.py"),
     ]  # fmt: skip
 
 
-class Guest:
-    """A running guest; `end()` leaves no process behind."""
+class Group:
+    """A process and its descendants, with its output in SCRATCH/console.log; `end()` leaves none behind.
 
-    def __init__(self, kernel, scratch, adapter_dir, core, time_travel=True):
-        (scratch / "uml").mkdir()
+    It asks the kernel to be killed when we end, however we do.
+    """
+
+    def __init__(self, command, scratch, environment, cores=None):
         self._console = open(scratch / "console.log", "wb")
         parent = os.getpid()
 
         def bind_to_us():
-            os.sched_setaffinity(0, {core})
+            if cores is not None:
+                os.sched_setaffinity(0, cores)
             _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
             if os.getppid() != parent:
                 os._exit(1)
 
         try:
             self._process = subprocess.Popen(
-                command(kernel, scratch, adapter_dir, time_travel),
-                stdin=subprocess.DEVNULL, stdout=self._console, stderr=subprocess.STDOUT, cwd=scratch,
-                env={"TMPDIR": "/dev/shm", "HOME": str(scratch), "PATH": "/usr/bin:/bin"},
-                start_new_session=True, preexec_fn=bind_to_us,
+                command, stdin=subprocess.DEVNULL, stdout=self._console, stderr=subprocess.STDOUT, cwd=scratch,
+                env=environment, start_new_session=True, preexec_fn=bind_to_us,
             )  # fmt: skip
         except OSError as error:
             self._console.close()
-            raise UserError(
-                f"cannot start the guest kernel {kernel.binary}: {error.strerror}", "run `conformance kernel build`"
-            ) from None
+            raise UserError(f"cannot start {command[0]}: {error.strerror}", "run `conformance doctor`") from None
 
     @property
     def pid(self):
@@ -80,13 +80,18 @@ class Guest:
         return self._process.poll()
 
     def end(self):
-        """Kill what is left of it: its process group, and its kernel threads die by their parent-death signal."""
-        try:
+        """Kill its process group; what left the group dies with it, by namespaces or parent-death signals."""
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self._process.wait()
         self._console.close()
+
+
+def boot(kernel, scratch, adapter_dir, core, time_travel=True, run=None):
+    """Start a guest; `run` is a Python program for it to run in the place of the job."""
+    (scratch / "uml").mkdir()
+    environment = {"TMPDIR": "/dev/shm", "HOME": str(scratch), "PATH": "/usr/bin:/bin"}
+    return Group(command(kernel, scratch, adapter_dir, time_travel, run), scratch, environment, {core})
 
 
 class VirtualRoom:
@@ -106,7 +111,7 @@ class VirtualRoom:
         while batches and not cancelled.is_set():
             with cores.one_core() as core, scratch_folder() as scratch:
                 job.write(scratch, adapter, "/run/adapter", batches)
-                guest = Guest(self.kernel, scratch, adapter.folder, core)
+                guest = boot(self.kernel, scratch, adapter.folder, core)
                 try:
                     on_start(guest)
                     reader = job.Reader(batches)
@@ -177,8 +182,14 @@ def scratch_folder():
 
 
 class _Scratch:
+    """Named after this process, so that the next one can remove what a killed one left."""
+
     def __init__(self):
-        self.path = pathlib.Path(tempfile.mkdtemp(prefix="conformance-"))
+        for old in pathlib.Path(tempfile.gettempdir()).glob("conformance-*-*"):
+            owner = old.name.split("-")[1]
+            if owner.isdigit() and not pathlib.Path("/proc", owner).exists():
+                shutil.rmtree(old, ignore_errors=True)
+        self.path = pathlib.Path(tempfile.mkdtemp(prefix=f"conformance-{os.getpid()}-"))
         self.path.chmod(0o755)
 
     def __enter__(self):

@@ -1,9 +1,9 @@
 """Did the emulator deliver what was asked? Where not, a trial is an error and never a violation.
 
-Two checks on each of rate, delay and loss: what tc reads back must equal what was asked, and what probe
-packets saw must agree with it. Tolerances: 3 % of the rate; 0.5 ms + 2 % of the delay
-beyond the probe's own serialization (scheduling, in the host room); for the loss, an exact two-sided binomial test at 1e-6, so
-that a right emulator fails once in a million calibrations.
+Two checks on each of rate, delay and loss: what tc reads back must equal what was asked, and what probe packets saw
+must agree with it. Tolerances: 3 % of the rate; 0.5 ms + 2 % of the delay beyond the probe's own serialization
+(scheduling, in the host room); for the loss, an exact two-sided binomial test at 1e-6, so that a right emulator fails
+once in a million calibrations.
 """
 
 import math

@@ -12,7 +12,7 @@ LOSSES_PCT = (0, 1, 2, 3, 4)
 
 
 def _product(bandwidths):
-    return tuple(Cell(b, d, l) for b, d, l in itertools.product(bandwidths, ONE_WAY_DELAYS_MS, LOSSES_PCT))
+    return tuple(Cell(*cell) for cell in itertools.product(bandwidths, ONE_WAY_DELAYS_MS, LOSSES_PCT))
 
 
 def cells(name):

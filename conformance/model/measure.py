@@ -67,9 +67,7 @@ def measurement(trial, facts, network, host):
             message=f"the transfer took longer than {trial.setting.timeout_s:g} s of virtual time",
         )  # fmt: skip
     if client["exit_status"] != 0:
-        return failed(
-            Outcome.ERROR, f"the client of {stack} ended with status {client['exit_status']}{_said(client)}"
-        )
+        return failed(Outcome.ERROR, f"the client of {stack} ended with status {client['exit_status']}{_said(client)}")
     report, lie = _client_report(trial, facts)
     if lie:
         return failed(Outcome.ERROR, f"the client of {stack} {lie}")
@@ -91,7 +89,7 @@ def _client_report(trial, facts):
         size, seconds, handshake = (report[k] for k in ("bytes", "completion_s", "handshake_s"))
         if not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in (size, seconds)):
             raise ValueError
-        if handshake is not None and not 0 <= handshake <= seconds:
+        if seconds > 0 and handshake is not None and not 0 <= handshake <= seconds:
             raise ValueError
     except (ValueError, KeyError, IndexError, TypeError):
         return None, f"printed no valid result line: {_tail(facts['client']['stdout']) or 'nothing'}"

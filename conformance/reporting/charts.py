@@ -37,9 +37,13 @@ def chart(heatmap):
     if heatmap.zone is not None:
         for row in data:
             row["zone"] = None if row["zone_low"] is None else f"{row['zone_low']:.2f}\n{row['zone_high']:.2f}"
-        panels.append(_panel(data, "reference", "Permissible zone: low and high", _sequential("utilization"), None, "zone"))
+        panels.append(
+            _panel(data, "reference", "Permissible zone: low and high", _sequential("utilization"), None, "zone")
+        )
         panels.append(_panel(data, "difference", "Difference: measured minus reference", _diverging(), "+.2f"))
-    return altair.vconcat(*panels, spacing=18).resolve_scale(color="independent").configure(font="DejaVu Sans, sans-serif")
+    return (
+        altair.vconcat(*panels, spacing=18).resolve_scale(color="independent").configure(font="DejaVu Sans, sans-serif")
+    )
 
 
 def _sequential(title):
@@ -57,13 +61,14 @@ def _panel(data, value, title, color, number_format, text=None):
     )
     boxes = base.mark_rect(stroke="white").encode(
         color=altair.Color(f"{value}:Q", scale=color["scale"], legend=altair.Legend(title=color["title"])),
-        tooltip=[f"{name}:N" for name in ("measured", "trials_low", "trials_high", "zone_low", "zone_high", "verdict", "n")],
+        tooltip=[
+            f"{name}:N" for name in ("measured", "trials_low", "trials_high", "zone_low", "zone_high", "verdict", "n")
+        ],
     )
-    dark = "datum.difference != null && abs(datum.difference) > 0.2" if value == "difference" else f"datum.{value} < 0.6"
-    if text:
-        label = altair.Text(f"{text}:N")
-    else:
-        label = altair.Text(f"{value}:Q", format=number_format)
+    dark = (
+        "datum.difference != null && abs(datum.difference) > 0.2" if value == "difference" else f"datum.{value} < 0.6"
+    )
+    label = altair.Text(f"{text}:N") if text else altair.Text(f"{value}:Q", format=number_format)
     words = base.mark_text(fontSize=11, lineBreak="\n", baseline="middle", dy=-6 if text else 0).encode(
         text=label, color=altair.condition(dark, altair.value("white"), altair.value("black"))
     )
@@ -72,7 +77,9 @@ def _panel(data, value, title, color, number_format, text=None):
         bad = base.transform_filter("datum.verdict == 'violates' || datum.verdict == 'error'")
         layers.append(bad.mark_rect(filled=False, stroke="#d7191c", strokeWidth=3, fillOpacity=0))
         unclear = base.transform_filter("datum.verdict == 'inconclusive'")
-        layers.append(unclear.mark_rect(filled=False, stroke="#fdae61", strokeWidth=2, strokeDash=[4, 3], fillOpacity=0))
+        layers.append(
+            unclear.mark_rect(filled=False, stroke="#fdae61", strokeWidth=2, strokeDash=[4, 3], fillOpacity=0)
+        )
     delays = len({row["delay_ms"] for row in data})
     losses = len({row["loss_pct"] for row in data})
     layered = altair.layer(*layers).properties(width=_CELL_PX * losses, height=_CELL_PX * 0.72 * delays)

@@ -11,7 +11,9 @@ from conformance.reporting import charts, terminal
 def render(heatmaps):
     """The page as text. Everything that came from a stack is escaped."""
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(paths.data("reports", "templates")), autoescape=True, undefined=jinja2.StrictUndefined
+        loader=jinja2.FileSystemLoader(paths.data("reports", "templates")),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
     )
     sections = [
         {

@@ -28,7 +28,9 @@ def summary(heatmap):
     if heatmap.zone is None:
         return f"{len(heatmap.results)} cells measured, no zone judges these settings"
     count = heatmap.count()
-    parts = [f"{count[status]} {status}" for status in ("violates", "inconclusive", "unsupported", "error") if count[status]]
+    parts = [
+        f"{count[status]} {status}" for status in ("violates", "inconclusive", "unsupported", "error") if count[status]
+    ]
     judged = sum(count.values())
     rest = f" ({', '.join(parts)})" if parts else ""
     return f"zone {heatmap.zone.id}: {count['conforms']} of {judged} cells conform{rest}"
@@ -37,7 +39,9 @@ def summary(heatmap):
 def _table(heatmap, bandwidth):
     results = {c: r for c, r in heatmap.results.items() if c.bandwidth_mbps == bandwidth}
     losses = sorted({cell.loss_pct for cell in results})
-    table = rich.table.Table(title=f"{bandwidth:g} Mbit/s, median utilization of {heatmap.trials} trials", title_justify="left")
+    table = rich.table.Table(
+        title=f"{bandwidth:g} Mbit/s, median utilization of {heatmap.trials} trials", title_justify="left"
+    )
     table.add_column("delay \\ loss", justify="right")
     for loss in losses:
         table.add_column(f"{loss:g} %", justify="right")

@@ -1,0 +1,49 @@
+# `make conformance` does everything a newcomer needs; `make test` runs the suite's own tests.
+.PHONY: conformance test fast setup kernel fidelity bench reference zones-check lint clean
+.DEFAULT_GOAL := conformance
+
+CONFORMANCE := .venv/bin/conformance
+PYTEST := .venv/bin/pytest
+TRIALS ?= 5
+
+conformance: kernel  ## set up, build the guest kernel, test Linux TCP's smoke tier and CUBIC's heatmap, report
+	$(CONFORMANCE) doctor
+	-$(PYTEST) -q -m smoke --trials $(TRIALS)
+	-$(PYTEST) -q -m cubic --grid 10mbps --trials $(TRIALS)
+	$(CONFORMANCE) report
+
+test: kernel  ## the suite's own tests: fast ones first, then those that boot guests
+	$(PYTEST) tests
+
+fast: setup  ## the tests that boot no guest
+	$(PYTEST) tests -m "not guest"
+
+setup:  ## install what is missing
+	@./setup.sh
+
+kernel: setup  ## build the guest kernel, once
+	@$(CONFORMANCE) kernel build
+
+fidelity: kernel  ## compare with the published cells at 10 and 20 Mbit/s, 20 trials (about 20 minutes on two cores)
+	for algorithm in cubic reno bbrv1; do for grid in 10mbps 20mbps; do \
+	  $(CONFORMANCE) run $$algorithm --grid $$grid --trials 20 --results results/fidelity.jsonl || test $$? -ne 2 || exit; \
+	done; done
+	$(CONFORMANCE) fidelity results/fidelity.jsonl
+
+bench: kernel  ## wall seconds per trial and virtual seconds per wall second, by cell
+	$(CONFORMANCE) bench
+
+reference: kernel  ## measure the zones' references anew: 150 cells x 20 trials (about 15 minutes an algorithm)
+	for algorithm in cubic reno bbrv1; do \
+	  $(CONFORMANCE) run $$algorithm --trials 20 --results results/reference.jsonl || test $$? -ne 2 || exit; \
+	done
+
+zones-check: setup  ## zone files against schema and invariants
+	$(CONFORMANCE) zones check
+
+lint: setup
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+
+clean:
+	rm -rf .venv results report

@@ -1,0 +1,135 @@
+"""Derive a zone from reference runs, by an explicit margin rule.
+
+The rule: from the smallest to the largest of the reference's trials, widened on both sides by a relative and
+an absolute margin. The spread is what chance does to one implementation; the margin is what another honest
+implementation, kernel or server may differ by. zones/README.md argues for the numbers.
+"""
+
+import collections
+import json
+
+from conformance import schema, specs, store
+from conformance.model import statistics, zone
+from conformance.model.errors import UserError
+from conformance.model.trial import Outcome
+
+RELATIVE, ABSOLUTE = 0.10, 0.01
+_MIN_TRIALS = 5
+_SMOKE_CELLS = 12
+
+
+def margin_rule():
+    return {
+        "text": f"smallest to largest of the reference's trials, widened by {RELATIVE:.0%} and {ABSOLUTE:g}",
+        "relative": RELATIVE,
+        "absolute": ABSOLUTE,
+    }
+
+
+def interval(values):
+    """(low, high) of the permissible interval for these reference values, rounded outward to 0.001."""
+    low = min(values) * (1 - RELATIVE) - ABSOLUTE
+    high = max(values) * (1 + RELATIVE) + ABSOLUTE
+    return max(int(low * 1000) / 1000, 0.0), min(-(int(-high * 1000 - 1)) / 1000, 1.0)
+
+
+def derive(measurements, algorithm, version_text, smoke=()):
+    """The zone document of `algorithm`. Raises UserError where the measurements cannot serve as a reference."""
+    own = [m for m in measurements if m.trial.scheme.algorithm == algorithm]
+    if not own:
+        raise UserError(f"no measurements of {algorithm!r} in these results")
+    first = own[0].trial
+    kinds = {(m.trial.scheme, m.trial.setting.profile_digest, m.trial.room, m.trial.lab_digest) for m in own}
+    if len(kinds) > 1:
+        raise UserError(f"results hold {len(kinds)} unlike runs of {algorithm}", "derive a zone from one run")
+    values = collections.defaultdict(list)
+    for m in own:
+        if m.outcome is not Outcome.OK:
+            raise UserError(f"a reference trial in cell {m.trial.setting.cell.id} is {m.outcome}: {m.message}")
+        values[m.trial.setting.cell].append(m.utilization)
+    few = [cell.id for cell, found in values.items() if len(found) < _MIN_TRIALS]
+    if few:
+        raise UserError(f"cell {few[0]} has fewer than {_MIN_TRIALS} reference trials")
+    name = f"linux-{first.scheme.kernel_release}"
+    return {
+        "$schema": "../../conformance/schemas/zone.json",
+        "version": 1,
+        "id": f"{algorithm}/heatmap",
+        "algorithm": algorithm,
+        "algorithm_version": version_text,
+        "metric": "utilization",
+        "profile": first.setting.profile,
+        "profile_digest": first.setting.profile_digest,
+        "margin_rule": margin_rule(),
+        "references": {
+            name: {
+                "scheme": first.scheme.id,
+                "stack_version": first.scheme.stack_version,
+                "kernel_digest": first.scheme.kernel_digest,
+                "trials": max(len(found) for found in values.values()),
+                "what": "our own runs in the virtual room",
+            }
+        },
+        "smoke": list(smoke),
+        "cells": [_entry(cell, found, name) for cell, found in sorted(values.items())],
+    }
+
+
+def _entry(cell, values, reference):
+    low, high = interval(values)
+    return {
+        **cell.to_json(),
+        "low": low,
+        "high": high,
+        "basis": {
+            "reference": reference,
+            "n": len(values),
+            "median": round(statistics.median(values), 4),
+            "min": round(min(values), 4),
+            "max": round(max(values), 4),
+        },
+    }
+
+
+def telling_cells(own, others, count=_SMOKE_CELLS):
+    """Ids of cells whose interval in `own` is apart from those in `others`, as different cells as possible.
+
+    For each other zone in turn: the cell with the widest gap among those of the lowest bandwidth, where
+    trials are cheapest; then the cells that remain, likewise, until there are `count`.
+    """
+    lowest = min(cell.bandwidth_mbps for cell in own.intervals)
+    queues = []
+    for other in others:
+        gaps = {}
+        for cell, mine in own.intervals.items():
+            theirs = other.intervals.get(cell)
+            if theirs is not None and cell.bandwidth_mbps == lowest:
+                gaps[cell] = max(mine.low - theirs.high, theirs.low - mine.high)
+        queues.append(sorted((c for c in gaps if gaps[c] > 0), key=lambda c: (-gaps[c], c)))
+    chosen = []
+    for rank in range(max((len(q) for q in queues), default=0)):
+        for queue in queues:
+            if rank < len(queue) and queue[rank] not in chosen and len(chosen) < count:
+                chosen.append(queue[rank])
+    return [cell.id for cell in chosen]
+
+
+def derive_file(results, algorithm, version_text, target):
+    """Write the zone document derived from a results file, with its smoke cells; returns the Zone."""
+    document = derive(store.read(results), algorithm, version_text)
+    own = zone.from_json(document, target)
+    others = [z for z in specs.all_zones() if z.algorithm != algorithm and z.profile_digest == own.profile_digest]
+    document["smoke"] = telling_cells(own, others)
+    schema.check("zone", document, target)
+    found = zone.from_json(document, target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(dumps(document), encoding="utf-8")
+    return found
+
+
+def dumps(document):
+    """The zone as text: one line for each cell, so that a difference between versions reads well."""
+    head = {key: value for key, value in document.items() if key != "cells"}
+    text = json.dumps(head, indent=2, ensure_ascii=False)
+    cells = ",\n".join(f"    {json.dumps(cell, ensure_ascii=False)}" for cell in document["cells"])
+    return f'{text[:-2]},\n  "cells": [\n{cells}\n  ]\n}}\n'

@@ -1,0 +1,136 @@
+"""`conformance doctor`: everything a run needs, each with how to mend it."""
+
+import ctypes
+import dataclasses
+import os
+import platform
+import shutil
+import subprocess
+import time
+
+from conformance.kernel import build
+from conformance.kernel import store as kernels
+from conformance.model.errors import UserError
+
+_GUEST_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#: program -> Debian package
+_PROGRAMS = {
+    "tc": "iproute2", "ip": "iproute2", "ifconfig": "net-tools", "bash": "bash", "mnexec": "mininet",
+    "nginx": "nginx-light", "openssl": "openssl",
+}  # fmt: skip
+_SHM_PER_GUEST_MB = 256
+_PTRACE_TRACEME = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    ok: bool
+    what: str
+    mend: str = ""
+
+
+def run(lab="virtual", kernel_name=kernels.DEFAULT_NAME):
+    """Yield one Check after the other; those that need an earlier one to pass come after it."""
+    yield _platform()
+    yield _python()
+    for program, package in _PROGRAMS.items():
+        found = shutil.which(program, path=_GUEST_PATH)
+        yield Check(bool(found), f"{program}: {found or 'not found'}", f"apt-get install {package}")
+    yield _mininet()
+    if lab == "host":
+        yield _host()
+        return
+    yield _ptrace()
+    yield _shared_memory()
+    lacking = build.missing_tools()
+    yield Check(
+        not lacking, f"tools to build a kernel: {', '.join(lacking) + ' missing' if lacking else 'all there'}",
+        f"apt-get install {' '.join(lacking)}",
+    )  # fmt: skip
+    try:
+        kernel = kernels.find(kernel_name)
+    except UserError as error:
+        yield Check(False, f"guest kernel {kernel_name}: not built", str(error))
+        return
+    yield Check(True, f"guest kernel {kernel.name}: Linux {kernel.release}, {kernel.digest}")
+    yield _boots(kernel)
+
+
+def _platform():
+    ok = platform.system() == "Linux" and platform.machine() == "x86_64"
+    return Check(ok, f"{platform.system()} on {platform.machine()}", "the suite needs Linux on x86-64")
+
+
+def _python():
+    try:
+        done = subprocess.run(
+            ["/usr/bin/python3", "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True
+        )
+        found = tuple(int(x) for x in done.stdout.split())
+    except OSError:
+        found = ()
+    shown = ".".join(str(x) for x in found) or "not found"
+    return Check(found >= (3, 11), f"the system's Python: {shown}", "apt-get install python3 (3.11 or later)")
+
+
+def _mininet():
+    environment = {**os.environ, "SETUPTOOLS_USE_DISTUTILS": "stdlib"}
+    done = subprocess.run(
+        ["/usr/bin/python3", "-I", "-c", "import mininet.net; print(mininet.net.VERSION)"],
+        capture_output=True, text=True, env=environment,
+    )  # fmt: skip
+    version = done.stdout.strip() or "cannot be imported by /usr/bin/python3"
+    return Check(done.returncode == 0, f"Mininet: {version}", "apt-get install --no-install-recommends mininet")
+
+
+def _ptrace():
+    """A child asks to be traced, as every process of a guest does; some containers forbid it."""
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if ctypes.CDLL(None).ptrace(_PTRACE_TRACEME, 0, 0, 0) == 0 else 1)
+    ok = os.waitpid(pid, 0)[1] == 0
+    return Check(ok, f"ptrace: {'allowed' if ok else 'forbidden'}",
+                 "allow it: sysctl kernel.yama.ptrace_scope below 3, in a container --cap-add=SYS_PTRACE")  # fmt: skip
+
+
+def _shared_memory():
+    try:
+        shm = os.statvfs("/dev/shm")
+    except OSError:
+        return Check(False, "/dev/shm: missing", "mount -t tmpfs tmpfs /dev/shm")
+    free_mb = shm.f_bavail * shm.f_frsize >> 20
+    wanted = _SHM_PER_GUEST_MB * len(os.sched_getaffinity(0))
+    if shm.f_flag & os.ST_NOEXEC:
+        return Check(False, "/dev/shm: mounted noexec, so no guest can use it", "mount -o remount,exec /dev/shm")
+    return Check(free_mb >= wanted, f"/dev/shm: {free_mb} MB free, {wanted} wanted",
+                 f"mount -o remount,size={2 * wanted}M /dev/shm, in a container --shm-size")  # fmt: skip
+
+
+def _boots(kernel):
+    from conformance.lab import cores, virtual
+
+    with cores.one_core() as core, virtual.scratch_folder() as scratch:
+        began = time.monotonic()
+        (scratch / "nothing.py").write_text("print('hello')\n")
+        guest = virtual.boot(kernel, scratch, scratch, core, run="/run/scratch/nothing.py")
+        try:
+            while guest.exit_status is None and time.monotonic() - began < 30:
+                time.sleep(0.01)
+            wall_s = time.monotonic() - began
+            console = (scratch / "console.log").read_text(errors="replace")
+        finally:
+            guest.end()
+    ok = "hello" in console
+    last = (console.strip().splitlines() or ["it printed nothing"])[-1]
+    what = f"a guest boots: {wall_s:.1f} s" if ok else f"a guest does not boot: {last[:200]}"
+    return Check(ok, what, "run `conformance kernel build`; if that does not help, report this line and /proc/cpuinfo")
+
+
+def _host():
+    from conformance.lab import host
+
+    try:
+        kernel = host.this_kernel()
+    except UserError as error:
+        return Check(False, "this machine's kernel", str(error))
+    return Check(True, f"this machine's kernel: Linux {kernel.release}, has netem")

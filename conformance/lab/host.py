@@ -1,0 +1,77 @@
+"""The host room: the same guest code on this machine's own kernel, as root, in real time.
+
+Everything runs in namespaces of its own (network, processes, mounts), so nothing of this machine's network is
+touched or reachable, and all of it ends with its first process, also when that is killed.
+"""
+
+import os
+import pathlib
+import platform
+import shutil
+import subprocess
+
+from conformance import paths
+from conformance.kernel.store import Kernel
+from conformance.lab import job
+from conformance.lab.virtual import Group, follow, scratch_folder
+from conformance.model import digest as digests
+from conformance.model.errors import UserError
+
+_NAMESPACES = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc"]
+#: beyond the transfers themselves: start of the network, calibration, servers
+_OVERHEAD_S = 120.0
+
+
+def this_kernel():
+    """The running kernel, in the place of a built one. Raises UserError where it cannot serve."""
+    if os.geteuid() != 0:
+        raise UserError("the host room needs root", "run as root, or use --lab virtual, which does not")
+    if not shutil.which("unshare"):
+        raise UserError("the host room needs unshare", "run `apt-get install util-linux`")
+    done = subprocess.run(
+        [*_NAMESPACES, "sh", "-c", "ip link set lo up && tc qdisc add dev lo root netem delay 1ms"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    if done.returncode != 0:
+        why = (done.stderr.strip().splitlines() or ["unshare failed"])[-1]
+        raise UserError(
+            f"this machine's kernel cannot emulate a network: {why}",
+            "load sch_netem (`modprobe sch_netem`), or use --lab virtual",
+        )
+    release = platform.release()
+    return Kernel(
+        name="host", digest=digests.of_value([release, platform.version()]), release=release,
+        source="this machine", patches=(), binary=pathlib.Path("/proc/version"),
+    )  # fmt: skip
+
+
+class HostRoom:
+    """Runs trials on this machine's kernel, one cell after the other. See VirtualRoom for the interface."""
+
+    name = "host"
+
+    def run(self, adapter, batches, cancelled, on_start=lambda process: None):
+        while batches and not cancelled.is_set():
+            with scratch_folder() as scratch:
+                # Bound into the scratch folder, the adapter can be read by nobody wherever it lies.
+                (scratch / "adapter").mkdir()
+                job.write(scratch, adapter, scratch / "adapter", batches)
+                script = 'mount --bind "$1" "$2" && exec /usr/bin/python3 -u "$3" "$4"'
+                main = paths.PACKAGE / "guest" / "main.py"
+                process = Group(
+                    [*_NAMESPACES, "sh", "-c", script, "sh", str(adapter.folder), f"{scratch}/adapter", str(main),
+                     str(scratch)],
+                    scratch,
+                    {"PATH": os.environ["PATH"], "LC_ALL": "C", "HOME": "/", "SETUPTOOLS_USE_DISTUTILS": "stdlib"},
+                )  # fmt: skip
+                try:
+                    on_start(process)
+                    reader = job.Reader(batches)
+                    yield from follow(process, reader, scratch, cancelled, _wall_timeout_s(batches))
+                    batches = reader.owed
+                finally:
+                    process.end()
+
+
+def _wall_timeout_s(batches):
+    return max(len(trials) * (trials[0].setting.timeout_s + _OVERHEAD_S) for trials in batches)

@@ -1,0 +1,63 @@
+#!/bin/sh
+# Install what is missing: system packages (needs rights), then the virtual environment. Says what and why.
+set -eu
+cd "$(dirname "$0")"
+
+missing=""
+need() { # need PROGRAM PACKAGE REASON
+    PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin" command -v "$1" > /dev/null 2>&1 && return
+    case " $missing " in *" $2 "*) return ;; esac
+    missing="$missing $2"
+    echo "setup: $2 is missing: $3"
+}
+
+need gcc gcc "compiles the guest kernel"
+need make make "compiles the guest kernel"
+need flex flex "compiles the guest kernel"
+need bison bison "compiles the guest kernel"
+need bc bc "compiles the guest kernel"
+need patch patch "applies our patches to the kernel source"
+need strip binutils "strips the guest kernel"
+need xz xz-utils "unpacks the kernel source"
+need tc iproute2 "sets up queues in guests"
+need ifconfig net-tools "used by Mininet"
+need mnexec mininet "builds the topologies in guests"
+need nginx nginx-light "serves the transfers of linux-tcp"
+need openssl openssl "makes the certificates"
+[ -e /usr/include/stdio.h ] || { missing="$missing libc6-dev"; echo "setup: libc6-dev is missing: compiles the guest kernel"; }
+python3 -c 'import ensurepip, venv' 2> /dev/null || {
+    missing="$missing python3-venv"
+    echo "setup: python3-venv is missing: makes the virtual environment"
+}
+
+if [ -n "$missing" ]; then
+    if ! command -v apt-get > /dev/null; then
+        echo "setup: this is not a Debian or Ubuntu system; install the like of:$missing" >&2
+        exit 2
+    elif [ "$(id -u)" = 0 ]; then
+        as_root=""
+    elif sudo -n true 2> /dev/null; then
+        as_root="sudo"
+    else
+        echo "setup: installing needs rights that you lack; ask for: apt-get install --no-install-recommends$missing" >&2
+        exit 2
+    fi
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q
+    # shellcheck disable=SC2086
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing
+elif command -v apt-cache > /dev/null && [ -z "$(apt-cache search --names-only '^linux-source-[0-9.]+$' 2> /dev/null)" ]; then
+    # The kernel source comes from apt, whose lists a fresh machine may not have.
+    if [ "$(id -u)" = 0 ]; then apt-get update -q; else sudo -n apt-get update -q || true; fi
+fi
+
+if [ ! -x .venv/bin/conformance ] || [ requirements.lock -nt .venv/ready ]; then
+    echo "setup: making the virtual environment .venv (versions and hashes from requirements.lock)"
+    python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
+        echo "setup: python3 is $(python3 -V), 3.11 or later is needed" >&2
+        exit 2
+    }
+    python3 -m venv .venv
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+    touch .venv/ready
+fi

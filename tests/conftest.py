@@ -1,0 +1,22 @@
+"""Fast tests first; those that boot guests last."""
+
+import hypothesis
+import pytest
+
+pytest_plugins = ["pytester"]
+
+# The same examples every time: a test that fails now and then teaches people to run it again.
+hypothesis.settings.register_profile("steady", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("steady")
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.get_closest_marker("guest") is not None)
+
+
+@pytest.fixture
+def own_cache(tmp_path, monkeypatch):
+    """An empty user's cache."""
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("CC_CONFORMANCE_CACHE", str(cache))
+    return cache

@@ -1,0 +1,85 @@
+"""Makers of model values, with defaults that tests need not care about."""
+
+from conformance import specs
+from conformance.model.setting import Cell
+from conformance.model.trial import Measurement, Outcome, Scheme, Trial
+from conformance.model.zone import Interval, Zone
+
+CELL = Cell(10, 20, 1)
+
+
+def setting(cell=CELL, **overrides):
+    return specs.profile("atc25", cell, **overrides)
+
+
+def scheme(algorithm="cubic", **changes):
+    fields = {
+        "algorithm": algorithm, "stack": "linux-tcp", "stack_version": "v1", "stack_digest": "5" * 16,
+        "kernel": "default", "kernel_release": "6.12.0", "kernel_digest": "6" * 16,
+    }  # fmt: skip
+    return Scheme(**{**fields, **changes})
+
+
+def trial(seed=1, cell=CELL, algorithm="cubic", lab_digest="7" * 16, **scheme_changes):
+    return Trial(
+        setting=setting(cell),
+        scheme=scheme(algorithm, **scheme_changes),
+        seed=seed,
+        room="virtual",
+        lab_digest=lab_digest,
+    )
+
+
+def measurement(utilization=0.5, seed=1, outcome=Outcome.OK, message=None, **trial_changes):
+    made = trial(seed, **trial_changes)
+    metrics = {}
+    if outcome in (Outcome.OK, Outcome.TIMEOUT):
+        metrics = {
+            "bytes": made.setting.transfer_bytes, "completion_s": 20.0, "goodput_mbps": 5.0, "utilization": utilization,
+        }  # fmt: skip
+    return Measurement(trial=made, outcome=outcome, message=message, metrics=metrics, host={"wall_s": 0.1})
+
+
+def measurements(values, **changes):
+    return [measurement(value, seed, **changes) for seed, value in enumerate(values, 1)]
+
+
+def zone(low=0.4, high=0.6, cell=CELL, **changes):
+    basis = {"reference": "r", "n": 20, "median": (low + high) / 2, "min": low, "max": high}
+    fields = {
+        "id": "cubic/heatmap", "algorithm": "cubic", "metric": "utilization", "profile": "atc25",
+        "profile_digest": setting().profile_digest, "margin_rule": {"text": "a rule"}, "references": {"r": {}},
+        "intervals": {cell: Interval(low=low, high=high, basis=basis)}, "smoke": (cell,),
+    }  # fmt: skip
+    return Zone(**{**fields, **changes})
+
+
+def facts(size=12_500_000, **changes):
+    """What a guest reports of a good trial of 10mbps-20ms-1pct that took 20 s."""
+    counters = {
+        "rx_bytes": 0, "rx_packets": 0, "rx_dropped": 0, "tx_bytes": 0, "tx_packets": 0, "tx_dropped": 0,
+    }  # fmt: skip
+    snmp = {"Tcp.OutSegs": 0, "Tcp.RetransSegs": 0}
+    before = {"interfaces": {"client": {"eth0": counters}}, "server": snmp, "client": snmp}
+    after = {
+        "interfaces": {"client": {"eth0": {**counters, "rx_bytes": size + size // 20}}},
+        "server": {"Tcp.OutSegs": 9000, "Tcp.RetransSegs": 90},
+        "client": snmp,
+    }
+    line = f'{{"bytes": {size}, "completion_s": 20.0, "handshake_s": 0.08}}\n'
+    good = {
+        "seed": 1, "ready": True, "timed_out": False, "transfer_bytes": size, "elapsed_s": 20.01, "virtual_s": 20.1,
+        "server": {"exit_status": None, "stdout": "", "stderr": ""},
+        "client": {"exit_status": 0, "stdout": line, "stderr": ""},
+        "counters": {"before": before, "after": after},
+        "sampled": {"trace": {}, "tcp_info": {"min_rtt_ms": 40.0}, "queue_mean_bytes": 10.0, "queue_peak_bytes": 20,
+                    "queue_peak_packets": 1},
+        "qdiscs": [],
+    }  # fmt: skip
+    return {**good, **changes}
+
+
+NETWORK = {
+    "kernel": "6.12.0", "sysctls": {}, "offload": {},
+    "calibration": {"rate_mbps": 10.0, "delays_ms": [20.1], "loss_sent": 2000, "loss_lost": 20},
+}  # fmt: skip

@@ -1,0 +1,119 @@
+"""Every command, and what a user's mistakes look like: one line, its cause and its mend."""
+
+import json
+import subprocess
+import sys
+
+import click.testing
+import pytest
+from helpers import measurements
+
+from conformance import store
+from conformance.cli import main
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments):
+        return click.testing.CliRunner().invoke(main, [str(a) for a in arguments])
+
+    return call
+
+
+@pytest.fixture
+def results(tmp_path):
+    path = tmp_path / "results.jsonl"
+    kept = store.Store(path)
+    for m in measurements([0.42, 0.41, 0.43, 0.44, 0.40]):
+        kept.add(m)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("run", "cubik"), "no guest kernel named 'default'"),
+        (("run", "cubic", "--grid", "10mbps--1ms-0pct"), "one_way_delay_ms is -1"),
+        (("run", "cubic", "--grid", "10mbps-1ms-100pct"), "loss_pct is 100"),
+        (("run", "cubic", "--queue", "tail"), "queue 'tail' is not known"),
+        (("run", "cubic", "--stack", "nginx-quic"), "stack 'nginx-quic' is not known; choose one of"),
+        (("run", "cubic", "--profile", "x"), "profile 'x' is not known"),
+        (("run", "cubic", "--lab", "moon"), "lab 'moon' is not known"),
+        (("kernel", "build", "a/b"), "kernel name 'a/b'"),
+        (("kernel", "build", "--source", "/nowhere"), "no such file, folder"),
+        (("report", "none.jsonl"), "cannot read results none.jsonl"),
+        (("fidelity", "none.jsonl"), "cannot read results none.jsonl"),
+        (("zones", "check", "none.json"), "cannot read none.json"),
+    ],
+)
+def test_mistakes(run, own_cache, arguments, words):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert words in " ".join(result.output.split())
+    assert "Traceback" not in result.output
+
+
+def test_report_writes_a_page_that_opens_from_disk(run, results, tmp_path):
+    result = run("report", results)
+    assert result.exit_code == 0, result.output
+    assert "cubic/linux-tcp/6.12.0" in result.output
+    page = (tmp_path / "report" / "index.html").read_text()
+    assert "cubic/linux-tcp/6.12.0" in page
+    assert "0.4200" in page
+    assert "http://www.w3.org" in page  # SVG's namespace, and nothing else from a network
+    assert "<script" not in page
+    assert (tmp_path / "report" / "cubic-linux-tcp-6.12.0-atc25.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_a_stack_calls_itself_is_escaped(run, tmp_path):
+    path = tmp_path / "evil.jsonl"
+    kept = store.Store(path)
+    for m in measurements([0.4] * 5, stack_version="<script>alert(1)</script>", stack="evil<b>"):
+        kept.add(m)
+    assert run("report", path).exit_code == 0
+    page = (tmp_path / "report" / "index.html").read_text()
+    assert "<script>" not in page
+    assert "evil<b>" not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_zones_check(run):
+    result = run("zones", "check")
+    assert result.exit_code == 0
+    for algorithm in ("bbrv1", "cubic", "reno"):
+        assert f"ok  {algorithm}/heatmap: 150 cells" in result.output
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"id": 1}', '{"cells": NaN}', "\ud800", "[" * 100_000])
+def test_malformed_zones_are_named_with_the_place(run, tmp_path, text):
+    path = tmp_path / "zone.json"
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    result = run("zones", "check", path)
+    assert result.exit_code == 2
+    assert "zone.json" in result.output
+    assert "Traceback" not in result.output
+
+
+def test_fidelity(run, results, tmp_path):
+    published = tmp_path / "published.csv"
+    published.write_text(
+        "algorithm,implementation,bandwidth_mbps,one_way_delay_ms,loss_pct,utilization,trials,statistic,dataset\n"
+        "cubic,linux-tcp,10,20,1,0.45,20,mean,figure4\n"
+    )
+    result = run("fidelity", results, "--published", published)
+    assert result.exit_code == 0, result.output
+    assert "-0.0300" in result.output
+    published.write_text("algorithm,implementation\ncubic,linux-tcp\n")
+    assert "published.csv:2" in run("fidelity", results, "--published", published).output.replace("\n", "")
+
+
+def test_results_are_json_lines(results):
+    for line in results.read_text().splitlines():
+        assert json.loads(line)["schema"] == "measurement/1"
+
+
+def test_the_installed_command_answers():
+    done = subprocess.run([sys.executable, "-m", "conformance", "--version"], capture_output=True, text=True)
+    assert done.stdout.startswith("conformance, version "), done.stderr

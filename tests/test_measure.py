@@ -1,0 +1,99 @@
+"""The harness believes no adapter."""
+
+import copy
+
+import pytest
+from helpers import NETWORK, facts, trial
+
+from conformance import schema
+from conformance.model.measure import measurement
+from conformance.model.trial import Measurement, Outcome
+
+
+def made(given):
+    return measurement(trial(), given, NETWORK, {"wall_s": 0.1})
+
+
+def client(stdout="", exit_status=0, stderr=""):
+    return {"exit_status": exit_status, "stdout": stdout, "stderr": stderr}
+
+
+def line(size=12_500_000, seconds=20.0, handshake=0.08):
+    return f'{{"bytes": {size}, "completion_s": {seconds}, "handshake_s": {handshake}}}\n'
+
+
+def test_a_good_trial():
+    found = made(facts())
+    assert found.outcome is Outcome.OK
+    assert found.metrics["goodput_mbps"] == 5.0
+    assert found.utilization == 0.5
+    assert found.metrics["retransmitted_segments"] == 90
+    schema.check("measurement", found.to_json(), "test")
+    assert Measurement.from_json(found.to_json()) == found
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"client": client(line(size=1))}, "reports 1 bytes, 12500000 were to be sent"),
+        ({"client": client(line(seconds=10.0))}, "reports 10.000 s, the harness saw it run for 20.010"),
+        ({"client": client(line(seconds=0))}, "completion time of 0"),
+        ({"client": client(line(seconds=-1))}, "completion time of -1"),
+        ({"client": client("hello")}, "printed no valid result line: hello"),
+        ({"client": client("")}, "printed no valid result line: nothing"),
+        ({"client": client("[1]")}, "no valid result line"),
+        ({"client": client('{"bytes": true, "completion_s": 20, "handshake_s": 0}')}, "no valid result line"),
+        ({"client": client(line(handshake=30))}, "no valid result line"),
+        (
+            {"client": client(exit_status=7, stderr="refused\x1b[31m")},
+            "the client of linux-tcp ended with status 7: refused",
+        ),
+        ({"client": client(exit_status=-9)}, "status -9"),
+        ({"server": client(exit_status=1, stderr="oops")}, "died with status 1 during the transfer: oops"),
+        ({"ready": False, "server": client(exit_status=3)}, "ended with status 3 before it was ready"),
+        ({"ready": False, "server": client(exit_status=None)}, "was never ready"),
+        ({"fault": "cannot start it"}, "cannot start it"),
+    ],
+)
+def test_lies_and_crashes_are_errors_that_say_so(change, words):
+    found = made(facts(**change))
+    assert found.outcome is Outcome.ERROR
+    assert words in found.message
+    assert "\x1b" not in found.message
+    assert found.metrics == {}
+
+
+def test_bytes_that_did_not_cross_the_link_are_a_lie():
+    given = copy.deepcopy(facts())
+    given["counters"]["after"]["interfaces"]["client"]["eth0"]["rx_bytes"] = 1000
+    assert "only 1000 crossed its link" in made(given).message
+
+
+def test_faster_than_the_link_is_a_lie():
+    quick = facts(client=client(line(seconds=9.0)), elapsed_s=9.0)
+    assert "over a link of 10" in made(quick).message
+
+
+@pytest.mark.parametrize("who", ["server", "client"])
+def test_status_127_is_unsupported(who):
+    found = made(facts(**{who: client(exit_status=127)}, ready=who == "client"))
+    assert found.outcome is Outcome.UNSUPPORTED
+    assert "does not offer cubic" in found.message
+
+
+def test_a_timeout_keeps_an_upper_bound_and_no_goodput():
+    found = made(facts(timed_out=True, client=client(exit_status=None)))
+    assert found.outcome is Outcome.TIMEOUT
+    assert found.metrics["goodput_mbps"] is None
+    assert found.utilization == pytest.approx(8 * 12_500_000 / (3600 * 10e6), abs=1e-6)
+
+
+def test_a_stack_without_tcp_info_has_no_zero_in_its_place():
+    given = copy.deepcopy(facts())
+    given["sampled"]["tcp_info"] = None
+    assert made(given).metrics["retransmitted_segments"] is None
+    assert made(given).metrics["min_rtt_ms"] is None
+
+
+def test_long_output_is_cut():
+    assert len(made(facts(client=client(exit_status=1, stderr="x" * 100_000))).message) < 500

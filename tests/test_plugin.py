@@ -1,0 +1,155 @@
+"""The pytest layer, with a room that needs no guest."""
+
+import pytest
+
+from conformance import specs
+
+#: replaces the engine's bench by one whose room makes up measurements; utilization by cell and seed
+FAKE = """
+import pathlib, sys, threading
+sys.path.insert(0, {tests!r})
+import pytest
+from helpers import scheme, setting
+from conformance import engine, specs
+from conformance.model.trial import Measurement, Outcome, Trial
+from conformance.model.errors import UserError
+
+class Room:
+    name = "virtual"
+    def run(self, adapter, batches, cancelled):
+        for trials in batches:
+            for trial in trials:
+                yield made(trial)
+
+def made(trial):
+    zone = specs.zone_of(trial.scheme.algorithm)
+    permitted = zone.intervals[trial.setting.cell]
+    kind = {kind!r}
+    value = permitted.basis["median"] if kind == "good" else 0.001
+    if kind == "error":
+        return Measurement(trial=trial, outcome=Outcome.ERROR, message="the guest died")
+    if kind == "unsupported":
+        return Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message="not offered")
+    if kind == "unclear" and trial.seed > 3:
+        value = permitted.low
+    metrics = {{"bytes": 1, "completion_s": 1.0, "goodput_mbps": 1.0, "utilization": value}}
+    return Measurement(trial=trial, outcome=Outcome.OK, metrics=metrics)
+
+class Adapter:
+    name = "fake"
+    def offers(self, algorithm):
+        return True
+
+class Bench(engine.Bench):
+    def scheme(self, algorithm):
+        return scheme(algorithm, stack="fake")
+
+def bench(stack, lab, kernel):
+    if stack == "missing":
+        raise UserError("stack 'missing' is not known", "choose another")
+    return Bench(adapter=Adapter(), room=Room(), kernel=None, lab_digest="7" * 16)
+
+engine.bench = bench
+"""
+
+
+@pytest.fixture
+def suite(pytester):
+    """Run pytest over the shipped suite; `kind` says what the fake room measures."""
+
+    def run(*arguments, kind="good"):
+        from conformance import paths
+
+        tests = str(paths.PACKAGE.parent / "tests")
+        pytester.makeconftest(FAKE.format(tests=tests, kind=kind))
+        # As in the repository: zone markers are registered by the plugin, so strictness must not hurt.
+        pytester.makeini("[pytest]\naddopts = --strict-markers\n")
+        return pytester.runpytest_subprocess("--pyargs", "conformance.suite", "-p", "no:cacheprovider", *arguments)
+
+    return run
+
+
+GRID = ("--grid", "10mbps-20ms-1pct,10mbps-20ms-2pct")
+
+
+def test_one_test_for_each_cell_with_readable_ids(suite):
+    result = suite("-m", "cubic", *GRID, "--collect-only", "-q")
+    result.stdout.fnmatch_lines(
+        ["*heatmap[[]cubic-10mbps-20ms-1pct-linux-tcp]", "*heatmap[[]cubic-10mbps-20ms-2pct-linux-tcp]"]
+    )
+
+
+def test_conforming_cells_pass(suite):
+    suite("-m", "cubic", *GRID).assert_outcomes(passed=2)
+
+
+def test_the_full_grid_is_150_cells(suite):
+    suite("-m", "reno", "-q").assert_outcomes(passed=150)
+
+
+@pytest.mark.parametrize("algorithm", ["cubic", "reno", "bbrv1"])
+def test_the_smoke_tier_is_at_most_12_cells(suite, algorithm):
+    n = len(specs.zone_of(algorithm).smoke)
+    assert 4 <= n <= 12
+    suite("-m", f"{algorithm} and smoke").assert_outcomes(passed=n)
+
+
+def test_a_violation_fails_and_says_all_that_is_needed(suite):
+    result = suite("-m", "cubic", *GRID, kind="bad")
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "cubic/fake/6.12.0 violates zone cubic/heatmap at 10mbps-20ms-1pct: below the zone",
+            "  measured   utilization 0.001 (median of 5 trials; 90 % interval 0.001..0.001)",
+            "  permitted  0.*..0.*",
+            "  basis      linux-6.12.*: median 0.*",
+            '  rerun      pytest -m "cubic and heatmap" --grid 10mbps-20ms-1pct --trials 5',
+        ]
+    )
+
+
+def test_an_emulator_fault_is_an_error_not_a_failure(suite):
+    result = suite("-m", "cubic", *GRID, kind="error")
+    result.assert_outcomes(errors=2)
+    result.stdout.fnmatch_lines(["error: the guest died*"])
+
+
+def test_unsupported_and_inconclusive_are_skipped_with_their_reason(suite):
+    result = suite("-m", "cubic", *GRID, "-rs", kind="unsupported")
+    result.assert_outcomes(skipped=2)
+    result.stdout.fnmatch_lines(["*unsupported: not offered*"])
+    result = suite("-m", "cubic", *GRID, "-rs", "--results", "other.jsonl", kind="unclear")
+    result.assert_outcomes(skipped=2)
+    result.stdout.fnmatch_lines(["*inconclusive: below the zone, but not clear of it*"])
+    suite("-m", "cubic", *GRID, "--results", "other.jsonl", "--fail-inconclusive", kind="unclear").assert_outcomes(
+        failed=2
+    )
+
+
+def test_results_are_not_measured_again(suite):
+    suite("-m", "cubic", *GRID).assert_outcomes(passed=2)
+    # The room now measures something else; the store still has what it had.
+    suite("-m", "cubic", *GRID, kind="bad").assert_outcomes(passed=2)
+
+
+def test_it_works_under_xdist(suite):
+    suite("-m", "cubic", "--grid", "10mbps", "-n", "2").assert_outcomes(passed=30)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("-m", "cubik"), "-m cubik: no such algorithm, metric or tier; there are zones for bbrv1, cubic, reno"),
+        (("-m", "cubic", "--grid", "15mbps"), "grid '15mbps' is not known"),
+        (("-m", "cubic", "--grid", "10mbps--5ms-0pct"), "one_way_delay_ms is -5"),
+        (("-m", "cubic", "--grid", "10mbps-5ms-100pct"), "loss_pct is 100"),
+        (("-m", "cubic", "--trials", "0"), "--trials 0; it must be from 1"),
+        (("-m", "cubic", "--stack", "missing"), "stack 'missing' is not known"),
+    ],
+)
+def test_a_users_mistake_is_one_line(suite, arguments, words):
+    result = suite(*arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    shown = result.stderr.str() + result.stdout.str()
+    assert words in shown
+    assert "Traceback" not in shown

@@ -1,0 +1,100 @@
+import copy
+
+import pytest
+from helpers import CELL, measurement, measurements, setting, zone
+
+from conformance.model import zone as zones
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+from conformance.model.trial import Outcome
+from conformance.model.verdict import Status, judge
+
+ZONE = zone(0.4, 0.6)
+
+
+@pytest.mark.parametrize(
+    ("values", "status"),
+    [
+        ([0.5] * 5, Status.CONFORMS),
+        ([0.4] * 5, Status.CONFORMS),
+        ([0.6] * 5, Status.CONFORMS),
+        ([0.3, 0.31, 0.32, 0.33, 0.34], Status.VIOLATES),
+        ([0.7, 0.71, 0.72, 0.73, 0.74], Status.VIOLATES),
+        ([0.3, 0.31, 0.32, 0.33, 0.45], Status.INCONCLUSIVE),  # median below, but one trial inside
+        ([0.3, 0.31, 0.5, 0.51, 0.52], Status.CONFORMS),
+        ([0.1], Status.INCONCLUSIVE),  # one trial never convicts
+        ([0.5], Status.CONFORMS),
+    ],
+)
+def test_verdicts(values, status):
+    assert judge(ZONE, CELL, measurements(values)).status is status
+
+
+def test_an_error_is_never_a_violation():
+    found = [*measurements([0.1] * 4), measurement(seed=9, outcome=Outcome.ERROR, message="the guest died")]
+    verdict = judge(ZONE, CELL, found)
+    assert verdict.status is Status.ERROR
+    assert verdict.reason == "the guest died (1 of 5 trials)"
+
+
+def test_unsupported_is_not_an_error():
+    assert judge(ZONE, CELL, [measurement(outcome=Outcome.UNSUPPORTED, message="no")]).status is Status.UNSUPPORTED
+
+
+def test_nothing_measured_is_an_error():
+    assert judge(ZONE, CELL, []).status is Status.ERROR
+
+
+def test_timeouts_can_be_too_slow_but_never_good():
+    slow = measurements([0.01] * 5, outcome=Outcome.TIMEOUT)
+    assert judge(ZONE, CELL, slow).status is Status.VIOLATES
+    assert judge(zone(0.005, 0.02), CELL, slow).status is Status.INCONCLUSIVE
+
+
+def test_unlike_runs_are_never_pooled():
+    with pytest.raises(UserError, match="unlike runs"):
+        judge(ZONE, CELL, [measurement(), measurement(kernel_digest="8" * 16)])
+    with pytest.raises(UserError, match="unlike runs"):
+        judge(ZONE, CELL, [measurement(), measurement(lab_digest="8" * 16)])
+
+
+def test_another_profile_is_not_judged():
+    with pytest.raises(UserError, match="another atc25 profile"):
+        judge(zone(profile_digest="0" * 16), CELL, measurements([0.5]))
+
+
+DOCUMENT = {
+    "version": 1, "id": "cubic/heatmap", "algorithm": "cubic", "algorithm_version": "RFC 9438", "metric": "utilization",
+    "profile": "atc25", "profile_digest": setting().profile_digest,
+    "margin_rule": {"text": "a rule", "relative": 0.1, "absolute": 0.01},
+    "references": {"r": {"scheme": "s", "kernel_digest": "k", "trials": 20, "what": "w"}},
+    "smoke": ["10mbps-20ms-1pct"],
+    "cells": [{"bandwidth_mbps": 10, "one_way_delay_ms": 20, "loss_pct": 1, "low": 0.4, "high": 0.6,
+               "basis": {"reference": "r", "n": 20, "median": 0.5, "min": 0.45, "max": 0.55}}],
+}  # fmt: skip
+
+
+def test_a_zone_is_read():
+    found = zones.from_json(DOCUMENT, "z.json")
+    assert found.cells == (Cell(10, 20, 1),)
+    assert 0.5 in found.intervals[CELL]
+    assert 0.61 not in found.intervals[CELL]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda d: d["cells"].append(d["cells"][0]), "z.json: /cells/1: cell 10mbps-20ms-1pct stands twice"),
+        (lambda d: d["cells"][0].update(low=0.7), "/cells/0: low 0.7 is above high 0.6"),
+        (lambda d: d["cells"][0].update(high=0.45, low=0.41), "own median 0.5 is outside"),
+        (lambda d: d["cells"][0]["basis"].update(reference="x"), "reference 'x' is not among"),
+        (lambda d: d["cells"][0].update(one_way_delay_ms=-1), "/cells/0: one_way_delay_ms is -1"),
+        (lambda d: d["smoke"].append("10mbps-20ms-2pct"), "/smoke: cell 10mbps-20ms-2pct has no interval"),
+    ],
+)
+def test_what_no_schema_can_say_is_checked(change, words):
+    document = copy.deepcopy(DOCUMENT)
+    change(document)
+    with pytest.raises(UserError) as caught:
+        zones.from_json(document, "z.json")
+    assert words in str(caught.value)
