@@ -8,9 +8,10 @@ TRIALS ?= 5
 
 conformance: kernel  ## set up, build the guest kernel, test Linux TCP's smoke tier and CUBIC's heatmap, report
 	$(CONFORMANCE) doctor
-	-$(PYTEST) -q -m smoke --trials $(TRIALS)
-	-$(PYTEST) -q -m cubic --grid 10mbps --trials $(TRIALS)
-	$(CONFORMANCE) report
+	status=0; \
+	$(PYTEST) -q -m smoke --trials $(TRIALS) || status=$$?; \
+	$(PYTEST) -q -m cubic --grid 10mbps --trials $(TRIALS) || status=$$?; \
+	$(CONFORMANCE) report && exit $$status
 
 test: kernel  ## the suite's own tests: fast ones first, then those that boot guests
 	$(PYTEST) tests

@@ -9,31 +9,32 @@ from conformance import engine, specs, store
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
 from conformance.model.trial import Outcome
-from conformance.model.verdict import Status, judge
+from conformance.model.verdict import Status
 from conformance.reporting import tables, terminal
 
 
 def run(algorithm, *, stack, grid, trials, lab, kernel, results, profile, overrides, workers, console):
-    """Measure and show; returns the verdicts, none where no zone applies. Raises UserError."""
+    """Measure and show; returns the exit status (see conformance/cli.py). Raises UserError."""
     cells = grids.cells(grid)
     settings = [specs.profile(profile, cell, **overrides) for cell in cells]
     zone = _zone(algorithm, settings[0], console)
     bench = engine.bench(stack, lab, kernel)
+    if zone is None and not bench.adapter.offers(algorithm):
+        raise UserError(f"{stack} offers no algorithm {algorithm!r}, and there is no zone for it")
     kept = store.Store(results)
     measured = {}
     work = [(algorithm, s) for s in settings]
     with (
-        engine.Run(bench, kept, work, engine.seeds(trials), workers) as running,
-        _bar(console, running.progress) as update,
+        _bar(console, len(work) * trials) as show,
+        engine.Run(bench, kept, work, engine.seeds(trials), workers, on_trial=show) as running,
     ):
         for (_, setting), measurements in running.as_completed():
             measured[setting.cell] = measurements
-            update()
             _complain(console, setting.cell, measurements)
     heatmap = tables.heatmap([m for cell in cells for m in measured[cell]], zone)
     terminal.show([heatmap], console)
     console.print(f"results: {results}", soft_wrap=True)
-    return [judge(zone, c, measured[c]) for c in cells if zone and c in zone.intervals]
+    return exit_status(result for result in heatmap.results.values())
 
 
 def _zone(algorithm, setting, console):
@@ -50,19 +51,16 @@ def _zone(algorithm, setting, console):
 
 
 @contextlib.contextmanager
-def _bar(console, progress):
+def _bar(console, total):
+    """A bar with the time that is left, moved by the function it gives; gone when done."""
     columns = (
         rich.progress.TextColumn("{task.description}"),
         rich.progress.BarColumn(),
         rich.progress.TextColumn("{task.fields[line]}"),
     )
     with rich.progress.Progress(*columns, console=console, transient=True, refresh_per_second=4) as bar:
-        task = bar.add_task("measuring", total=progress.total, line="")
-
-        def update():
-            bar.update(task, completed=progress.done, line=progress.line())
-
-        yield update
+        task = bar.add_task("measuring", total=total, line="starting guests")
+        yield lambda progress: bar.update(task, completed=progress.done, line=progress.line())
 
 
 def _complain(console, cell, measurements):
@@ -70,9 +68,14 @@ def _complain(console, cell, measurements):
         console.print(f"[red]error[/] {cell.id}: {rich.markup.escape(message)}", soft_wrap=True)
 
 
-def exit_status(verdicts):
-    """See conformance/cli.py for what the statuses mean."""
-    found = {v.status for v in verdicts}
+def exit_status(results):
+    """The worst of these cells, judged or not, as an exit status."""
+    found = set()
+    for result in results:
+        if result.verdict is not None:
+            found.add(result.verdict.status)
+        elif result.value is None:
+            found.add(Status.UNSUPPORTED if result.unsupported else Status.ERROR)
     if Status.VIOLATES in found:
         return 1
     if Status.ERROR in found:

@@ -22,17 +22,15 @@ err = rich.console.Console(stderr=True, highlight=False)
 class Group(click.Group):
     """Shows a user's mistake as one line, never as a traceback."""
 
-    def main(self, *args, **kwargs):
+    def invoke(self, ctx):
         try:
-            return super().main(*args, **kwargs)
+            return super().invoke(ctx)
         except UserError as error:
             err.print(f"conformance: {error}", style="red", markup=False, soft_wrap=True)
-            sys.exit(2)
+            ctx.exit(2)
         except KeyboardInterrupt:
             err.print("conformance: interrupted; run the same command again to resume")
-            sys.exit(130)
-        except BrokenPipeError:
-            sys.exit(1)
+            ctx.exit(130)
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -136,11 +134,11 @@ def run(algorithm, stack, grid, trials, lab, kernel_name, results, profile, queu
     from conformance import campaign
 
     overrides = {"queue": queue, "transfer_s": transfer_s, "offload": None if offload is None else offload == "on"}
-    verdicts = campaign.run(
+    status = campaign.run(
         algorithm, stack=stack, grid=grid, trials=trials, lab=lab, kernel=kernel_name, results=results,
         profile=profile, overrides=overrides, workers=workers, console=out,
     )  # fmt: skip
-    sys.exit(campaign.exit_status(verdicts))
+    sys.exit(status)
 
 
 @main.command()
@@ -163,7 +161,7 @@ def report(results, target, terminal):
 
 @main.group()
 def zones():
-    """Zone specs: check and derive."""
+    """Zone specs: check, derive, choose smoke cells."""
 
 
 @zones.command("check")
@@ -188,6 +186,15 @@ def zones_derive(results, algorithm, version_text, target):
 
     zone = derive.derive_file(results, algorithm, version_text, target)
     out.print(f"zone {zone.id}: {len(zone.cells)} cells, {len(zone.smoke)} smoke cells, {target}", soft_wrap=True)
+
+
+@zones.command("smoke")
+def zones_smoke():
+    """Choose the smoke cells of all zones anew: those that tell each from the others."""
+    from conformance import derive
+
+    for zone in derive.choose_smoke_cells():
+        out.print(f"zone {zone.id}: {len(zone.smoke)} smoke cells", soft_wrap=True)
 
 
 @main.command()

@@ -13,7 +13,7 @@ from conformance.model import statistics, zone
 from conformance.model.errors import UserError
 from conformance.model.trial import Outcome
 
-RELATIVE, ABSOLUTE = 0.10, 0.01
+RELATIVE, ABSOLUTE = 0.10, 0.003
 _MIN_TRIALS = 5
 _SMOKE_CELLS = 12
 
@@ -115,15 +115,33 @@ def telling_cells(own, others, count=_SMOKE_CELLS):
 
 
 def derive_file(results, algorithm, version_text, target):
-    """Write the zone document derived from a results file, with its smoke cells; returns the Zone."""
+    """Write the zone document derived from a results file; returns the Zone."""
     document = derive(store.read(results), algorithm, version_text)
-    own = zone.from_json(document, target)
-    others = [z for z in specs.all_zones() if z.algorithm != algorithm and z.profile_digest == own.profile_digest]
-    document["smoke"] = telling_cells(own, others)
+    others = [z for z in specs.all_zones() if z.algorithm != algorithm]
+    return _write(document, others, target)
+
+
+def choose_smoke_cells():
+    """Choose the smoke cells of every zone that ships anew, now that all the others are known; returns the Zones."""
+    found = []
+    for path in specs.zone_files():
+        document = schema.load("zone", path)
+        others = [z for z in specs.all_zones() if z.id != document["id"]]
+        found.append(_write(document, others, path))
+    return found
+
+
+def _write(document, others, target):
+    own = zone.from_json({**document, "smoke": []}, target)
+    comparable = [z for z in others if z.profile_digest == own.profile_digest]
+    document["smoke"] = telling_cells(own, comparable)
     schema.check("zone", document, target)
     found = zone.from_json(document, target)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(dumps(document), encoding="utf-8")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(dumps(document), encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"cannot write {target}: {error.strerror}") from None
     return found
 
 

@@ -74,13 +74,14 @@ def _python():
 
 
 def _mininet():
-    environment = {**os.environ, "SETUPTOOLS_USE_DISTUTILS": "stdlib"}
-    done = subprocess.run(
-        ["/usr/bin/python3", "-I", "-c", "import mininet.net; print(mininet.net.VERSION)"],
-        capture_output=True, text=True, env=environment,
-    )  # fmt: skip
-    version = done.stdout.strip() or "cannot be imported by /usr/bin/python3"
-    return Check(done.returncode == 0, f"Mininet: {version}", "apt-get install --no-install-recommends mininet")
+    program = "import mininet.net; print(mininet.net.VERSION)"
+    try:
+        done = subprocess.run(["/usr/bin/python3", "-I", "-c", program], capture_output=True, text=True)
+        version = done.stdout.strip()
+    except OSError:
+        version = ""
+    shown = version or "cannot be imported by /usr/bin/python3"
+    return Check(bool(version), f"Mininet: {shown}", "apt-get install --no-install-recommends mininet")
 
 
 def _ptrace():

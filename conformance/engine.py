@@ -78,11 +78,12 @@ class Run:
     guests are killed, what was measured is in the store.
     """
 
-    def __init__(self, bench, store, work, seeds, workers=None):
-        self._bench, self._store = bench, store
+    def __init__(self, bench, store, work, seeds, workers=None, on_trial=lambda progress: None):
+        self._bench, self._store, self._on_trial = bench, store, on_trial
         self._cancelled = threading.Event()
         self.progress = Progress(len(work) * len(seeds))
-        workers = workers or len(os.sched_getaffinity(0))
+        # In real time trials would disturb each other.
+        workers = 1 if bench.room.name == "host" else workers or len(os.sched_getaffinity(0))
         self._executor = concurrent.futures.ThreadPoolExecutor(workers, thread_name_prefix="trial")
         self._futures = {key: concurrent.futures.Future() for key in work}
         for keys in _share(work, workers):
@@ -111,10 +112,14 @@ class Run:
     def __exit__(self, *_):
         self.close()
 
+    def _count(self, measurement, fresh):
+        self.progress.one_more(measurement, fresh)
+        self._on_trial(self.progress)
+
     def _measure(self, keys, seeds):
         batches = {key: self._bench.trials(*key, seeds) for key in keys}
         try:
-            found = measure(self._bench, self._store, list(batches.values()), self._cancelled, self.progress.one_more)
+            found = measure(self._bench, self._store, list(batches.values()), self._cancelled, self._count)
             for key, measurements in zip(keys, found, strict=False):
                 self._futures[key].set_result(measurements)
         except BaseException as error:
@@ -147,6 +152,8 @@ def measure(bench, store, batches, cancelled=None, on_trial=lambda measurement, 
         for trial in trials:
             known = store.find(trial)
             if known is not None:
+                # Measured under another name of the same kernel, perhaps: digests decide, not names.
+                known = dataclasses.replace(known, trial=trial)
                 found[at][trial.seed] = known
                 on_trial(known, False)
         missing.append([trial for trial in trials if trial.seed not in found[at]])

@@ -5,7 +5,9 @@ happens in its call, so that only a violation is a FAILURE. Cells are measured i
 the tests that wait for them; under pytest-xdist each worker measures its own.
 """
 
+import pathlib
 import re
+import shlex
 import time
 
 import pytest
@@ -45,6 +47,7 @@ def pytest_configure(config):
 
 _MARKERS = pytest.StashKey[set]()
 _CAMPAIGN = pytest.StashKey["_Campaign"]()
+_MISTAKE = pytest.StashKey[UserError]()
 
 
 def pytest_collect_file(file_path, parent):
@@ -57,18 +60,23 @@ class _SuiteFile(pytest.File):
     """Stands for all zones; its items are their cells."""
 
     def collect(self):
+        # pytest shows what a collector raises with a traceback; a user's mistake waits for pytest_collection_finish.
         option = self.config.option
-        _check_mark_expression(self.config)
         try:
-            cells = None if option.grid == "full" else grids.cells(option.grid)
-            stack = option.stack if "/" not in option.stack else option.stack.rstrip("/").split("/")[-2]
+            _check_mark_expression(self.config)
+            wanted = None if option.grid == "full" else grids.cells(option.grid)
             for zone in specs.all_zones():
-                for cell in zone.cells if cells is None else [c for c in cells if c in zone.intervals]:
-                    yield CellItem.from_parent(
-                        self, name=f"heatmap[{zone.algorithm}-{cell.id}-{stack}]", zone=zone, cell=cell
-                    )
+                for cell in zone.cells if wanted is None else [c for c in wanted if c in zone.intervals]:
+                    name = f"heatmap[{zone.algorithm}-{cell.id}-{_stack_name(option.stack)}]"
+                    yield CellItem.from_parent(self, name=name, zone=zone, cell=cell)
         except UserError as error:
-            raise pytest.UsageError(str(error)) from None
+            self.config.stash[_MISTAKE] = error
+
+
+def _stack_name(stack):
+    """For ids: an adapter's name, or the name of the folder its manifest lies in."""
+    path = pathlib.Path(stack)
+    return path.absolute().parent.name if path.suffix == ".json" else path.name
 
 
 def _check_mark_expression(config):
@@ -78,7 +86,7 @@ def _check_mark_expression(config):
     for word in re.findall(r"[A-Za-z_][\w.]*", config.option.markexpr or ""):
         if word not in known | registered | {"and", "or", "not", "True", "False"}:
             algorithms = ", ".join(sorted(p.parent.name for p in specs.zone_files()))
-            raise pytest.UsageError(f"-m {word}: no such algorithm, metric or tier; there are zones for {algorithms}")
+            raise UserError(f"-m {word}: no such algorithm, metric or tier; there are zones for {algorithms}")
 
 
 class LabFault(Exception):
@@ -123,14 +131,21 @@ class CellItem(pytest.Item):
             raise Violation(explain(self))
 
     def repr_failure(self, excinfo, style=None):
-        if isinstance(excinfo.value, LabFault):
-            return f"error: {excinfo.value}\n  rerun      {rerun_command(self)}"
         if isinstance(excinfo.value, Violation):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self):
         return self.path, None, self.name
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """pytest asks an item for its words only in the call phase; a lab fault happens in setup."""
+    report = yield
+    if isinstance(item, CellItem) and call.excinfo is not None and isinstance(call.excinfo.value, LabFault):
+        report.longrepr = f"error: {call.excinfo.value}\n  rerun      {rerun_command(item)}"
+    return report
 
 
 def _measured(item):
@@ -161,7 +176,7 @@ def rerun_command(item):
     parts = [f'pytest -m "{item.zone.algorithm} and heatmap"', f"--grid {item.cell.id}", f"--trials {option.trials}"]
     for name, default in (("stack", "linux-tcp"), ("kernel", DEFAULT_NAME), ("lab", "virtual")):
         if getattr(option, name) != default:
-            parts.append(f"--{name} {getattr(option, name)}")
+            parts.append(f"--{name} {shlex.quote(getattr(option, name))}")
     return " ".join(parts)
 
 
@@ -190,11 +205,13 @@ class _Campaign:
 
 
 def pytest_collection_finish(session):
+    config = session.config
     items = [item for item in session.items if isinstance(item, CellItem)]
-    if not items or session.config.option.collectonly:
-        return
     try:
-        session.config.stash[_CAMPAIGN] = _Campaign(session.config, items)
+        if _MISTAKE in config.stash:
+            raise config.stash[_MISTAKE]
+        if items and not config.option.collectonly:
+            config.stash[_CAMPAIGN] = _Campaign(config, items)
     except UserError as error:
         raise pytest.UsageError(str(error)) from None
 
@@ -234,11 +251,27 @@ class _Ticker:
             reporter.write_line(f"{self._done} of {self._total} cells, about {engine.duration(left)} left")
 
 
+def _check_before_workers_start(config):
+    """Under xdist only workers collect, and what they raise is shown with a traceback, once for each."""
+    words = set(re.findall(r"\w+", config.option.markexpr or ""))
+    if not words & {path.parent.name for path in specs.zone_files()}:
+        return
+    try:
+        _check_mark_expression(config)
+        grids.cells(config.option.grid)
+        engine.seeds(config.option.trials)
+        engine.bench(config.option.stack, config.option.lab, config.option.kernel)
+    except UserError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionstart(session):
     config = session.config
     if hasattr(config, "workerinput"):
         return
+    if getattr(config.option, "numprocesses", None) and "::" not in "".join(config.args):
+        _check_before_workers_start(config)
     config.pluginmanager.register(_Ticker(config), "conformance-ticker")
 
 

@@ -23,9 +23,15 @@ def read(path):
     """Measurements of a results file, in order, the last of each key. Raises UserError naming file and line."""
     by_key = {}
     for number, line in _lines(path):
-        measurement = _parse(line, f"{path}:{number}")
-        by_key[measurement.trial.key] = measurement
+        if not _cut_short(line):
+            measurement = _parse(line, f"{path}:{number}")
+            by_key[measurement.trial.key] = measurement
     return list(by_key.values())
+
+
+def _cut_short(line):
+    """True for the beginning of a line of ours: an append that a crash or a full disk ended early."""
+    return line.startswith(b'{"evidence":') and not line.rstrip().endswith(b"}")
 
 
 def _lines(path):
@@ -78,22 +84,12 @@ class Store:
             data = f.read()
         complete = data.rfind(b"\n") + 1
         for number, line in enumerate(data[:complete].split(b"\n"), 1):
-            if not line.strip():
+            if not line.strip() or _cut_short(line):
                 continue
-            try:
-                measurement = _parse(line, f"{self.path}: byte {self._read_up_to}, line {number} from there")
-            except UserError:
-                if self._cut_short(line):
-                    continue
-                raise
+            measurement = _parse(line, f"{self.path}: byte {self._read_up_to}, line {number} from there")
             if measurement.outcome in _SETTLED:
                 self._settled[measurement.trial.key] = measurement
         self._read_up_to += complete
-
-    @staticmethod
-    def _cut_short(line):
-        """True for the beginning of a line of ours: an append that a crash or a full disk ended early."""
-        return line.startswith(b'{"evidence"') or (line.startswith(b'{"') and not line.rstrip().endswith(b"}"))
 
     def find(self, trial):
         """The settled measurement of this trial, or None."""

@@ -64,7 +64,7 @@ def test_report_writes_a_page_that_opens_from_disk(run, results, tmp_path):
     assert "0.4200" in page
     assert "http://www.w3.org" in page  # SVG's namespace, and nothing else from a network
     assert "<script" not in page
-    assert (tmp_path / "report" / "cubic-linux-tcp-6.12.0-atc25.png").read_bytes().startswith(b"\x89PNG")
+    assert next((tmp_path / "report").glob("cubic-linux-tcp-6.12.0-*.png")).read_bytes().startswith(b"\x89PNG")
 
 
 def test_what_a_stack_calls_itself_is_escaped(run, tmp_path):

@@ -45,10 +45,18 @@ def line(measurement):
     return json.dumps({**measurement.to_json(), "host": None}, sort_keys=True)
 
 
-def guests():
-    """Guest kernels that are running on this machine, started by this process."""
-    found = subprocess.run(["pgrep", "-f", f"cc_scratch=.*conformance-{os.getpid()}-"], capture_output=True, text=True)
-    return found.stdout.split()
+def guests(pid=None):
+    """Guest kernels that are running on this machine, started by this process or another one."""
+    mark = f"conformance-{pid or os.getpid()}-".encode()
+    found = []
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            command = (folder / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if b"cc_scratch=" in command and mark in command:
+            found.append(folder.name)
+    return found
 
 
 def adapter(folder, server="exec LINUX server", client="exec LINUX client", **manifest):
@@ -79,7 +87,9 @@ def test_same_seed_same_bytes_wherever_and_whenever_it_runs(bench):
             process.wait()
     for key, found in again.items():
         assert found == long[key], key[0].cell.id
-    assert len({json.loads(text)["metrics"]["completion_s"] for text in long.values()}) == len(long)
+    # Where nothing is lost at random, seeds need not differ.
+    lossy = [text for (setting, _), text in long.items() if setting.cell.loss_pct]
+    assert len({json.loads(text)["metrics"]["completion_s"] for text in lossy}) == 6
 
 
 def test_one_worker_and_two_make_the_same_results(bench, tmp_path):
@@ -151,7 +161,7 @@ def test_a_transfer_that_takes_too_long_is_a_timeout_with_a_bound(bench):
 
 
 def test_wall_time_is_limited_too(bench):
-    room = virtual.VirtualRoom(bench.kernel, cell_wall_timeout_s=0.05)
+    room = virtual.VirtualRoom(bench.kernel, trial_wall_timeout_s=0.05)
     found = go(bench, [short(), short(Cell(10, 6, 0))], room=room)
     assert [m.outcome for m in found] == [Outcome.ERROR] * 2
     assert "wall time" in found[0].message
@@ -179,19 +189,16 @@ def test_nothing_is_left_when_the_runner_is_killed(tmp_path):
     )
     runner = subprocess.Popen([sys.executable, "-c", program], cwd=tmp_path, stdout=subprocess.DEVNULL)
 
-    def alive():
-        return subprocess.run(["pgrep", "-f", f"cc_scratch=.*conformance-{runner.pid}-"], capture_output=True).stdout
-
     deadline = time.monotonic() + 60
-    while not alive() and time.monotonic() < deadline:
+    while not guests(runner.pid) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert alive()
+    assert guests(runner.pid)
     runner.kill()
     runner.wait()
     deadline = time.monotonic() + 20
-    while alive() and time.monotonic() < deadline:
+    while guests(runner.pid) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not alive()
+    assert not guests(runner.pid)
     with virtual.scratch_folder() as scratch:  # the next one sweeps what the killed one left
         assert not list(scratch.parent.glob(f"conformance-{runner.pid}-*"))
 
@@ -202,7 +209,7 @@ def test_nothing_is_left_when_the_runner_is_killed(tmp_path):
         ({"server": "exit 127"}, Outcome.UNSUPPORTED, "test does not offer cubic"),
         ({"server": "echo no such certificate >&2; exit 1"}, Outcome.ERROR, "before it was ready: no such certificate"),
         (
-            {"server": "(sleep 1.3; kill -9 $$) & exec LINUX server"},
+            {"server": "(sleep 0.6; kill -9 $$) & exec LINUX server"},
             Outcome.ERROR,
             "died with status -9 during the transfer",
         ),

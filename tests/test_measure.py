@@ -39,6 +39,10 @@ def test_a_good_trial():
         ({"client": client(line(seconds=10.0))}, "reports 10.000 s, the harness saw it run for 20.010"),
         ({"client": client(line(seconds=0))}, "completion time of 0"),
         ({"client": client(line(seconds=-1))}, "completion time of -1"),
+        ({"client": client(line(seconds="NaN"))}, "no valid result line"),
+        ({"client": client(line(seconds="1e999"))}, "no valid result line"),
+        ({"client": client(line(seconds=10**400))}, "no valid result line"),
+        ({"client": client("[" * 60_000)}, "no valid result line"),
         ({"client": client("hello")}, "printed no valid result line: hello"),
         ({"client": client("")}, "printed no valid result line: nothing"),
         ({"client": client("[1]")}, "no valid result line"),
@@ -82,10 +86,23 @@ def test_status_127_is_unsupported(who):
 
 
 def test_a_timeout_keeps_an_upper_bound_and_no_goodput():
-    found = made(facts(timed_out=True, client=client(exit_status=None)))
+    given = copy.deepcopy(facts(timed_out=True, client=client(exit_status=None)))
+    given["counters"]["after"]["interfaces"]["client"]["eth0"]["rx_bytes"] = 6_000_000
+    found = made(given)
     assert found.outcome is Outcome.TIMEOUT
     assert found.metrics["goodput_mbps"] is None
     assert found.utilization == pytest.approx(8 * 12_500_000 / (3600 * 10e6), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("crossed", "words"), [(900, "transferred nothing in 3600 s"), (13_000_000, "did not end within")]
+)
+def test_a_client_that_hangs_is_an_error_and_no_slow_transfer(crossed, words):
+    given = copy.deepcopy(facts(timed_out=True, client=client(exit_status=None)))
+    given["counters"]["after"]["interfaces"]["client"]["eth0"]["rx_bytes"] = crossed
+    found = made(given)
+    assert found.outcome is Outcome.ERROR
+    assert words in found.message
 
 
 def test_a_stack_without_tcp_info_has_no_zero_in_its_place():

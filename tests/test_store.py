@@ -46,6 +46,7 @@ def test_a_line_cut_short_costs_nothing_else(path):
     assert again.find(measurement(0.5, 1).trial) is not None
     assert again.find(measurement(0.5, 2).trial) is None
     again.add(measurement(0.5, 3))
+    assert [m.trial.seed for m in store.read(path)] == [1, 3]
     third = store.Store(path)
     assert third.find(measurement(0.5, 3).trial) is not None
     assert third.find(measurement(0.5, 1).trial) is not None

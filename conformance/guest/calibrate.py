@@ -1,8 +1,8 @@
 """Does the emulator deliver what was asked? Observations only; the engine judges them.
 
-From server to client, the direction of the data: 100 datagrams at one and a half times the link's rate
-tell the rate, lone datagrams the delay, and a long thin train the loss. All packets are single segments,
-so the loss is per packet whatever the offload setting.
+From server to client, the direction of the data: a train of datagrams at one and a half times the link's rate, beyond
+what is lost at random, tells the rate; lone datagrams the delay; a long thin train the loss. All packets are single
+segments, so the loss is per packet whatever the offload setting.
 """
 
 import select
@@ -21,8 +21,9 @@ _FULL_PAYLOAD_BYTES = 1472
 _THIN_PAYLOAD_BYTES = 64
 
 
-def observe(server, client, client_address, bandwidth_mbps, one_way_delay_ms, loss_packets):
-    """Return {"rate_mbps", "delays_ms", "loss_sent", "loss_lost"}; rate is None where nothing arrived."""
+def observe(server, client, client_address, cell, rate_packets, loss_packets):
+    """Return {"rate_mbps", "delays_ms", "loss_sent", "loss_lost"}; rate is None where too little arrived."""
+    bandwidth_mbps, one_way_delay_ms = cell["bandwidth_mbps"], cell["one_way_delay_ms"]
     with inside(client):
         receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         receiver.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, 1 << 23)
@@ -37,7 +38,7 @@ def observe(server, client, client_address, bandwidth_mbps, one_way_delay_ms, lo
     with receiver, sender:
         patience_s = 0.5 + 3 * one_way_delay_ms / 1000
         delays = _delays(sender, receiver, patience_s)
-        rate = _rate(sender, receiver, bandwidth_mbps, patience_s)
+        rate = _rate(sender, receiver, bandwidth_mbps / (1 - cell["loss_pct"] / 100), patience_s, rate_packets)
         sent, lost = _loss(sender, receiver, loss_packets, bandwidth_mbps, patience_s)
     return {"rate_mbps": rate, "delays_ms": delays, "loss_sent": sent, "loss_lost": lost}
 
@@ -70,7 +71,7 @@ def _delays(sender, receiver, patience_s, wanted=5, tries=40):
     return delays
 
 
-def _rate(sender, receiver, bandwidth_mbps, patience_s, packets=100):
+def _rate(sender, receiver, bandwidth_mbps, patience_s, packets):
     frame_bits = (_FULL_PAYLOAD_BYTES + _HEADERS_BYTES) * 8
     gap_s = frame_bits / (bandwidth_mbps * 1e6) / 1.5
     start = time.monotonic()
@@ -80,8 +81,8 @@ def _rate(sender, receiver, bandwidth_mbps, patience_s, packets=100):
             time.sleep(pause_s)
         sender.send(struct.pack("I", number).ljust(_FULL_PAYLOAD_BYTES, b"\0"))
     arrivals = [at for at, _ in _receive(receiver, patience_s)]
-    # The first few may leave on the token bucket's burst.
-    steady = arrivals[len(arrivals) // 5 :]
+    # The first ones may leave on a token bucket's burst.
+    steady = arrivals[len(arrivals) // 2 :]
     if len(steady) < 10 or steady[-1] <= steady[0]:
         return None
     return (len(steady) - 1) * frame_bits * 1000 / (steady[-1] - steady[0])

@@ -54,10 +54,11 @@ def set_up_environment():
         HOME="/tmp",
         SHELL="/bin/sh",
         LC_ALL="C",
-        # Mininet 2.3.0 imports distutils; setuptools' replacement of it costs most of a guest's start.
-        SETUPTOOLS_USE_DISTUTILS="stdlib",
         CC_VIRTUAL_TIME="1" if virtual else "0",
     )
+    if sys.version_info < (3, 12):
+        # Mininet 2.3.0 imports distutils; setuptools' replacement of it costs most of a guest's start.
+        os.environ["SETUPTOOLS_USE_DISTUTILS"] = "stdlib"
     if virtual:
         # OpenSSL and BoringSSL read RDRAND and RDSEED themselves; mask both so the seed reaches them.
         os.environ["OPENSSL_ia32cap"] = "~0x4000000000000000:~0x40000"

@@ -42,13 +42,18 @@ def _run(job, scratch, emit):
     from conformance.guest.trial import Fault, fresh_start, run_trial
 
     prepare_harness()
+    _allow_all_algorithms()
     topology = _load(os.path.join(scratch, "topology.py"))
     net = topology.build()
     try:
         sysctls = {node.name: netns.set_sysctls(node, job["sysctls"]) for node in (net["server"], net["client"])}
-        if job["kernel_algorithm"] and not _set_kernel_algorithm(netns, net["server"], job["kernel_algorithm"]):
-            emit("unsupported", message=f"this kernel has no congestion control named {job['kernel_algorithm']}")
-            return
+        if job["kernel_algorithm"]:
+            why_not = _set_kernel_algorithm(netns, net["server"], job["kernel_algorithm"])
+            if why_not:
+                emit("unsupported", message=why_not)
+                return
+            name = {"net.ipv4.tcp_congestion_control": job["kernel_algorithm"]}
+            sysctls["server"].update(netns.set_sysctls(net["server"], name))
         offload = {
             f"{node.name}:{name}": netns.set_offload(node, name, job["offload"])
             for node in net.hosts
@@ -62,12 +67,11 @@ def _run(job, scratch, emit):
         _warm_up(net, topology, job, run_trial, Fault)
         for index, cell in enumerate(job["cells"]):
             emit("cell", index=index)
-            cell["www"] = _payload(cell["transfer_bytes"])
+            cell["www"] = _payload(job["work_dir"], cell["transfer_bytes"])
             fresh_start(net, topology, {**job, **cell}, job["calibration_seed"])
             observed = calibrate.observe(
-                net["server"], net["client"], net["client"].IP(),
-                cell["bandwidth_mbps"], cell["one_way_delay_ms"], job["calibration_packets"],
-            )  # fmt: skip
+                net["server"], net["client"], net["client"].IP(), cell, job["rate_packets"], job["loss_packets"]
+            )
             node = topology.BOTTLENECK[0]
             observed["qdiscs"] = netns.read_qdiscs(net[node], [i for n, i in topology.SHAPED if n == node])
             emit("calibration", index=index, observed=observed)
@@ -90,7 +94,7 @@ def _warm_up(net, topology, job, run_trial, Fault):
     without this, the first trial would differ from the same one made later, if only by microseconds.
     """
     cell = {**job["cells"][0], "transfer_bytes": 200_000}
-    cell["www"] = _payload(cell["transfer_bytes"])
+    cell["www"] = _payload(job["work_dir"], cell["transfer_bytes"])
     with contextlib.suppress(Fault):
         run_trial(net, topology, job, cell, job["calibration_seed"])
 
@@ -100,23 +104,35 @@ def _rule_the_processor():
     os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
 
 
-def _payload(size):
+def _payload(work_dir, size):
     """A folder with a file of `size` zero bytes, named by its size: a hole, which costs no memory to read."""
-    folder = f"/tmp/conformance-{os.getpid()}-www"
+    folder = os.path.join(work_dir, "www")
     os.makedirs(folder, mode=0o755, exist_ok=True)
     with open(os.path.join(folder, str(size)), "wb") as f:
         f.truncate(size)
     return folder
 
 
+def _allow_all_algorithms():
+    """In a network namespace even root gets only allowed algorithms; the list is the initial namespace's."""
+    folder = "/proc/sys/net/ipv4/"
+    with contextlib.suppress(OSError):
+        with open(folder + "tcp_available_congestion_control") as f:
+            available = f.read()
+        with open(folder + "tcp_allowed_congestion_control", "w") as f:
+            f.write(available)
+
+
 def _set_kernel_algorithm(netns, server, name):
-    """False where the kernel does not have it."""
+    """None, or why this kernel cannot."""
     try:
         with netns.inside(server), open("/proc/sys/net/ipv4/tcp_congestion_control", "w") as f:
             f.write(name)
     except FileNotFoundError:
-        return False
-    return True
+        return f"this kernel has no congestion control named {name}"
+    except PermissionError:
+        return f"this kernel does not allow {name} in a namespace: add it to net.ipv4.tcp_allowed_congestion_control"
+    return None
 
 
 def _load(path):

@@ -79,9 +79,7 @@ def _ethtool(s, interface, command, value):
 def run_tc(node, lines):
     """Run tc commands (without the leading `tc`) in `node`'s namespace; raises RuntimeError with tc's words."""
     with inside(node):
-        done = subprocess.run(
-            ["tc", "-batch", "-"], input="\n".join(lines) + "\n", capture_output=True, text=True
-        )
+        done = subprocess.run(["tc", "-batch", "-"], input="\n".join(lines) + "\n", capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(f"tc: {done.stderr.strip()}")
 
@@ -116,9 +114,9 @@ def snmp_counters(node, wanted):
     for file in ("snmp", "netstat"):
         with open(f"/proc/{node.pid}/net/{file}") as f:
             lines = f.read().splitlines()
-        for names, values in zip(lines[::2], lines[1::2]):
+        for names, values in zip(lines[::2], lines[1::2], strict=True):
             group, _, rest = names.partition(":")
-            for name, value in zip(rest.split(), values.partition(":")[2].split()):
+            for name, value in zip(rest.split(), values.partition(":")[2].split(), strict=True):
                 if f"{group}.{name}" in wanted:
                     found[f"{group}.{name}"] = int(value)
     return found

@@ -120,7 +120,7 @@ def _environment(role, job, directory):
 
 
 def _start(node, role, job):
-    directory = f"/tmp/conformance-{os.getpid()}-{role}"
+    directory = os.path.join(job["work_dir"], role)
     command = [os.path.join(job["adapter_dir"], job["program"]), role]
     try:
         return StackProcess(node, command, _environment(role, job, directory), directory, job["limits"])

@@ -11,15 +11,19 @@ import os
 import time
 
 from conformance import paths
+from conformance.model.errors import UserError
 
 
 @contextlib.contextmanager
-def one_core():
-    """Hold a core (its number) for the time of the block; waits until one is free."""
+def one_core(cancelled=None):
+    """Hold a core (its number) for the time of the block; waits until one is free.
+
+    Raises UserError where `cancelled` (an Event) is set first, and OSError where locks cannot be made.
+    """
     cores = sorted(os.sched_getaffinity(0))
     folder = paths.cache("cores")
     folder.mkdir(parents=True, exist_ok=True)
-    while True:
+    while cancelled is None or not cancelled.is_set():
         for core in cores:
             lock = open(folder / f"core{core}.lock", "w")
             try:
@@ -33,3 +37,4 @@ def one_core():
                 lock.close()
             return
         time.sleep(0.02)
+    raise UserError("interrupted while waiting for a core")

@@ -13,7 +13,7 @@ import subprocess
 from conformance import paths
 from conformance.kernel.store import Kernel
 from conformance.lab import job
-from conformance.lab.virtual import Group, follow, scratch_folder
+from conformance.lab.virtual import Group, disk_errors, follow, scratch_folder
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
 
@@ -52,7 +52,7 @@ class HostRoom:
 
     def run(self, adapter, batches, cancelled, on_start=lambda process: None):
         while batches and not cancelled.is_set():
-            with scratch_folder() as scratch:
+            with disk_errors(), scratch_folder() as scratch:
                 # Bound into the scratch folder, the adapter can be read by nobody wherever it lies.
                 (scratch / "adapter").mkdir()
                 job.write(scratch, adapter, scratch / "adapter", batches)
@@ -62,7 +62,7 @@ class HostRoom:
                     [*_NAMESPACES, "sh", "-c", script, "sh", str(adapter.folder), f"{scratch}/adapter", str(main),
                      str(scratch)],
                     scratch,
-                    {"PATH": os.environ["PATH"], "LC_ALL": "C", "HOME": "/", "SETUPTOOLS_USE_DISTUTILS": "stdlib"},
+                    {"PATH": os.environ["PATH"], "LC_ALL": "C", "HOME": "/"},
                 )  # fmt: skip
                 try:
                     on_start(process)

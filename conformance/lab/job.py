@@ -13,10 +13,18 @@ from conformance.model.trial import Measurement, Outcome
 _PORT = 4433
 _READY_TIMEOUT_S = 30
 _LIMITS = {"memory_bytes": 1 << 36, "file_bytes": 1 << 30}
-_CALIBRATION_PACKETS = 2000
+#: a policer lets a full bucket of tokens pass first: at one and a half times the rate, three times its size
+_RATE_PACKETS, _POLICER_RATE_PACKETS, _LOSS_PACKETS = 120, 600, 2000
 _CALIBRATION_SEED = 1
 #: files of the suite that decide what happens inside a guest
-_LAB_FILES = ("conformance/guest/*.py", "conformance/lab/job.py", "conformance/model/network.py", "topologies/*.py")
+_LAB_FILES = (
+    "conformance/guest/*.py",
+    "conformance/lab/[!a_]*.py",
+    "conformance/model/calibration.py",
+    "conformance/model/measure.py",
+    "conformance/model/network.py",
+    "topologies/*.py",
+)
 
 
 def lab_digest():
@@ -50,7 +58,10 @@ def write(scratch, adapter, adapter_dir, batches):
         "server_address": "10.0.0.3",
         "ready_timeout_s": _READY_TIMEOUT_S,
         "limits": _LIMITS,
-        "calibration_packets": _CALIBRATION_PACKETS,
+        # In a guest, memory; on a host, the scratch folder, which nobody else writes and which is removed.
+        "work_dir": f"{scratch}/work" if room == "host" else "/tmp/work",
+        "rate_packets": _POLICER_RATE_PACKETS if setting.queue == "policer" else _RATE_PACKETS,
+        "loss_packets": _LOSS_PACKETS,
         "calibration_seed": _CALIBRATION_SEED,
         "queue_handle": network.QUEUE_HANDLE,
         "host_queue": setting.host_queue,
@@ -67,6 +78,7 @@ def _cell(trials):
     return {
         "bandwidth_mbps": setting.cell.bandwidth_mbps,
         "one_way_delay_ms": setting.cell.one_way_delay_ms,
+        "loss_pct": setting.cell.loss_pct,
         "transfer_bytes": setting.transfer_bytes,
         "tc": network.tc_lines(setting),
         "seeds": [trial.seed for trial in trials],

@@ -99,8 +99,8 @@ class VirtualRoom:
 
     name = "virtual"
 
-    def __init__(self, kernel, cell_wall_timeout_s=600.0):
-        self.kernel, self.cell_wall_timeout_s = kernel, cell_wall_timeout_s
+    def __init__(self, kernel, trial_wall_timeout_s=600.0):
+        self.kernel, self.trial_wall_timeout_s = kernel, trial_wall_timeout_s
 
     def run(self, adapter, batches, cancelled, on_start=lambda guest: None):
         """Yield one Measurement for each trial, as they come, until all are made or `cancelled` is set.
@@ -109,19 +109,29 @@ class VirtualRoom:
         of the cell it happened in, never an exception; the cells after it get a new guest.
         """
         while batches and not cancelled.is_set():
-            with cores.one_core() as core, scratch_folder() as scratch:
+            with disk_errors(), cores.one_core(cancelled) as core, scratch_folder() as scratch:
                 job.write(scratch, adapter, "/run/adapter", batches)
                 guest = boot(self.kernel, scratch, adapter.folder, core)
                 try:
                     on_start(guest)
                     reader = job.Reader(batches)
-                    yield from follow(guest, reader, scratch, cancelled, self.cell_wall_timeout_s)
+                    yield from follow(guest, reader, scratch, cancelled, self.trial_wall_timeout_s)
                     batches = reader.owed
                 finally:
                     guest.end()
 
 
-def follow(guest, reader, scratch, cancelled, cell_wall_timeout_s):
+@contextlib.contextmanager
+def disk_errors():
+    """A full or read-only disk under the scratch folder or the cache is the user's to mend."""
+    try:
+        yield
+    except OSError as error:
+        where = error.filename or tempfile.gettempdir()
+        raise UserError(f"cannot write {where}: {error.strerror or error}", "free space there, or set TMPDIR") from None
+
+
+def follow(guest, reader, scratch, cancelled, trial_wall_timeout_s):
     """Yield measurements while the guest works; ends when it has nothing more to give, or is given up."""
     events = Tail(scratch / "out.jsonl")
     began = last = time.monotonic()
@@ -129,8 +139,7 @@ def follow(guest, reader, scratch, cancelled, cell_wall_timeout_s):
         ended = guest.exit_status is not None
         for event in events.read():
             now = time.monotonic()
-            if event["event"] == "cell":
-                began = now
+            began = now
             measurements = list(reader.feed(event, {"wall_s": round(now - last, 3)}))
             if measurements:
                 last = now
@@ -143,8 +152,8 @@ def follow(guest, reader, scratch, cancelled, cell_wall_timeout_s):
         if ended:
             yield from reader.give_up(_why_it_ended(guest.exit_status, scratch), host)
             return
-        if time.monotonic() - began > cell_wall_timeout_s:
-            yield from reader.give_up(f"the cell took longer than {cell_wall_timeout_s:g} s of wall time", host)
+        if time.monotonic() - began > trial_wall_timeout_s:
+            yield from reader.give_up(f"a trial took longer than {trial_wall_timeout_s:g} s of wall time", host)
             return
         time.sleep(_POLL_S)
 

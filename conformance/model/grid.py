@@ -23,6 +23,6 @@ def cells(name):
     if one and int(one.group(1)) in BANDWIDTHS_MBPS:
         return _product((int(one.group(1)),))
     if "ms-" in name:
-        return tuple(Cell.parse(part.strip()) for part in name.split(","))
+        return tuple(dict.fromkeys(Cell.parse(part.strip()) for part in name.split(",")))
     known = ", ".join(f"{b}mbps" for b in BANDWIDTHS_MBPS)
     raise UserError(f"grid {name!r} is not known", f"choose full, {known}, or cells such as 10mbps-20ms-1pct")

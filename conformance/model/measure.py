@@ -14,6 +14,8 @@ _CLOCK_SLACK_S = 0.25
 _RATE_SLACK = 1.02
 _BURST_BYTES = 65_536
 _TAIL = 300
+#: what crosses the link before the first byte of the body, at most
+_HANDSHAKE_BYTES = 20_000
 
 
 def _tail(text):
@@ -59,6 +61,13 @@ def measurement(trial, facts, network, host):
         )
     metrics, evidence = _metrics(trial, facts), _evidence(facts, network)
     if facts["timed_out"]:
+        crossed, timeout_s = _crossed_bytes(facts), trial.setting.timeout_s
+        if crossed < _HANDSHAKE_BYTES:
+            return failed(Outcome.ERROR, f"{stack} transferred nothing in {timeout_s:g} s of virtual time")
+        if crossed > trial.setting.transfer_bytes:
+            return failed(
+                Outcome.ERROR, f"the client of {stack} did not end within {timeout_s:g} s, though all bytes had come"
+            )
         bits = 8 * trial.setting.transfer_bytes
         bound = bits / (trial.setting.timeout_s * trial.setting.cell.bandwidth_mbps * 1e6)
         metrics["utilization"] = _round(bound)
@@ -82,16 +91,24 @@ def measurement(trial, facts, network, host):
     return Measurement(trial=trial, outcome=Outcome.OK, metrics=metrics, evidence=evidence, host=host)
 
 
+def _refuse(constant):
+    raise ValueError(constant)
+
+
+def _is_number(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e15
+
+
 def _client_report(trial, facts):
     """(what the client reports, None), or (None, why it is not to be believed)."""
     try:
-        report = json.loads(facts["client"]["stdout"].strip().splitlines()[-1])
+        report = json.loads(facts["client"]["stdout"].strip().splitlines()[-1], parse_constant=_refuse)
         size, seconds, handshake = (report[k] for k in ("bytes", "completion_s", "handshake_s"))
-        if not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in (size, seconds)):
+        if not _is_number(size) or not _is_number(seconds) or not (handshake is None or _is_number(handshake)):
             raise ValueError
         if seconds > 0 and handshake is not None and not 0 <= handshake <= seconds:
             raise ValueError
-    except (ValueError, KeyError, IndexError, TypeError):
+    except (ValueError, KeyError, IndexError, TypeError, RecursionError):
         return None, f"printed no valid result line: {_tail(facts['client']['stdout']) or 'nothing'}"
     wanted = facts["transfer_bytes"]
     if size != wanted:

@@ -33,7 +33,7 @@ def write(heatmaps, target):
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(render(heatmaps), encoding="utf-8")
         for heatmap in heatmaps:
-            name = f"{heatmap.scheme_id.replace('/', '-')}-{heatmap.profile}.png"
+            name = f"{heatmap.scheme_id.replace('/', '-')}-{heatmap.profile_digest}-{heatmap.lab_digest}.png"
             (target.parent / name).write_bytes(charts.png(heatmap))
     except OSError as error:
         raise UserError(f"cannot write {target}: {error.strerror}", "choose another --out") from None

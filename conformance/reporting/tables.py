@@ -22,6 +22,7 @@ class CellResult:
     low: float | None
     high: float | None
     message: str | None
+    unsupported: bool
     verdict: Verdict | None
 
 
@@ -36,6 +37,8 @@ class Heatmap:
     stack_digest: str
     lab_digest: str
     profile: str
+    profile_digest: str
+    settings: str
     room: str
     zone: Zone | None
     results: dict[Cell, CellResult]
@@ -63,10 +66,18 @@ def heatmap(measurements, zone):
         stack_digest=first.scheme.stack_digest,
         lab_digest=first.lab_digest,
         profile=first.setting.profile,
+        profile_digest=first.setting.profile_digest,
+        settings=_settings(first.setting),
         room=first.room,
         zone=zone,
         results={cell: _cell(cell, found, zone) for cell, found in sorted(by_cell.items())},
     )
+
+
+def _settings(setting):
+    """What a report says of a profile, since options of `conformance run` may have replaced parts of it."""
+    offload = "on" if setting.offload else "off"
+    return f"profile {setting.profile}: queue {setting.queue}, offload {offload}, {setting.transfer_s:g} s transfers"
 
 
 def _cell(cell, measurements, zone):
@@ -79,6 +90,7 @@ def _cell(cell, measurements, zone):
         low=min(values, default=None),
         high=max(values, default=None),
         message=messages[0] if messages else None,
+        unsupported=any(m.outcome is Outcome.UNSUPPORTED for m in measurements),
         verdict=judge(zone, cell, measurements) if zone and cell in zone.intervals else None,
     )
 

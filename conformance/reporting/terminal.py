@@ -17,7 +17,9 @@ _MARKS = {
 def show(heatmaps, console):
     for heatmap in heatmaps:
         console.print()
-        console.print(rich.text.Text.assemble((heatmap.scheme_id, "bold"), f"  {heatmap.stack_version}"))
+        console.print(
+            rich.text.Text.assemble((heatmap.scheme_id, "bold"), f"  {heatmap.settings}; {heatmap.stack_version}")
+        )
         for bandwidth in sorted({cell.bandwidth_mbps for cell in heatmap.results}):
             console.print(_table(heatmap, bandwidth))
         console.print(summary(heatmap), style="bold", markup=False)
