@@ -20,6 +20,8 @@ _PROGRAMS = {
 }  # fmt: skip
 _SHM_PER_GUEST_MB = 256
 _PTRACE_TRACEME = 0
+#: what our first kernel patch makes room for
+_XSTATE_BYTES = 12_288
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Check:
 def run(lab="virtual", kernel_name=kernels.DEFAULT_NAME):
     """Yield one Check after the other; those that need an earlier one to pass come after it."""
     yield _platform()
+    yield _processor()
     yield _python()
     for program, package in _PROGRAMS.items():
         found = shutil.which(program, path=_GUEST_PATH)
@@ -59,6 +62,21 @@ def run(lab="virtual", kernel_name=kernels.DEFAULT_NAME):
 def _platform():
     ok = platform.system() == "Linux" and platform.machine() == "x86_64"
     return Check(ok, f"{platform.system()} on {platform.machine()}", "the suite needs Linux on x86-64")
+
+
+def _processor():
+    """Extended register state, in bytes: x87 and SSE 576, AVX 256, AVX-512 1664, PKRU 8, AMX 8256 (Intel SDM 1, 13)."""
+    with open("/proc/cpuinfo") as f:
+        flags = set(next((line for line in f if line.startswith("flags")), "").split())
+    size = (
+        576 + 256 * ("avx" in flags) + 1664 * ("avx512f" in flags) + 8 * ("pku" in flags) + 8256 * ("amx_tile" in flags)
+    )
+    found = ", ".join(sorted(flags & {"avx", "avx512f", "amx_tile"})) or "no extensions"
+    return Check(
+        size <= _XSTATE_BYTES,
+        f"processor: {found}; about {size} of {_XSTATE_BYTES} bytes of register state",
+        "raise the size in conformance/kernel/patches/0001 and build the kernel again",
+    )
 
 
 def _python():
@@ -108,9 +126,10 @@ def _shared_memory():
 
 
 def _boots(kernel):
-    from conformance.lab import cores, virtual
+    from conformance.lab import virtual
 
-    with cores.one_core() as core, virtual.scratch_folder() as scratch:
+    core = max(os.sched_getaffinity(0))  # shared with whatever runs there: a check must not wait for a measurement
+    with virtual.scratch_folder() as scratch:
         began = time.monotonic()
         (scratch / "nothing.py").write_text("print('hello')\n")
         guest = virtual.boot(kernel, scratch, scratch, core, run="/run/scratch/nothing.py")

@@ -237,6 +237,13 @@ def test_bad_adapters_end_in_time_with_the_right_outcome(bench, tmp_path, comman
         assert not (place / "evil").exists()
 
 
+@pytest.mark.parametrize("algorithm", ["vegas", "westwood"])
+def test_algorithms_that_namespaces_do_not_get_by_default(bench, algorithm):
+    (found,) = go(bench, [short()], algorithm=algorithm)
+    assert found.outcome is Outcome.OK, found.message
+    assert found.evidence["sysctls"]["server"]["net.ipv4.tcp_congestion_control"] == algorithm
+
+
 def test_an_algorithm_that_the_kernel_lacks_is_unsupported(bench, tmp_path):
     lacking = dataclasses.replace(bench, adapter=adapter(tmp_path / "stack", kernel_algorithms={"cubic": "nosuchcc"}))
     (found,) = go(lacking, [short()])

@@ -28,7 +28,8 @@ def show(heatmaps, console):
 def summary(heatmap):
     """One sentence: how many cells are inside the zone, and what the others are."""
     if heatmap.zone is None:
-        return f"{len(heatmap.results)} cells measured, no zone judges these settings"
+        n = len(heatmap.results)
+        return f"{n} cell{'s' if n > 1 else ''} measured, no zone judges these settings"
     count = heatmap.count()
     parts = [
         f"{count[status]} {status}" for status in ("violates", "inconclusive", "unsupported", "error") if count[status]
