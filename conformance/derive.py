@@ -92,20 +92,20 @@ def _entry(cell, values, reference):
 
 
 def telling_cells(own, others, count=_SMOKE_CELLS):
-    """Ids of cells whose interval in `own` is apart from those in `others`, as different cells as possible.
+    """Ids of at most `count` cells whose interval in `own` is apart from the one in another zone.
 
-    For each other zone in turn: the cell with the widest gap among those of the lowest bandwidth, where
-    trials are cheapest; then the cells that remain, likewise, until there are `count`.
+    For each other zone in turn the cheapest cell that is left: of the lowest bandwidth, and of those the one
+    with the widest gap.
     """
-    lowest = min(cell.bandwidth_mbps for cell in own.intervals)
     queues = []
     for other in others:
         gaps = {}
         for cell, mine in own.intervals.items():
             theirs = other.intervals.get(cell)
-            if theirs is not None and cell.bandwidth_mbps == lowest:
+            if theirs is not None:
                 gaps[cell] = max(mine.low - theirs.high, theirs.low - mine.high)
-        queues.append(sorted((c for c in gaps if gaps[c] > 0), key=lambda c: (-gaps[c], c)))
+        apart = [cell for cell, gap in gaps.items() if gap > 0]
+        queues.append(sorted(apart, key=lambda cell, gaps=gaps: (cell.bandwidth_mbps, -gaps[cell], cell)))
     chosen = []
     for rank in range(max((len(q) for q in queues), default=0)):
         for queue in queues:
