@@ -53,6 +53,12 @@ def test_sources_that_are_none_are_refused(tmp_path):
         source.unpack(tmp_path / "t.tar", tmp_path / "into" / "linux")
 
 
+def test_a_package_is_not_mistaken_for_one_with_a_longer_number(tmp_path):
+    for name in ("linux-source-6.1.tar.xz", "linux-source-6.12.tar.xz", "linux-source-6.1.patch.xz"):
+        (tmp_path / name).write_bytes(b"")
+    assert source._tarballs(tmp_path, "linux-source-6.1") == [tmp_path / "linux-source-6.1.tar.xz"]
+
+
 def test_the_digest_follows_content(tree):
     before = source.digest(tree)
     (tree / "Makefile").write_text("other:\n")

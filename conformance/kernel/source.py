@@ -8,6 +8,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import tempfile
 
 from conformance import paths
 from conformance.model import digest as digests
@@ -90,28 +91,42 @@ def _best_package():
 
 
 def _from_package(package):
-    series = package.removeprefix("linux-source-")
-    installed = sorted(pathlib.Path("/usr/src").glob(f"linux-source-{series}*.tar.*"))
-    if installed:
-        return installed[0]
-    home = paths.cache("sources", package)
-    unpacked = sorted(home.glob("usr/src/**/*.tar.*"))
-    if unpacked:
-        return unpacked[0]
-    home.mkdir(parents=True, exist_ok=True)
+    found = _tarballs(pathlib.Path("/usr/src"), package) or _tarballs(paths.cache("sources", package), package)
+    if found:
+        return found[0]
     for tool in ("apt-get", "dpkg-deb"):
         if not shutil.which(tool):
             raise UserError(f"{tool} is needed to fetch {package}", "give a kernel source with --source")
-    for old in home.glob("*.deb"):
-        old.unlink()
-    done = subprocess.run(["apt-get", "download", package], cwd=home, capture_output=True, text=True)
-    packages = list(home.glob("*.deb"))
-    if done.returncode != 0 or not packages:
-        last = (done.stderr.strip().splitlines() or ["apt-get download failed"])[-1]
-        raise UserError(f"cannot download {package}: {last}", "run `apt-get update`, or give --source")
-    subprocess.run(["dpkg-deb", "-x", str(packages[0]), str(home)], check=True)
-    packages[0].unlink()
-    tarballs = sorted(home.glob("usr/src/**/*.tar.*"))
-    if not tarballs:
+    home = paths.cache("sources", package)
+    try:
+        home.parent.mkdir(parents=True, exist_ok=True)
+        # Made aside and moved into place whole: an interrupted download must not pass for a source.
+        with tempfile.TemporaryDirectory(dir=home.parent) as temporary:
+            _download(package, pathlib.Path(temporary))
+            shutil.rmtree(home, ignore_errors=True)
+            shutil.copytree(pathlib.Path(temporary, "unpacked"), home)
+    except OSError as error:
+        raise UserError(f"cannot write {home}: {error.strerror or error}", "free space there") from None
+    found = _tarballs(home, package)
+    if not found:
         raise UserError(f"{package} holds no source tarball", "give a kernel source with --source")
-    return tarballs[0]
+    return found[0]
+
+
+def _tarballs(folder, package):
+    """The package's tarballs below `folder`: linux-source-6.1.tar.xz, and not linux-source-6.12.tar.xz."""
+    name = re.compile(re.escape(package) + r"\.tar\.\w+\Z")
+    return sorted(path for path in folder.glob("**/linux-source-*.tar.*") if name.match(path.name))
+
+
+def _download(package, into):
+    done = subprocess.run(["apt-get", "download", package], cwd=into, capture_output=True, text=True)
+    packages = list(into.glob("*.deb"))
+    if done.returncode == 0 and packages:
+        done = subprocess.run(
+            ["dpkg-deb", "-x", str(packages[0]), str(into / "unpacked")], capture_output=True, text=True
+        )
+        if done.returncode == 0:
+            return
+    last = (done.stderr.strip().splitlines() or ["failed"])[-1]
+    raise UserError(f"cannot fetch {package}: {last}", "run `apt-get update`, free space, or give --source")
