@@ -51,6 +51,16 @@ def test_a_wrong_one_is_named(change, words):
     assert any(words in problem for problem in found), found
 
 
+def test_sysctls_must_be_held_as_asked_where_the_kernel_has_them():
+    asked = dict(setting(CELL).sysctls)
+    assert list(calibration.sysctl_problems(setting(CELL), {"server": asked})) == []
+    lacking = {**asked, "net.ipv4.tcp_tso_rtt_log": None}
+    assert list(calibration.sysctl_problems(setting(CELL), {"server": lacking})) == []
+    wrong = {**asked, "net.ipv4.tcp_rmem": "4096 131072 2000000"}
+    (problem,) = calibration.sysctl_problems(setting(CELL), {"server": asked, "client": wrong})
+    assert "net.ipv4.tcp_rmem on the client is '4096 131072 2000000'" in problem
+
+
 def test_no_loss_means_none():
     observed = {**GOOD, "loss_lost": 1, "qdiscs": [{**QDISCS[0], "options": {"delay": {"delay": 0.02}}}, QDISCS[1]]}
     assert "lost 1 of 2000" in calibration.problems(setting(Cell(10, 20, 0)), observed)[0]

@@ -37,7 +37,7 @@ def test_accepts_its_own_reference_everywhere(algorithm):
         assert judge(zone, cell, found).status is Status.CONFORMS, cell.id
 
 
-@pytest.mark.parametrize(("algorithm", "other"), itertools.permutations(ZONES, 2))
+@pytest.mark.parametrize(("algorithm", "other"), list(itertools.permutations(ZONES, 2)))
 def test_smoke_cells_reject_every_other_algorithm(algorithm, other):
     zone = ZONES[algorithm]
     verdicts = [

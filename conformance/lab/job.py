@@ -110,7 +110,11 @@ class Reader:
             self._at = event["index"]
         elif kind == "calibration":
             self._calibration = event["observed"]
-            self._problems = calibration.problems(self._settings[self._at], event["observed"])
+            setting = self._settings[self._at]
+            self._problems = [
+                *calibration.problems(setting, event["observed"]),
+                *calibration.sysctl_problems(setting, self._network["sysctls"]),
+            ]
         elif kind == "trial":
             trial = self._owed[event["index"]].pop(event["seed"])
             if self._problems:

@@ -26,10 +26,12 @@ def ensure():
         with open(home.parent / "pki.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not home.exists():
+                # Made aside and moved into place whole.
                 with tempfile.TemporaryDirectory(dir=home.parent) as temporary:
-                    _make(pathlib.Path(temporary))
-                    shutil.copytree(temporary, home)
-                home.chmod(0o755)
+                    made = pathlib.Path(temporary, "pki")
+                    made.mkdir(mode=0o755)
+                    _make(made)
+                    made.rename(home)
     except OSError as error:
         raise UserError(
             f"cannot write certificates to {home}: {error.strerror}", "free space or rights there"

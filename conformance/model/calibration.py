@@ -56,6 +56,15 @@ def _read_back(setting, qdiscs):
         yield f"no {wanted} qdisc is installed"
 
 
+def sysctl_problems(setting, found):
+    """Sentences about sysctls that a node does not hold as asked; one that its kernel lacks (None) is none."""
+    for node, values in sorted(found.items()):
+        for name, asked in setting.sysctls:
+            held = values.get(name)
+            if held is not None and held.split() != asked.split():
+                yield f"{name} on the {node} is {held!r}, asked was {asked!r}"
+
+
 def problems(setting, observed):
     """Sentences about what the emulator did not deliver; empty when it delivered all."""
     found = list(_read_back(setting, observed["qdiscs"]))
