@@ -1,0 +1,63 @@
+"""How the engine shares work out and takes it in; rooms are fakes here."""
+
+import threading
+
+from helpers import measurement, setting
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance import engine
+from conformance.model import grid
+
+FULL = grid.cells("full")
+
+
+@given(st.integers(1, 150), st.integers(1, 64), st.sampled_from([("cubic",), ("cubic", "reno")]))
+def test_all_work_is_shared_out_once_in_order_and_alike(cells, workers, algorithms):
+    work = [(algorithm, setting(cell)) for algorithm in algorithms for cell in FULL[:cells]]
+    lists = list(engine._share(work, workers))
+    assert [key for keys in lists for key in keys] == work
+    assert all(1 <= len(keys) <= 10 and len({algorithm for algorithm, _ in keys}) == 1 for keys in lists)
+
+
+def test_a_full_grid_ends_with_single_cells():
+    sizes = [len(keys) for keys in engine._share([("cubic", setting(cell)) for cell in FULL], 2)]
+    assert sizes[0] == 10
+    assert sizes[-6:] == [1] * 6
+
+
+def test_a_smoke_tier_keeps_all_cores_busy():
+    work = [("cubic", setting(cell)) for cell in FULL[:12]]
+    assert max(len(keys) for keys in engine._share(work, 2)) <= 2
+
+
+def test_remaining_time_is_told_once_something_was_measured():
+    progress = engine.Progress(10)
+    assert progress.remaining_s() is None
+    progress.one_more(measurement(), fresh=False)
+    assert progress.remaining_s() is None
+    progress.one_more(measurement(), fresh=True)
+    assert progress.remaining_s() >= 0
+    assert progress.line().startswith("2 of 10 trials, about ")
+
+
+def test_durations_are_for_people():
+    assert [engine.duration(s) for s in (0, 59, 60, 200, 7500)] == [
+        "0 s",
+        "59 s",
+        "1 min 00 s",
+        "3 min 20 s",
+        "2 h 05 min",
+    ]
+
+
+def test_waiting_for_a_core_can_be_interrupted(own_cache):
+    from conformance.lab import cores
+
+    cancelled = threading.Event()
+    cancelled.set()
+    try:
+        with cores.one_core(cancelled):
+            raise AssertionError("a core was lent")
+    except engine.UserError as error:
+        assert "interrupted" in str(error)
