@@ -10,9 +10,9 @@ import time
 
 from conformance.kernel import build
 from conformance.kernel import store as kernels
+from conformance.lab.adapter import GUEST_PATH
 from conformance.model.errors import UserError
 
-_GUEST_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #: program -> Debian package
 _PROGRAMS = {
     "tc": "iproute2", "ip": "iproute2", "ifconfig": "net-tools", "bash": "bash", "mnexec": "mininet",
@@ -37,7 +37,7 @@ def run(lab="virtual", kernel_name=kernels.DEFAULT_NAME):
     yield _processor()
     yield _python()
     for program, package in _PROGRAMS.items():
-        found = shutil.which(program, path=_GUEST_PATH)
+        found = shutil.which(program, path=GUEST_PATH)
         yield Check(bool(found), f"{program}: {found or 'not found'}", f"apt-get install {package}")
     yield _mininet()
     if lab == "host":

@@ -65,10 +65,10 @@ def bench(stack="linux-tcp", lab="virtual", kernel=kernels.DEFAULT_NAME):
     return Bench(adapter=adapter, room=room, kernel=found, lab_digest=job.lab_digest())
 
 
-def seeds(trials, first=1):
+def seeds(trials):
     if not 1 <= trials <= 10_000:
         raise UserError(f"--trials {trials}", "it must be from 1 to 10000")
-    return range(first, first + trials)
+    return range(1, 1 + trials)
 
 
 class Run:
@@ -165,12 +165,12 @@ def measure(bench, store, batches, cancelled=None, on_trial=lambda measurement, 
                 found[at][trial.seed] = known
                 on_trial(known, False)
         missing.append([trial for trial in trials if trial.seed not in found[at]])
+    owners = {trials[0].setting: at for at, trials in enumerate(batches)}
     at = 0
     for measurement in _make(bench, [trials for trials in missing if trials], cancelled):
         store.add(measurement)
         on_trial(measurement, True)
-        owner = next(i for i, trials in enumerate(missing) if measurement.trial in trials)
-        found[owner][measurement.trial.seed] = measurement
+        found[owners[measurement.trial.setting]][measurement.trial.seed] = measurement
         while at < len(batches) and len(found[at]) == len(batches[at]):
             yield [found[at][trial.seed] for trial in batches[at]]
             at += 1

@@ -1,5 +1,6 @@
 """Read the documents that ship with the suite or that a user gives: profiles and zones."""
 
+import functools
 import pathlib
 
 from conformance import paths, schema
@@ -10,11 +11,7 @@ from conformance.model.setting import Setting
 
 def profile(name, cell, queue=None, offload=None, transfer_s=None):
     """The Setting of a profile at `cell`; the other arguments replace the profile's own. Raises UserError."""
-    path = paths.data("zones", "profiles", f"{name}.json")
-    if not path.exists():
-        known = ", ".join(sorted(p.stem for p in paths.data("zones", "profiles").glob("*.json")))
-        raise UserError(f"profile {name!r} is not known", f"choose one of {known}")
-    data = schema.load("profile", path)
+    data = _profile_document(name)
     return Setting(
         cell=cell,
         profile=data["name"],
@@ -26,6 +23,16 @@ def profile(name, cell, queue=None, offload=None, transfer_s=None):
         host_queue=data["host_queue"],
         sysctls=tuple(sorted(data["sysctls"].items())),
     )
+
+
+@functools.cache
+def _profile_document(name):
+    """Read and checked once, not for each of a grid's cells."""
+    path = paths.data("zones", "profiles", f"{name}.json")
+    if not path.exists():
+        known = ", ".join(sorted(p.stem for p in paths.data("zones", "profiles").glob("*.json")))
+        raise UserError(f"profile {name!r} is not known", f"choose one of {known}")
+    return schema.load("profile", path)
 
 
 def zone_files():

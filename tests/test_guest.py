@@ -59,6 +59,16 @@ def guests(pid=None):
     return found
 
 
+def wait_for(guest, seconds):
+    """Until the guest ends by itself, at most so long; then it is ended."""
+    try:
+        deadline = time.monotonic() + seconds
+        while guest.exit_status is None and time.monotonic() < deadline:
+            time.sleep(0.05)
+    finally:
+        guest.end()
+
+
 def adapter(folder, server="exec LINUX server", client="exec LINUX client", **manifest):
     """An adapter made of two shell commands; LINUX stands for linux-tcp's program."""
     folder.mkdir()
@@ -289,12 +299,7 @@ print("registers good" if good else "registers BAD")
     with cores.one_core() as core, virtual.scratch_folder() as scratch:
         (scratch / "fp.py").write_text(program)
         guest = virtual.boot(bench.kernel, scratch, scratch, core, run="/run/scratch/fp.py")
-        try:
-            deadline = time.monotonic() + 120
-            while guest.exit_status is None and time.monotonic() < deadline:
-                time.sleep(0.05)
-        finally:
-            guest.end()
+        wait_for(guest, 120)
         assert "registers good" in (scratch / "console.log").read_text()
 
 
@@ -329,12 +334,7 @@ with open("/run/scratch/measured.jsonl", "w") as out:
     with cores.one_core() as core, virtual.scratch_folder() as scratch:
         (scratch / "room.py").write_text(program)
         guest = virtual.boot(bench.kernel, scratch, scratch, core, time_travel=False, run="/run/scratch/room.py")
-        try:
-            deadline = time.monotonic() + 180
-            while guest.exit_status is None and time.monotonic() < deadline:
-                time.sleep(0.1)
-        finally:
-            guest.end()
+        wait_for(guest, 180)
         console = (scratch / "console.log").read_text(errors="replace")
         lines = (scratch / "measured.jsonl").read_text().splitlines()
     assert len(lines) == 2, console[-2000:]

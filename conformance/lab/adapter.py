@@ -11,6 +11,9 @@ from conformance import paths, schema
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
 
+#: where guests look for programs (conformance/guest/init.py sets the same)
+GUEST_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Adapter:
@@ -72,7 +75,7 @@ def load(stack):
 
 
 def _which(tool):
-    return shutil.which(tool, path="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+    return shutil.which(tool, path=GUEST_PATH)
 
 
 def _version(program):

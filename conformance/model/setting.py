@@ -122,9 +122,6 @@ class Setting:
     def from_json(cls, data):
         return cls(**{**data, "cell": Cell(**data["cell"]), "sysctls": tuple(sorted(data["sysctls"].items()))})
 
-    def with_cell(self, cell):
-        return dataclasses.replace(self, cell=cell)
-
     @property
     def profile_digest(self):
         """Digest of all but the cell: what must agree before results may be compared."""
