@@ -26,6 +26,7 @@ need mnexec mininet "builds the topologies in guests"
 need nginx nginx-light "serves the transfers of linux-tcp"
 need openssl openssl "makes the certificates"
 [ -e /usr/include/stdio.h ] || { missing="$missing libc6-dev"; echo "setup: libc6-dev is missing: compiles the guest kernel"; }
+[ -e /usr/include/openssl/ssl.h ] || { missing="$missing libssl-dev"; echo "setup: libssl-dev is missing: compiles the client of linux-tcp"; }
 python3 -c 'import ensurepip, venv' 2> /dev/null || {
     missing="$missing python3-venv"
     echo "setup: python3-venv is missing: makes the virtual environment"

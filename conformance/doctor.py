@@ -40,6 +40,7 @@ def run(lab="virtual", kernel_name=kernels.DEFAULT_NAME):
         found = shutil.which(program, path=GUEST_PATH)
         yield Check(bool(found), f"{program}: {found or 'not found'}", f"apt-get install {package}")
     yield _mininet()
+    yield _openssl_headers()
     if lab == "host":
         yield _host()
         return
@@ -102,6 +103,11 @@ def _mininet():
     return Check(bool(version), f"Mininet: {shown}", "apt-get install --no-install-recommends mininet")
 
 
+def _openssl_headers():
+    ok = shutil.which("cc") is not None and os.path.exists("/usr/include/openssl/ssl.h")
+    return Check(ok, f"C compiler and OpenSSL's headers: {'all there' if ok else 'missing'}", "apt-get install gcc libssl-dev")
+
+
 def _ptrace():
     """A child asks to be traced, as every process of a guest does; some containers forbid it."""
     pid = os.fork()
@@ -132,7 +138,7 @@ def _boots(kernel):
     with virtual.scratch_folder() as scratch:
         began = time.monotonic()
         (scratch / "nothing.py").write_text("print('hello')\n")
-        guest = virtual.boot(kernel, scratch, scratch, core, run="/run/scratch/nothing.py")
+        guest = virtual.boot(kernel, scratch, core, run="/run/scratch/nothing.py")
         try:
             while guest.exit_status is None and time.monotonic() - began < 30:
                 time.sleep(0.01)

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -81,7 +82,7 @@ def adapter(folder, server="exec LINUX server", client="exec LINUX client", **ma
         "kernel_algorithms": {"cubic": "cubic"},
     }  # fmt: skip
     (folder / "adapter.json").write_text(json.dumps({**about, **manifest}))
-    return load(str(folder / "adapter.json"))
+    return dataclasses.replace(load(str(folder / "adapter.json")), build=load("linux-tcp").build)
 
 
 def test_same_seed_same_bytes_wherever_and_whenever_it_runs(bench):
@@ -298,7 +299,7 @@ print("registers good" if good else "registers BAD")
 """
     with cores.one_core() as core, virtual.scratch_folder() as scratch:
         (scratch / "fp.py").write_text(program)
-        guest = virtual.boot(bench.kernel, scratch, scratch, core, run="/run/scratch/fp.py")
+        guest = virtual.boot(bench.kernel, scratch, core, run="/run/scratch/fp.py")
         wait_for(guest, 120)
         assert "registers good" in (scratch / "console.log").read_text()
 
@@ -321,6 +322,7 @@ import os
 os.environ["CC_CONFORMANCE_CACHE"] = "/tmp/cache"
 fields = json.loads({json.dumps(json.dumps(adapter_fields))})
 fields["folder"] = pathlib.Path("/run/suite/adapters/linux-tcp")
+fields["build"] = pathlib.Path("/run/scratch/built")
 adapter = Adapter(**fields)
 kernel = host.this_kernel()
 scheme = Scheme(algorithm="cubic", stack="linux-tcp", stack_version="", stack_digest="", kernel=kernel.name,
@@ -333,7 +335,8 @@ with open("/run/scratch/measured.jsonl", "w") as out:
 """
     with cores.one_core() as core, virtual.scratch_folder() as scratch:
         (scratch / "room.py").write_text(program)
-        guest = virtual.boot(bench.kernel, scratch, scratch, core, time_travel=False, run="/run/scratch/room.py")
+        shutil.copytree(bench.adapter.build, scratch / "built")  # the guest sees the scratch folder
+        guest = virtual.boot(bench.kernel, scratch, core, time_travel=False, run="/run/scratch/room.py")
         wait_for(guest, 180)
         console = (scratch / "console.log").read_text(errors="replace")
         lines = (scratch / "measured.jsonl").read_text().splitlines()

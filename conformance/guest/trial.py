@@ -116,6 +116,7 @@ def _environment(role, job, directory):
         "CC_KEY": job["pki"] + "/server.key",
         "CC_CA": job["pki"] + "/ca.crt",
         "CC_SCRATCH": directory,
+        "CC_BUILD": job["build_dir"],
     }
 
 

@@ -2,12 +2,14 @@
 
 import dataclasses
 import hashlib
+import os
 import pathlib
 import re
 import shutil
 import subprocess
 
 from conformance import paths, schema
+from conformance.lab import building
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
 
@@ -24,6 +26,7 @@ class Adapter:
     transport: str
     kernel_algorithms: dict | None
     algorithms: tuple[str, ...] | None
+    build: pathlib.Path | None
     version: str
     digest: str
 
@@ -42,8 +45,11 @@ def names():
     return sorted(p.parent.name for p in paths.data("adapters").glob("*/adapter.json"))
 
 
-def load(stack):
-    """The adapter of a name in adapters/, or of a path to an adapter.json. Raises UserError."""
+def load(stack, on_line=lambda line: None):
+    """The adapter of a name in adapters/, or of a path to an adapter.json, built if it is not. Raises UserError.
+
+    `on_line` is called with each line that a build prints.
+    """
     if re.fullmatch(r"[a-z0-9][a-z0-9.-]*", stack) and not stack.endswith(".json"):
         manifest = paths.data("adapters", stack, "adapter.json")
         if not manifest.exists():
@@ -60,7 +66,11 @@ def load(stack):
     lacking = [tool for tool in data.get("needs", ()) if not _which(tool)]
     if lacking:
         raise UserError(f"stack {data['name']} needs {', '.join(lacking)} on PATH", "run `conformance doctor`")
-    version = _version(program)
+    own = _files_digest([f for f in sorted(manifest.parent.rglob("*")) if f.is_file()])
+    build = building.ensure(data["name"], manifest.parent, data["build"], own, on_line) if "build" in data else None
+    version = _version(program, build)
+    programs = [pathlib.Path(_which(tool)) for tool in data.get("needs", ())]
+    built = sorted(f for f in build.rglob("*") if f.is_file()) if build else []
     return Adapter(
         name=data["name"],
         title=data["title"],
@@ -69,8 +79,9 @@ def load(stack):
         transport=data["transport"],
         kernel_algorithms=data.get("kernel_algorithms"),
         algorithms=tuple(data["algorithms"]) if "algorithms" in data else None,
+        build=build,
         version=version,
-        digest=_digest(manifest, version, [_which(tool) for tool in data.get("needs", ())]),
+        digest=digests.of_value([version, own, _files_digest(programs + built)]),
     )
 
 
@@ -78,12 +89,14 @@ def _which(tool):
     return shutil.which(tool, path=GUEST_PATH)
 
 
-def _version(program):
+def _version(program, build):
     """What `program version` prints, on one line; untrusted text, so bounded and made printable."""
+    environment = {**os.environ, "CC_BUILD": str(build or "")}
     try:
         done = subprocess.run(
-            [str(program), "version"], capture_output=True, text=True, errors="replace", timeout=20, cwd="/"
-        )
+            [str(program), "version"], capture_output=True, text=True, errors="replace", timeout=20, cwd="/",
+            env=environment,
+        )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise UserError(f"{program} version did not end within 20 s") from None
     except OSError as error:
@@ -94,11 +107,10 @@ def _version(program):
     return "".join(c for c in ", ".join(lines) if c.isprintable())[:200]
 
 
-def _digest(manifest, version, programs):
-    """Over the adapter's own files and the programs it needs; a build folder is part of its files."""
-    total = hashlib.sha256(version.encode())
-    files = [f for f in sorted(manifest.parent.rglob("*")) if f.is_file()]
-    for file in [*files, *(pathlib.Path(p) for p in programs)]:
+def _files_digest(files):
+    """Over names and contents."""
+    total = hashlib.sha256()
+    for file in files:
         total.update(file.name.encode() + b"\0")
         with open(file, "rb") as f:
             total.update(hashlib.file_digest(f, "sha256").digest())

@@ -53,14 +53,15 @@ class HostRoom:
     def run(self, adapter, batches, cancelled, on_start=lambda process: None):
         while batches and not cancelled.is_set():
             with disk_errors(), scratch_folder() as scratch:
-                # Bound into the scratch folder, the adapter can be read by nobody wherever it lies.
-                (scratch / "adapter").mkdir()
-                job.write(scratch, adapter, scratch / "adapter", batches)
-                script = 'mount --bind "$1" "$2" && exec /usr/bin/python3 -u "$3" "$4"'
+                # Bound into the scratch folder, the stack can be read by nobody wherever it lies.
+                for name in ("adapter", "build"):
+                    (scratch / name).mkdir()
+                job.write(scratch, adapter, scratch, batches)
+                script = 'mount --bind "$1" "$4/adapter" && mount --bind "$2" "$4/build" && exec /usr/bin/python3 -u "$3" "$4"'
                 main = paths.PACKAGE / "guest" / "main.py"
                 process = Group(
-                    [*_NAMESPACES, "sh", "-c", script, "sh", str(adapter.folder), f"{scratch}/adapter", str(main),
-                     str(scratch)],
+                    [*_NAMESPACES, "sh", "-c", script, "sh", str(adapter.folder), str(adapter.build or adapter.folder),
+                     str(main), str(scratch)],
                     scratch,
                     {"PATH": os.environ["PATH"], "LC_ALL": "C", "HOME": "/"},
                 )  # fmt: skip

@@ -37,9 +37,10 @@ def lab_digest():
     return total.hexdigest()[: digests.DIGITS]
 
 
-def write(scratch, adapter, adapter_dir, batches):
+def write(scratch, adapter, at, batches):
     """Fill the scratch folder: job.json, the topology, the certificates.
 
+    `at` is the folder where the stack finds "adapter", its own folder, and "build", what was compiled for it.
     `batches` is a list of lists of trials, one list for each cell; all share the scheme and the profile.
     """
     setting, scheme, room = batches[0][0].setting, batches[0][0].scheme, batches[0][0].room
@@ -49,7 +50,8 @@ def write(scratch, adapter, adapter_dir, batches):
     job = {
         "algorithm": scheme.algorithm,
         "kernel_algorithm": adapter.kernel_algorithm(scheme.algorithm),
-        "adapter_dir": str(adapter_dir),
+        "adapter_dir": f"{at}/adapter",
+        "build_dir": f"{at}/build",
         "program": adapter.program,
         "transport": adapter.transport,
         "port": _PORT,

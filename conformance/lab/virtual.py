@@ -31,15 +31,16 @@ _BOOT_SEED = 1
 _POLL_S = 0.02
 
 
-def command(kernel, scratch, adapter_dir, time_travel=True, run=None):
+def command(kernel, scratch, adapter=None, time_travel=True, run=None):
     """The guest's command line."""
+    stack = [f"cc_adapter={adapter.folder}", f"cc_build={adapter.build or adapter.folder}"] if adapter else []
     clock = [f"time-travel-start={_WALL_CLOCK_NS}", "time-travel=inf-cpu"] if time_travel else []
     return [
         str(kernel.binary), f"mem={_MEMORY}", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
         *clock, f"random.seed={_BOOT_SEED}", "norandmaps", "ipv6.disable_ipv6=1", "thash_entries=512",
         f"syscall.cost_ns={SYSCALL_COST_NS}", f"syscall.empty_poll_ns={EMPTY_POLL_COST_NS}",
         "con=null", "con0=null,fd:1", "quiet", "panic=-1", "noreboot", f"uml_dir={scratch}/uml",
-        f"cc_scratch={scratch}", f"cc_suite={paths.PACKAGE.parent}", f"cc_adapter={adapter_dir}",
+        f"cc_scratch={scratch}", f"cc_suite={paths.PACKAGE.parent}", *stack,
         f"cc_time_travel={int(time_travel)}", *([f"cc_run={run}"] if run else []),
         "init=/usr/bin/python3", "--", "-I", "-u", str(paths.PACKAGE / "guest" / "init.py"),
     ]  # fmt: skip
@@ -87,11 +88,11 @@ class Group:
         self._console.close()
 
 
-def boot(kernel, scratch, adapter_dir, core, time_travel=True, run=None):
+def boot(kernel, scratch, core, adapter=None, time_travel=True, run=None):
     """Start a guest; `run` is a Python program for it to run in the place of the job."""
     (scratch / "uml").mkdir()
     environment = {"TMPDIR": "/dev/shm", "HOME": str(scratch), "PATH": "/usr/bin:/bin"}
-    return Group(command(kernel, scratch, adapter_dir, time_travel, run), scratch, environment, {core})
+    return Group(command(kernel, scratch, adapter, time_travel, run), scratch, environment, {core})
 
 
 class VirtualRoom:
@@ -110,8 +111,8 @@ class VirtualRoom:
         """
         while batches and not cancelled.is_set():
             with disk_errors(), cores.one_core(cancelled) as core, scratch_folder() as scratch:
-                job.write(scratch, adapter, "/run/adapter", batches)
-                guest = boot(self.kernel, scratch, adapter.folder, core)
+                job.write(scratch, adapter, "/run", batches)
+                guest = boot(self.kernel, scratch, core, adapter)
                 try:
                     on_start(guest)
                     reader = job.Reader(batches)
