@@ -113,7 +113,9 @@ def _options(function):
             click.option("--grid", default="full", show_default=True, help="full, 10mbps, or cells with commas."),
             click.option("--trials", default=5, show_default=True, type=int, help="Trials of each cell."),
             click.option("--lab", default="virtual", show_default=True, help="virtual or host."),
-            click.option("--kernel", "kernel_name", default="default", show_default=True, help="Guest kernel's name."),
+            click.option(
+                "--kernel", "kernel_name", help="Guest kernel's name (default: the one that has the algorithm)."
+            ),
             click.option("--results", default=DEFAULT_RESULTS, show_default=True, help="Results file to add to."),
             click.option("--profile", default="atc25", show_default=True, help="All of a setting but its cell."),
             click.option("--queue", help="Replace the profile's queue: red, bfifo:1, fq_codel, ..."),
@@ -210,7 +212,7 @@ def fidelity(results, published):
 @main.command()
 @click.option("--algorithm", default="cubic", show_default=True)
 @click.option("--stack", default="linux-tcp", show_default=True)
-@click.option("--kernel", "kernel_name", default="default", show_default=True)
+@click.option("--kernel", "kernel_name", help="Guest kernel's name (default: the one that has the algorithm).")
 @click.option("--trials", default=3, show_default=True, type=click.IntRange(2))
 def bench(algorithm, stack, kernel_name, trials):
     """Measure what trials cost: wall seconds, and virtual seconds per wall second, by cell."""

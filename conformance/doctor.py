@@ -105,7 +105,9 @@ def _mininet():
 
 def _openssl_headers():
     ok = shutil.which("cc") is not None and os.path.exists("/usr/include/openssl/ssl.h")
-    return Check(ok, f"C compiler and OpenSSL's headers: {'all there' if ok else 'missing'}", "apt-get install gcc libssl-dev")
+    return Check(
+        ok, f"C compiler and OpenSSL's headers: {'all there' if ok else 'missing'}", "apt-get install gcc libssl-dev"
+    )
 
 
 def _ptrace():

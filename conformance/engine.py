@@ -3,8 +3,10 @@
 It knows neither pytest nor terminals. Rooms do the work; threads wait for them.
 """
 
+import collections.abc
 import concurrent.futures
 import dataclasses
+import functools
 import os
 import threading
 import time
@@ -20,49 +22,74 @@ _CELLS_A_GUEST = 10
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Place:
+    """Room and kernel that an algorithm's trials are run in; no room, and why not, where the kernel is not built."""
+
+    kernel: kernels.Kernel
+    room: object
+    why_not: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Bench:
-    """Stack, room and kernel that trials are run with."""
+    """Stack, lab and kernel that trials are run with. `place` finds the Place of an algorithm."""
 
     adapter: adapters.Adapter
-    room: object
-    kernel: kernels.Kernel
+    lab: str
+    place: collections.abc.Callable
     lab_digest: str
 
     def scheme(self, algorithm):
+        kernel = self.place(algorithm).kernel
         return Scheme(
             algorithm=algorithm,
             stack=self.adapter.name,
             stack_version=self.adapter.version,
             stack_digest=self.adapter.digest,
-            kernel=self.kernel.name,
-            kernel_release=self.kernel.release,
-            kernel_digest=self.kernel.digest,
+            kernel=kernel.name,
+            kernel_release=kernel.release,
+            kernel_digest=kernel.digest,
         )
 
     def trials(self, algorithm, setting, seeds):
         scheme = self.scheme(algorithm)
         return [
-            Trial(setting=setting, scheme=scheme, seed=seed, room=self.room.name, lab_digest=self.lab_digest)
+            Trial(setting=setting, scheme=scheme, seed=seed, room=self.lab, lab_digest=self.lab_digest)
             for seed in seeds
         ]
 
 
-def bench(stack="linux-tcp", lab="virtual", kernel=kernels.DEFAULT_NAME):
-    """Find stack, kernel and room; raises UserError where one is missing."""
+def bench(stack="linux-tcp", lab="virtual", kernel=None):
+    """Find stack, room and kernel: `kernel`, or by default the one that an algorithm asks for.
+
+    Raises UserError where one is missing; a kernel that only some algorithm asks for makes that unsupported.
+    """
     adapter = adapters.load(stack)
     if lab == "virtual":
         from conformance.lab.virtual import VirtualRoom
 
-        found = kernels.find(kernel)
-        room = VirtualRoom(found)
+        kernels.find(kernel or kernels.DEFAULT_NAME)
+
+        @functools.cache
+        def place(algorithm):
+            name = kernel or adapter.kernel(algorithm) or kernels.DEFAULT_NAME
+            try:
+                found = kernels.find(name)
+            except UserError as error:
+                return Place(kernel=kernels.missing(name), room=None, why_not=str(error))
+            return Place(kernel=found, room=VirtualRoom(found))
+
     elif lab == "host":
         from conformance.lab.host import HostRoom, this_kernel
 
-        found = this_kernel()
-        room = HostRoom()
+        here = Place(kernel=this_kernel(), room=HostRoom())
+
+        def place(algorithm):
+            return here
+
     else:
         raise UserError(f"lab {lab!r} is not known", "choose virtual or host")
-    return Bench(adapter=adapter, room=room, kernel=found, lab_digest=job.lab_digest())
+    return Bench(adapter=adapter, lab=lab, place=place, lab_digest=job.lab_digest())
 
 
 def seeds(trials):
@@ -83,7 +110,7 @@ class Run:
         self._cancelled = threading.Event()
         self.progress = Progress(len(work) * len(seeds))
         # In real time trials would disturb each other.
-        workers = 1 if bench.room.name == "host" else workers or len(os.sched_getaffinity(0))
+        workers = 1 if bench.lab == "host" else workers or len(os.sched_getaffinity(0))
         self._executor = concurrent.futures.ThreadPoolExecutor(workers, thread_name_prefix="trial")
         self._futures = {key: concurrent.futures.Future() for key in work}
         for keys in _share(work, workers):
@@ -184,10 +211,14 @@ def _make(bench, batches, cancelled):
     if not batches:
         return
     algorithm = batches[0][0].scheme.algorithm
-    if bench.adapter.offers(algorithm):
-        yield from bench.room.run(bench.adapter, batches, cancelled)
+    place = bench.place(algorithm)
+    if not bench.adapter.offers(algorithm):
+        why = f"{bench.adapter.name} does not offer {algorithm}"
+    elif place.why_not:
+        why = place.why_not
+    else:
+        yield from place.room.run(bench.adapter, batches, cancelled)
         return
-    why = f"{bench.adapter.name} does not offer {algorithm}"
     for trials in batches:
         for trial in trials:
             yield Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message=why)

@@ -14,7 +14,6 @@ import pytest
 
 from conformance import engine, paths, specs, store
 from conformance.cli import DEFAULT_RESULTS
-from conformance.kernel.store import DEFAULT_NAME
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
 from conformance.model.verdict import Status, judge
@@ -29,7 +28,7 @@ def pytest_addoption(parser):
     group.addoption("--trials", type=int, default=5, help="trials of each cell (default: 5)")
     group.addoption("--grid", default="full", help="full, 10mbps ..., or cells such as 10mbps-20ms-1pct, with commas")
     group.addoption("--lab", default="virtual", help="virtual (default) or host")
-    group.addoption("--kernel", default=DEFAULT_NAME, help="name of the guest kernel")
+    group.addoption("--kernel", default=None, help="name of the guest kernel (default: the one that has the algorithm)")
     group.addoption("--results", default=DEFAULT_RESULTS, help=f"results file (default: {DEFAULT_RESULTS})")
     group.addoption("--workers", type=int, default=None, help="guests at a time (default: one for each core)")
     group.addoption("--fail-inconclusive", action="store_true", help="an inconclusive cell fails")
@@ -174,7 +173,7 @@ def explain(item):
 def rerun_command(item):
     option = item.config.option
     parts = [f'pytest -m "{item.zone.algorithm} and heatmap"', f"--grid {item.cell.id}", f"--trials {option.trials}"]
-    for name, default in (("stack", "linux-tcp"), ("kernel", DEFAULT_NAME), ("lab", "virtual")):
+    for name, default in (("stack", "linux-tcp"), ("kernel", None), ("lab", "virtual")):
         if getattr(option, name) != default:
             parts.append(f"--{name} {shlex.quote(getattr(option, name))}")
     return " ".join(parts)
@@ -277,5 +276,6 @@ def pytest_sessionstart(session):
 
 def pytest_report_header(config):
     if any("conformance" in str(a) for a in config.args):
-        return f"conformance: stack {config.option.stack}, lab {config.option.lab}, kernel {config.option.kernel}"
+        kernel = config.option.kernel or "as the algorithm asks"
+        return f"conformance: stack {config.option.stack}, lab {config.option.lab}, kernel {kernel}"
     return None

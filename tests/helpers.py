@@ -72,7 +72,8 @@ def facts(size=12_500_000, **changes):
         "server": {"exit_status": None, "stdout": "", "stderr": ""},
         "client": {"exit_status": 0, "stdout": line, "stderr": ""},
         "counters": {"before": before, "after": after},
-        "sampled": {"trace": {}, "tcp_info": {"min_rtt_ms": 40.0}, "queue_mean_bytes": 10.0, "queue_peak_bytes": 20,
+        "sampled": {"trace": {}, "tcp_info": {"min_rtt_ms": 40.0}, "congestion_control": None,
+                    "queue_mean_bytes": 10.0, "queue_peak_bytes": 20,
                     "queue_peak_packets": 1},
         "qdiscs": [],
     }  # fmt: skip

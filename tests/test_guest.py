@@ -38,7 +38,7 @@ def short(cell=SHORT, **overrides):
 def go(bench, settings, seeds=(1,), algorithm="cubic", room=None, **options):
     """Measurements as the room yields them, without a store."""
     batches = [bench.trials(algorithm, s, seeds) for s in settings]
-    return list((room or bench.room).run(bench.adapter, batches, threading.Event(), **options))
+    return list((room or bench.place(algorithm).room).run(bench.adapter, batches, threading.Event(), **options))
 
 
 def line(measurement):
@@ -172,7 +172,7 @@ def test_a_transfer_that_takes_too_long_is_a_timeout_with_a_bound(bench):
 
 
 def test_wall_time_is_limited_too(bench):
-    room = virtual.VirtualRoom(bench.kernel, trial_wall_timeout_s=0.05)
+    room = virtual.VirtualRoom(bench.place("cubic").kernel, trial_wall_timeout_s=0.05)
     found = go(bench, [short(), short(Cell(10, 6, 0))], room=room)
     assert [m.outcome for m in found] == [Outcome.ERROR] * 2
     assert "wall time" in found[0].message
@@ -299,7 +299,7 @@ print("registers good" if good else "registers BAD")
 """
     with cores.one_core() as core, virtual.scratch_folder() as scratch:
         (scratch / "fp.py").write_text(program)
-        guest = virtual.boot(bench.kernel, scratch, core, run="/run/scratch/fp.py")
+        guest = virtual.boot(bench.place("cubic").kernel, scratch, core, run="/run/scratch/fp.py")
         wait_for(guest, 120)
         assert "registers good" in (scratch / "console.log").read_text()
 
@@ -336,7 +336,7 @@ with open("/run/scratch/measured.jsonl", "w") as out:
     with cores.one_core() as core, virtual.scratch_folder() as scratch:
         (scratch / "room.py").write_text(program)
         shutil.copytree(bench.adapter.build, scratch / "built")  # the guest sees the scratch folder
-        guest = virtual.boot(bench.kernel, scratch, core, time_travel=False, run="/run/scratch/room.py")
+        guest = virtual.boot(bench.place("cubic").kernel, scratch, core, time_travel=False, run="/run/scratch/room.py")
         wait_for(guest, 180)
         console = (scratch / "console.log").read_text(errors="replace")
         lines = (scratch / "measured.jsonl").read_text().splitlines()

@@ -21,7 +21,7 @@ def tree(tmp_path):
 def test_no_kernel_names_the_command_that_builds_one(own_cache):
     with pytest.raises(UserError, match="run `conformance kernel build`"):
         store.find()
-    with pytest.raises(UserError, match="run `conformance kernel build bbrv3`"):
+    with pytest.raises(UserError, match="run `conformance kernel build bbrv3 --patch"):
         store.find("bbrv3")
     assert store.kernels() == []
 

@@ -1,8 +1,8 @@
 """Run one job: build the network, then, cell by cell, calibrate it and make one trial for each seed.
 
 Reads SCRATCH/job.json, appends one JSON object a line to SCRATCH/out.jsonl as it goes, so that what was
-measured survives whatever happens next. Events, told apart by "event": network, unsupported, cell, calibration,
-trial, fault, end. As a program: `main.py SCRATCH`, as root, on a machine whose kernel has netem (the host room).
+measured survives whatever happens next. Events, told apart by "event": network, congestion_control, unsupported, cell,
+calibration, trial, fault, end. As a program: `main.py SCRATCH`, as root, on a machine whose kernel has netem (the host room).
 """
 
 import contextlib
@@ -47,13 +47,12 @@ def _run(job, scratch, emit):
     net = topology.build()
     try:
         sysctls = {node.name: netns.set_sysctls(node, job["sysctls"]) for node in (net["server"], net["client"])}
-        if job["kernel_algorithm"]:
-            why_not = _set_kernel_algorithm(netns, net["server"], job["kernel_algorithm"])
+        if job["kernel_algorithms"]:
+            name, why_not = _set_kernel_algorithm(netns, net["server"], job["kernel_algorithms"])
             if why_not:
                 emit("unsupported", message=why_not)
                 return
-            name = {"net.ipv4.tcp_congestion_control": job["kernel_algorithm"]}
-            sysctls["server"].update(netns.set_sysctls(net["server"], name))
+            sysctls["server"].update(netns.set_sysctls(net["server"], {"net.ipv4.tcp_congestion_control": name}))
         offload = {
             f"{node.name}:{name}": netns.set_offload(node, name, job["offload"])
             for node in net.hosts
@@ -64,7 +63,7 @@ def _run(job, scratch, emit):
                 netns.run_tc(node, [f"qdisc replace dev {n} root {job['host_queue']}" for n in node.intfNames()])
         emit("network", sysctls=sysctls, offload=offload, kernel=os.uname().release)
         _rule_the_processor()
-        _warm_up(net, topology, job, run_trial, Fault)
+        emit("congestion_control", found=_warm_up(net, topology, job, run_trial, Fault))
         for index, cell in enumerate(job["cells"]):
             emit("cell", index=index)
             cell["www"] = _payload(job["work_dir"], cell["transfer_bytes"])
@@ -92,11 +91,14 @@ def _warm_up(net, topology, job, run_trial, Fault):
 
     The kernel draws some of its secrets at the first use of what they protect, and caches what it reads:
     without this, the first trial would differ from the same one made later, if only by microseconds.
+    Returns what the kernel said the sender's congestion control was, or None.
     """
     cell = {**job["cells"][0], "transfer_bytes": 200_000}
     cell["www"] = _payload(job["work_dir"], cell["transfer_bytes"])
     with contextlib.suppress(Fault):
-        run_trial(net, topology, job, cell, job["calibration_seed"])
+        facts = run_trial(net, topology, job, cell, job["calibration_seed"])
+        return facts.get("sampled", {}).get("congestion_control")
+    return None
 
 
 def _rule_the_processor():
@@ -123,16 +125,21 @@ def _allow_all_algorithms():
             f.write(available)
 
 
-def _set_kernel_algorithm(netns, server, name):
-    """None, or why this kernel cannot."""
-    try:
-        with netns.inside(server), open("/proc/sys/net/ipv4/tcp_congestion_control", "w") as f:
-            f.write(name)
-    except FileNotFoundError:
-        return f"this kernel has no congestion control named {name}"
-    except PermissionError:
-        return f"this kernel does not allow {name} in a namespace: add it to net.ipv4.tcp_allowed_congestion_control"
-    return None
+def _set_kernel_algorithm(netns, server, names):
+    """Set the first of these that the kernel has; returns (its name, None) or (None, why this kernel cannot)."""
+    why_not = None
+    for name in names:
+        try:
+            with netns.inside(server), open("/proc/sys/net/ipv4/tcp_congestion_control", "w") as f:
+                f.write(name)
+            return name, None
+        except FileNotFoundError:
+            why_not = why_not or f"this kernel has no congestion control named {' or '.join(names)}"
+        except PermissionError:
+            why_not = (
+                f"this kernel does not allow {name} in a namespace: add it to net.ipv4.tcp_allowed_congestion_control"
+            )
+    return None, why_not
 
 
 def _load(path):

@@ -15,7 +15,9 @@ _DONE, _ERROR = 3, 2
 _RTM_GETQDISC = 38
 _SOCK_DIAG_BY_FAMILY = 20
 _TCA_STATS2, _TCA_STATS_QUEUE = 7, 3
-_INET_DIAG_INFO = 2
+_INET_DIAG_INFO, _INET_DIAG_VEGASINFO, _INET_DIAG_CONG, _INET_DIAG_BBRINFO = 2, 3, 4, 16
+#: a request has room for the first eight kinds only; the one for Vegas stands for all congestion controls' own
+_EXTENSIONS = 1 << (_INET_DIAG_INFO - 1) | 1 << (_INET_DIAG_VEGASINFO - 1) | 1 << (_INET_DIAG_CONG - 1)
 #: ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK
 _TCP_STATES = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9
 
@@ -78,7 +80,7 @@ class TcpInfo(_Netlink):
         self._known = None
 
     def busiest(self, local_port):
-        """TCP_INFO of the connection from this port that had most bytes acknowledged, or None.
+        """TCP_INFO and congestion control of the connection from this port that had most bytes acknowledged, or None.
 
         Keys carry units; times are in milliseconds, windows in segments as the kernel counts them. Once
         found, the connection is asked for by its addresses, which spares the kernel a walk of its tables.
@@ -104,15 +106,30 @@ class TcpInfo(_Netlink):
 
     @staticmethod
     def _request(family, socket_id):
-        extensions = 1 << (_INET_DIAG_INFO - 1)
-        return struct.pack("BBBBI", family, socket.IPPROTO_TCP, extensions, 0, _TCP_STATES) + socket_id
+        return struct.pack("BBBBI", family, socket.IPPROTO_TCP, _EXTENSIONS, 0, _TCP_STATES) + socket_id
 
     @staticmethod
     def _info(message):
+        found = {}
         for kind, data in _attributes(message[72:]):
             if kind == _INET_DIAG_INFO and len(data) >= 160:
-                return _parse_tcp_info(data)
-        return None
+                found |= _parse_tcp_info(data)
+            elif kind == _INET_DIAG_CONG:
+                found["congestion_control"] = data.rstrip(b"\0").decode("ascii", "replace")
+            elif kind == _INET_DIAG_BBRINFO and len(data) >= 20:
+                found["bbr"] = _parse_bbr_info(data)
+        return found if "bytes_acked" in found else None
+
+
+def _parse_bbr_info(data):
+    """struct tcp_bbr_info: mainline's ends after the gains; Google's BBRv2 and BBRv3 add bounds and, at 39, a version."""
+    pacing_gain, cwnd_gain = struct.unpack_from("II", data, 12)
+    return {
+        "info_bytes": len(data),
+        "version": data[39] if len(data) > 39 else None,
+        "pacing_gain": pacing_gain / 256,
+        "cwnd_gain": cwnd_gain / 256,
+    }
 
 
 def _parse_tcp_info(data):

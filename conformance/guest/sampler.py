@@ -25,7 +25,8 @@ class Sampler:
         self._queue_ns_bytes = self._queue_ns = 0
         self._queue_peak = (0, 0)
         self._last_queue = self._last_at_ns = None
-        self._tcp_info = None
+        self._tcp_info = self._congestion_control = self._bbr = None
+        self._pacing_gains, self._cwnd_gains = set(), set()
 
     @property
     def gap_ns(self):
@@ -36,6 +37,8 @@ class Sampler:
         info = self._tcp.busiest(self._port)
         backlog = self._queue.backlog(self._index, self._handle)
         if info is not None:
+            self._congestion_control = info.pop("congestion_control", None)
+            self._see_bbr(info.pop("bbr", None))
             self._tcp_info = info
         if backlog is not None:
             if self._last_queue is not None:
@@ -49,6 +52,24 @@ class Sampler:
                 self._trace = self._trace[::2]
                 self._keep_every *= 2
         self._looks += 1
+
+    def _see_bbr(self, bbr):
+        if bbr is not None and bbr["pacing_gain"]:  # zero before the connection is established
+            self._bbr = bbr
+            self._pacing_gains.add(bbr["pacing_gain"])
+            self._cwnd_gains.add(bbr["cwnd_gain"])
+
+    def _found(self):
+        """What the kernel says the sender's congestion control is, and the gains BBR was seen to use."""
+        if self._congestion_control is None:
+            return None
+        bbr = self._bbr and {
+            "info_bytes": self._bbr["info_bytes"],
+            "version": self._bbr["version"],
+            "pacing_gains": sorted(self._pacing_gains),
+            "cwnd_gains": sorted(self._cwnd_gains),
+        }
+        return {"name": self._congestion_control, "bbr": bbr}
 
     @staticmethod
     def _point(t, info, backlog):
@@ -71,6 +92,7 @@ class Sampler:
                 name: list(values) for name, values in zip(columns, zip(*self._trace, strict=True), strict=False)
             },
             "tcp_info": self._tcp_info,
+            "congestion_control": self._found(),
             "queue_mean_bytes": None if mean is None else round(mean, 1),
             "queue_peak_bytes": self._queue_peak[0] if self._last_queue is not None else None,
             "queue_peak_packets": self._queue_peak[1] if self._last_queue is not None else None,

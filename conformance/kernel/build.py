@@ -88,7 +88,7 @@ def _build(digest, inputs, located, patches, fragment, progress, jobs):
         log = work / "build.log"
         _make(tree, log, "tinyconfig")
         with open(tree / ".config", "a") as f:
-            f.write(fragment)
+            f.write(fragment + _congestion_controls(tree))
         _make(tree, log, "olddefconfig")
         _check_config(tree / ".config", fragment)
         _compile(tree, log, progress, jobs)
@@ -156,6 +156,12 @@ def _fail(log):
     shutil.copy(log, kept)
     lines = [line for line in log.read_text(errors="replace").splitlines() if re.search(r"error|Error|\*\*\*", line)]
     raise UserError(f"the kernel does not build: {lines[0] if lines else 'make failed'}", f"see {kept}")
+
+
+def _congestion_controls(tree):
+    """Options for every congestion control this source offers, so that a patch which adds one need not be known here."""
+    kconfig = (tree / "net" / "ipv4" / "Kconfig").read_text()
+    return "".join(f"CONFIG_{name}=y\n" for name in re.findall(r"^config (TCP_CONG_\w+)$", kconfig, re.MULTILINE))
 
 
 def _check_config(config, fragment):

@@ -13,6 +13,13 @@ from conformance import paths
 from conformance.model.errors import UserError
 
 DEFAULT_NAME = "default"
+#: how to build the kernels that algorithms ask for by name; the patches are the user's (README, "BBR by generation")
+_HOW = {
+    DEFAULT_NAME: "conformance kernel build",
+    "bbrv2": "conformance kernel build bbrv2 --source linux-source-6.1 --patch BBR2.patch",
+    "bbrv3": "conformance kernel build bbrv3 --patch BBR3.patch",
+    "6.1": "conformance kernel build 6.1 --source linux-source-6.1",
+}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
 
@@ -77,5 +84,10 @@ def find(name=DEFAULT_NAME):
         if kernel.name == name:
             return kernel
     built = ", ".join(k.name for k in kernels()) or "none"
-    command = "conformance kernel build" + ("" if name == DEFAULT_NAME else f" {name}")
+    command = _HOW.get(name, f"conformance kernel build {name}")
     raise UserError(f"no guest kernel named {name!r} is built (built: {built})", f"run `{command}`")
+
+
+def missing(name):
+    """Stands for a kernel that is not built in the schemes of its trials, none of which can run."""
+    return Kernel(name=name, digest="", release="not-built", source="", patches=(), binary=pathlib.Path())

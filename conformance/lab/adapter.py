@@ -30,9 +30,17 @@ class Adapter:
     version: str
     digest: str
 
-    def kernel_algorithm(self, algorithm):
-        """The kernel's name for it, or None for a stack that brings its own congestion control."""
-        return None if self.kernel_algorithms is None else self.kernel_algorithms.get(algorithm)
+    def kernel_names(self, algorithm):
+        """The kernel's names for it, the first that a kernel has counts; None where the stack brings its own."""
+        if self.kernel_algorithms is None:
+            return None
+        entry = self.kernel_algorithms[algorithm]
+        return [entry] if isinstance(entry, str) else entry["names"]
+
+    def kernel(self, algorithm):
+        """Name of the guest kernel that has it, where that is not the default; None otherwise."""
+        entry = (self.kernel_algorithms or {}).get(algorithm)
+        return entry["kernel"] if isinstance(entry, dict) else None
 
     def offers(self, algorithm):
         """False when the manifest itself rules the algorithm out; the program has the last word (status 127)."""

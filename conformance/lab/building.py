@@ -27,7 +27,9 @@ def ensure(name, folder, recipe, digest, on_line=lambda line: None):
             if not home.exists():
                 _build(name, folder, recipe, home, on_line)
     except OSError as error:
-        raise UserError(f"cannot build {name} in {home.parent}: {error.strerror}", "free space or rights there") from None
+        raise UserError(
+            f"cannot build {name} in {home.parent}: {error.strerror}", "free space or rights there"
+        ) from None
     return home
 
 

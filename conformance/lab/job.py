@@ -6,7 +6,7 @@ import shutil
 
 from conformance import paths
 from conformance.lab import pki
-from conformance.model import calibration, measure, network
+from conformance.model import calibration, congestion, measure, network
 from conformance.model import digest as digests
 from conformance.model.trial import Measurement, Outcome
 
@@ -21,6 +21,7 @@ _LAB_FILES = (
     "conformance/guest/*.py",
     "conformance/lab/[!a_]*.py",
     "conformance/model/calibration.py",
+    "conformance/model/congestion.py",
     "conformance/model/measure.py",
     "conformance/model/network.py",
     "topologies/*.py",
@@ -49,7 +50,7 @@ def write(scratch, adapter, at, batches):
     guest_scratch = scratch if room == "host" else "/run/scratch"
     job = {
         "algorithm": scheme.algorithm,
-        "kernel_algorithm": adapter.kernel_algorithm(scheme.algorithm),
+        "kernel_algorithms": adapter.kernel_names(scheme.algorithm),
         "adapter_dir": f"{at}/adapter",
         "build_dir": f"{at}/build",
         "program": adapter.program,
@@ -93,6 +94,7 @@ class Reader:
     def __init__(self, batches):
         self._owed = [{trial.seed: trial for trial in trials} for trials in batches]
         self._settings = [trials[0].setting for trials in batches]
+        self._algorithm = batches[0][0].scheme.algorithm
         self._at = 0
         self._network = None
         self._calibration = None
@@ -108,6 +110,10 @@ class Reader:
         kind = event["event"]
         if kind == "network":
             self._network = event
+        elif kind == "congestion_control":
+            why_not = congestion.not_as_asked(self._algorithm, event["found"])
+            if why_not:
+                yield from self._unsupported(why_not, host)
         elif kind == "cell":
             self._at = event["index"]
         elif kind == "calibration":
@@ -125,10 +131,7 @@ class Reader:
                 network = {**self._network, "calibration": self._calibration}
                 yield measure.measurement(trial, event, network, host)
         elif kind == "unsupported":
-            for batch in self._owed:
-                while batch:
-                    trial = batch.pop(min(batch))
-                    yield Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message=event["message"], host=host)
+            yield from self._unsupported(event["message"], host)
         elif kind == "fault":
             yield from self.give_up(event["message"], host)
 
@@ -137,6 +140,12 @@ class Reader:
         batch = self._owed[self._at] or next((b for b in self._owed if b), {})
         while batch:
             yield self._error(batch.pop(min(batch)), why, host)
+
+    def _unsupported(self, why, host):
+        for batch in self._owed:
+            while batch:
+                trial = batch.pop(min(batch))
+                yield Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message=why, host=host)
 
     @staticmethod
     def _error(trial, why, host):

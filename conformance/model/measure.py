@@ -6,6 +6,7 @@ clock, its goodput against the link's rate. A lie, a crash or a server that dies
 
 import json
 
+from conformance.model import congestion
 from conformance.model.trial import Measurement, Outcome
 
 #: the client's clock may start and stop this much later and earlier than the harness's, plus 2 %
@@ -180,6 +181,7 @@ def _evidence(facts, network):
             for side in ("server", "client")
         },
         "tcp_info": facts["sampled"]["tcp_info"],
+        "congestion_control": congestion.describe(facts["sampled"]["congestion_control"]),
         "trace": facts["sampled"]["trace"],
         "calibration": {k: network["calibration"][k] for k in ("rate_mbps", "delays_ms", "loss_sent", "loss_lost")},
     }

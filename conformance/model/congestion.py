@@ -1,0 +1,68 @@
+"""Which BBR is it? Found out, not assumed: from what the kernel exports, and from the gains it was seen to use.
+
+All generations have been shipped under the name "bbr". The kernel answers INET_DIAG_BBRINFO with struct tcp_bbr_info: 20
+bytes in mainline (version 1); Google's BBRv2 and BBRv3 append bounds and, at offset 39, their version.
+"""
+
+import re
+
+#: pacing gains in use, by generation: start-up, drain, probe up, probe down, cruise (tcp_bbr.c, tcp_bbr2.c; 1/256 units)
+_PACING_GAINS = {
+    1: {739 / 256, 88 / 256, 1.25, 0.75, 1.0},
+    2: {739 / 256, 88 / 256, 1.25, 0.75, 1.0},
+    3: {710 / 256, 88 / 256, 1.25, 232 / 256, 1.0},
+}
+#: and congestion window gains: BBRv3 has its own while it probes up, BBRv1 and BBRv2 theirs in start-up
+_CWND_GAINS = {1: {739 / 256, 2.0, 1.0}, 2: {739 / 256, 2.0, 1.0}, 3: {2.0, 2.25, 1.0}}
+
+
+def exported_generation(found):
+    """1, 2 or 3 by what the kernel exports; None where it is not a BBR or nothing is known.
+
+    `found` is the sampler's record (conformance/guest/sampler.py) or None.
+    """
+    bbr = found and found["bbr"]
+    if not bbr:
+        return None
+    return 1 if bbr["version"] is None else bbr["version"]
+
+
+def seen_generations(found):
+    """The generations that use every gain that was seen, as a list; None where no gain was seen.
+
+    A short transfer may never leave start-up, and versions 1 and 2 share their gains: several may fit.
+    """
+    bbr = found and found["bbr"]
+    if not bbr:
+        return None
+    return [
+        generation
+        for generation in (1, 2, 3)
+        if set(bbr["pacing_gains"]) <= _PACING_GAINS[generation] and set(bbr["cwnd_gains"]) <= _CWND_GAINS[generation]
+    ]
+
+
+def not_as_asked(algorithm, found):
+    """Why the kernel's congestion control is not the BBR that `algorithm` ("bbrv3") names, or None."""
+    asked = re.fullmatch(r"bbrv(\d)", algorithm)
+    if not asked or not found:
+        return None
+    generation = exported_generation(found)
+    if generation == int(asked[1]):
+        return None
+    what = f"BBR version {generation}" if generation else f"{found['name']}, not a BBR"
+    return f"{algorithm} was asked for, but this kernel's {found['name']} is {what}"
+
+
+def describe(found):
+    """For a result's evidence: name, exported and seen generations of BBR, and what they rest on; None if unknown."""
+    if not found:
+        return None
+    about = {"name": found["name"]}
+    if found["bbr"]:
+        about["bbr"] = {
+            "exported_version": exported_generation(found),
+            "versions_with_the_gains_seen": seen_generations(found),
+            **found["bbr"],
+        }
+    return about
