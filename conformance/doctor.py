@@ -3,6 +3,7 @@
 import ctypes
 import dataclasses
 import os
+import pathlib
 import platform
 import shutil
 import subprocess
@@ -104,7 +105,7 @@ def _mininet():
 
 
 def _openssl_headers():
-    ok = shutil.which("cc") is not None and os.path.exists("/usr/include/openssl/ssl.h")
+    ok = shutil.which("cc") is not None and pathlib.Path("/usr/include/openssl/ssl.h").exists()
     return Check(
         ok, f"C compiler and OpenSSL's headers: {'all there' if ok else 'missing'}", "apt-get install gcc libssl-dev"
     )

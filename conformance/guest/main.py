@@ -1,8 +1,9 @@
 """Run one job: build the network, then, cell by cell, calibrate it and make one trial for each seed.
 
 Reads SCRATCH/job.json, appends one JSON object a line to SCRATCH/out.jsonl as it goes, so that what was
-measured survives whatever happens next. Events, told apart by "event": network, congestion_control, unsupported, cell,
-calibration, trial, fault, end. As a program: `main.py SCRATCH`, as root, on a machine whose kernel has netem (the host room).
+measured survives whatever happens next. Events, told apart by "event": network, congestion_control, unsupported,
+cell, calibration, trial, fault, end. As a program: `main.py SCRATCH`, as root, on a machine whose kernel has netem
+(the host room).
 """
 
 import contextlib

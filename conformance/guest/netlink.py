@@ -122,7 +122,7 @@ class TcpInfo(_Netlink):
 
 
 def _parse_bbr_info(data):
-    """struct tcp_bbr_info: mainline's ends after the gains; Google's BBRv2 and BBRv3 add bounds and, at 39, a version."""
+    """struct tcp_bbr_info: mainline's ends after the gains; Google's v2 and v3 add bounds and, at 39, a version."""
     pacing_gain, cwnd_gain = struct.unpack_from("II", data, 12)
     return {
         "info_bytes": len(data),

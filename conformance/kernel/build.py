@@ -159,7 +159,7 @@ def _fail(log):
 
 
 def _congestion_controls(tree):
-    """Options for every congestion control this source offers, so that a patch which adds one need not be known here."""
+    """Options for every congestion control this source offers, so that one which a patch adds need not be known."""
     kconfig = (tree / "net" / "ipv4" / "Kconfig").read_text()
     return "".join(f"CONFIG_{name}=y\n" for name in re.findall(r"^config (TCP_CONG_\w+)$", kconfig, re.MULTILINE))
 

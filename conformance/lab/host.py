@@ -57,7 +57,8 @@ class HostRoom:
                 for name in ("adapter", "build"):
                     (scratch / name).mkdir()
                 job.write(scratch, adapter, scratch, batches)
-                script = 'mount --bind "$1" "$4/adapter" && mount --bind "$2" "$4/build" && exec /usr/bin/python3 -u "$3" "$4"'
+                binds = 'mount --bind "$1" "$4/adapter" && mount --bind "$2" "$4/build"'
+                script = f'{binds} && exec /usr/bin/python3 -u "$3" "$4"'
                 main = paths.PACKAGE / "guest" / "main.py"
                 process = Group(
                     [*_NAMESPACES, "sh", "-c", script, "sh", str(adapter.folder), str(adapter.build or adapter.folder),

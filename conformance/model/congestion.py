@@ -1,12 +1,12 @@
 """Which BBR is it? Found out, not assumed: from what the kernel exports, and from the gains it was seen to use.
 
-All generations have been shipped under the name "bbr". The kernel answers INET_DIAG_BBRINFO with struct tcp_bbr_info: 20
-bytes in mainline (version 1); Google's BBRv2 and BBRv3 append bounds and, at offset 39, their version.
+All generations have been shipped under the name "bbr". The kernel answers INET_DIAG_BBRINFO with struct tcp_bbr_info:
+20 bytes in mainline (version 1); Google's BBRv2 and BBRv3 append bounds and, at offset 39, their version.
 """
 
 import re
 
-#: pacing gains in use, by generation: start-up, drain, probe up, probe down, cruise (tcp_bbr.c, tcp_bbr2.c; 1/256 units)
+#: pacing gains in use, by generation: start-up, drain, probe up, probe down, cruise (tcp_bbr.c, tcp_bbr2.c)
 _PACING_GAINS = {
     1: {739 / 256, 88 / 256, 1.25, 0.75, 1.0},
     2: {739 / 256, 88 / 256, 1.25, 0.75, 1.0},
