@@ -1,10 +1,12 @@
 # `make conformance` does everything a newcomer needs; `make test` runs the suite's own tests.
-.PHONY: conformance test fast setup kernel fidelity bench reference zones-check lint clean
+.PHONY: conformance test fast setup kernel fidelity bench bbr identify-check reference zones-check lint clean
 .DEFAULT_GOAL := conformance
 
 CONFORMANCE := .venv/bin/conformance
 PYTEST := .venv/bin/pytest
 TRIALS ?= 5
+#: the generations of BBR whose kernels the user has built (README, "BBR by generation")
+BUILT_BBR = $(shell $(CONFORMANCE) kernel list 2> /dev/null | grep -oE '^bbrv[23]')
 
 conformance: kernel  ## set up, build the guest kernel, test Linux TCP's smoke tier and CUBIC's heatmap, report
 	$(CONFORMANCE) doctor
@@ -25,8 +27,8 @@ setup:  ## install what is missing
 kernel: setup  ## build the guest kernel, once
 	@$(CONFORMANCE) kernel build
 
-fidelity: kernel  ## compare with the published cells at 10 and 20 Mbit/s, 20 trials (about 20 minutes on two cores)
-	for algorithm in cubic reno bbrv1; do for grid in 10mbps 20mbps; do \
+fidelity: kernel  ## compare with the published cells at 10 and 20 Mbit/s, 20 trials (about 5 minutes an algorithm)
+	for algorithm in cubic reno bbrv1 $(BUILT_BBR); do for grid in 10mbps 20mbps; do \
 	  $(CONFORMANCE) run $$algorithm --grid $$grid --trials 20 --results results/fidelity.jsonl || test $$? -ne 2 || exit; \
 	done; done
 	$(CONFORMANCE) fidelity results/fidelity.jsonl
@@ -34,10 +36,16 @@ fidelity: kernel  ## compare with the published cells at 10 and 20 Mbit/s, 20 tr
 bench: kernel  ## wall seconds per trial and virtual seconds per wall second, by cell
 	$(CONFORMANCE) bench
 
-reference: kernel  ## measure the zones' references anew: 150 cells x 20 trials (about 15 minutes an algorithm)
-	for algorithm in cubic reno bbrv1; do \
+reference: kernel  ## measure the zones' references anew: 150 cells x 20 trials (about 12 minutes an algorithm)
+	for algorithm in cubic reno bbrv1 $(BUILT_BBR); do \
 	  $(CONFORMANCE) run $$algorithm --trials 20 --results results/reference.jsonl || test $$? -ne 2 || exit; \
 	done
+
+bbr: kernel  ## BBRv1, v2 and v3, where their kernels are built, each against the zone of each
+	$(CONFORMANCE) cross bbrv1 $(BUILT_BBR)
+
+identify-check: kernel  ## 20 identifications of every algorithm with a zone for it, one trial a cell: right or inconclusive
+	$(CONFORMANCE) identify-check
 
 zones-check: setup  ## zone files against schema and invariants
 	$(CONFORMANCE) zones check

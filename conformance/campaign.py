@@ -25,7 +25,7 @@ def run(algorithm, *, stack, grid, trials, lab, kernel, results, profile, overri
     measured = {}
     work = [(algorithm, s) for s in settings]
     with (
-        _bar(console, len(work) * trials) as show,
+        progress_bar(console, len(work) * trials) as show,
         engine.Run(bench, kept, work, engine.seeds(trials), workers, on_trial=show) as running,
     ):
         for (_, setting), measurements in running.as_completed():
@@ -51,7 +51,7 @@ def _zone(algorithm, setting, console):
 
 
 @contextlib.contextmanager
-def _bar(console, total):
+def progress_bar(console, total):
     """A bar with the time that is left, moved by the function it gives; gone when done."""
     columns = (
         rich.progress.TextColumn("{task.description}"),

@@ -144,6 +144,85 @@ def run(algorithm, stack, grid, trials, lab, kernel_name, results, profile, queu
 
 
 @main.command()
+@click.option("--cca", required=True, help="Congestion control to ask the stack for, by any name it knows.")
+@click.option("--stack", default="linux-tcp", show_default=True, help="Adapter's name, or path of one.")
+@click.option("--lab", default="virtual", show_default=True, help="virtual or host.")
+@click.option("--kernel", "kernel_name", help="Guest kernel's name (default: the one that has the algorithm).")
+@click.option("--trials", default=3, show_default=True, type=int, help="Trials of each cell.")
+@click.option("--first-seed", default=1, show_default=True, type=click.IntRange(1))
+@click.option("--results", default=DEFAULT_RESULTS, show_default=True, help="Results file to add to.")
+@click.option("--workers", type=click.IntRange(1), help="Guests at a time (default: one for each core).")
+def identify(cca, stack, lab, kernel_name, trials, first_seed, results, workers):
+    """Say which algorithm and version a stack's congestion control behaves like."""
+    from conformance import identify as identification
+
+    status = identification.run(
+        cca, stack=stack, lab=lab, kernel=kernel_name, trials=trials, first_seed=first_seed, results=results,
+        workers=workers, console=out,
+    )  # fmt: skip
+    sys.exit(status)
+
+
+@main.command()
+@click.argument("algorithms", nargs=-1, required=True)
+@click.option("--stack", default="linux-tcp", show_default=True, help="Adapter's name, or path of one.")
+@click.option("--kernel", "kernel_name", help="Guest kernel's name (default: the one that has the algorithm).")
+@click.option("--trials", default=5, show_default=True, type=int, help="Trials of each cell.")
+@click.option("--first-seed", default=101, show_default=True, type=click.IntRange(1), help="Not the references' seeds.")
+@click.option("--results", default=DEFAULT_RESULTS, show_default=True, help="Results file to add to.")
+@click.option("--workers", type=click.IntRange(1), help="Guests at a time (default: one for each core).")
+def cross(algorithms, stack, kernel_name, trials, first_seed, results, workers):
+    """Measure each of ALGORITHMS and judge it by the zone of each: the diagonal should conform, nothing else."""
+    from conformance import cross as crossing
+
+    status = crossing.run(
+        algorithms, stack=stack, kernel=kernel_name, trials=trials, first_seed=first_seed, results=results,
+        workers=workers, console=out,
+    )  # fmt: skip
+    sys.exit(status)
+
+
+@main.command("identify-check")
+@click.option("--stack", default="linux-tcp", show_default=True, help="Adapter's name, or path of one.")
+@click.option("--trials", default=20, show_default=True, type=int, help="Identifications of each algorithm.")
+@click.option("--first-seed", default=101, show_default=True, type=click.IntRange(1), help="Not the references' seeds.")
+@click.option("--results", default=DEFAULT_RESULTS, show_default=True, help="Results file to add to.")
+@click.option("--workers", type=click.IntRange(1), help="Guests at a time (default: one for each core).")
+def identify_check(stack, trials, first_seed, results, workers):
+    """Identify every known algorithm many times and count how often the answer is right."""
+    from conformance import identify as identification
+
+    status = identification.check(
+        stack=stack, trials=trials, first_seed=first_seed, results=results, workers=workers, console=out
+    )
+    sys.exit(status)
+
+
+@main.command()
+@click.option("--cca", required=True, help="Congestion control, e.g. cubic or bbr.")
+@click.option("--kernel", "kernel_names", multiple=True, help="Guest kernel; give two to compare them.")
+@click.option("--sysctl", "sysctls", multiple=True, help="net.ipv4.NAME=VALUE[,...]; one is compared with the profile.")
+@click.option("--stack", default="linux-tcp", show_default=True, help="Adapter's name, or path of one.")
+@click.option("--grid", default="full", show_default=True, help="full, 10mbps, or cells with commas.")
+@click.option("--trials", default=10, show_default=True, type=click.IntRange(5), help="Trials of each cell and side.")
+@click.option("--matters", default=0.01, show_default=True, help="Smallest difference of medians that counts.")
+@click.option("--profile", default="atc25", show_default=True, help="All of a setting but its cell.")
+@click.option("--results", default=DEFAULT_RESULTS, show_default=True, help="Results file to add to.")
+@click.option("--workers", type=click.IntRange(1), help="Guests at a time (default: one for each core).")
+@click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write it here, as Markdown.")
+def drift(cca, kernel_names, sysctls, stack, grid, trials, matters, profile, results, workers, target):
+    """Compare two kernels, or two sysctl settings: which cells moved, beyond noise?"""
+    from conformance import drift as comparison
+
+    sides = comparison.variants(kernel_names, sysctls)
+    status = comparison.run(
+        cca, sides, stack=stack, grid=grid, trials=trials, results=results, workers=workers, profile=profile,
+        matters=matters, target=target, console=out,
+    )  # fmt: skip
+    sys.exit(status)
+
+
+@main.command()
 @click.argument("results", nargs=-1, type=click.Path(path_type=pathlib.Path))
 @click.option(
     "--out", "target", default="report/index.html", show_default=True, type=click.Path(path_type=pathlib.Path)
@@ -172,7 +251,7 @@ def zones_check(files):
     """Check zone files (all that ship, if none is named) against schema and invariants."""
     from conformance import specs
 
-    for path in files or specs.zone_files():
+    for path in files or specs.zone_files("*"):
         zone = specs.zone(path)
         out.print(f"ok  {zone.id}: {len(zone.cells)} cells, {path}", soft_wrap=True)
 
@@ -181,12 +260,16 @@ def zones_check(files):
 @click.argument("results", type=click.Path(path_type=pathlib.Path))
 @click.option("--algorithm", required=True)
 @click.option("--version-text", required=True, help="Which version of the algorithm, with its document.")
+@click.option(
+    "--metric", type=click.Choice(["utilization", "queue_mean_bdp"]), default="utilization", show_default=True
+)
+@click.option("--profile", default="atc25", show_default=True, help="Which of the results' profiles.")
 @click.option("--out", "target", required=True, type=click.Path(path_type=pathlib.Path))
-def zones_derive(results, algorithm, version_text, target):
+def zones_derive(results, algorithm, version_text, metric, profile, target):
     """Derive the zone of ALGORITHM from the reference runs in RESULTS."""
     from conformance import derive
 
-    zone = derive.derive_file(results, algorithm, version_text, target)
+    zone = derive.derive_file(results, algorithm, version_text, target, metric, profile)
     out.print(f"zone {zone.id}: {len(zone.cells)} cells, {len(zone.smoke)} smoke cells, {target}", soft_wrap=True)
 
 

@@ -13,31 +13,35 @@ from conformance.model import statistics, zone
 from conformance.model.errors import UserError
 from conformance.model.trial import Outcome
 
-RELATIVE, ABSOLUTE = 0.10, 0.003
+RELATIVE = 0.10
+#: by metric; a tail-drop queue that is nearly empty may hold one packet or two
+ABSOLUTE = {"utilization": 0.003, "queue_mean_bdp": 0.02}
 _MIN_TRIALS = 5
 _SMOKE_CELLS = 12
 
 
-def margin_rule():
+def margin_rule(metric="utilization"):
+    absolute = ABSOLUTE[metric]
     return {
-        "text": f"smallest to largest of the reference's trials, widened by {RELATIVE:.0%} and {ABSOLUTE:g}",
+        "text": f"smallest to largest of the reference's trials, widened by {RELATIVE:.0%} and {absolute:g}",
         "relative": RELATIVE,
-        "absolute": ABSOLUTE,
+        "absolute": absolute,
     }
 
 
-def interval(values):
+def interval(values, metric="utilization"):
     """(low, high) of the permissible interval for these reference values, rounded outward to 0.001."""
-    low = min(values) * (1 - RELATIVE) - ABSOLUTE
-    high = max(values) * (1 + RELATIVE) + ABSOLUTE
-    return max(int(low * 1000) / 1000, 0.0), min(-(int(-high * 1000 - 1)) / 1000, 1.0)
+    low = min(values) * (1 - RELATIVE) - ABSOLUTE[metric]
+    high = max(values) * (1 + RELATIVE) + ABSOLUTE[metric]
+    high = -(int(-high * 1000 - 1)) / 1000
+    return max(int(low * 1000) / 1000, 0.0), min(high, 1.0) if metric == "utilization" else high
 
 
-def derive(measurements, algorithm, version_text, smoke=()):
+def derive(measurements, algorithm, version_text, metric="utilization", profile="atc25", name="heatmap"):
     """The zone document of `algorithm`. Raises UserError where the measurements cannot serve as a reference."""
-    own = [m for m in measurements if m.trial.scheme.algorithm == algorithm]
+    own = [m for m in measurements if m.trial.scheme.algorithm == algorithm and m.trial.setting.profile == profile]
     if not own:
-        raise UserError(f"no measurements of {algorithm!r} in these results")
+        raise UserError(f"no measurements of {algorithm!r} under profile {profile} in these results")
     first = own[0].trial
     kinds = {(m.trial.scheme, m.trial.setting.profile_digest, m.trial.room, m.trial.lab_digest) for m in own}
     if len(kinds) > 1:
@@ -46,23 +50,25 @@ def derive(measurements, algorithm, version_text, smoke=()):
     for m in own:
         if m.outcome is not Outcome.OK:
             raise UserError(f"a reference trial in cell {m.trial.setting.cell.id} is {m.outcome}: {m.message}")
-        values[m.trial.setting.cell].append(m.utilization)
+        if m.value(metric) is None:
+            raise UserError(f"a reference trial in cell {m.trial.setting.cell.id} has no {metric}")
+        values[m.trial.setting.cell].append(m.value(metric))
     few = [cell.id for cell, found in values.items() if len(found) < _MIN_TRIALS]
     if few:
         raise UserError(f"cell {few[0]} has fewer than {_MIN_TRIALS} reference trials")
-    name = f"linux-{first.scheme.kernel_release}"
+    reference = f"linux-{first.scheme.kernel_release}"
     return {
         "$schema": "../../conformance/schemas/zone.json",
         "version": 1,
-        "id": f"{algorithm}/heatmap",
+        "id": f"{algorithm}/{name}",
         "algorithm": algorithm,
         "algorithm_version": version_text,
-        "metric": "utilization",
+        "metric": metric,
         "profile": first.setting.profile,
         "profile_digest": first.setting.profile_digest,
-        "margin_rule": margin_rule(),
+        "margin_rule": margin_rule(metric),
         "references": {
-            name: {
+            reference: {
                 "scheme": first.scheme.id,
                 "stack_version": first.scheme.stack_version,
                 "kernel_digest": first.scheme.kernel_digest,
@@ -70,13 +76,13 @@ def derive(measurements, algorithm, version_text, smoke=()):
                 "what": "our own runs in the virtual room",
             }
         },
-        "smoke": list(smoke),
-        "cells": [_entry(cell, found, name) for cell, found in sorted(values.items())],
+        "smoke": [],
+        "cells": [_entry(cell, found, reference, metric) for cell, found in sorted(values.items())],
     }
 
 
-def _entry(cell, values, reference):
-    low, high = interval(values)
+def _entry(cell, values, reference, metric):
+    low, high = interval(values, metric)
     return {
         **cell.to_json(),
         "low": low,
@@ -114,9 +120,9 @@ def telling_cells(own, others, count=_SMOKE_CELLS):
     return [cell.id for cell in chosen]
 
 
-def derive_file(results, algorithm, version_text, target):
+def derive_file(results, algorithm, version_text, target, metric="utilization", profile="atc25"):
     """Write the zone document derived from a results file; returns the Zone."""
-    document = derive(store.read(results), algorithm, version_text)
+    document = derive(store.read(results), algorithm, version_text, metric, profile, target.stem)
     others = [z for z in specs.all_zones() if z.algorithm != algorithm]
     return _write(document, others, target)
 

@@ -92,10 +92,10 @@ def bench(stack="linux-tcp", lab="virtual", kernel=None):
     return Bench(adapter=adapter, lab=lab, place=place, lab_digest=job.lab_digest())
 
 
-def seeds(trials):
+def seeds(trials, first=1):
     if not 1 <= trials <= 10_000:
         raise UserError(f"--trials {trials}", "it must be from 1 to 10000")
-    return range(1, 1 + trials)
+    return range(first, first + trials)
 
 
 class Run:

@@ -9,8 +9,8 @@ from conformance.model.errors import UserError
 from conformance.model.setting import Setting
 
 
-def profile(name, cell, queue=None, offload=None, transfer_s=None):
-    """The Setting of a profile at `cell`; the other arguments replace the profile's own. Raises UserError."""
+def profile(name, cell, queue=None, offload=None, transfer_s=None, sysctls=()):
+    """The Setting of a profile at `cell`; other arguments replace, or add to, the profile's own. Raises UserError."""
     data = _profile_document(name)
     return Setting(
         cell=cell,
@@ -21,7 +21,7 @@ def profile(name, cell, queue=None, offload=None, transfer_s=None):
         timeout_s=data["timeout_s"],
         topology=data["topology"],
         host_queue=data["host_queue"],
-        sysctls=tuple(sorted(data["sysctls"].items())),
+        sysctls=tuple(sorted({**data["sysctls"], **dict(sysctls)}.items())),
     )
 
 
@@ -35,8 +35,9 @@ def _profile_document(name):
     return schema.load("profile", path)
 
 
-def zone_files():
-    return sorted(p for p in paths.data("zones").glob("*/*.json") if p.parent.name != "profiles")
+def zone_files(kind="heatmap"):
+    """Files of the zones that ship: what `pytest` runs (heatmap), what `identify` uses (identify-*), all (*)."""
+    return sorted(p for p in paths.data("zones").glob(f"*/{kind}.json") if p.parent.name != "profiles")
 
 
 def zone(path):
@@ -45,13 +46,13 @@ def zone(path):
     return zones.from_json(schema.load("zone", path), path)
 
 
-def all_zones():
-    return [zone(path) for path in zone_files()]
+def all_zones(kind="heatmap"):
+    return [zone(path) for path in zone_files(kind)]
 
 
-def zone_of(algorithm, metric="heatmap"):
-    """The zone of an algorithm; raises UserError naming the algorithms there are."""
-    path = paths.data("zones", algorithm, f"{metric}.json")
+def zone_of(algorithm):
+    """The heatmap zone of an algorithm; raises UserError naming the algorithms there are."""
+    path = paths.data("zones", algorithm, "heatmap.json")
     if path not in zone_files():
         known = ", ".join(sorted({p.parent.name for p in zone_files()})) or "none"
         raise UserError(f"no zone for algorithm {algorithm!r}", f"choose one of {known}")

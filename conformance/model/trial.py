@@ -8,7 +8,7 @@ stored under.
 import dataclasses
 import enum
 
-from conformance.model import digest
+from conformance.model import digest, network
 from conformance.model.setting import Setting
 
 
@@ -119,3 +119,13 @@ class Measurement:
     def utilization(self):
         """Goodput over bottleneck bandwidth, or None; an upper bound where the outcome is TIMEOUT."""
         return self.metrics.get("utilization")
+
+    def value(self, metric):
+        """A metric that zones are about, or None where it was not seen.
+
+        utilization; queue_mean_bdp: mean length of the bottleneck's queue, in bandwidth-delay products.
+        """
+        if metric == "queue_mean_bdp":
+            mean_bytes = self.metrics.get("queue_mean_bytes")
+            return None if mean_bytes is None else mean_bytes / network.bdp_bytes(self.trial.setting.cell)
+        return self.metrics.get(metric)

@@ -32,6 +32,16 @@ class Verdict:
     interval: tuple[float, float] | None = None
 
 
+#: of several verdicts the first of these that occurs is the verdict on all
+_WORST_FIRST = (Status.ERROR, Status.VIOLATES, Status.UNSUPPORTED, Status.INCONCLUSIVE, Status.CONFORMS)
+
+
+def overall(verdicts):
+    """The Status of a zone from the verdicts on its cells: violates where one does, conforms where all do."""
+    found = {verdict.status for verdict in verdicts}
+    return next(status for status in _WORST_FIRST if status in found)
+
+
 def judge(zone, cell, measurements, confidence=0.9):
     """Judge one cell of a zone by the measurements of one scheme.
 
@@ -62,7 +72,9 @@ def judge(zone, cell, measurements, confidence=0.9):
         if bad:
             n = f" ({len(bad)} of {len(measurements)} trials)" if len(measurements) > 1 else ""
             return verdict(status, f"{bad[0].message}{n}", n=len(measurements))
-    values = [m.metrics[zone.metric] for m in measurements]
+    values = [m.value(zone.metric) for m in measurements]
+    if None in values:
+        return verdict(Status.ERROR, f"{zone.metric} was not seen in {values.count(None)} of {len(values)} trials")
     value, interval = statistics.median(values), statistics.median_interval(values, confidence)
     known = {"n": len(values), "value": value, "interval": interval}
     censored = any(m.outcome is Outcome.TIMEOUT for m in measurements)
