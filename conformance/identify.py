@@ -47,7 +47,7 @@ def run(cca, *, stack, lab, kernel, trials, first_seed, results, workers, consol
 
 
 def check(*, stack, trials, first_seed, results, workers, console):
-    table = rich.table.Table(title=f"{trials} times, one trial of each of {len(cells)} cells", title_justify="left")
+    """Identify every algorithm that has zones for it `trials` times, from one trial a cell; count right and wrong.
 
     Returns the exit status: 0 never wrong, 1 wrong at least once, 3 error.
     """
