@@ -261,7 +261,10 @@ def zones_check(files):
 @click.option("--algorithm", required=True)
 @click.option("--version-text", required=True, help="Which version of the algorithm, with its document.")
 @click.option(
-    "--metric", type=click.Choice(["utilization", "queue_mean_bdp"]), default="utilization", show_default=True
+    "--metric",
+    type=click.Choice(["utilization", "lost_pct", "queue_mean_bdp"]),
+    default="utilization",
+    show_default=True,
 )
 @click.option("--profile", default="atc25", show_default=True, help="Which of the results' profiles.")
 @click.option("--out", "target", required=True, type=click.Path(path_type=pathlib.Path))
@@ -279,7 +282,20 @@ def zones_smoke():
     from conformance import derive
 
     for zone in derive.choose_smoke_cells():
-        out.print(f"zone {zone.id}: {len(zone.smoke)} smoke cells", soft_wrap=True)
+        out.print(f"zone {zone.id}: {', '.join(cell.id for cell in zone.smoke) or 'none'}", soft_wrap=True)
+
+
+@zones.command("apart")
+@click.argument("algorithms", nargs=-1, required=True)
+def zones_apart(algorithms):
+    """List the cells that tell ALGORITHMS apart: where no value is permitted to both of a pair."""
+    from conformance import derive
+
+    for first, second, metric, n, cells in derive.apart(algorithms):
+        names = ", ".join(f"{cell.id} ({width:.1f})" for cell, width in cells)
+        out.print(
+            f"{first} and {second}, {metric}: {len(cells)} of {n} cells{': ' if cells else ''}{names}", soft_wrap=True
+        )
 
 
 @main.command()

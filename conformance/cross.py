@@ -17,15 +17,18 @@ def run(algorithms, *, stack, kernel, trials, first_seed, results, workers, cons
 
     Returns the exit status: 0 the diagonal conforms and all else violates, 1 not so, 3 error.
     """
-    zones = [specs.zone_of(algorithm) for algorithm in algorithms]
-    if len({zone.profile_digest for zone in zones}) != 1:
+    zones = {algorithm: [specs.zone_of(algorithm, kind) for kind in specs.KINDS] for algorithm in algorithms}
+    all_zones = [zone for found in zones.values() for zone in found]
+    if len({zone.profile_digest for zone in all_zones}) != 1:
         raise UserError("these zones were measured under different profiles", "cross zones of one profile")
-    cells = sorted({cell for zone in zones for cell in zone.smoke})
-    lacking = [f"{zone.id} lacks {cell.id}" for zone in zones for cell in cells if cell not in zone.intervals]
-    if lacking:
-        raise UserError(lacking[0], "cross zones of the same grid")
+    features = sorted({(zone.metric, cell) for zone in all_zones for cell in zone.smoke})
+    for zone in all_zones:
+        for metric, cell in features:
+            if metric == zone.metric and cell not in zone.intervals:
+                raise UserError(f"{zone.id} lacks {cell.id}", "cross zones of the same grid")
+    cells = sorted({cell for _, cell in features})
     bench = engine.bench(stack, kernel=kernel)
-    work = [(algorithm, specs.profile(zones[0].profile, cell)) for algorithm in algorithms for cell in cells]
+    work = [(algorithm, specs.profile(all_zones[0].profile, cell)) for algorithm in algorithms for cell in cells]
     measured = {}
     with (
         progress_bar(console, len(work) * trials) as show,
@@ -36,9 +39,14 @@ def run(algorithms, *, stack, kernel, trials, first_seed, results, workers, cons
         for (algorithm, setting), measurements in running.as_completed():
             measured[algorithm, setting.cell] = measurements
     verdicts = {
-        (algorithm, zone.algorithm): [judge(zone, cell, measured[algorithm, cell]) for cell in cells]
+        (algorithm, other): [
+            judge(zone, cell, measured[algorithm, cell])
+            for zone in zones[other]
+            for metric, cell in features
+            if metric == zone.metric
+        ]
         for algorithm in algorithms
-        for zone in zones
+        for other in algorithms
     }
     _show(verdicts, algorithms, bench, cells, trials, console)
     statuses = {pair: overall(found) for pair, found in verdicts.items()}
@@ -49,7 +57,9 @@ def run(algorithms, *, stack, kernel, trials, first_seed, results, workers, cons
 
 
 def _show(verdicts, algorithms, bench, cells, trials, console):
-    table = rich.table.Table(title=f"{len(cells)} smoke cells x {trials} trials", title_justify="left")
+    table = rich.table.Table(
+        title=f"{len(cells)} smoke cells x {trials} trials, judged by utilization and loss", title_justify="left"
+    )
     table.add_column("measured")
     for algorithm in algorithms:
         table.add_column(f"zone {algorithm}")
@@ -60,7 +70,7 @@ def _show(verdicts, algorithms, bench, cells, trials, console):
             status = overall(found)
             count = collections.Counter(v.status for v in found)[status]
             colour = _COLOURS.get(status, "yellow")
-            row.append(f"[{colour}]{status}[/] ({count} of {len(found)} cells)")
+            row.append(f"[{colour}]{status}[/] ({count} of {len(found)})")
         table.add_row(*row)
     console.print(table)
     for message in sorted({v.reason for found in verdicts.values() for v in found if v.status is Status.ERROR}):

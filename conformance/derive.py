@@ -6,6 +6,7 @@ implementation, kernel or server may differ by. zones/README.md argues for the n
 """
 
 import collections
+import itertools
 import json
 
 from conformance import schema, specs, store
@@ -14,8 +15,9 @@ from conformance.model.errors import UserError
 from conformance.model.trial import Outcome
 
 RELATIVE = 0.10
-#: by metric; a tail-drop queue that is nearly empty may hold one packet or two
-ABSOLUTE = {"utilization": 0.003, "queue_mean_bdp": 0.02}
+#: by metric, in its unit: 0.3 % of lost bytes is one lost burst of a short transfer; a queue that is nearly empty may
+#: hold one packet or two
+ABSOLUTE = {"utilization": 0.003, "lost_pct": 0.3, "queue_mean_bdp": 0.02}
 _MIN_TRIALS = 5
 _SMOKE_CELLS = 12
 
@@ -97,50 +99,68 @@ def _entry(cell, values, reference, metric):
     }
 
 
-def telling_cells(own, others, count=_SMOKE_CELLS):
-    """Ids of at most `count` cells whose interval in `own` is apart from the one in another zone.
+def gap(mine, theirs):
+    """How far two intervals are apart, in widths of the first; not above zero where they overlap."""
+    return max(mine.low - theirs.high, theirs.low - mine.high) / (mine.high - mine.low)
 
-    For each other zone in turn the cheapest cell that is left: of the lowest bandwidth, and of those the one
-    with the widest gap.
+
+def apart(algorithms):
+    """Yield (one, other, metric, number of common cells, [(cell, gap)] of those that tell them apart, widest first)."""
+    for one, other in itertools.combinations(algorithms, 2):
+        for kind in specs.KINDS:
+            mine, theirs = specs.zone_of(one, kind), specs.zone_of(other, kind)
+            common = [cell for cell in mine.intervals if cell in theirs.intervals]
+            gaps = [(cell, gap(mine.intervals[cell], theirs.intervals[cell])) for cell in common]
+            found = sorted((pair for pair in gaps if pair[1] > 0), key=lambda pair: -pair[1])
+            yield one, other, mine.metric, len(common), found
+
+
+def telling_features(own, others, count=_SMOKE_CELLS):
+    """At most `count` pairs (zone id, cell) whose intervals in `own` are apart from those of other algorithms.
+
+    `own` and `others` are zones, of any metrics. For each other algorithm in turn the cheapest that is left: of the
+    lowest bandwidth, and of those the one with the widest gap.
     """
     queues = []
-    for other in others:
-        gaps = {}
-        for cell, mine in own.intervals.items():
-            theirs = other.intervals.get(cell)
-            if theirs is not None:
-                gaps[cell] = max(mine.low - theirs.high, theirs.low - mine.high)
-        apart = [cell for cell, gap in gaps.items() if gap > 0]
-        queues.append(sorted(apart, key=lambda cell, gaps=gaps: (cell.bandwidth_mbps, -gaps[cell], cell)))
+    for algorithm in sorted({other.algorithm for other in others}):
+        found = {}
+        for mine in own:
+            for theirs in others:
+                if theirs.algorithm == algorithm and theirs.metric == mine.metric:
+                    for cell in set(mine.intervals) & set(theirs.intervals):
+                        found[mine.id, cell] = gap(mine.intervals[cell], theirs.intervals[cell])
+        apart = [feature for feature, width in found.items() if width > 0]
+        queues.append(sorted(apart, key=lambda f, found=found: (f[1].bandwidth_mbps, -found[f], f[1], f[0])))
     chosen = []
     for rank in range(max((len(q) for q in queues), default=0)):
         for queue in queues:
             if rank < len(queue) and queue[rank] not in chosen and len(chosen) < count:
                 chosen.append(queue[rank])
-    return [cell.id for cell in chosen]
+    return chosen
 
 
 def derive_file(results, algorithm, version_text, target, metric="utilization", profile="atc25"):
-    """Write the zone document derived from a results file; returns the Zone."""
-    document = derive(store.read(results), algorithm, version_text, metric, profile, target.stem)
-    others = [z for z in specs.all_zones() if z.algorithm != algorithm]
-    return _write(document, others, target)
+    """Write the zone document derived from a results file, without smoke cells; returns the Zone."""
+    return _write(derive(store.read(results), algorithm, version_text, metric, profile, target.stem), target)
 
 
 def choose_smoke_cells():
-    """Choose the smoke cells of every zone that ships anew, now that all the others are known; returns the Zones."""
+    """Choose the smoke cells of every zone that ships anew, all metrics together; returns the Zones."""
+    documents = {path: schema.load("zone", path) for kind in specs.KINDS for path in specs.zone_files(kind)}
+    zones = [specs.zone(path) for path in documents]
     found = []
-    for path in specs.zone_files():
-        document = schema.load("zone", path)
-        others = [z for z in specs.all_zones() if z.id != document["id"]]
-        found.append(_write(document, others, path))
+    for path, document in documents.items():
+        own = [z for z in zones if z.algorithm == document["algorithm"]]
+        others = [
+            z for z in zones if z.algorithm != document["algorithm"] and z.profile_digest == own[0].profile_digest
+        ]
+        features = telling_features(own, others)
+        document["smoke"] = [cell.id for zone_id, cell in features if zone_id == document["id"]]
+        found.append(_write(document, path))
     return found
 
 
-def _write(document, others, target):
-    own = zone.from_json({**document, "smoke": []}, target)
-    comparable = [z for z in others if z.profile_digest == own.profile_digest]
-    document["smoke"] = telling_cells(own, comparable)
+def _write(document, target):
     schema.check("zone", document, target)
     found = zone.from_json(document, target)
     try:

@@ -60,11 +60,12 @@ def run(cca, sides, *, stack, grid, trials, results, workers, profile, matters, 
     """
     cells = grids.cells(grid)
     kept = store.Store(results)
+    # What is wrong with either side is found before the first is measured.
+    benches = [engine.bench(stack, kernel=side.kernel) for side in sides]
+    works = [[(cca, specs.profile(profile, cell, sysctls=dict(side.sysctls))) for cell in cells] for side in sides]
     values = []
-    for side in sides:
-        bench = engine.bench(stack, kernel=side.kernel)
+    for side, bench, work in zip(sides, benches, works, strict=True):
         console.print(f"measuring {cca} on {bench.scheme(cca).id}: {side.name}", markup=False, soft_wrap=True)
-        work = [(cca, specs.profile(profile, cell, sysctls=dict(side.sysctls))) for cell in cells]
         values.append(_measure(bench, kept, work, trials, workers, console))
     drifts = model.compare(*values, matters=matters)
     _show(drifts, cca, sides, trials, matters, console)

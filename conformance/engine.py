@@ -106,6 +106,8 @@ class Run:
     """
 
     def __init__(self, bench, store, work, seeds, workers=None, on_trial=lambda progress: None):
+        # The same trials may be judged by several zones.
+        work = list(dict.fromkeys(work))
         self._bench, self._store, self._on_trial = bench, store, on_trial
         self._cancelled = threading.Event()
         self.progress = Progress(len(work) * len(seeds))

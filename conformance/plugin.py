@@ -35,8 +35,11 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    config.stash[_MARKERS] = {"heatmap", "smoke", "full"}
+    config.stash[_MARKERS] = {*specs.KINDS, "smoke", "full"}
     config.addinivalue_line("markers", "heatmap: metric: utilization over bandwidth, delay and loss")
+    config.addinivalue_line(
+        "markers", "loss: metric: share of the sender's bytes that never arrive, over the same cells"
+    )
     config.addinivalue_line("markers", "smoke: tier: the few cells that tell the algorithms apart")
     config.addinivalue_line("markers", "full: tier: every cell of the zone")
     for path in specs.zone_files():
@@ -64,12 +67,22 @@ class _SuiteFile(pytest.File):
         try:
             _check_mark_expression(self.config)
             wanted = None if option.grid == "full" else grids.cells(option.grid)
-            for zone in specs.all_zones():
-                for cell in zone.cells if wanted is None else [c for c in wanted if c in zone.intervals]:
-                    name = f"heatmap[{zone.algorithm}-{cell.id}-{_stack_name(option.stack)}]"
-                    yield CellItem.from_parent(self, name=name, zone=zone, cell=cell)
+            by_algorithm = {}
+            for kind in specs.KINDS:
+                for zone in specs.all_zones(kind):
+                    by_algorithm.setdefault(zone.algorithm, []).append((kind, zone))
+            for _, zones in sorted(by_algorithm.items()):
+                yield from self._items(zones, wanted, _stack_name(option.stack))
         except UserError as error:
             self.config.stash[_MISTAKE] = error
+
+    def _items(self, zones, wanted, stack):
+        """Cell by cell, because what is judged by several zones is measured once."""
+        for cell in wanted or dict.fromkeys(cell for _, zone in zones for cell in zone.cells):
+            for kind, zone in zones:
+                if cell in zone.intervals:
+                    name = f"{kind}[{zone.algorithm}-{cell.id}-{stack}]"
+                    yield CellItem.from_parent(self, name=name, kind=kind, zone=zone, cell=cell)
 
 
 def _stack_name(stack):
@@ -99,12 +112,12 @@ class Violation(AssertionError):
 class CellItem(pytest.Item):
     """One cell of one zone, for the stack and kernel of this session."""
 
-    def __init__(self, *, zone, cell, **kwargs):
+    def __init__(self, *, kind, zone, cell, **kwargs):
         super().__init__(**kwargs)
-        self.zone, self.cell = zone, cell
+        self.kind, self.zone, self.cell = kind, zone, cell
         self.setting = specs.profile(zone.profile, cell)
         self.measurements = self.verdict = None
-        for marker in (zone.algorithm, "heatmap", "full", *(["smoke"] if cell in zone.smoke else [])):
+        for marker in (zone.algorithm, kind, "full", *(["smoke"] if cell in zone.smoke else [])):
             self.add_marker(marker)
 
     def setup(self):
@@ -172,7 +185,11 @@ def explain(item):
 
 def rerun_command(item):
     option = item.config.option
-    parts = [f'pytest -m "{item.zone.algorithm} and heatmap"', f"--grid {item.cell.id}", f"--trials {option.trials}"]
+    parts = [
+        f'pytest -m "{item.zone.algorithm} and {item.kind}"',
+        f"--grid {item.cell.id}",
+        f"--trials {option.trials}",
+    ]
     for name, default in (("stack", "linux-tcp"), ("kernel", None), ("lab", "virtual")):
         if getattr(option, name) != default:
             parts.append(f"--{name} {shlex.quote(getattr(option, name))}")
@@ -238,7 +255,7 @@ class _Ticker:
         self._began = self._last = time.monotonic()
 
     def pytest_runtest_logfinish(self, nodeid, location):
-        self._done += "::heatmap[" in nodeid
+        self._done += any(f"::{kind}[" in nodeid for kind in specs.KINDS)
         now = time.monotonic()
         if self._began is None or not self._done or now - self._last < _TICK_S or self._done >= self._total:
             return

@@ -35,8 +35,12 @@ def _profile_document(name):
     return schema.load("profile", path)
 
 
+#: kinds of zones that `pytest` judges by, named after their files: utilization and loss over the grid
+KINDS = ("heatmap", "loss")
+
+
 def zone_files(kind="heatmap"):
-    """Files of the zones that ship: what `pytest` runs (heatmap), what `identify` uses (identify-*), all (*)."""
+    """Files of the zones that ship, by kind: heatmap, loss, identify-* (what `identify` rests on), * (all)."""
     return sorted(p for p in paths.data("zones").glob(f"*/{kind}.json") if p.parent.name != "profiles")
 
 
@@ -50,10 +54,10 @@ def all_zones(kind="heatmap"):
     return [zone(path) for path in zone_files(kind)]
 
 
-def zone_of(algorithm):
-    """The heatmap zone of an algorithm; raises UserError naming the algorithms there are."""
-    path = paths.data("zones", algorithm, "heatmap.json")
-    if path not in zone_files():
-        known = ", ".join(sorted({p.parent.name for p in zone_files()})) or "none"
+def zone_of(algorithm, kind="heatmap"):
+    """The zone of an algorithm; raises UserError naming the algorithms there are."""
+    path = paths.data("zones", algorithm, f"{kind}.json")
+    if path not in zone_files(kind):
+        known = ", ".join(sorted({p.parent.name for p in zone_files(kind)})) or "none"
         raise UserError(f"no zone for algorithm {algorithm!r}", f"choose one of {known}")
     return zone(path)

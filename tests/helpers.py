@@ -1,6 +1,9 @@
 """Makers of model values, with defaults that tests need not care about."""
 
+import dataclasses
+
 from conformance import specs
+from conformance.model.network import bdp_bytes
 from conformance.model.setting import Cell
 from conformance.model.trial import Measurement, Outcome, Scheme, Trial
 from conformance.model.zone import Interval, Zone
@@ -42,6 +45,25 @@ def measurement(utilization=0.5, seed=1, outcome=Outcome.OK, message=None, **tri
 
 def measurements(values, **changes):
     return [measurement(value, seed, **changes) for seed, value in enumerate(values, 1)]
+
+
+def measurements_of(metric, values, **changes):
+    """Like measurements(), of any metric that a zone may be about."""
+    made = []
+    for m in measurements([0.5] * len(values), **changes):
+        value = values[len(made)]
+        if metric == "utilization":
+            m = dataclasses.replace(m, metrics={**m.metrics, "utilization": value})
+        elif metric == "queue_mean_bdp":
+            m = dataclasses.replace(m, metrics={"queue_mean_bytes": value * bdp_bytes(m.trial.setting.cell)})
+        else:
+            sent = 1_000_000_000
+            came = round(sent * (1 - value / 100))
+            interfaces = {"server": {"eth0": {"tx_bytes": sent}}, "client": {"eth0": {"rx_bytes": came}}}
+            m = dataclasses.replace(m, evidence={"interfaces": interfaces})
+        assert abs(m.value(metric) - value) < 1e-6
+        made.append(m)
+    return made
 
 
 def zone(low=0.4, high=0.6, cell=CELL, **changes):

@@ -117,3 +117,26 @@ def test_results_are_json_lines(results):
 def test_the_installed_command_answers():
     done = subprocess.run([sys.executable, "-m", "conformance", "--version"], capture_output=True, text=True)
     assert done.stdout.startswith("conformance, version "), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("drift", "--cca", "cubic"), "both sides are the same"),
+        (("drift", "--cca", "cubic", "--sysctl", "tcp_x"), "not of the form"),
+        (
+            ("drift", "--cca", "cubic", "--sysctl", "kernel.x=1", "--grid", "10mbps-1ms-0pct"),
+            "not one of the network's",
+        ),
+        (
+            ("drift", "--cca", "cubic", "--kernel", "default", "--kernel", "nonesuch"),
+            "no guest kernel named 'nonesuch'",
+        ),
+        (("cross", "bbrv9"), "no zone for algorithm 'bbrv9'"),
+        (("identify", "--cca", "cubic", "--stack", "nonesuch"), "stack 'nonesuch' is not known"),
+    ],
+)
+def test_mistakes_with_comparisons_are_one_line(run, arguments, words):
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert words in done.output and "Traceback" not in done.output

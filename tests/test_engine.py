@@ -6,8 +6,9 @@ from helpers import measurement, setting
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance import engine
+from conformance import engine, store
 from conformance.model import grid
+from conformance.model.trial import Outcome
 
 FULL = grid.cells("full")
 
@@ -61,3 +62,24 @@ def test_waiting_for_a_core_can_be_interrupted(own_cache):
             raise AssertionError("a core was lent")
     except engine.UserError as error:
         assert "interrupted" in str(error)
+
+
+def test_an_algorithm_whose_kernel_is_not_built_is_unsupported_and_says_what_to_build(monkeypatch, tmp_path):
+    from conformance.kernel import store as kernels
+
+    built = kernels.Kernel(
+        name="default", digest="d", release="6.12.0", source="s", patches=(), binary=tmp_path / "linux"
+    )
+    monkeypatch.setattr(kernels, "kernels", lambda: [built])
+    bench = engine.bench()
+    assert bench.scheme("cubic").kernel == "default"
+    assert bench.scheme("bbrv3").kernel == "bbrv3"
+    kept = store.Store(tmp_path / "r.jsonl")
+    (found,) = next(engine.measure(bench, kept, [bench.trials("bbrv3", setting(), [1])]))
+    assert found.outcome is Outcome.UNSUPPORTED
+    assert "run `conformance kernel build bbrv3 --patch BBR3.patch`" in found.message
+    try:
+        engine.bench(kernel="bbrv3")
+        raise AssertionError("a kernel that was named and is not built was accepted")
+    except engine.UserError as error:
+        assert "no guest kernel named 'bbrv3'" in str(error)

@@ -33,7 +33,10 @@ def made(trial):
     if kind == "unclear" and trial.seed > 3:
         value = permitted.low
     metrics = {{"bytes": 1, "completion_s": 1.0, "goodput_mbps": 1.0, "utilization": value}}
-    return Measurement(trial=trial, outcome=Outcome.OK, metrics=metrics)
+    lost_pct = specs.zone_of(trial.scheme.algorithm, "loss").intervals[trial.setting.cell].basis["median"]
+    came = 0 if kind == "bad" else 10**6 * (1 - lost_pct / 100)
+    evidence = {{"interfaces": {{"server": {{"e": {{"tx_bytes": 10**6}}}}, "client": {{"e": {{"rx_bytes": came}}}}}}}}
+    return Measurement(trial=trial, outcome=Outcome.OK, metrics=metrics, evidence=evidence)
 
 class Adapter:
     name = "fake"
@@ -74,29 +77,42 @@ GRID = ("--grid", "10mbps-20ms-1pct,10mbps-20ms-2pct")
 
 
 def test_one_test_for_each_cell_with_readable_ids(suite):
-    result = suite("-m", "cubic", *GRID, "--collect-only", "-q")
+    result = suite("-m", "cubic and heatmap", *GRID, "--collect-only", "-q")
     result.stdout.fnmatch_lines(
         ["*heatmap[[]cubic-10mbps-20ms-1pct-linux-tcp]", "*heatmap[[]cubic-10mbps-20ms-2pct-linux-tcp]"]
     )
 
 
 def test_conforming_cells_pass(suite):
-    suite("-m", "cubic", *GRID).assert_outcomes(passed=2)
+    suite("-m", "cubic and heatmap", *GRID).assert_outcomes(passed=2)
 
 
 def test_the_full_grid_is_150_cells(suite):
-    suite("-m", "reno", "-q").assert_outcomes(passed=150)
+    suite("-m", "reno and heatmap", "-q").assert_outcomes(passed=150)
 
 
-@pytest.mark.parametrize("algorithm", ["cubic", "reno", "bbrv1"])
+def test_a_cell_is_judged_by_loss_too(suite):
+    suite("-m", "cubic", *GRID).assert_outcomes(passed=4)
+    result = suite("-m", "cubic and loss", *GRID, kind="bad")
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "cubic/fake/6.12.0 violates zone cubic/loss at 10mbps-20ms-1pct: above the zone",
+            "  measured   lost_pct 100.000 *",
+            '  rerun      pytest -m "cubic and loss" --grid 10mbps-20ms-1pct --trials 5',
+        ]
+    )
+
+
+@pytest.mark.parametrize("algorithm", ["cubic", "reno", "bbrv1", "bbrv2", "bbrv3"])
 def test_the_smoke_tier_is_at_most_12_cells(suite, algorithm):
-    n = len(specs.zone_of(algorithm).smoke)
+    n = sum(len(specs.zone_of(algorithm, kind).smoke) for kind in specs.KINDS)
     assert 4 <= n <= 12
     suite("-m", f"{algorithm} and smoke").assert_outcomes(passed=n)
 
 
 def test_a_violation_fails_and_says_all_that_is_needed(suite):
-    result = suite("-m", "cubic", *GRID, kind="bad")
+    result = suite("-m", "cubic and heatmap", *GRID, kind="bad")
     result.assert_outcomes(failed=2)
     result.stdout.fnmatch_lines(
         [
@@ -110,31 +126,31 @@ def test_a_violation_fails_and_says_all_that_is_needed(suite):
 
 
 def test_an_emulator_fault_is_an_error_not_a_failure(suite):
-    result = suite("-m", "cubic", *GRID, kind="error")
+    result = suite("-m", "cubic and heatmap", *GRID, kind="error")
     result.assert_outcomes(errors=2)
     result.stdout.fnmatch_lines(["error: the guest died*"])
 
 
 def test_unsupported_and_inconclusive_are_skipped_with_their_reason(suite):
-    result = suite("-m", "cubic", *GRID, "-rs", kind="unsupported")
+    result = suite("-m", "cubic and heatmap", *GRID, "-rs", kind="unsupported")
     result.assert_outcomes(skipped=2)
     result.stdout.fnmatch_lines(["*unsupported: not offered*"])
-    result = suite("-m", "cubic", *GRID, "-rs", "--results", "other.jsonl", kind="unclear")
+    result = suite("-m", "cubic and heatmap", *GRID, "-rs", "--results", "other.jsonl", kind="unclear")
     result.assert_outcomes(skipped=2)
     result.stdout.fnmatch_lines(["*inconclusive: below the zone, but not clear of it*"])
-    suite("-m", "cubic", *GRID, "--results", "other.jsonl", "--fail-inconclusive", kind="unclear").assert_outcomes(
-        failed=2
-    )
+    suite(
+        "-m", "cubic and heatmap", *GRID, "--results", "other.jsonl", "--fail-inconclusive", kind="unclear"
+    ).assert_outcomes(failed=2)
 
 
 def test_results_are_not_measured_again(suite):
-    suite("-m", "cubic", *GRID).assert_outcomes(passed=2)
+    suite("-m", "cubic and heatmap", *GRID).assert_outcomes(passed=2)
     # The room now measures something else; the store still has what it had.
-    suite("-m", "cubic", *GRID, kind="bad").assert_outcomes(passed=2)
+    suite("-m", "cubic and heatmap", *GRID, kind="bad").assert_outcomes(passed=2)
 
 
 def test_it_works_under_xdist(suite):
-    suite("-m", "cubic", "--grid", "10mbps", "-n", "2").assert_outcomes(passed=30)
+    suite("-m", "cubic", "--grid", "10mbps", "-n", "2").assert_outcomes(passed=60)
 
 
 @pytest.mark.parametrize(

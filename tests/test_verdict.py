@@ -7,7 +7,7 @@ from conformance.model import zone as zones
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
-from conformance.model.verdict import Status, judge
+from conformance.model.verdict import Status, Verdict, judge, overall
 
 ZONE = zone(0.4, 0.6)
 
@@ -98,3 +98,25 @@ def test_what_no_schema_can_say_is_checked(change, words):
     with pytest.raises(UserError) as caught:
         zones.from_json(document, "z.json")
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "whole"),
+    [
+        (["conforms", "conforms"], "conforms"),
+        (["conforms", "inconclusive"], "inconclusive"),
+        (["conforms", "inconclusive", "violates"], "violates"),
+        (["violates", "error"], "error"),
+        (["unsupported"], "unsupported"),
+    ],
+)
+def test_the_verdict_on_a_zone_is_that_of_its_worst_cell(statuses, whole):
+    def verdict(status):
+        return Verdict(status=Status(status), zone_id="z", cell=CELL, permitted=None, reason="")
+
+    assert overall([verdict(s) for s in statuses]) is Status(whole)
+
+
+def test_a_metric_that_was_not_seen_is_an_error_and_never_zero():
+    unseen = zone(0.1, 0.2, metric="queue_mean_bdp")
+    assert judge(unseen, CELL, measurements([0.5] * 5)).status is Status.ERROR

@@ -3,62 +3,75 @@
 import itertools
 
 import pytest
-from helpers import measurements
+from helpers import measurements_of
 
 from conformance import derive, specs
 from conformance.model import grid
 from conformance.model.verdict import Status, judge
 
-ZONES = {zone.algorithm: zone for zone in specs.all_zones()}
+ZONES = {(zone.algorithm, kind): zone for kind in specs.KINDS for zone in specs.all_zones(kind)}
+ALGORITHMS = sorted({algorithm for algorithm, _ in ZONES})
+IDENTIFY = specs.all_zones("identify-*")
 
 
 def reference(zone, cell):
     """Five trials as the zone's reference made them, from the basis that the zone records."""
     b = zone.intervals[cell].basis
-    return [b["min"], (b["min"] + b["median"]) / 2, b["median"], (b["median"] + b["max"]) / 2, b["max"]]
+    values = [b["min"], (b["min"] + b["median"]) / 2, b["median"], (b["median"] + b["max"]) / 2, b["max"]]
+    return measurements_of(zone.metric, values, cell=cell, algorithm=zone.algorithm)
 
 
-def test_there_is_a_zone_for_each():
-    assert {"cubic", "reno", "bbrv1"} <= set(ZONES)
+def test_there_are_zones_for_each():
+    assert set(itertools.product(("cubic", "reno", "bbrv1", "bbrv2", "bbrv3"), ("heatmap", "loss"))) <= set(ZONES)
 
 
-@pytest.mark.parametrize("algorithm", ZONES)
-def test_covers_the_grid_under_the_shipped_profile(algorithm):
-    zone = ZONES[algorithm]
+@pytest.mark.parametrize("key", ZONES, ids="-".join)
+def test_covers_the_grid_under_the_shipped_profile(key):
+    zone = ZONES[key]
+    assert zone.id == "/".join(key)
     assert set(zone.cells) == set(grid.cells("full"))
     assert zone.profile_digest == specs.profile(zone.profile, zone.cells[0]).profile_digest
 
 
-@pytest.mark.parametrize("algorithm", ZONES)
-def test_accepts_its_own_reference_everywhere(algorithm):
-    zone = ZONES[algorithm]
+@pytest.mark.parametrize("key", ZONES, ids="-".join)
+def test_accepts_its_own_reference_everywhere(key):
+    zone = ZONES[key]
     for cell in zone.cells:
-        found = measurements(reference(zone, cell), cell=cell, algorithm=algorithm)
-        assert judge(zone, cell, found).status is Status.CONFORMS, cell.id
+        assert judge(zone, cell, reference(zone, cell)).status is Status.CONFORMS, cell.id
 
 
-@pytest.mark.parametrize(("algorithm", "other"), list(itertools.permutations(ZONES, 2)))
+@pytest.mark.parametrize(("algorithm", "other"), list(itertools.permutations(ALGORITHMS, 2)))
 def test_smoke_cells_reject_every_other_algorithm(algorithm, other):
-    zone = ZONES[algorithm]
     verdicts = [
-        judge(zone, cell, measurements(reference(ZONES[other], cell), cell=cell, algorithm=other)).status
-        for cell in zone.smoke
+        judge(ZONES[algorithm, kind], cell, reference(ZONES[other, kind], cell)).status
+        for kind in specs.KINDS
+        if {(algorithm, kind), (other, kind)} <= set(ZONES)
+        for cell in ZONES[algorithm, kind].smoke
     ]
-    assert Status.VIOLATES in verdicts
+    assert verdicts.count(Status.VIOLATES) >= 2
+    assert len(verdicts) <= 12
 
 
-@pytest.mark.parametrize("algorithm", ZONES)
-def test_intervals_follow_the_stated_margin_rule(algorithm):
-    zone = ZONES[algorithm]
-    assert zone.margin_rule == derive.margin_rule()
+@pytest.mark.parametrize("zone", [*ZONES.values(), *IDENTIFY], ids=lambda zone: zone.id)
+def test_intervals_follow_the_stated_margin_rule(zone):
+    assert zone.margin_rule == derive.margin_rule(zone.metric)
     for cell, permitted in zone.intervals.items():
-        low, high = derive.interval([permitted.basis["min"], permitted.basis["max"]])
+        low, high = derive.interval([permitted.basis["min"], permitted.basis["max"]], zone.metric)
         assert permitted.low == pytest.approx(low, abs=2e-3), cell.id
         assert permitted.high == pytest.approx(high, abs=2e-3), cell.id
 
 
-def test_derived_intervals_hold_their_values():
+def test_identification_asks_the_same_of_every_algorithm():
+    cells = {zone.id: set(zone.cells) for zone in IDENTIFY}
+    assert len(cells) == 14
+    assert len({frozenset(found) for found in cells.values()}) == 1
+    assert len({zone.profile_digest for zone in IDENTIFY}) == 1
+
+
+@pytest.mark.parametrize("metric", ["utilization", "lost_pct", "queue_mean_bdp"])
+def test_derived_intervals_hold_their_values(metric):
     for values in ([0.0, 0.001], [0.5, 0.9], [0.99, 1.0], [0.0078, 0.0081]):
-        low, high = derive.interval(values)
+        low, high = derive.interval(values, metric)
         assert 0 <= low <= min(values)
-        assert max(values) <= high <= 1
+        assert max(values) <= high
+        assert metric != "utilization" or high <= 1

@@ -68,7 +68,7 @@ class HostRoom:
                 )  # fmt: skip
                 try:
                     on_start(process)
-                    reader = job.Reader(batches)
+                    reader = job.Reader(batches, adapter)
                     yield from follow(process, reader, scratch, cancelled, _wall_timeout_s(batches))
                     batches = reader.owed
                 finally:

@@ -115,7 +115,7 @@ class VirtualRoom:
                 guest = boot(self.kernel, scratch, core, adapter)
                 try:
                     on_start(guest)
-                    reader = job.Reader(batches)
+                    reader = job.Reader(batches, adapter)
                     yield from follow(guest, reader, scratch, cancelled, self.trial_wall_timeout_s)
                     batches = reader.owed
                 finally:

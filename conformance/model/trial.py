@@ -123,9 +123,21 @@ class Measurement:
     def value(self, metric):
         """A metric that zones are about, or None where it was not seen.
 
-        utilization; queue_mean_bdp: mean length of the bottleneck's queue, in bandwidth-delay products.
+        utilization; lost_pct: share of the bytes the sender put on its link that never arrived, lost at random
+        or dropped by the queue; queue_mean_bdp: mean length of the bottleneck's queue, in bandwidth-delay products.
         """
+        if metric == "lost_pct":
+            return self._lost_pct()
         if metric == "queue_mean_bdp":
             mean_bytes = self.metrics.get("queue_mean_bytes")
             return None if mean_bytes is None else mean_bytes / network.bdp_bytes(self.trial.setting.cell)
         return self.metrics.get(metric)
+
+    def _lost_pct(self):
+        """By the interfaces' own counters, so that it is known of every stack, whatever it says of itself."""
+        interfaces = self.evidence.get("interfaces")
+        if not interfaces:
+            return None
+        sent = sum(counters["tx_bytes"] for counters in interfaces["server"].values())
+        came = sum(counters["rx_bytes"] for counters in interfaces["client"].values())
+        return 100 * (1 - came / sent) if sent else None
