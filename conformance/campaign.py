@@ -21,16 +21,12 @@ def run(algorithm, *, stack, grid, trials, lab, kernel, results, profile, overri
     bench = engine.bench(stack, lab, kernel)
     if zone is None and not bench.adapter.offers(algorithm):
         raise UserError(f"{stack} offers no algorithm {algorithm!r}, and there is no zone for it")
-    kept = store.Store(results)
     measured = {}
-    work = [(algorithm, s) for s in settings]
-    with (
-        progress_bar(console, len(work) * trials) as show,
-        engine.Run(bench, kept, work, engine.seeds(trials), workers, on_trial=show) as running,
+    for (_, setting), measurements in measure(
+        bench, [(algorithm, s) for s in settings], engine.seeds(trials), results, workers, console
     ):
-        for (_, setting), measurements in running.as_completed():
-            measured[setting.cell] = measurements
-            _complain(console, setting.cell, measurements)
+        measured[setting.cell] = measurements
+        _complain(console, setting.cell, measurements)
     heatmap = tables.heatmap([m for cell in cells for m in measured[cell]], zone)
     terminal.show([heatmap], console)
     console.print(f"results: {results}", soft_wrap=True)
@@ -50,8 +46,17 @@ def _zone(algorithm, setting, console):
     return zone
 
 
+def measure(bench, work, seeds, results, workers, console):
+    """Yield ((algorithm, setting), measurements) of `work` as they are completed, under a bar. Raises UserError."""
+    with (
+        _bar(console, len(work) * len(seeds)) as show,
+        engine.Run(bench, store.Store(results), work, seeds, workers, on_trial=show) as running,
+    ):
+        yield from running.as_completed()
+
+
 @contextlib.contextmanager
-def progress_bar(console, total):
+def _bar(console, total):
     """A bar with the time that is left, moved by the function it gives; gone when done."""
     columns = (
         rich.progress.TextColumn("{task.description}"),

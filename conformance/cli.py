@@ -241,6 +241,22 @@ def report(results, target, terminal):
 
 
 @main.group()
+def adapter():
+    """Adapters: check one against the contract."""
+
+
+@adapter.command("check")
+@click.argument("stack")
+@click.option("--cca", help="Algorithm to try it with (default: the first it offers).")
+@click.option("--kernel", "kernel_name", help="Guest kernel's name (default: the one that has the algorithm).")
+def adapter_check(stack, cca, kernel_name):
+    """Try STACK (a name, or the path of an adapter.json) against every clause of the contract."""
+    from conformance import check
+
+    sys.exit(check.run(stack, cca, kernel_name, out))
+
+
+@main.group()
 def zones():
     """Zone specs: check, derive, choose smoke cells."""
 

@@ -4,8 +4,8 @@ import collections
 
 import rich.table
 
-from conformance import engine, specs, store
-from conformance.campaign import progress_bar
+from conformance import engine, specs
+from conformance.campaign import measure
 from conformance.model.errors import UserError
 from conformance.model.verdict import Status, judge, overall
 
@@ -29,15 +29,8 @@ def run(algorithms, *, stack, kernel, trials, first_seed, results, workers, cons
     cells = sorted({cell for _, cell in features})
     bench = engine.bench(stack, kernel=kernel)
     work = [(algorithm, specs.profile(all_zones[0].profile, cell)) for algorithm in algorithms for cell in cells]
-    measured = {}
-    with (
-        progress_bar(console, len(work) * trials) as show,
-        engine.Run(
-            bench, store.Store(results), work, engine.seeds(trials, first_seed), workers, on_trial=show
-        ) as running,
-    ):
-        for (algorithm, setting), measurements in running.as_completed():
-            measured[algorithm, setting.cell] = measurements
+    found = measure(bench, work, engine.seeds(trials, first_seed), results, workers, console)
+    measured = {(algorithm, setting.cell): measurements for (algorithm, setting), measurements in found}
     verdicts = {
         (algorithm, other): [
             judge(zone, cell, measured[algorithm, cell])

@@ -4,8 +4,8 @@ import dataclasses
 
 import rich.table
 
-from conformance import engine, specs, store
-from conformance.campaign import progress_bar
+from conformance import engine, specs
+from conformance.campaign import measure
 from conformance.model import drift as model
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
@@ -59,14 +59,13 @@ def run(cca, sides, *, stack, grid, trials, results, workers, profile, matters, 
     `target` is a file for the comparison as Markdown, or None.
     """
     cells = grids.cells(grid)
-    kept = store.Store(results)
     # What is wrong with either side is found before the first is measured.
     benches = [engine.bench(stack, kernel=side.kernel) for side in sides]
     works = [[(cca, specs.profile(profile, cell, sysctls=dict(side.sysctls))) for cell in cells] for side in sides]
     values = []
     for side, bench, work in zip(sides, benches, works, strict=True):
         console.print(f"measuring {cca} on {bench.scheme(cca).id}: {side.name}", markup=False, soft_wrap=True)
-        values.append(_measure(bench, kept, work, trials, workers, console))
+        values.append(_utilizations(bench, work, trials, results, workers, console))
     drifts = model.compare(*values, matters=matters)
     _show(drifts, cca, sides, trials, matters, console)
     if target:
@@ -78,19 +77,14 @@ def run(cca, sides, *, stack, grid, trials, results, workers, profile, matters, 
     return 1 if any(d.moved for d in drifts) else 0
 
 
-def _measure(bench, kept, work, trials, workers, console):
+def _utilizations(bench, work, trials, results, workers, console):
+    """{cell: [utilization of each trial]}; raises UserError where a trial has none."""
     found = {}
-    with (
-        progress_bar(console, len(work) * trials) as show,
-        engine.Run(bench, kept, work, engine.seeds(trials), workers, on_trial=show) as running,
-    ):
-        for (_, setting), measurements in running.as_completed():
-            bad = [m for m in measurements if m.outcome is not Outcome.OK]
-            if bad:
-                raise UserError(
-                    f"{setting.cell.id}: {bad[0].outcome}: {bad[0].message}", "leave the cell out with --grid"
-                )
-            found[setting.cell] = [m.utilization for m in measurements]
+    for (_, setting), measurements in measure(bench, work, engine.seeds(trials), results, workers, console):
+        bad = [m for m in measurements if m.outcome is not Outcome.OK]
+        if bad:
+            raise UserError(f"{setting.cell.id}: {bad[0].outcome}: {bad[0].message}", "leave the cell out with --grid")
+        found[setting.cell] = [m.utilization for m in measurements]
     return found
 
 

@@ -5,8 +5,8 @@ import collections
 import rich.markup
 import rich.table
 
-from conformance import engine, specs, store
-from conformance.campaign import progress_bar
+from conformance import engine, specs
+from conformance.campaign import measure
 from conformance.model import identify as model
 from conformance.model.errors import UserError
 from conformance.model.trial import Outcome
@@ -26,15 +26,8 @@ def run(cca, *, stack, lab, kernel, trials, first_seed, results, workers, consol
     cells = list(dict.fromkeys(cell for zone in ours for cell in zone.intervals))
     bench = engine.bench(stack, lab, kernel)
     work = [(cca, specs.profile(ours[0].profile, cell)) for cell in cells]
-    found = {}
-    with (
-        progress_bar(console, len(work) * trials) as show,
-        engine.Run(
-            bench, store.Store(results), work, engine.seeds(trials, first_seed), workers, on_trial=show
-        ) as running,
-    ):
-        for (_, setting), measurements in running.as_completed():
-            found[setting.cell] = measurements
+    measured = measure(bench, work, engine.seeds(trials, first_seed), results, workers, console)
+    found = {setting.cell: measurements for (_, setting), measurements in measured}
     scheme = bench.scheme(cca)
     for outcome, status in ((Outcome.ERROR, 3), (Outcome.UNSUPPORTED, 4)):
         bad = collections.Counter(m.message for ms in found.values() for m in ms if m.outcome is outcome)
@@ -56,14 +49,8 @@ def check(*, stack, trials, first_seed, results, workers, console):
     cells = list(dict.fromkeys(cell for zone in ours for cell in zone.intervals))
     bench = engine.bench(stack)
     work = [(algorithm, specs.profile(ours[0].profile, cell)) for algorithm in algorithms for cell in cells]
-    seeds = engine.seeds(trials, first_seed)
-    found = {}
-    with (
-        progress_bar(console, len(work) * trials) as show,
-        engine.Run(bench, store.Store(results), work, seeds, workers, on_trial=show) as running,
-    ):
-        for (algorithm, setting), measurements in running.as_completed():
-            found[algorithm, setting.cell] = measurements
+    measured = measure(bench, work, engine.seeds(trials, first_seed), results, workers, console)
+    found = {(algorithm, setting.cell): measurements for (algorithm, setting), measurements in measured}
     table = rich.table.Table(
         title=f"{trials} identifications each, one trial of {len(cells)} cells", title_justify="left"
     )

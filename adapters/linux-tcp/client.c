@@ -110,6 +110,8 @@ int main(void)
     int got;
     while (received < size && (got = SSL_read(tls, buffer, sizeof buffer)) > 0)
         received += got;
+    if (received < size)
+        fail("the connection ended after %ld of %ld bytes: %s", received, size, why());
     printf("{\"bytes\": %ld, \"completion_s\": %.6f, \"handshake_s\": %.6f}\n", received, now_s() - start_s, handshake_s);
     return 0;
 }

@@ -38,7 +38,7 @@ def run_job(scratch):
 
 def _run(job, scratch, emit):
     # Mininet is imported late, so that a machine without it gets a fault event and not a stack trace.
-    from conformance.guest import calibrate, netns
+    from conformance.guest import calibrate, netns, probe
     from conformance.guest.process import kill_descendants, prepare_harness
     from conformance.guest.trial import Fault, fresh_start, run_trial
 
@@ -64,6 +64,11 @@ def _run(job, scratch, emit):
                 netns.run_tc(node, [f"qdisc replace dev {n} root {job['host_queue']}" for n in node.intfNames()])
         emit("network", sysctls=sysctls, offload=offload, kernel=os.uname().release)
         _rule_the_processor()
+        if job["probe"]:
+            cell = job["cells"][0]
+            cell["www"] = _payload(job["work_dir"], cell["transfer_bytes"])
+            probe.run(net, topology, job, cell, emit)
+            return
         emit("congestion_control", found=_warm_up(net, topology, job, run_trial, Fault))
         for index, cell in enumerate(job["cells"]):
             emit("cell", index=index)

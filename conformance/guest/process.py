@@ -80,6 +80,10 @@ class StackProcess:
         self.pidfd = os.pidfd_open(self._process.pid)
 
     @property
+    def pid(self):
+        return self._process.pid
+
+    @property
     def exit_status(self):
         """None while it runs, else its exit status; minus the signal's number where a signal ended it."""
         return self._process.poll()

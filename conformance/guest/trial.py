@@ -47,7 +47,7 @@ def run_trial(net, topology, job, cell, seed):
         began_ns = time.monotonic_ns()
         server_process = _start(server, "server", job)
         processes.append(server_process)
-        if not _wait_for_port(server, server_process, job):
+        if not wait_for_port(server, server_process, job):
             return _facts(job, seed, server_process, None, ready=False, virtual_s=_since(began_ns))
         before = _counters(net)
         node, interface = topology.BOTTLENECK
@@ -99,7 +99,8 @@ def _align_clock(step_ms, at_least_ms=0):
     _LIBC.clock_nanosleep(time.CLOCK_MONOTONIC, _TIMER_ABSTIME, deadline, None)
 
 
-def _environment(role, job, directory):
+def environment(role, job, directory):
+    """The contract's variables for a server or client that works in `directory`."""
     server_address = job["server_address"]
     return {
         **{k: v for k, v in os.environ.items() if k in ("PATH", "LC_ALL", "OPENSSL_ia32cap")},
@@ -124,12 +125,13 @@ def _start(node, role, job):
     directory = os.path.join(job["work_dir"], role)
     command = [os.path.join(job["adapter_dir"], job["program"]), role]
     try:
-        return StackProcess(node, command, _environment(role, job, directory), directory, job["limits"])
+        return StackProcess(node, command, environment(role, job, directory), directory, job["limits"])
     except OSError as error:
         raise Fault(f"cannot start {job['program']} {role}: {error.strerror or error}") from error
 
 
-def _wait_for_port(server, process, job):
+def wait_for_port(server, process, job):
+    """True once `process` has bound its port; False when it ended or took too long."""
     deadline = time.monotonic() + job["ready_timeout_s"]
     while time.monotonic() < deadline:
         if netns.port_is_bound(server, job["port"], job["transport"]):

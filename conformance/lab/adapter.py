@@ -48,6 +48,10 @@ class Adapter:
             return algorithm in self.kernel_algorithms
         return self.algorithms is None or algorithm in self.algorithms
 
+    def first_algorithm(self):
+        """Some algorithm to try the stack with."""
+        return next(iter(self.kernel_algorithms or self.algorithms or ["cubic"]))
+
 
 def names():
     return sorted(p.parent.name for p in paths.data("adapters").glob("*/adapter.json"))
@@ -71,6 +75,9 @@ def load(stack, on_line=lambda line: None):
     program = manifest.parent / data["program"]
     if not program.is_file() or not program.stat().st_mode & 0o111:
         raise UserError(f"{manifest}: /program: {program} is not an executable file")
+    for path in (manifest.parent, program):
+        if path.stat().st_mode & 0o005 != 0o005:
+            raise UserError(f"{path}: stacks run as nobody, who may not read it", f"run `chmod o+rx {path}`")
     lacking = [tool for tool in data.get("needs", ()) if not _which(tool)]
     if lacking:
         raise UserError(f"stack {data['name']} needs {', '.join(lacking)} on PATH", "run `conformance doctor`")

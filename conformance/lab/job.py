@@ -38,17 +38,19 @@ def lab_digest():
     return total.hexdigest()[: digests.DIGITS]
 
 
-def write(scratch, adapter, at, batches):
+def write(scratch, adapter, at, batches, probe=False):
     """Fill the scratch folder: job.json, the topology, the certificates.
 
     `at` is the folder where the stack finds "adapter", its own folder, and "build", what was compiled for it.
     `batches` is a list of lists of trials, one list for each cell; all share the scheme and the profile.
+    `probe`: try out the adapter's contract in the first cell in the place of making trials.
     """
     setting, scheme, room = batches[0][0].setting, batches[0][0].scheme, batches[0][0].room
     shutil.copytree(pki.ensure(), scratch / "pki")
     shutil.copy(paths.data("topologies", f"{setting.topology}.py"), scratch / "topology.py")
     guest_scratch = scratch if room == "host" else "/run/scratch"
     job = {
+        "probe": probe,
         "algorithm": scheme.algorithm,
         "kernel_algorithms": adapter.kernel_names(scheme.algorithm),
         "adapter_dir": f"{at}/adapter",

@@ -19,8 +19,8 @@ _DAYS = "36500"
 
 
 def ensure():
-    """Folder with ca.crt, server.crt and server.key, readable by the stacks under test."""
-    home = paths.cache("pki-1")
+    """Folder with ca.crt, server.crt, server.key and other-ca.crt (which signed nothing), readable by the stacks."""
+    home = paths.cache("pki-2")
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
         with open(home.parent / "pki.lock", "w") as lock:
@@ -52,10 +52,12 @@ def _make(folder):
     new_key = ("-newkey", "rsa:2048", "-nodes", "-sha256")
     openssl("req", "-x509", *new_key, "-keyout", "ca.key", "-out", "ca.crt", "-days", _DAYS, "-set_serial", "1",
             "-subj", "/CN=cc-conformance test CA")  # fmt: skip
+    openssl("req", "-x509", *new_key, "-keyout", "other.key", "-out", "other-ca.crt", "-days", _DAYS,
+            "-set_serial", "1", "-subj", "/CN=cc-conformance other CA")  # fmt: skip
     openssl("req", *new_key, "-keyout", "server.key", "-out", "server.csr", "-subj", f"/CN={HOSTNAME}")
     openssl("x509", "-req", "-sha256", "-in", "server.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-set_serial", "2",
             "-days", _DAYS, "-extfile", "san", "-out", "server.crt")  # fmt: skip
-    for name in ("san", "server.csr", "ca.key"):
+    for name in ("san", "server.csr", "ca.key", "other.key"):
         (folder / name).unlink()
     for file in folder.iterdir():
         file.chmod(0o644)

@@ -159,6 +159,17 @@ def follow(guest, reader, scratch, cancelled, trial_wall_timeout_s):
         time.sleep(_POLL_S)
 
 
+def events(guest, scratch, wall_timeout_s):
+    """Yield the guest's events until it ends, at most so many seconds of wall time."""
+    tail = Tail(scratch / "out.jsonl")
+    deadline = time.monotonic() + wall_timeout_s
+    ended = False
+    while not ended and time.monotonic() < deadline:
+        ended = guest.exit_status is not None
+        yield from tail.read()
+        time.sleep(_POLL_S)
+
+
 class Tail:
     """Complete JSON lines of a growing file, each once."""
 

@@ -1,0 +1,183 @@
+"""Try out an adapter's side of the contract: what it does when asked wrongly, interrupted, or lied to. Facts only.
+
+Each probe starts from a fresh network and leaves nothing running; conformance/model/contract.py judges the facts.
+"""
+
+import os
+import select
+import signal
+import socket
+import time
+
+from conformance.guest import netns
+from conformance.guest.process import StackProcess, kill_descendants
+from conformance.guest.trial import environment, fresh_start, run_trial, wait_for_port
+
+UNKNOWN_ALGORITHM = "nosuchalgorithm"
+_SEED = 7
+#: frames of the transfer that are looked at for plain text
+_FRAMES = 400
+_ETH_P_ALL = 0x0003
+#: where a stack could write outside its scratch folder, were it let
+_WRITABLE = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/var/log")
+
+
+def run(net, topology, job, cell, emit):
+    """Emit one "probe" event for each clause of the contract."""
+    before = _files()
+    for name, probe in (
+        ("unknown_algorithm", _unknown_algorithm),
+        ("transfer", _transfer),
+        ("wrong_port", _wrong_port),
+        ("wrong_authority", _wrong_authority),
+        ("server_killed", _server_killed),
+        ("server_ends", _server_ends),
+    ):
+        fresh_start(net, topology, {**job, **cell}, _SEED)
+        emit("probe", name=name, facts=probe(_Pair(net, topology, {**job, **cell}, before)))
+
+
+class _Pair:
+    """A server and a client of the adapter, started with whatever environment a probe wants."""
+
+    def __init__(self, net, topology, job, files_before):
+        self.net, self.topology, self.job, self.files_before = net, topology, job, files_before
+        self.spare = {node.pid for node in net.hosts}
+        self.server = self.client = None
+
+    def start(self, role, **changes):
+        directory = os.path.join(self.job["work_dir"], role)
+        command = [os.path.join(self.job["adapter_dir"], self.job["program"]), role]
+        variables = {**environment(role, self.job, directory), **changes}
+        process = StackProcess(self.net[role], command, variables, directory, self.job["limits"])
+        setattr(self, role, process)
+        return process
+
+    def ready(self):
+        return wait_for_port(self.net["server"], self.server, self.job)
+
+    def wait(self, process, seconds):
+        """Its exit status, or None when it still runs after so many virtual seconds."""
+        poll = select.poll()
+        poll.register(process.pidfd, select.POLLIN)
+        poll.poll(seconds * 1000)
+        return process.exit_status
+
+    def facts(self):
+        """Exit status and words of both; ends them."""
+        found = {}
+        for role in ("client", "server"):
+            process = getattr(self, role)
+            if process is not None:
+                found[role] = {"exit_status": process.exit_status, **process.output()}
+        self.end()
+        return found
+
+    def end(self):
+        for process in (self.client, self.server):
+            if process is not None:
+                process.end()
+        kill_descendants(self.spare)
+
+
+def _unknown_algorithm(pair):
+    """The server, or the client where that is who asks for the algorithm, must end with status 127."""
+    pair.start("server", CC_ALGORITHM=UNKNOWN_ALGORITHM)
+    ready = pair.ready()
+    if ready:
+        pair.wait(pair.start("client", CC_ALGORITHM=UNKNOWN_ALGORITHM), 60)
+    return {"ready": ready, **pair.facts()}
+
+
+def _transfer(pair):
+    """One transfer as any trial, with its frames looked at, and what it leaves behind."""
+    node, interface = pair.topology.BOTTLENECK
+    with netns.inside(pair.net[node]):
+        capture = socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_NONBLOCK, socket.htons(_ETH_P_ALL))
+        capture.bind((interface, 0))
+    facts = run_trial(pair.net, pair.topology, pair.job, {}, _SEED)
+    facts["frames"] = _look_at(capture)
+    capture.close()
+    facts["written_outside"] = sorted(_files() - pair.files_before)[:5]
+    return facts
+
+
+def _look_at(capture):
+    """Of the first frames through the bottleneck: how many, and the median of the longest run of one byte in each."""
+    runs = []
+    while len(runs) < _FRAMES:
+        try:
+            frame = capture.recv(1 << 16)
+        except BlockingIOError:
+            break
+        if len(frame) > 200:
+            runs.append(_longest_run(frame[54:]))
+    return {"seen": len(runs), "median_run": sorted(runs)[len(runs) // 2] if runs else None}
+
+
+def _longest_run(data):
+    longest = at = 0
+    while at < len(data):
+        end = at + 1
+        while end < len(data) and data[end] == data[at]:
+            end += 1
+        longest, at = max(longest, end - at), end
+    return longest
+
+
+def _files():
+    """What lies in the folders that anyone may write to, scratch folders apart."""
+    found = set()
+    for top in _WRITABLE:
+        for folder, folders, files in os.walk(top):
+            if folder == "/tmp":
+                folders[:] = [name for name in folders if name != "work"]
+            if folder == "/run":
+                folders[:] = [name for name in folders if name not in ("suite", "adapter", "build", "scratch")]
+            found.update(os.path.join(folder, name) for name in files)
+    return found
+
+
+def _wrong_port(pair):
+    """A client that is sent where nobody listens must fail, and say no result."""
+    pair.start("server")
+    if not pair.ready():
+        return {"ready": False, **pair.facts()}
+    client = pair.start("client", CC_PORT=str(pair.job["port"] + 1))
+    ended = pair.wait(client, 120) is not None
+    return {"ready": True, "ended": ended, **pair.facts()}
+
+
+def _wrong_authority(pair):
+    """A client that trusts another authority must refuse the server."""
+    pair.start("server")
+    if not pair.ready():
+        return {"ready": False, **pair.facts()}
+    client = pair.start("client", CC_CA=pair.job["pki"] + "/other-ca.crt")
+    ended = pair.wait(client, 120) is not None
+    return {"ready": True, "ended": ended, **pair.facts()}
+
+
+def _server_killed(pair):
+    """A client whose server is killed half-way must fail, and not report the whole transfer."""
+    pair.start("server")
+    if not pair.ready():
+        return {"ready": False, **pair.facts()}
+    client = pair.start("client")
+    pair.wait(client, 2)
+    early = client.exit_status
+    os.kill(pair.server.pid, signal.SIGKILL)
+    kill_descendants(pair.spare | {client.pid})
+    ended = pair.wait(client, 300) is not None
+    return {"ready": True, "early": early, "ended": ended, **pair.facts()}
+
+
+def _server_ends(pair):
+    """A server that is asked to end (SIGTERM) should do so within a second."""
+    pair.start("server")
+    if not pair.ready():
+        return {"ready": False, **pair.facts()}
+    os.kill(pair.server.pid, signal.SIGTERM)
+    began = time.monotonic()
+    ended = pair.wait(pair.server, 1) is not None
+    return {"ready": True, "ended": ended, "after_s": round(time.monotonic() - began, 3), **pair.facts()}
