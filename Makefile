@@ -6,7 +6,7 @@ CONFORMANCE := .venv/bin/conformance
 PYTEST := .venv/bin/pytest
 TRIALS ?= 5
 #: the generations of BBR whose kernels the user has built (README, "BBR by generation")
-BUILT_BBR = $(shell $(CONFORMANCE) kernel list 2> /dev/null | grep -oE '^bbrv[23]')
+BUILT_BBR = $(shell $(CONFORMANCE) kernel list 2> /dev/null | grep -oE '^bbrv[23] ')
 
 conformance: kernel  ## set up, build the guest kernel, test Linux TCP's smoke tier and CUBIC's heatmap, report
 	$(CONFORMANCE) doctor
@@ -41,8 +41,8 @@ reference: kernel  ## measure the zones' references anew: 150 cells x 20 trials 
 	  $(CONFORMANCE) run $$algorithm --trials 20 --results results/reference.jsonl || test $$? -ne 2 || exit; \
 	done
 
-bbr: kernel  ## BBRv1, v2 and v3, where their kernels are built, each against the zone of each
-	$(CONFORMANCE) cross bbrv1 $(BUILT_BBR)
+bbr: kernel  ## BBRv1, v2 and v3, each against the zone of each
+	$(CONFORMANCE) cross bbrv1 bbrv2 bbrv3
 
 identify-check: kernel  ## 20 identifications of every algorithm with a zone for it, one trial a cell: right or inconclusive
 	$(CONFORMANCE) identify-check

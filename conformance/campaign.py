@@ -2,8 +2,8 @@
 
 import contextlib
 
-import rich.markup
 import rich.progress
+import rich.text
 
 from conformance import engine, specs, store
 from conformance.model import grid as grids
@@ -38,7 +38,7 @@ def _zone(algorithm, setting, console):
     try:
         zone = specs.zone_of(algorithm)
     except UserError as error:
-        console.print(f"not judged: {error}", style="yellow", markup=False, soft_wrap=True)
+        console.print(f"not judged: {error}", style="yellow", soft_wrap=True)
         return None
     if zone.profile_digest != setting.profile_digest:
         console.print(f"not judged: zone {zone.id} was measured under other settings", style="yellow", soft_wrap=True)
@@ -70,7 +70,7 @@ def _bar(console, total):
 
 def _complain(console, cell, measurements):
     for message in sorted({m.message for m in measurements if m.outcome is Outcome.ERROR}):
-        console.print(f"[red]error[/] {cell.id}: {rich.markup.escape(message)}", soft_wrap=True)
+        console.print(rich.text.Text.assemble(("error ", "red"), f"{cell.id}: {message}"), soft_wrap=True)
 
 
 def exit_status(results):

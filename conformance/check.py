@@ -1,6 +1,7 @@
 """`conformance adapter check`: does an adapter keep the contract? A verdict for each clause."""
 
 import rich.table
+import rich.text
 
 from conformance import engine, specs
 from conformance.lab import cores, job, virtual
@@ -34,7 +35,7 @@ def run(stack, algorithm, kernel, console):
     probes = {e["name"]: e["facts"] for e in events if e["event"] == "probe"}
     if faults or not any(e["event"] == "end" for e in events):
         last = faults or console_text.strip().splitlines()[-1:] or ["the guest said nothing"]
-        console.print(f"error: {last[0]}", markup=False, soft_wrap=True)
+        console.print(f"error: {last[0]}", soft_wrap=True)
         return 3
     network = next(e for e in events if e["event"] == "network")
     found = contract.clauses(probes, trial, network, bench.adapter.kernel_algorithms is None)
@@ -47,6 +48,6 @@ def _show(clauses, scheme, console):
     for name in ("clause", "kept", "seen"):
         table.add_column(name)
     for clause in clauses:
-        mark = {True: "[green]yes[/]", False: "[red]NO[/]", None: "[yellow]not tried[/]"}[clause.kept]
-        table.add_row(clause.name, mark, rich.markup.escape(clause.what))
+        mark = {True: ("yes", "green"), False: ("NO", "red"), None: ("not tried", "yellow")}[clause.kept]
+        table.add_row(clause.name, rich.text.Text(*mark), clause.what)
     console.print(table)

@@ -10,13 +10,15 @@ import sys
 import click
 import rich.console
 import rich.progress
+import rich.text
 
 from conformance import __version__
 from conformance.model.errors import UserError
 
 DEFAULT_RESULTS = "results/results.jsonl"
-out = rich.console.Console(highlight=False)
-err = rich.console.Console(stderr=True, highlight=False)
+# No markup: what stacks, files and users say is text, whatever brackets it holds.
+out = rich.console.Console(highlight=False, markup=False)
+err = rich.console.Console(stderr=True, highlight=False, markup=False)
 
 
 class Group(click.Group):
@@ -26,7 +28,7 @@ class Group(click.Group):
         try:
             return super().invoke(ctx)
         except UserError as error:
-            err.print(f"conformance: {error}", style="red", markup=False, soft_wrap=True)
+            err.print(f"conformance: {error}", style="red", soft_wrap=True)
             ctx.exit(2)
         except KeyboardInterrupt:
             err.print("conformance: interrupted; run the same command again to resume")
@@ -85,7 +87,7 @@ def kernel_list():
         out.print("no guest kernel is built; run `conformance kernel build`")
     for k in found:
         patches = f" + {', '.join(k.patches)}" if k.patches else ""
-        out.print(f"{k.name:12} Linux {k.release:14} {k.digest}  {k.source}{patches}", markup=False, soft_wrap=True)
+        out.print(f"{k.name:12} Linux {k.release:14} {k.digest}  {k.source}{patches}", soft_wrap=True)
 
 
 @main.command()
@@ -98,10 +100,10 @@ def doctor(lab, kernel_name):
     bad = 0
     for check in checks.run(lab, kernel_name):
         bad += not check.ok
-        mark = "[green]ok  [/]" if check.ok else "[red]BAD [/]"
-        out.print(f"{mark} {rich.markup.escape(check.what)}", soft_wrap=True)
+        mark = ("ok   ", "green") if check.ok else ("BAD  ", "red")
+        out.print(rich.text.Text.assemble(mark, check.what), soft_wrap=True)
         if not check.ok:
-            out.print(f"     mend: {check.mend}", markup=False, soft_wrap=True)
+            out.print(f"     mend: {check.mend}", soft_wrap=True)
     sys.exit(2 if bad else 0)
 
 

@@ -3,6 +3,7 @@
 import collections
 
 import rich.table
+import rich.text
 
 from conformance import engine, specs
 from conformance.campaign import measure
@@ -15,13 +16,16 @@ _COLOURS = {Status.CONFORMS: "green", Status.VIOLATES: "red", Status.ERROR: "red
 def run(algorithms, *, stack, kernel, trials, first_seed, results, workers, console):
     """Measure every algorithm on the smoke cells of all of them, judge each by each zone, show.
 
-    Returns the exit status: 0 the diagonal conforms and all else violates, 1 not so, 3 error.
+    Returns the exit status: 0 the diagonal conforms and all else violates, 1 not so, 3 error, 4 an algorithm is
+    unsupported here.
     """
     zones = {algorithm: [specs.zone_of(algorithm, kind) for kind in specs.KINDS] for algorithm in algorithms}
     all_zones = [zone for found in zones.values() for zone in found]
     if len({zone.profile_digest for zone in all_zones}) != 1:
         raise UserError("these zones were measured under different profiles", "cross zones of one profile")
     features = sorted({(zone.metric, cell) for zone in all_zones for cell in zone.smoke})
+    if not features:
+        raise UserError("these zones have no smoke cells", "choose them with `conformance zones smoke`")
     for zone in all_zones:
         for metric, cell in features:
             if metric == zone.metric and cell not in zone.intervals:
@@ -45,6 +49,8 @@ def run(algorithms, *, stack, kernel, trials, first_seed, results, workers, cons
     statuses = {pair: overall(found) for pair, found in verdicts.items()}
     if Status.ERROR in statuses.values():
         return 3
+    if Status.UNSUPPORTED in statuses.values():
+        return 4
     wanted = {pair: Status.CONFORMS if pair[0] == pair[1] else Status.VIOLATES for pair in statuses}
     return 0 if statuses == wanted else 1
 
@@ -63,8 +69,10 @@ def _show(verdicts, algorithms, bench, cells, trials, console):
             status = overall(found)
             count = collections.Counter(v.status for v in found)[status]
             colour = _COLOURS.get(status, "yellow")
-            row.append(f"[{colour}]{status}[/] ({count} of {len(found)})")
+            row.append(rich.text.Text.assemble((str(status), colour), f" ({count} of {len(found)})"))
         table.add_row(*row)
     console.print(table)
-    for message in sorted({v.reason for found in verdicts.values() for v in found if v.status is Status.ERROR}):
-        console.print(f"error: {message}", markup=False, soft_wrap=True)
+    reasons = {(v.status, v.reason) for found in verdicts.values() for v in found}
+    for status, reason in sorted(reasons):
+        if status in (Status.ERROR, Status.UNSUPPORTED):
+            console.print(f"{status}: {reason}", soft_wrap=True)

@@ -3,14 +3,15 @@
 import ctypes
 import dataclasses
 import os
-import pathlib
 import platform
 import shutil
 import subprocess
 import time
 
+from conformance import paths, schema
 from conformance.kernel import build
 from conformance.kernel import store as kernels
+from conformance.lab import building
 from conformance.lab.adapter import GUEST_PATH
 from conformance.model.errors import UserError
 
@@ -41,7 +42,7 @@ def run(lab="virtual", kernel_name=kernels.DEFAULT_NAME):
         found = shutil.which(program, path=GUEST_PATH)
         yield Check(bool(found), f"{program}: {found or 'not found'}", f"apt-get install {package}")
     yield _mininet()
-    yield _openssl_headers()
+    yield _builds("linux-tcp")
     if lab == "host":
         yield _host()
         return
@@ -104,11 +105,12 @@ def _mininet():
     return Check(bool(version), f"Mininet: {shown}", "apt-get install --no-install-recommends mininet")
 
 
-def _openssl_headers():
-    ok = shutil.which("cc") is not None and pathlib.Path("/usr/include/openssl/ssl.h").exists()
-    return Check(
-        ok, f"C compiler and OpenSSL's headers: {'all there' if ok else 'missing'}", "apt-get install gcc libssl-dev"
-    )
+def _builds(stack):
+    """What the adapter compiles on this machine can be compiled."""
+    manifest = schema.load("adapter", paths.data("adapters", stack, "adapter.json"))
+    lacking = building.missing(manifest.get("build", {}))
+    what = f"what {stack} is built with: {', '.join(lacking) + ' missing' if lacking else 'all there'}"
+    return Check(not lacking, what, "apt-get install gcc libssl-dev")
 
 
 def _ptrace():

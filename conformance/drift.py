@@ -50,42 +50,54 @@ def _parse(text):
         if not equals or not value:
             raise UserError(f"--sysctl {text!r} is not of the form net.ipv4.NAME=VALUE")
         pairs.append((name, value))
-    return tuple(pairs)
+    return tuple(sorted(pairs))
 
 
 def run(cca, sides, *, stack, grid, trials, results, workers, profile, matters, target, console):
-    """Measure both sides, compare, show; returns the exit status: 0 nothing moved, 1 something did, 3 error.
+    """Measure both sides, compare, show; returns the exit status.
 
-    `target` is a file for the comparison as Markdown, or None.
+    0 nothing moved, 1 something did, 3 cells had to be left out because of errors, 4 because the algorithm is not
+    supported or a transfer timed out. `target` is a file for the comparison as Markdown, or None.
     """
     cells = grids.cells(grid)
+    if model.smallest_p(trials) * len(cells) >= model.ALPHA:
+        raise UserError(
+            f"{trials} trials a side can never show that one of {len(cells)} cells moved", "ask for more with --trials"
+        )
     # What is wrong with either side is found before the first is measured.
     benches = [engine.bench(stack, kernel=side.kernel) for side in sides]
     works = [[(cca, specs.profile(profile, cell, sysctls=dict(side.sysctls))) for cell in cells] for side in sides]
-    values = []
+    same_kernel = len({bench.scheme(cca).kernel_digest for bench in benches}) == 1
+    if same_kernel and works[0] == works[1]:
+        raise UserError("both sides are the same", "give two kernels, or a --sysctl that differs from the profile's")
+    values, left_out = [], {}
     for side, bench, work in zip(sides, benches, works, strict=True):
-        console.print(f"measuring {cca} on {bench.scheme(cca).id}: {side.name}", markup=False, soft_wrap=True)
-        values.append(_utilizations(bench, work, trials, results, workers, console))
+        console.print(f"measuring {cca} on {bench.scheme(cca).id}: {side.name}", soft_wrap=True)
+        values.append({})
+        for (_, setting), measurements in measure(bench, work, engine.seeds(trials), results, workers, console):
+            bad = [m for m in measurements if m.outcome is not Outcome.OK]
+            if bad:
+                left_out[setting.cell] = bad[0]
+            else:
+                values[-1][setting.cell] = [m.utilization for m in measurements]
     drifts = model.compare(*values, matters=matters)
     _show(drifts, cca, sides, trials, matters, console)
+    for cell, m in sorted(left_out.items()):
+        console.print(f"left out {cell.id}: {m.outcome}: {m.message}", style="yellow", soft_wrap=True)
     if target:
-        try:
-            target.write_text(markdown(drifts, cca, sides, trials, matters))
-        except OSError as error:
-            raise UserError(f"cannot write {target}: {error.strerror}") from None
+        _write(target, markdown(drifts, cca, sides, trials, matters))
         console.print(f"comparison: {target}", soft_wrap=True)
-    return 1 if any(d.moved for d in drifts) else 0
+    if any(m.outcome is Outcome.ERROR for m in left_out.values()):
+        return 3
+    return 4 if left_out else int(any(d.moved for d in drifts))
 
 
-def _utilizations(bench, work, trials, results, workers, console):
-    """{cell: [utilization of each trial]}; raises UserError where a trial has none."""
-    found = {}
-    for (_, setting), measurements in measure(bench, work, engine.seeds(trials), results, workers, console):
-        bad = [m for m in measurements if m.outcome is not Outcome.OK]
-        if bad:
-            raise UserError(f"{setting.cell.id}: {bad[0].outcome}: {bad[0].message}", "leave the cell out with --grid")
-        found[setting.cell] = [m.utilization for m in measurements]
-    return found
+def _write(target, text):
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+    except OSError as error:
+        raise UserError(f"cannot write {target}: {error.strerror}") from None
 
 
 def _summary(drifts, cca, sides, trials, matters):
@@ -110,7 +122,7 @@ def _show(drifts, cca, sides, trials, matters, console):
         table.add_row(*row)
     if table.row_count:
         console.print(table)
-    console.print(_summary(drifts, cca, sides, trials, matters), markup=False, soft_wrap=True)
+    console.print(_summary(drifts, cca, sides, trials, matters), soft_wrap=True)
 
 
 def markdown(drifts, cca, sides, trials, matters):

@@ -146,8 +146,8 @@ class Run:
         self._on_trial(self.progress)
 
     def _measure(self, keys, seeds):
-        batches = {key: self._bench.trials(*key, seeds) for key in keys}
         try:
+            batches = {key: self._bench.trials(*key, seeds) for key in keys}
             found = measure(self._bench, self._store, list(batches.values()), self._cancelled, self._count)
             for key, measurements in zip(keys, found, strict=False):
                 self._futures[key].set_result(measurements)

@@ -2,8 +2,8 @@
 
 import collections
 
-import rich.markup
 import rich.table
+import rich.text
 
 from conformance import engine, specs
 from conformance.campaign import measure
@@ -15,6 +15,8 @@ from conformance.model.trial import Outcome
 def zones():
     """The zones that identification rests on: all of one profile, each algorithm's over the same cells."""
     found = specs.all_zones("identify-*")
+    if not found:
+        raise UserError("no zones to identify by ship with this suite", "derive them (zones/README.md)")
     if len({zone.profile_digest for zone in found}) != 1:
         raise UserError("the identify zones are of several profiles", "derive them anew from runs of one")
     return found
@@ -32,7 +34,7 @@ def run(cca, *, stack, lab, kernel, trials, first_seed, results, workers, consol
     for outcome, status in ((Outcome.ERROR, 3), (Outcome.UNSUPPORTED, 4)):
         bad = collections.Counter(m.message for ms in found.values() for m in ms if m.outcome is outcome)
         if bad:
-            console.print(f"{scheme.id}: {outcome}: {bad.most_common(1)[0][0]}", markup=False, soft_wrap=True)
+            console.print(f"{scheme.id}: {outcome}: {bad.most_common(1)[0][0]}", soft_wrap=True)
             return status
     scores = model.scores(ours, found)
     _show(scores, scheme, found, console)
@@ -42,7 +44,7 @@ def run(cca, *, stack, lab, kernel, trials, first_seed, results, workers, consol
 def check(*, stack, trials, first_seed, results, workers, console):
     """Identify every algorithm that has zones for it `trials` times, from one trial a cell; count right and wrong.
 
-    Returns the exit status: 0 never wrong, 1 wrong at least once, 3 error.
+    Returns the exit status: 0 never wrong, 1 wrong at least once, 3 error, 4 an algorithm is unsupported here.
     """
     ours = zones()
     algorithms = sorted({zone.algorithm for zone in ours})
@@ -63,8 +65,8 @@ def check(*, stack, trials, first_seed, results, workers, console):
             single = {cell: [found[algorithm, cell][at]] for cell in cells}
             failed = [m for ms in single.values() for m in ms if m.outcome in (Outcome.ERROR, Outcome.UNSUPPORTED)]
             if failed:
-                console.print(f"{algorithm}: {failed[0].outcome}: {failed[0].message}", markup=False, soft_wrap=True)
-                status = 3 if failed[0].outcome is Outcome.ERROR else status
+                console.print(f"{algorithm}: {failed[0].outcome}: {failed[0].message}", soft_wrap=True)
+                status = max(status, 3 if failed[0].outcome is Outcome.ERROR else 4)
                 break
             names[model.conclusion(model.scores(ours, single))] += 1
         else:
@@ -87,13 +89,13 @@ def _show(scores, scheme, found, console):
         table.add_column(name, justify=justify)
     for score in scores:
         table.add_row(
-            score.algorithm, f"{score.features - len(score.misses)} of {score.features}", f"{score.share:.2f}",
+            score.algorithm, f"{score.seen - len(score.misses)} of {score.seen}", f"{score.share:.2f}",
             _example(score.misses),
         )  # fmt: skip
     console.print(table)
     exported = {_exported(m) for measurements in found.values() for m in measurements} - {None}
     if exported:
-        console.print(f"the kernel says: {', '.join(sorted(exported))}", markup=False)
+        console.print(f"the kernel says: {', '.join(sorted(exported))}")
 
 
 def _example(misses):
@@ -121,11 +123,12 @@ def _exported(measurement):
 def _conclude(cca, scheme, name, scores, console):
     if name is None:
         best = scores[0]
-        console.print(f"[yellow]inconclusive[/]: nearest to {best.algorithm}, {best.share:.2f} of its features")
+        seen = f"{best.share:.2f} of the {best.seen} features that were seen (of {best.features})"
+        console.print(f"inconclusive: nearest to {best.algorithm}, {seen}", style="yellow", soft_wrap=True)
         return 4
     contradicted = model.contradicts(cca, name, [score.algorithm for score in scores])
-    words = f"behaves like [bold]{name}[/]"
+    words = rich.text.Text.assemble(f"{scheme.id} behaves like ", (name, "bold"))
     if contradicted:
-        words += f", [red]not like the {rich.markup.escape(cca)} it is called[/]"
-    console.print(f"{rich.markup.escape(scheme.id)} {words}", soft_wrap=True)
+        words.append(f", not like the {cca} it is called", "red")
+    console.print(words, soft_wrap=True)
     return 1 if contradicted else 0

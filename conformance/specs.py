@@ -59,5 +59,6 @@ def zone_of(algorithm, kind="heatmap"):
     path = paths.data("zones", algorithm, f"{kind}.json")
     if path not in zone_files(kind):
         known = ", ".join(sorted({p.parent.name for p in zone_files(kind)})) or "none"
-        raise UserError(f"no zone for algorithm {algorithm!r}", f"choose one of {known}")
+        what = "" if kind == "heatmap" else f" of {kind}"
+        raise UserError(f"no zone{what} for algorithm {algorithm!r}", f"choose one of {known}")
     return zone(path)

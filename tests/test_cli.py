@@ -123,6 +123,8 @@ def test_the_installed_command_answers():
     ("arguments", "words"),
     [
         (("drift", "--cca", "cubic"), "both sides are the same"),
+        (("drift", "--cca", "cubic", "--sysctl", "net.ipv4.tcp_tso_rtt_log=0"), "both sides are the same"),
+        (("drift", "--cca", "cubic", "--sysctl", "net.ipv4.a=1", "--trials", "5"), "ask for more with --trials"),
         (("drift", "--cca", "cubic", "--sysctl", "tcp_x"), "not of the form"),
         (
             ("drift", "--cca", "cubic", "--sysctl", "kernel.x=1", "--grid", "10mbps-1ms-0pct"),

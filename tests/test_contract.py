@@ -74,7 +74,7 @@ def test_what_could_not_be_tried_is_neither_kept_nor_broken():
 
 
 def checked(stack):
-    console = rich.console.Console(record=True, width=200)
+    console = rich.console.Console(record=True, width=200, markup=False)
     status = check.run(stack, None, None, console)
     return status, console.export_text()
 

@@ -34,6 +34,18 @@ def test_certain_but_too_small_to_matter():
     assert found.moved
 
 
+def test_the_test_is_exact_with_ties_too():
+    """Against all 252 ways of choosing 5 of 10 values, counted one by one."""
+    a, b = [1.0, 2.0, 2.0, 3.0, 3.0], [2.0, 3.0, 4.0, 4.0, 5.0]
+    ranks = [1, 3, 3, 6, 6, 3, 6, 8.5, 8.5, 10]
+    observed, mean = sum(ranks[:5]), sum(ranks) / 2
+    chosen = [sum(c) for c in itertools.combinations(ranks, 5)]
+    expected = sum(abs(s - mean) >= abs(observed - mean) for s in chosen) / len(chosen)
+    assert drift.rank_sum_p(a, b) == pytest.approx(expected)
+    assert drift.rank_sum_p([0.5] * 10, [0.8] * 10) == pytest.approx(drift.smallest_p(10))
+    assert drift.rank_sum_p(range(20), range(20, 40)) == pytest.approx(drift.smallest_p(20))
+
+
 def test_the_same_values_did_not_move():
     same = {CELLS[0]: [0.9] * 10}
     assert drift.compare(same, same)[0].p == 1.0

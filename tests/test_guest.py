@@ -328,7 +328,7 @@ kernel = host.this_kernel()
 scheme = Scheme(algorithm="cubic", stack="linux-tcp", stack_version="", stack_digest="", kernel=kernel.name,
                 kernel_release=kernel.release, kernel_digest=kernel.digest)
 setting = Setting.from_json(json.loads({json.dumps(json.dumps(setting.to_json()))}))
-trials = [Trial(setting=setting, scheme=scheme, seed=s, room="host", lab_digest="") for s in (1, 2)]
+trials = [Trial(setting=setting, scheme=scheme, seed=s, room="host", lab_digest=job.lab_digest()) for s in (1, 2)]
 with open("/run/scratch/measured.jsonl", "w") as out:
     for m in host.HostRoom().run(adapter, [trials], threading.Event()):
         out.write(json.dumps(m.to_json()) + "\\n")

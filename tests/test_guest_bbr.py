@@ -45,7 +45,7 @@ def test_a_kernel_with_another_bbr_is_unsupported_and_says_so():
 
 
 def identified(cca, tmp_path, **options):
-    console = rich.console.Console(record=True, width=200)
+    console = rich.console.Console(record=True, width=200, markup=False)
     status = identify.run(
         cca, lab="virtual", kernel=None, trials=1, first_seed=500, results=tmp_path / "r.jsonl", workers=None,
         console=console, **{"stack": "linux-tcp", **options},

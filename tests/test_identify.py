@@ -42,12 +42,22 @@ def test_misses_say_what_was_measured_and_permitted():
     assert (miss.cell, miss.value, miss.low, miss.high) == (CELLS[9], 0.7, 0.4, 0.6)
 
 
-def test_what_was_not_seen_is_no_miss_and_nothing_seen_is_refused():
+def test_too_little_seen_concludes_nothing():
     found = seen(*[0.5] * 10)
-    found[CELLS[0]] = measurements([0.1] * 3, cell=CELLS[0], outcome=Outcome.TIMEOUT)
-    assert identify.scores(ZONES, found)[0].features == 9
-    with pytest.raises(ValueError, match="nothing was measured"):
-        identify.scores(ZONES, {})
+    for cell in CELLS[:3]:
+        del found[cell]
+    scores = identify.scores(ZONES, found)
+    assert (scores[0].algorithm, scores[0].seen, scores[0].features, scores[0].share) == ("cubic", 7, 10, 1.0)
+    assert identify.conclusion(scores) is None
+    assert identify.conclusion(identify.scores(ZONES, {})) is None
+
+
+def test_a_timeout_is_a_miss_where_even_its_bound_is_too_low_and_else_not_seen():
+    found = {cell: measurements([0.35] * 3, cell=cell, outcome=Outcome.TIMEOUT) for cell in CELLS}
+    by_name = {score.algorithm: score for score in identify.scores(ZONES, found)}
+    assert (by_name["cubic"].seen, len(by_name["cubic"].misses)) == (10, 10)
+    assert (by_name["reno"].seen, len(by_name["reno"].misses)) == (0, 0)
+    assert identify.conclusion(list(by_name.values())) is None
 
 
 @pytest.mark.parametrize(
@@ -58,6 +68,7 @@ def test_what_was_not_seen_is_no_miss_and_nothing_seen_is_refused():
         ("bbr", "bbrv3", False),
         ("bbr", "cubic", True),
         ("bbrv3", "bbrv1", True),
+        ("bbrv4", "bbrv1", True),
         ("prague", "cubic", False),  # no zone, so nothing is claimed that could be denied
     ],
 )

@@ -31,7 +31,8 @@ static void fail(const char *format, ...)
 static const char *why(void)
 {
     unsigned long code = ERR_peek_error();
-    return code ? ERR_reason_error_string(code) : errno ? strerror(errno) : "the connection ended";
+    const char *reason = code ? ERR_reason_error_string(code) : NULL;
+    return reason ? reason : errno ? strerror(errno) : "the connection ended";
 }
 
 static const char *setting(const char *name)
@@ -88,8 +89,10 @@ static long read_head(SSL *tls)
     return have - (end + 4 - head);
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
+    if (count == 2 && !strcmp(arguments[1], "version"))
+        return puts(OpenSSL_version(OPENSSL_VERSION)) < 0;
     static char buffer[BUFFER_BYTES];
     const char *host = setting("CC_HOSTNAME");
     long size = atol(setting("CC_BYTES"));

@@ -54,10 +54,11 @@ class Sampler:
         self._looks += 1
 
     def _see_bbr(self, bbr):
-        if bbr is not None and bbr["pacing_gain"]:  # zero before the connection is established
+        if bbr is not None:
             self._bbr = bbr
-            self._pacing_gains.add(bbr["pacing_gain"])
-            self._cwnd_gains.add(bbr["cwnd_gain"])
+            if bbr["pacing_gain"]:  # zero before the connection is established
+                self._pacing_gains.add(bbr["pacing_gain"])
+                self._cwnd_gains.add(bbr["cwnd_gain"])
 
     def _found(self):
         """What the kernel says the sender's congestion control is, and the gains BBR was seen to use."""

@@ -57,11 +57,8 @@ def names():
     return sorted(p.parent.name for p in paths.data("adapters").glob("*/adapter.json"))
 
 
-def load(stack, on_line=lambda line: None):
-    """The adapter of a name in adapters/, or of a path to an adapter.json, built if it is not. Raises UserError.
-
-    `on_line` is called with each line that a build prints.
-    """
+def load(stack):
+    """The adapter of a name in adapters/, or of a path to an adapter.json, built if it is not. Raises UserError."""
     if re.fullmatch(r"[a-z0-9][a-z0-9.-]*", stack) and not stack.endswith(".json"):
         manifest = paths.data("adapters", stack, "adapter.json")
         if not manifest.exists():
@@ -73,8 +70,12 @@ def load(stack, on_line=lambda line: None):
         manifest = pathlib.Path(stack).expanduser().absolute()
     data = schema.load("adapter", manifest)
     program = manifest.parent / data["program"]
-    if not program.is_file() or not program.stat().st_mode & 0o111:
-        raise UserError(f"{manifest}: /program: {program} is not an executable file")
+    programs = {"/program": program}
+    if "build" in data:
+        programs["/build/program"] = manifest.parent / data["build"]["program"]
+    for pointer, file in programs.items():
+        if not file.is_file() or not file.stat().st_mode & 0o111:
+            raise UserError(f"{manifest}: {pointer}: {file} is not an executable file")
     for path in (manifest.parent, program):
         if path.stat().st_mode & 0o005 != 0o005:
             raise UserError(f"{path}: stacks run as nobody, who may not read it", f"run `chmod o+rx {path}`")
@@ -82,7 +83,7 @@ def load(stack, on_line=lambda line: None):
     if lacking:
         raise UserError(f"stack {data['name']} needs {', '.join(lacking)} on PATH", "run `conformance doctor`")
     own = _files_digest([f for f in sorted(manifest.parent.rglob("*")) if f.is_file()])
-    build = building.ensure(data["name"], manifest.parent, data["build"], own, on_line) if "build" in data else None
+    build = building.ensure(data["name"], manifest.parent, data["build"], own) if "build" in data else None
     version = _version(program, build)
     programs = [pathlib.Path(_which(tool)) for tool in data.get("needs", ())]
     built = sorted(f for f in build.rglob("*") if f.is_file()) if build else []

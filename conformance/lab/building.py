@@ -1,31 +1,46 @@
-"""Build what an adapter compiles on this machine, once, into the user's cache under a digest of its files."""
+"""Build what an adapter compiles on this machine, once, into the user's cache."""
 
+import contextlib
 import fcntl
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import tempfile
 
 from conformance import paths
+from conformance.model import digest as digests
 from conformance.model.errors import UserError
 
+_TIMEOUT_S = 3600
 
-def ensure(name, folder, recipe, digest, on_line=lambda line: None):
+
+def missing(recipe):
+    """Programs and header files that a manifest's "build" needs and this machine lacks."""
+    lacking = [tool for tool in recipe.get("needs", ()) if not shutil.which(tool)]
+    roots = (pathlib.Path("/usr/include"), pathlib.Path("/usr/local/include"))
+    return lacking + [h for h in recipe.get("headers", ()) if not any((root / h).exists() for root in roots)]
+
+
+def ensure(name, folder, recipe, files_digest):
     """Folder with what `recipe` (the manifest's "build") made of the adapter's `folder`.
 
-    `digest` is that of the adapter's files; `on_line` is called with each line the build prints (untrusted
-    text). Raises UserError; the log of a failed build is kept and named.
+    Kept under a digest of the adapter's files and of the system that it was built on and for. Raises UserError; the
+    log of a failed build is kept and named.
     """
-    home = paths.cache("adapters", f"{name}-{digest}")
-    if home.exists():
-        return home
+    lacking = missing(recipe)
+    if lacking:
+        raise UserError(f"building {name} needs {', '.join(lacking)}", "run `conformance doctor`")
+    key = digests.of_value([files_digest, _system(), [str(shutil.which(tool)) for tool in recipe.get("needs", ())]])
+    home = paths.cache("adapters", f"{name}-{key}")
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
         with open(home.parent / f"{name}.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not home.exists():
-                _build(name, folder, recipe, home, on_line)
+                _sweep(home.parent, name)
+                _build(name, folder, recipe, home)
     except OSError as error:
         raise UserError(
             f"cannot build {name} in {home.parent}: {error.strerror}", "free space or rights there"
@@ -33,37 +48,54 @@ def ensure(name, folder, recipe, digest, on_line=lambda line: None):
     return home
 
 
-def _build(name, folder, recipe, home, on_line):
-    lacking = [tool for tool in recipe.get("needs", ()) if not shutil.which(tool)]
-    lacking += [header for header in recipe.get("headers", ()) if not _header(header)]
-    if lacking:
-        raise UserError(f"building {name} needs {', '.join(lacking)}", "run `conformance doctor`")
+def _system():
+    """What else a binary depends on: a cache may be shared by containers of several distributions."""
+    try:
+        return pathlib.Path("/etc/os-release").read_text()
+    except OSError:
+        return ""
+
+
+def _sweep(parent, name):
+    """What a killed build left behind; nobody else builds this adapter now."""
+    for old in parent.glob(f".{name}.*"):
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _build(name, folder, recipe, home):
     # Made aside and moved into place whole.
-    with tempfile.TemporaryDirectory(dir=home.parent) as temporary:
+    with tempfile.TemporaryDirectory(dir=home.parent, prefix=f".{name}.") as temporary:
         made = pathlib.Path(temporary, "build")
-        made.mkdir(mode=0o755)
+        made.mkdir()
         log = home.parent / f"{name}.log"
-        with open(log, "w", errors="replace") as out:
-            process = subprocess.Popen(
-                [str(folder / recipe["program"])], cwd=temporary, env={**os.environ, "CC_BUILD": str(made)},
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                errors="replace", umask=0o022,
-            )  # fmt: skip
-            try:
-                for line in process.stdout:
-                    out.write(line)
-                    on_line(line.rstrip())
-                status = process.wait()
-            finally:
-                process.kill()
-                process.wait()
+        status = _run([str(folder / recipe["program"])], temporary, {**os.environ, "CC_BUILD": str(made)}, log)
         if status != 0:
             raise UserError(f"{name} does not build: {_telling(log)}", f"see {log}")
+        if not any(made.iterdir()):
+            raise UserError(f"building {name} made nothing in CC_BUILD", f"mend its {recipe['program']}")
+        # Stacks run as nobody, whatever the umask is here.
+        for path in (made, *made.rglob("*")):
+            if not path.is_symlink():
+                path.chmod(path.stat().st_mode | (0o055 if path.is_dir() or path.stat().st_mode & 0o100 else 0o044))
         made.rename(home)
 
 
-def _header(name):
-    return any(pathlib.Path(root, name).exists() for root in ("/usr/include", "/usr/local/include"))
+def _run(command, folder, environment, log):
+    """Exit status, with all output in `log`; ends every process of the build, also when interrupted."""
+    with open(log, "wb") as out:
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            return process.wait(_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            out.write(f"\nerror: not done within {_TIMEOUT_S} s\n".encode())
+            return 1
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def _telling(log):

@@ -8,6 +8,7 @@ from conformance import paths
 from conformance.lab import pki
 from conformance.model import calibration, congestion, measure, network
 from conformance.model import digest as digests
+from conformance.model.errors import UserError
 from conformance.model.trial import Measurement, Outcome
 
 _PORT = 4433
@@ -19,7 +20,10 @@ _CALIBRATION_SEED = 1
 #: files of the suite that decide what happens inside a guest
 _LAB_FILES = (
     "conformance/guest/*.py",
-    "conformance/lab/[!a_]*.py",
+    "conformance/lab/host.py",
+    "conformance/lab/job.py",
+    "conformance/lab/pki.py",
+    "conformance/lab/virtual.py",
     "conformance/model/calibration.py",
     "conformance/model/congestion.py",
     "conformance/model/measure.py",
@@ -39,12 +43,15 @@ def lab_digest():
 
 
 def write(scratch, adapter, at, batches, probe=False):
-    """Fill the scratch folder: job.json, the topology, the certificates.
+    """Fill the scratch folder: job.json, the topology, the certificates. Raises UserError.
 
     `at` is the folder where the stack finds "adapter", its own folder, and "build", what was compiled for it.
     `batches` is a list of lists of trials, one list for each cell; all share the scheme and the profile.
     `probe`: try out the adapter's contract in the first cell in the place of making trials.
     """
+    if batches[0][0].lab_digest != lab_digest():
+        # A guest reads the suite's files when it starts; results must not be kept under what the code was before.
+        raise UserError("the suite's own code changed while it was measuring", "run the same command again")
     setting, scheme, room = batches[0][0].setting, batches[0][0].scheme, batches[0][0].room
     shutil.copytree(pki.ensure(), scratch / "pki")
     shutil.copy(paths.data("topologies", f"{setting.topology}.py"), scratch / "topology.py")
@@ -115,8 +122,8 @@ class Reader:
         if kind == "network":
             self._network = event
         elif kind == "congestion_control":
-            why_not = congestion.not_as_asked(self._algorithm, event["found"])
-            if why_not and self._kernels_own:
+            why_not = self._kernels_other(event["found"])
+            if why_not:
                 yield from self._unsupported(why_not, host)
         elif kind == "cell":
             self._at = event["index"]
@@ -129,7 +136,11 @@ class Reader:
             ]
         elif kind == "trial":
             trial = self._owed[event["index"]].pop(event["seed"])
-            if self._problems:
+            # Once more, since the warm-up may have been too short to be looked at.
+            why_not = self._kernels_other(event.get("sampled", {}).get("congestion_control"))
+            if why_not:
+                yield Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message=why_not, host=host)
+            elif self._problems:
                 yield self._error(trial, "calibration: " + "; ".join(self._problems), host)
             else:
                 network = {**self._network, "calibration": self._calibration}
@@ -144,6 +155,10 @@ class Reader:
         batch = self._owed[self._at] or next((b for b in self._owed if b), {})
         while batch:
             yield self._error(batch.pop(min(batch)), why, host)
+
+    def _kernels_other(self, found):
+        """Why what the kernel had is not what was asked for, where the harness chose it; or None."""
+        return congestion.not_as_asked(self._algorithm, found) if self._kernels_own else None
 
     def _unsupported(self, why, host):
         for batch in self._owed:

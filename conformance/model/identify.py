@@ -13,6 +13,8 @@ from conformance.model.trial import Outcome
 
 #: of the features, to be called by an algorithm's name ...
 ENOUGH = 0.9
+#: ... of which so many must have been seen, ...
+SEEN = 0.8
 #: ... and by so much more than for any other algorithm
 LEAD = 0.15
 
@@ -31,60 +33,72 @@ class Miss:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Score:
-    """How much of an algorithm's zones the measurements are inside of."""
+    """How much of an algorithm's zones the measurements are inside of. `seen` of its `features` were measured."""
 
     algorithm: str
     features: int
+    seen: int
     misses: tuple[Miss, ...]
 
     @property
     def share(self):
-        return 1 - len(self.misses) / self.features
+        return 1 - len(self.misses) / self.seen if self.seen else 0.0
 
 
 def scores(zones, measurements):
     """Scores, best first, for every algorithm that `zones` are about.
 
-    `measurements` is {cell: [Measurement]} under the zones' profile. A trial that timed out or saw no value makes
-    its feature a miss of no zone: it is left out for all of them. Raises ValueError where no feature is left.
+    `measurements` is {cell: [Measurement]} under the zones' profile. Where a trial timed out, its utilization is an
+    upper bound: a miss where that is below the zone, and else not seen.
     """
     found = []
     for algorithm in sorted({zone.algorithm for zone in zones}):
-        features, misses = 0, []
+        features, seen, misses = 0, 0, []
         for zone in (z for z in zones if z.algorithm == algorithm):
             for cell, permitted in zone.intervals.items():
-                values = [m.value(zone.metric) for m in measurements.get(cell, ()) if m.outcome is Outcome.OK]
-                if not values or None in values:
-                    continue
                 features += 1
-                value = statistics.median(values)
+                value = _value(zone.metric, permitted, measurements.get(cell, ()))
+                if value is None:
+                    continue
+                seen += 1
                 if value not in permitted:
                     misses.append(
                         Miss(zone_id=zone.id, metric=zone.metric, cell=cell, value=value, low=permitted.low,
                              high=permitted.high)
                     )  # fmt: skip
-        if not features:
-            raise ValueError(f"nothing was measured that a zone of {algorithm} is about")
-        found.append(Score(algorithm=algorithm, features=features, misses=tuple(misses)))
+        found.append(Score(algorithm=algorithm, features=features, seen=seen, misses=tuple(misses)))
     return sorted(found, key=lambda score: (-score.share, score.algorithm))
+
+
+def _value(metric, permitted, measurements):
+    """The median, or None where it is not known."""
+    values = [m.value(metric) for m in measurements]
+    if not values or None in values or not {m.outcome for m in measurements} <= {Outcome.OK, Outcome.TIMEOUT}:
+        return None
+    value = statistics.median(values)
+    if any(m.outcome is Outcome.TIMEOUT for m in measurements) and not (
+        metric == "utilization" and value < permitted.low
+    ):
+        return None
+    return value
 
 
 def conclusion(scores):
     """The algorithm's name, or None: inconclusive is better than wrong."""
     best, *others = scores
     second = max((other.share for other in others), default=0.0)
-    return best.algorithm if best.share >= ENOUGH and best.share - second >= LEAD else None
+    enough = best.seen >= SEEN * best.features and best.share >= ENOUGH and best.share - second >= LEAD
+    return best.algorithm if enough else None
 
 
 def contradicts(called, found, known):
     """Whether what a scheme is called denies what it was found to be.
 
-    A name without a version ("bbr") is true of every version; one that is none of the `known` says nothing.
+    A name without a version ("bbr") is true of every version; a name of no family that is `known` says nothing.
     """
-    families = {_family(name) for name in known}
-    if called in known:
-        return called != found
-    return called in families and called != _family(found)
+    if _family(called) not in {_family(name) for name in known}:
+        return False
+    return _family(found) != called if _family(called) == called else found != called
 
 
 def _family(name):

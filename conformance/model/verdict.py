@@ -78,6 +78,8 @@ def judge(zone, cell, measurements, confidence=0.9):
     value, interval = statistics.median(values), statistics.median_interval(values, confidence)
     known = {"n": len(values), "value": value, "interval": interval}
     censored = any(m.outcome is Outcome.TIMEOUT for m in measurements)
+    if censored and zone.metric != "utilization":
+        return verdict(Status.INCONCLUSIVE, f"a transfer timed out, so its {zone.metric} is of a part of it", **known)
     if interval[1] < permitted.low:
         return verdict(Status.VIOLATES, "below the zone", **known)
     if censored:

@@ -1,0 +1,110 @@
+"""What adapters compile: once, whole or not at all, readable by the stacks, and gone when interrupted."""
+
+import json
+import os
+import pathlib
+import threading
+import time
+
+import pytest
+
+from conformance.lab import adapter, building
+from conformance.model.errors import UserError
+
+pytestmark = pytest.mark.usefixtures("own_cache")
+
+
+@pytest.fixture
+def stack(tmp_path):
+    """Write an adapter whose build is this shell script; returns its manifest's path."""
+
+    def write(build, mode=0o755, **recipe):
+        folder = tmp_path / "stack"
+        folder.mkdir(exist_ok=True)
+        about = {
+            "contract": 1, "name": "built", "title": "t", "program": "stack", "transport": "tcp",
+            "build": {"program": "build", **recipe}, "algorithms": ["cubic"],
+        }  # fmt: skip
+        (folder / "adapter.json").write_text(json.dumps(about))
+        for name, text in (("stack", 'cat "$CC_BUILD/made"'), ("build", build)):
+            (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+            (folder / name).chmod(0o755 if name == "stack" else mode)
+        return str(folder / "adapter.json")
+
+    return write
+
+
+def kept(own_cache):
+    return sorted(p.name for p in (own_cache / "adapters").iterdir() if p.is_dir())
+
+
+def test_is_built_once_and_again_when_a_file_changed(stack, own_cache):
+    manifest = stack('date +%N > "$CC_BUILD/made"')
+    first = adapter.load(manifest)
+    assert adapter.load(manifest) == first
+    assert first.version.isdigit()
+    stack('date +%N > "$CC_BUILD/made"; true')
+    assert adapter.load(manifest).digest != first.digest
+    assert len(kept(own_cache)) == 2
+
+
+def test_is_readable_by_nobody_whatever_the_umask(stack):
+    manifest = stack('mkdir "$CC_BUILD/bin"; echo 1 > "$CC_BUILD/made"; cp /bin/true "$CC_BUILD/bin"')
+    before = os.umask(0o077)
+    try:
+        build = adapter.load(manifest).build
+    finally:
+        os.umask(before)
+    assert (build / "bin" / "true").stat().st_mode & 0o005 == 0o005
+    assert all(path.stat().st_mode & 0o004 for path in (build, *build.rglob("*")))
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        ("echo first; echo 'x.c:1: error: no such thing'; exit 1", "built does not build: x.c:1: error: no such thing"),
+        ("exit 3", "it printed nothing"),
+        ("true", "made nothing in CC_BUILD"),
+    ],
+)
+def test_a_build_that_fails_says_why_and_keeps_nothing_but_its_log(stack, own_cache, build, words):
+    with pytest.raises(UserError, match=words):
+        adapter.load(stack(build))
+    assert kept(own_cache) == []
+    assert (own_cache / "adapters" / "built.log").exists()
+
+
+def test_what_is_lacking_is_named_first(stack):
+    with pytest.raises(UserError, match=r"needs nosuchtool, nosuch/header\.h"):
+        adapter.load(stack("true", needs=["sh", "nosuchtool"], headers=["stdio.h", "nosuch/header.h"]))
+    with pytest.raises(UserError, match=r"/build/program: .* is not an executable file"):
+        adapter.load(stack("true", mode=0o644))
+
+
+def test_a_build_that_takes_too_long_is_ended_with_all_its_processes(stack, monkeypatch, tmp_path):
+    monkeypatch.setattr(building, "_TIMEOUT_S", 0.3)
+    with pytest.raises(UserError, match="not done within"):
+        adapter.load(stack(f"sh -c 'echo $$ > {tmp_path}/pid; exec sleep 60' & wait"))
+    status = pathlib.Path(f"/proc/{int((tmp_path / 'pid').read_text())}/stat")
+    for _ in range(100):
+        if not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z":
+            return
+        time.sleep(0.05)
+    raise AssertionError("a process of the build is still there")
+
+
+def test_two_at_once_build_once(stack, tmp_path):
+    manifest = stack(f'echo x >> {tmp_path}/count; sleep 0.2; echo 1 > "$CC_BUILD/made"')
+    threads = [threading.Thread(target=adapter.load, args=(manifest,)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (tmp_path / "count").read_text() == "x\n"
+
+
+def test_a_folder_that_stacks_may_not_read_is_named(stack):
+    manifest = pathlib.Path(stack("true"))
+    manifest.parent.chmod(0o700)
+    with pytest.raises(UserError, match="run `chmod o"):
+        adapter.load(str(manifest))
