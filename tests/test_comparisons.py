@@ -1,6 +1,7 @@
-"""`cross`, `drift`, `identify` and `identify-check` from their arguments to their exit statuses, with a made-up room."""
+"""`cross`, `drift`, `identify` and `identify-check`: from arguments to exit statuses, with a made-up room."""
 
 import dataclasses
+import functools
 import random
 
 import pytest
@@ -30,10 +31,16 @@ class Room:
             yield made
 
 
+@functools.cache
+def zones():
+    return (*specs.all_zones("heatmap"), *specs.all_zones("loss"), *specs.all_zones("identify-*"))
+
+
+@functools.cache
 def made_like(algorithm, setting):
     """A measurement with the reference's median of every metric that a zone of this algorithm is about."""
     merged = None
-    for zone in (*specs.all_zones("heatmap"), *specs.all_zones("loss"), *identify.zones()):
+    for zone in zones():
         if zone.algorithm == algorithm and zone.profile == setting.profile and setting.cell in zone.intervals:
             median = zone.intervals[setting.cell].basis["median"]
             (m,) = measurements_of(zone.metric, [median], cell=setting.cell)
@@ -47,7 +54,7 @@ def made_like(algorithm, setting):
 
 @pytest.fixture
 def world(monkeypatch, tmp_path):
-    """world(like=..., outcome=..., shift=...) sets what the room does; returns the arguments that all commands share."""
+    """world(like=..., outcome=..., shift=...) says what the room does; returns the arguments all commands share."""
 
     class Adapter:
         name = "fake"
