@@ -93,7 +93,7 @@ def test_the_full_grid_is_150_cells(suite):
 
 def test_a_cell_is_judged_by_loss_too(suite):
     suite("-m", "cubic", *GRID).assert_outcomes(passed=4)
-    result = suite("-m", "cubic and loss", *GRID, kind="bad")
+    result = suite("-m", "cubic and loss", *GRID, "--results", "bad.jsonl", kind="bad")
     result.assert_outcomes(failed=2)
     result.stdout.fnmatch_lines(
         [
@@ -156,7 +156,7 @@ def test_it_works_under_xdist(suite):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("-m", "cubik"), "-m cubik: no such algorithm, metric or tier; there are zones for bbrv1, cubic, reno"),
+        (("-m", "cubik"), "-m cubik: no such algorithm, metric or tier; there are zones for bbrv1, bbrv2, bbrv3, cubic, reno"),
         (("-m", "cubic", "--grid", "15mbps"), "grid '15mbps' is not known"),
         (("-m", "cubic", "--grid", "10mbps--5ms-0pct"), "one_way_delay_ms is -5"),
         (("-m", "cubic", "--grid", "10mbps-5ms-100pct"), "loss_pct is 100"),
