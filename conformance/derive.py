@@ -129,8 +129,8 @@ def telling_features(own, others, count=_SMOKE_CELLS):
                 if theirs.algorithm == algorithm and theirs.metric == mine.metric:
                     for cell in set(mine.intervals) & set(theirs.intervals):
                         found[mine.id, cell] = gap(mine.intervals[cell], theirs.intervals[cell])
-        apart = [feature for feature, width in found.items() if width > 0]
-        queues.append(sorted(apart, key=lambda f, found=found: (f[1].bandwidth_mbps, -found[f], f[1], f[0])))
+        telling = [feature for feature, width in found.items() if width > 0]
+        queues.append(sorted(telling, key=lambda f, found=found: (f[1].bandwidth_mbps, -found[f], f[1], f[0])))
     chosen = []
     for rank in range(max((len(q) for q in queues), default=0)):
         for queue in queues:
