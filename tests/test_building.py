@@ -23,7 +23,7 @@ def stack(tmp_path):
         folder.mkdir(exist_ok=True)
         about = {
             "contract": 1, "name": "built", "title": "t", "program": "stack", "transport": "tcp",
-            "build": {"program": "build", **recipe}, "algorithms": ["cubic"],
+            "build": {"program": "build", **recipe}, "algorithms": {"cubic": {"called": "c", "evidence": "e"}},
         }  # fmt: skip
         (folder / "adapter.json").write_text(json.dumps(about))
         for name, text in (("stack", 'cat "$CC_BUILD/made"'), ("build", build)):

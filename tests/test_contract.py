@@ -94,7 +94,7 @@ def test_a_careless_adapter_is_caught(tmp_path):
     folder.mkdir(mode=0o755)
     (folder / "adapter.json").write_text(
         '{"contract": 1, "name": "careless", "title": "t", "program": "stack", "transport": "tcp",'
-        ' "algorithms": ["cubic"]}'
+        ' "algorithms": {"cubic": {"called": "cubic", "evidence": "none"}}}'
     )
     program = folder / "stack"
     program.write_text(CARELESS)

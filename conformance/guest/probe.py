@@ -47,7 +47,7 @@ class _Pair:
 
     def start(self, role, **changes):
         directory = os.path.join(self.job["work_dir"], role)
-        command = [os.path.join(self.job["adapter_dir"], self.job["program"]), role]
+        command = [self.job[role]["program"], role]
         variables = {**environment(role, self.job, directory), **changes}
         process = StackProcess(self.net[role], command, variables, directory, self.job["limits"])
         setattr(self, role, process)
@@ -82,10 +82,10 @@ class _Pair:
 
 def _unknown_algorithm(pair):
     """The server, or the client where that is who asks for the algorithm, must end with status 127."""
-    pair.start("server", CC_ALGORITHM=UNKNOWN_ALGORITHM)
+    pair.start("server", CC_ALGORITHM=UNKNOWN_ALGORITHM, CC_CALLED=UNKNOWN_ALGORITHM)
     ready = pair.ready()
     if ready:
-        pair.wait(pair.start("client", CC_ALGORITHM=UNKNOWN_ALGORITHM), 60)
+        pair.wait(pair.start("client", CC_ALGORITHM=UNKNOWN_ALGORITHM, CC_CALLED=UNKNOWN_ALGORITHM), 60)
     return {"ready": ready, **pair.facts()}
 
 

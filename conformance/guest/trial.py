@@ -108,6 +108,7 @@ def environment(role, job, directory):
         "TMPDIR": directory,
         "CC_ROLE": role,
         "CC_ALGORITHM": job["algorithm"],
+        "CC_CALLED": job["called"],
         "CC_ADDRESS": server_address,
         "CC_HOSTNAME": job["hostname"],
         "CC_PORT": str(job["port"]),
@@ -117,17 +118,17 @@ def environment(role, job, directory):
         "CC_KEY": job["pki"] + "/server.key",
         "CC_CA": job["pki"] + "/ca.crt",
         "CC_SCRATCH": directory,
-        "CC_BUILD": job["build_dir"],
+        "CC_BUILD": job[role]["build_dir"],
     }
 
 
 def _start(node, role, job):
     directory = os.path.join(job["work_dir"], role)
-    command = [os.path.join(job["adapter_dir"], job["program"]), role]
+    command = [job[role]["program"], role]
     try:
         return StackProcess(node, command, environment(role, job, directory), directory, job["limits"])
     except OSError as error:
-        raise Fault(f"cannot start {job['program']} {role}: {error.strerror or error}") from error
+        raise Fault(f"cannot start {job[role]['program']} {role}: {error.strerror or error}") from error
 
 
 def wait_for_port(server, process, job):

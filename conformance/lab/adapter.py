@@ -25,7 +25,8 @@ class Adapter:
     program: str
     transport: str
     kernel_algorithms: dict | None
-    algorithms: tuple[str, ...] | None
+    algorithms: dict | None
+    client: object
     build: pathlib.Path | None
     version: str
     digest: str
@@ -47,6 +48,21 @@ class Adapter:
         if self.kernel_algorithms is not None:
             return algorithm in self.kernel_algorithms
         return self.algorithms is None or algorithm in self.algorithms
+
+    def folders(self):
+        """{name under which a stack finds it: folder}: its own files and what was compiled, and its client's."""
+        client = self.client or self
+        return {
+            "adapter": self.folder,
+            "build": self.build or self.folder,
+            "client": client.folder,
+            "client-build": client.build or client.folder,
+        }
+
+    def called(self, algorithm):
+        """The stack's own name for an algorithm; ours where it brings none of its own."""
+        entry = (self.algorithms or {}).get(algorithm)
+        return entry["called"] if entry else algorithm
 
     def first_algorithm(self):
         """Some algorithm to try the stack with."""
@@ -82,6 +98,7 @@ def load(stack):
     lacking = [tool for tool in data.get("needs", ()) if not _which(tool)]
     if lacking:
         raise UserError(f"stack {data['name']} needs {', '.join(lacking)} on PATH", "run `conformance doctor`")
+    client = load(data["client"]) if data.get("client", data["name"]) != data["name"] else None
     own = _files_digest([f for f in sorted(manifest.parent.rglob("*")) if f.is_file()])
     build = building.ensure(data["name"], manifest.parent, data["build"], own) if "build" in data else None
     version = _version(program, build)
@@ -94,10 +111,11 @@ def load(stack):
         program=data["program"],
         transport=data["transport"],
         kernel_algorithms=data.get("kernel_algorithms"),
-        algorithms=tuple(data["algorithms"]) if "algorithms" in data else None,
+        algorithms=data.get("algorithms"),
+        client=client,
         build=build,
-        version=version,
-        digest=digests.of_value([version, own, _files_digest(programs + built)]),
+        version=version if client is None else f"{version}; client {client.name} ({client.version})",
+        digest=digests.of_value([version, own, _files_digest(programs + built), client and client.digest]),
     )
 
 

@@ -7,6 +7,7 @@ touched or reachable, and all of it ends with its first process, also when that 
 import os
 import pathlib
 import platform
+import shlex
 import shutil
 import subprocess
 
@@ -54,18 +55,18 @@ class HostRoom:
         while batches and not cancelled.is_set():
             with disk_errors(), scratch_folder() as scratch:
                 # Bound into the scratch folder, the stack can be read by nobody wherever it lies.
-                for name in ("adapter", "build"):
+                folders = adapter.folders()
+                for name in folders:
                     (scratch / name).mkdir()
                 job.write(scratch, adapter, scratch, batches)
-                binds = 'mount --bind "$1" "$4/adapter" && mount --bind "$2" "$4/build"'
-                script = f'{binds} && exec /usr/bin/python3 -u "$3" "$4"'
+                binds = [f"mount --bind {shlex.quote(str(f))} {scratch}/{name}" for name, f in folders.items()]
                 main = paths.PACKAGE / "guest" / "main.py"
+                script = " && ".join([*binds, f"exec /usr/bin/python3 -u {shlex.quote(str(main))} {scratch}"])
                 process = Group(
-                    [*_NAMESPACES, "sh", "-c", script, "sh", str(adapter.folder), str(adapter.build or adapter.folder),
-                     str(main), str(scratch)],
+                    [*_NAMESPACES, "sh", "-c", script],
                     scratch,
                     {"PATH": os.environ["PATH"], "LC_ALL": "C", "HOME": "/"},
-                )  # fmt: skip
+                )
                 try:
                     on_start(process)
                     reader = job.Reader(batches, adapter)

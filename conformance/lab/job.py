@@ -45,7 +45,7 @@ def lab_digest():
 def write(scratch, adapter, at, batches, probe=False):
     """Fill the scratch folder: job.json, the topology, the certificates. Raises UserError.
 
-    `at` is the folder where the stack finds "adapter", its own folder, and "build", what was compiled for it.
+    `at` is where the stack's folders are: "adapter", "build" (what was compiled for it), "client", "client-build".
     `batches` is a list of lists of trials, one list for each cell; all share the scheme and the profile.
     `probe`: try out the adapter's contract in the first cell in the place of making trials.
     """
@@ -60,9 +60,9 @@ def write(scratch, adapter, at, batches, probe=False):
         "probe": probe,
         "algorithm": scheme.algorithm,
         "kernel_algorithms": adapter.kernel_names(scheme.algorithm),
-        "adapter_dir": f"{at}/adapter",
-        "build_dir": f"{at}/build",
-        "program": adapter.program,
+        "called": adapter.called(scheme.algorithm),
+        "server": {"program": f"{at}/adapter/{adapter.program}", "build_dir": f"{at}/build"},
+        "client": _client(adapter, at),
         "transport": adapter.transport,
         "port": _PORT,
         "hostname": pki.HOSTNAME,
@@ -83,6 +83,12 @@ def write(scratch, adapter, at, batches, probe=False):
         "cells": [_cell(trials) for trials in batches],
     }
     (scratch / "job.json").write_text(json.dumps(job, indent=1))
+
+
+def _client(adapter, at):
+    if adapter.client is None:
+        return {"program": f"{at}/adapter/{adapter.program}", "build_dir": f"{at}/build"}
+    return {"program": f"{at}/client/{adapter.client.program}", "build_dir": f"{at}/client-build"}
 
 
 def _cell(trials):

@@ -29,11 +29,13 @@ SYSCALL_COST_NS, EMPTY_POLL_COST_NS = 1_000, 20_000
 #: seed of what happens before the first trial, the same in every guest
 _BOOT_SEED = 1
 _POLL_S = 0.02
+#: on a busy machine it may take a moment until what was killed is gone
+_GONE_S = 5.0
 
 
 def command(kernel, scratch, adapter=None, time_travel=True, run=None):
     """The guest's command line."""
-    stack = [f"cc_adapter={adapter.folder}", f"cc_build={adapter.build or adapter.folder}"] if adapter else []
+    stack = [f"cc_{name.replace('-', '_')}={folder}" for name, folder in adapter.folders().items()] if adapter else []
     clock = [f"time-travel-start={_WALL_CLOCK_NS}", "time-travel=inf-cpu"] if time_travel else []
     return [
         str(kernel.binary), f"mem={_MEMORY}", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
@@ -85,7 +87,23 @@ class Group:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        # A guest's processes are traced by the one that we waited for, and end after it.
+        deadline = time.monotonic() + _GONE_S
+        while _lives(self._process.pid) and time.monotonic() < deadline:
+            time.sleep(0.005)
         self._console.close()
+
+
+def _lives(group):
+    """Whether a process of this group still runs; dead ones that their parent has not asked about do not count."""
+    for file in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, its_group = file.read_text().rpartition(")")[2].split()[:3]
+        except OSError:
+            continue
+        if int(its_group) == group and state not in "ZX":
+            return True
+    return False
 
 
 def boot(kernel, scratch, core, adapter=None, time_travel=True, run=None):
