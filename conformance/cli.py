@@ -244,7 +244,18 @@ def report(results, target, terminal):
 
 @main.group()
 def adapter():
-    """Adapters: check one against the contract."""
+    """Adapters: list them, check one against the contract."""
+
+
+@adapter.command("list")
+def adapter_list():
+    """List the adapters that ship, and which algorithms each offers; builds and runs nothing."""
+    from conformance import paths, schema
+
+    for path in sorted(paths.data("adapters").glob("*/adapter.json")):
+        data = schema.load("adapter", path)
+        offered = ", ".join(data.get("algorithms") or data.get("kernel_algorithms") or ["a client only"])
+        out.print(f"{data['name']:12} {data['title']}: {offered}", soft_wrap=True)
 
 
 @adapter.command("check")

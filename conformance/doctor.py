@@ -110,7 +110,7 @@ def _builds(stack):
     manifest = schema.load("adapter", paths.data("adapters", stack, "adapter.json"))
     lacking = building.missing(manifest.get("build", {}))
     what = f"what {stack} is built with: {', '.join(lacking) + ' missing' if lacking else 'all there'}"
-    return Check(not lacking, what, "apt-get install gcc libssl-dev")
+    return Check(not lacking, what, f"apt-get install {' '.join(manifest['packages'])}")
 
 
 def _ptrace():

@@ -97,7 +97,9 @@ def load(stack):
             raise UserError(f"{path}: stacks run as nobody, who may not read it", f"run `chmod o+rx {path}`")
     lacking = [tool for tool in data.get("needs", ()) if not _which(tool)]
     if lacking:
-        raise UserError(f"stack {data['name']} needs {', '.join(lacking)} on PATH", "run `conformance doctor`")
+        raise UserError(f"stack {data['name']} needs {', '.join(lacking)} on PATH", _mend(data))
+    if "build" in data and (lacking := building.missing(data["build"])):
+        raise UserError(f"building {data['name']} needs {', '.join(lacking)}", _mend(data))
     client = load(data["client"]) if data.get("client", data["name"]) != data["name"] else None
     own = _files_digest([f for f in sorted(manifest.parent.rglob("*")) if f.is_file()])
     build = building.ensure(data["name"], manifest.parent, data["build"], own) if "build" in data else None
@@ -117,6 +119,11 @@ def load(stack):
         version=version if client is None else f"{version}; client {client.name} ({client.version})",
         digest=digests.of_value([version, own, _files_digest(programs + built), client and client.digest]),
     )
+
+
+def _mend(data):
+    packages = data.get("packages")
+    return f"run `apt-get install {' '.join(packages)}`" if packages else "install that"
 
 
 def _which(tool):
