@@ -59,7 +59,7 @@ def _show(verdicts, algorithms, bench, cells, trials, console):
     table = rich.table.Table(
         title=f"{len(cells)} smoke cells x {trials} trials, judged by utilization and loss", title_justify="left"
     )
-    table.add_column("measured")
+    table.add_column("measured", no_wrap=True)
     for algorithm in algorithms:
         table.add_column(f"zone {algorithm}")
     for algorithm in algorithms:
