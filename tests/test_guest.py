@@ -358,12 +358,12 @@ def test_the_host_room_says_what_it_lacks(monkeypatch):
 
 
 def test_pytest_judges_linux_cubic_on_real_guests(tmp_path):
-    """The product, once through: two smoke cells, real measurements, the shipped zone."""
+    """The product, once through: two smoke cells, real measurements, the shipped zones."""
     cells = ",".join(cell.id for cell in specs.zone_of("cubic").smoke[:2])
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "--pyargs", "conformance.suite", "-m", "cubic", "--grid", cells, "-v", "-p",
          "no:cacheprovider", "--results", str(tmp_path / "r.jsonl")],
         capture_output=True, text=True, cwd=tmp_path,
     )  # fmt: skip
-    assert "2 passed" in done.stdout, done.stdout
+    assert "4 passed" in done.stdout, done.stdout  # utilization and loss of each
     assert len(store.read(tmp_path / "r.jsonl")) == 10
