@@ -140,20 +140,20 @@ def _files():
 
 def _wrong_port(pair):
     """A client that is sent where nobody listens must fail, and say no result."""
-    pair.start("server")
-    if not pair.ready():
-        return {"ready": False, **pair.facts()}
-    client = pair.start("client", CC_PORT=str(pair.job["port"] + 1))
-    ended = pair.wait(client, 120) is not None
-    return {"ready": True, "ended": ended, **pair.facts()}
+    return _misled(pair, CC_PORT=str(pair.job["port"] + 1))
 
 
 def _wrong_authority(pair):
     """A client that trusts another authority must refuse the server."""
+    return _misled(pair, CC_CA=pair.job["pki"] + "/other-ca.crt")
+
+
+def _misled(pair, **changes):
+    """A good server, and a client that is told something wrong."""
     pair.start("server")
     if not pair.ready():
         return {"ready": False, **pair.facts()}
-    client = pair.start("client", CC_CA=pair.job["pki"] + "/other-ca.crt")
+    client = pair.start("client", **changes)
     ended = pair.wait(client, 120) is not None
     return {"ready": True, "ended": ended, **pair.facts()}
 
