@@ -22,10 +22,15 @@ def zones():
     return found
 
 
+def _cells(zones):
+    """Every cell of these zones once, in their order."""
+    return list(dict.fromkeys(cell for zone in zones for cell in zone.intervals))
+
+
 def run(cca, *, stack, lab, kernel, trials, first_seed, results, workers, console):
     """Measure, score, show; returns the exit status: 0 behaves as named, 1 like another, 4 inconclusive, 3 error."""
     ours = zones()
-    cells = list(dict.fromkeys(cell for zone in ours for cell in zone.intervals))
+    cells = _cells(ours)
     bench = engine.bench(stack, lab, kernel)
     work = [(cca, specs.profile(ours[0].profile, cell)) for cell in cells]
     measured = measure(bench, work, engine.seeds(trials, first_seed), results, workers, console)
@@ -48,7 +53,7 @@ def check(*, stack, trials, first_seed, results, workers, console):
     """
     ours = zones()
     algorithms = sorted({zone.algorithm for zone in ours})
-    cells = list(dict.fromkeys(cell for zone in ours for cell in zone.intervals))
+    cells = _cells(ours)
     bench = engine.bench(stack)
     work = [(algorithm, specs.profile(ours[0].profile, cell)) for algorithm in algorithms for cell in cells]
     measured = measure(bench, work, engine.seeds(trials, first_seed), results, workers, console)
