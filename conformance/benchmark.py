@@ -16,12 +16,14 @@ _BANDWIDTHS, _DELAYS, _LOSSES = (10, 30, 50), (1, 20, 100), (0, 1, 4)
 _GRID_CELLS, _GRID_TRIALS = 150, 20
 
 
-def run(algorithm, stack, kernel, trials, console):
+def run(algorithm, choice, trials, console):
     """Measure 27 cells on one core, nothing from the store; print a row each and the extrapolation."""
-    bench = engine.bench(stack, kernel=kernel)
+    bench = engine.bench(choice)
     cells = [Cell(*c) for c in itertools.product(_BANDWIDTHS, _DELAYS, _LOSSES)]
     work = [(algorithm, specs.profile("atc25", cell)) for cell in cells]
-    table = rich.table.Table(title=f"{algorithm} on {stack}: cost of a trial on one core", title_justify="left")
+    table = rich.table.Table(
+        title=f"{algorithm} on {bench.adapter.name}: cost of a trial on one core", title_justify="left"
+    )
     for name in ("cell", "utilization", "wall s", "virtual s", "virtual / wall"):
         table.add_column(name, justify="left" if name == "cell" else "right")
     per_cell = {}

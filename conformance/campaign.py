@@ -13,14 +13,14 @@ from conformance.model.verdict import Status
 from conformance.reporting import tables, terminal
 
 
-def run(algorithm, *, stack, grid, trials, lab, kernel, results, profile, overrides, workers, console):
+def run(algorithm, choice, *, grid, trials, results, profile, overrides, workers, console):
     """Measure and show; returns the exit status (see conformance/cli.py). Raises UserError."""
     cells = grids.cells(grid)
     settings = [specs.profile(profile, cell, **overrides) for cell in cells]
     zone = _zone(algorithm, settings[0], console)
-    bench = engine.bench(stack, lab, kernel)
-    if zone is None and not bench.adapter.offers(algorithm):
-        raise UserError(f"{stack} offers no algorithm {algorithm!r}, and there is no zone for it")
+    bench = engine.bench(choice)
+    if zone is None and bench.adapter.why_not(algorithm):
+        raise UserError(f"{bench.adapter.name} offers no algorithm {algorithm!r}, and there is no zone for it")
     measured = {}
     for (_, setting), measurements in measure(
         bench, [(algorithm, s) for s in settings], engine.seeds(trials), results, workers, console

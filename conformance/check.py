@@ -13,12 +13,12 @@ _CELL, _TRANSFER_S = Cell(10, 20, 0), 4
 _WALL_TIMEOUT_S = 300
 
 
-def run(stack, algorithm, kernel, console):
+def run(choice, algorithm, console):
     """Probe and show; returns the exit status: 0 every clause is kept, 1 one is broken, 3 nothing is known."""
-    bench = engine.bench(stack, kernel=kernel)
+    bench = engine.bench(choice)
     algorithm = algorithm or bench.adapter.first_algorithm()
-    if not bench.adapter.offers(algorithm):
-        raise UserError(f"{stack} does not offer {algorithm}", "name one that it does with --cca")
+    if why_not := bench.adapter.why_not(algorithm):
+        raise UserError(why_not, "name one that it has with --cca")
     place = bench.place(algorithm)
     if place.why_not:
         raise UserError(place.why_not)

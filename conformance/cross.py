@@ -13,7 +13,7 @@ from conformance.model.verdict import Status, judge, overall
 _COLOURS = {Status.CONFORMS: "green", Status.VIOLATES: "red", Status.ERROR: "red"}
 
 
-def run(algorithms, *, stack, kernel, trials, first_seed, results, workers, console):
+def run(algorithms, choice, *, trials, first_seed, results, workers, console):
     """Measure every algorithm on the smoke cells of all of them, judge each by each zone, show.
 
     Returns the exit status: 0 the diagonal conforms and all else violates, 1 not so, 3 error, 4 an algorithm is
@@ -31,7 +31,7 @@ def run(algorithms, *, stack, kernel, trials, first_seed, results, workers, cons
             if metric == zone.metric and cell not in zone.intervals:
                 raise UserError(f"{zone.id} lacks {cell.id}", "cross zones of the same grid")
     cells = sorted({cell for _, cell in features})
-    bench = engine.bench(stack, kernel=kernel)
+    bench = engine.bench(choice)
     work = [(algorithm, specs.profile(all_zones[0].profile, cell)) for algorithm in algorithms for cell in cells]
     found = measure(bench, work, engine.seeds(trials, first_seed), results, workers, console)
     measured = {(algorithm, setting.cell): measurements for (algorithm, setting), measurements in found}

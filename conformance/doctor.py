@@ -8,11 +8,10 @@ import shutil
 import subprocess
 import time
 
-from conformance import paths, schema
 from conformance.kernel import build
 from conformance.kernel import store as kernels
-from conformance.lab import building
-from conformance.lab.adapter import GUEST_PATH
+from conformance.lab import building, manifest
+from conformance.lab.manifest import GUEST_PATH
 from conformance.model.errors import UserError
 
 #: program -> Debian package
@@ -107,10 +106,10 @@ def _mininet():
 
 def _builds(stack):
     """What the adapter compiles on this machine can be compiled."""
-    manifest = schema.load("adapter", paths.data("adapters", stack, "adapter.json"))
-    lacking = building.missing(manifest.get("build", {}))
+    about = manifest.read(stack)
+    lacking = building.missing(about.build)
     what = f"what {stack} is built with: {', '.join(lacking) + ' missing' if lacking else 'all there'}"
-    return Check(not lacking, what, f"apt-get install {' '.join(manifest['packages'])}")
+    return Check(not lacking, what, f"apt-get install {' '.join(about.packages)}")
 
 
 def _ptrace():

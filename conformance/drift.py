@@ -53,7 +53,7 @@ def _parse(text):
     return tuple(sorted(pairs))
 
 
-def run(cca, sides, *, stack, grid, trials, results, workers, profile, matters, target, console):
+def run(cca, sides, choice, *, grid, trials, results, workers, profile, matters, target, console):
     """Measure both sides, compare, show; returns the exit status.
 
     0 nothing moved, 1 something did, 3 cells had to be left out because of errors, 4 because the algorithm is not
@@ -65,7 +65,7 @@ def run(cca, sides, *, stack, grid, trials, results, workers, profile, matters, 
             f"{trials} trials a side can never show that one of {len(cells)} cells moved", "ask for more with --trials"
         )
     # What is wrong with either side is found before the first is measured.
-    benches = [engine.bench(stack, kernel=side.kernel) for side in sides]
+    benches = [engine.bench(dataclasses.replace(choice, kernel=side.kernel)) for side in sides]
     works = [[(cca, specs.profile(profile, cell, sysctls=dict(side.sysctls))) for cell in cells] for side in sides]
     same_kernel = len({bench.scheme(cca).kernel_digest for bench in benches}) == 1
     if same_kernel and works[0] == works[1]:

@@ -59,12 +59,28 @@ class Bench:
         ]
 
 
-def bench(stack="linux-tcp", lab="virtual", kernel=None):
-    """Find stack, room and kernel: `kernel`, or by default the one that an algorithm asks for.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Choice:
+    """What a user chooses to test, by names that are not looked up yet.
+
+    `kernel` None is the one that an algorithm asks for; `client`: see adapter.load(); `interop_rootfs`, a folder,
+    stands in the place of `stack`.
+    """
+
+    stack: str = "linux-tcp"
+    client: str = adapters.COMMON
+    interop_rootfs: str | None = None
+    kernel: str | None = None
+    lab: str = "virtual"
+
+
+def bench(choice=Choice()):
+    """Find the stack, the room and the kernel of a Choice.
 
     Raises UserError where one is missing; a kernel that only some algorithm asks for makes that unsupported.
     """
-    adapter = adapters.load(stack)
+    adapter = adapters.load(choice.stack, choice.client)
+    lab, kernel = choice.lab, choice.kernel
     if lab == "virtual":
         from conformance.lab.virtual import VirtualRoom
 
@@ -214,11 +230,8 @@ def _make(bench, batches, cancelled):
         return
     algorithm = batches[0][0].scheme.algorithm
     place = bench.place(algorithm)
-    if not bench.adapter.offers(algorithm):
-        why = f"{bench.adapter.name} does not offer {algorithm}"
-    elif place.why_not:
-        why = place.why_not
-    else:
+    why = bench.adapter.why_not(algorithm) or place.why_not
+    if not why:
         yield from place.room.run(bench.adapter, batches, cancelled)
         return
     for trials in batches:

@@ -27,11 +27,11 @@ def _cells(zones):
     return list(dict.fromkeys(cell for zone in zones for cell in zone.intervals))
 
 
-def run(cca, *, stack, lab, kernel, trials, first_seed, results, workers, console):
+def run(cca, choice, *, trials, first_seed, results, workers, console):
     """Measure, score, show; returns the exit status: 0 behaves as named, 1 like another, 4 inconclusive, 3 error."""
     ours = zones()
     cells = _cells(ours)
-    bench = engine.bench(stack, lab, kernel)
+    bench = engine.bench(choice)
     work = [(cca, specs.profile(ours[0].profile, cell)) for cell in cells]
     measured = measure(bench, work, engine.seeds(trials, first_seed), results, workers, console)
     found = {setting.cell: measurements for (_, setting), measurements in measured}
@@ -46,7 +46,7 @@ def run(cca, *, stack, lab, kernel, trials, first_seed, results, workers, consol
     return _conclude(cca, scheme, model.conclusion(scores), scores, console)
 
 
-def check(*, stack, trials, first_seed, results, workers, console):
+def check(choice, *, trials, first_seed, results, workers, console):
     """Identify every algorithm that has zones for it `trials` times, from one trial a cell; count right and wrong.
 
     Returns the exit status: 0 never wrong, 1 wrong at least once, 3 error, 4 an algorithm is unsupported here.
@@ -54,7 +54,7 @@ def check(*, stack, trials, first_seed, results, workers, console):
     ours = zones()
     algorithms = sorted({zone.algorithm for zone in ours})
     cells = _cells(ours)
-    bench = engine.bench(stack)
+    bench = engine.bench(choice)
     work = [(algorithm, specs.profile(ours[0].profile, cell)) for algorithm in algorithms for cell in cells]
     measured = measure(bench, work, engine.seeds(trials, first_seed), results, workers, console)
     found = {(algorithm, setting.cell): measurements for (algorithm, setting), measurements in measured}

@@ -5,6 +5,7 @@ happens in its call, so that only a violation is a FAILURE. Cells are measured i
 the tests that wait for them; under pytest-xdist each worker measures its own.
 """
 
+import dataclasses
 import pathlib
 import re
 import shlex
@@ -13,18 +14,21 @@ import time
 import pytest
 
 from conformance import engine, paths, specs, store
-from conformance.cli import DEFAULT_RESULTS
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
 from conformance.model.verdict import Status, judge
+from conformance.store import DEFAULT_RESULTS
 
 _SUITE = paths.PACKAGE / "suite" / "heatmap.py"
 _TICK_S = 10.0
+_CHOICE_DEFAULTS = dataclasses.asdict(engine.Choice())
 
 
 def pytest_addoption(parser):
     group = parser.getgroup("conformance", "congestion-control conformance")
     group.addoption("--stack", default="linux-tcp", help="adapter's name, or path of an adapter.json")
+    group.addoption("--client", default="common", help="who fetches: common (default), own, or an adapter's name")
+    group.addoption("--interop-rootfs", default=None, help="in the place of --stack: an exported interop runner image")
     group.addoption("--trials", type=int, default=5, help="trials of each cell (default: 5)")
     group.addoption("--grid", default="full", help="full, 10mbps ..., or cells such as 10mbps-20ms-1pct, with commas")
     group.addoption("--lab", default="virtual", help="virtual (default) or host")
@@ -83,6 +87,10 @@ class _SuiteFile(pytest.File):
                 if cell in zone.intervals:
                     name = f"{kind}[{zone.algorithm}-{cell.id}-{stack}]"
                     yield CellItem.from_parent(self, name=name, kind=kind, zone=zone, cell=cell)
+
+
+def _choice(option):
+    return engine.Choice(**{name: getattr(option, name) for name in _CHOICE_DEFAULTS})
 
 
 def _stack_name(stack):
@@ -190,9 +198,9 @@ def rerun_command(item):
         f"--grid {item.cell.id}",
         f"--trials {option.trials}",
     ]
-    for name, default in (("stack", "linux-tcp"), ("kernel", None), ("lab", "virtual")):
+    for name, default in _CHOICE_DEFAULTS.items():
         if getattr(option, name) != default:
-            parts.append(f"--{name} {shlex.quote(getattr(option, name))}")
+            parts.append(f"--{name.replace('_', '-')} {shlex.quote(getattr(option, name))}")
     return " ".join(parts)
 
 
@@ -201,7 +209,7 @@ class _Campaign:
 
     def __init__(self, config, items):
         option = config.option
-        self._bench = engine.bench(option.stack, option.lab, option.kernel)
+        self._bench = engine.bench(_choice(option))
         self._store = store.Store(option.results)
         self._seeds = engine.seeds(option.trials)
         self._run = None
@@ -276,7 +284,7 @@ def _check_before_workers_start(config):
         _check_mark_expression(config)
         grids.cells(config.option.grid)
         engine.seeds(config.option.trials)
-        engine.bench(config.option.stack, config.option.lab, config.option.kernel)
+        engine.bench(_choice(config.option))
     except UserError as error:
         raise pytest.UsageError(str(error)) from None
 

@@ -15,6 +15,8 @@ from conformance import schema
 from conformance.model.errors import UserError
 from conformance.model.trial import Measurement, Outcome
 
+#: where commands keep results unless told otherwise
+DEFAULT_RESULTS = "results/results.jsonl"
 #: what need not be measured again; errors are tried anew
 _SETTLED = {Outcome.OK, Outcome.TIMEOUT, Outcome.UNSUPPORTED}
 

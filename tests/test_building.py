@@ -26,7 +26,7 @@ def stack(tmp_path):
             "build": {"program": "build", **recipe}, "algorithms": {"cubic": {"called": "c", "evidence": "e"}},
         }  # fmt: skip
         (folder / "adapter.json").write_text(json.dumps(about))
-        for name, text in (("stack", 'cat "$CC_BUILD/made"'), ("build", build)):
+        for name, text in (("stack", 'printf \'{"version": "%s"}\' "$(cat "$CC_BUILD/made")"'), ("build", build)):
             (folder / name).write_text(f"#!/bin/sh\n{text}\n")
             (folder / name).chmod(0o755 if name == "stack" else mode)
         return str(folder / "adapter.json")

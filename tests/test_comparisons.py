@@ -59,21 +59,26 @@ def world(monkeypatch, tmp_path):
     class Adapter:
         name = "fake"
 
-        def offers(self, algorithm):
-            return True
+        def why_not(self, algorithm):
+            return None
 
     class Bench(engine.Bench):
         def scheme(self, algorithm):
             return scheme(algorithm, stack="fake", kernel_digest=self.place(algorithm).room.kernel)
 
     def make(like=None, outcome=Outcome.OK, shift=None):
-        def bench(stack="fake", lab="virtual", kernel=None):
-            place = engine.Place(kernel=None, room=Room(kernel or "default", like or {}, outcome, shift or {}))
+        def bench(choice):
+            place = engine.Place(kernel=None, room=Room(choice.kernel or "default", like or {}, outcome, shift or {}))
             return Bench(adapter=Adapter(), lab="virtual", place=lambda algorithm: place, lab_digest="7" * 16)
 
         monkeypatch.setattr(engine, "bench", bench)
         console = rich.console.Console(record=True, width=250, markup=False)
-        return {"stack": "fake", "results": tmp_path / "r.jsonl", "workers": 1, "console": console}
+        return {
+            "choice": engine.Choice(stack="fake"),
+            "results": tmp_path / "r.jsonl",
+            "workers": 1,
+            "console": console,
+        }
 
     return make
 
@@ -92,7 +97,7 @@ BBR = ("bbrv1", "bbrv2", "bbrv3")
 )
 def test_cross(world, changes, status, words):
     shared = world(**changes)
-    assert cross.run(BBR, kernel=None, trials=5, first_seed=1, **shared) == status
+    assert cross.run(BBR, trials=5, first_seed=1, **shared) == status
     assert words in shared["console"].export_text()
 
 
@@ -108,7 +113,7 @@ def test_cross(world, changes, status, words):
 )
 def test_identify(world, changes, cca, status, words):
     shared = world(**changes)
-    assert identify.run(cca, lab="virtual", kernel=None, trials=1, first_seed=1, **shared) == status
+    assert identify.run(cca, trials=1, first_seed=1, **shared) == status
     assert words in shared["console"].export_text()
 
 

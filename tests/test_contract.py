@@ -7,7 +7,7 @@ import pytest
 import rich.console
 from helpers import facts, trial
 
-from conformance import check
+from conformance import check, engine
 from conformance.model import contract
 
 RELABELLED = str(pathlib.Path(__file__).parent / "stacks" / "relabelled" / "adapter.json")
@@ -75,7 +75,7 @@ def test_what_could_not_be_tried_is_neither_kept_nor_broken():
 
 def checked(stack):
     console = rich.console.Console(record=True, width=200, markup=False)
-    status = check.run(stack, None, None, console)
+    status = check.run(engine.Choice(stack=stack), None, console)
     return status, console.export_text()
 
 
@@ -108,8 +108,8 @@ def test_a_careless_adapter_is_caught(tmp_path):
 CARELESS = r"""#!/usr/bin/python3 -IS
 import os, signal, socket, sys, time
 size, here = int(os.environ.get("CC_BYTES", 0)), (os.environ.get("CC_ADDRESS"), int(os.environ.get("CC_PORT", 0)))
-if sys.argv[1] == "version":
-    print(1)
+if sys.argv[1] == "describe":
+    print('{"version": "1"}')
 elif sys.argv[1] == "server":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     open("/tmp/careless", "w").close()

@@ -75,7 +75,9 @@ def adapter(folder, server="exec LINUX server", client="exec LINUX client", **ma
     folder.mkdir()
     program = folder / "stack"
     server, client = (text.replace("LINUX", LINUX_TCP) for text in (server, client))
-    program.write_text(f'#!/bin/sh\ncase "$1" in\nserver) {server} ;;\nclient) {client} ;;\nversion) echo 1 ;;\nesac\n')
+    describe = """echo '{"version": "1"}'"""
+    verbs = f"server) {server} ;;\nclient) {client} ;;\ndescribe) {describe} ;;"
+    program.write_text(f'#!/bin/sh\ncase "$1" in\n{verbs}\nesac\n')
     program.chmod(0o755)
     about = {
         "contract": 1, "name": "test", "title": "a test", "program": "stack", "transport": "tcp",

@@ -18,7 +18,7 @@ BUILT = {kernel.name for kernel in kernels.kernels()}
 
 
 def measure(algorithm, kernel=None, **overrides):
-    bench = engine.bench(kernel=kernel)
+    bench = engine.bench(engine.Choice(kernel=kernel))
     batch = bench.trials(algorithm, specs.profile("atc25", Cell(10, 20, 1), **overrides), [1])
     (found,) = bench.place(algorithm).room.run(bench.adapter, [batch], threading.Event())
     return found
@@ -44,11 +44,11 @@ def test_a_kernel_with_another_bbr_is_unsupported_and_says_so():
     assert found.message == "bbrv3 was asked for, but this kernel's bbr is BBR version 1"
 
 
-def identified(cca, tmp_path, **options):
+def identified(cca, tmp_path, stack="linux-tcp"):
     console = rich.console.Console(record=True, width=200, markup=False)
     status = identify.run(
-        cca, lab="virtual", kernel=None, trials=1, first_seed=500, results=tmp_path / "r.jsonl", workers=None,
-        console=console, **{"stack": "linux-tcp", **options},
+        cca, engine.Choice(stack=stack), trials=1, first_seed=500, results=tmp_path / "r.jsonl", workers=None,
+        console=console,
     )  # fmt: skip
     return status, console.export_text()
 

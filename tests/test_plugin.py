@@ -40,15 +40,15 @@ def made(trial):
 
 class Adapter:
     name = "fake"
-    def offers(self, algorithm):
-        return True
+    def why_not(self, algorithm):
+        return None
 
 class Bench(engine.Bench):
     def scheme(self, algorithm):
         return scheme(algorithm, stack="fake")
 
-def bench(stack, lab, kernel):
-    if stack == "missing":
+def bench(choice):
+    if choice.stack == "missing":
         raise UserError("stack 'missing' is not known", "choose another")
     place = engine.Place(kernel=None, room=Room())
     return Bench(adapter=Adapter(), lab="virtual", place=lambda algorithm: place, lab_digest="7" * 16)

@@ -1,35 +1,41 @@
-"""Adapters: how to run one implementation. A manifest and a program, found by folder name or by path."""
+"""Adapters: a manifest whose programs are built and have been asked what they are."""
 
 import dataclasses
 import hashlib
+import json
 import os
 import pathlib
-import re
-import shutil
 import subprocess
 
-from conformance import paths, schema
-from conformance.lab import building
+from conformance import schema
+from conformance.lab import building, manifest
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
 
-#: where guests look for programs (conformance/guest/init.py sets the same)
-GUEST_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_DESCRIBE_TIMEOUT_S = 20
+_VERSION_CHARACTERS = 200
+#: which client fetches: the one that the manifest names, for all servers the same, or the stack's own
+COMMON, OWN = "common", "own"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Adapter:
-    name: str
-    title: str
-    folder: pathlib.Path
-    program: str
-    transport: str
-    kernel_algorithms: dict | None
-    algorithms: dict | None
+    """`has`: the stack's own names of the algorithms that this build of it has; None where it does not say."""
+
+    manifest: manifest.Manifest
     client: object
     build: pathlib.Path | None
     version: str
+    has: frozenset | None
     digest: str
+
+    @property
+    def name(self):
+        return self.manifest.name
+
+    @property
+    def kernel_algorithms(self):
+        return self.manifest.kernel_algorithms
 
     def kernel_names(self, algorithm):
         """The kernel's names for it, the first that a kernel has counts; None where the stack brings its own."""
@@ -43,109 +49,110 @@ class Adapter:
         entry = (self.kernel_algorithms or {}).get(algorithm)
         return entry["kernel"] if isinstance(entry, dict) else None
 
-    def offers(self, algorithm):
-        """False when the manifest itself rules the algorithm out; the program has the last word (status 127)."""
-        if self.kernel_algorithms is not None:
-            return algorithm in self.kernel_algorithms
-        return self.algorithms is None or algorithm in self.algorithms
+    def why_not(self, algorithm):
+        """Why this stack cannot run an algorithm; None where it may (the program has the last word: status 127)."""
+        lists = self.kernel_algorithms is not None or self.manifest.algorithms is not None
+        if lists and algorithm not in self.manifest.offered():
+            return f"{self.name} does not offer {algorithm}"
+        if self.has is not None and self.kernel_algorithms is None and self.called(algorithm) not in self.has:
+            return f"this build of {self.name} ({self.version}) has no {self.called(algorithm)}"
+        return None
 
     def folders(self):
         """{name under which a stack finds it: folder}: its own files and what was compiled, and its client's."""
         client = self.client or self
         return {
-            "adapter": self.folder,
-            "build": self.build or self.folder,
-            "client": client.folder,
-            "client-build": client.build or client.folder,
+            "adapter": self.manifest.folder,
+            "build": self.build or self.manifest.folder,
+            "client": client.manifest.folder,
+            "client-build": client.build or client.manifest.folder,
         }
 
     def called(self, algorithm):
         """The stack's own name for an algorithm; ours where it brings none of its own."""
-        entry = (self.algorithms or {}).get(algorithm)
+        entry = (self.manifest.algorithms or {}).get(algorithm)
         return entry["called"] if entry else algorithm
 
     def first_algorithm(self):
         """Some algorithm to try the stack with."""
-        return next(iter(self.kernel_algorithms or self.algorithms or ["cubic"]))
+        return next((name for name in self.manifest.offered() if not self.why_not(name)), "cubic")
 
 
-def names():
-    return sorted(p.parent.name for p in paths.data("adapters").glob("*/adapter.json"))
+def load(stack, client=COMMON):
+    """The adapter of a name in adapters/, or of a path to an adapter.json; what may be built now is. Raises UserError.
 
-
-def load(stack):
-    """The adapter of a name in adapters/, or of a path to an adapter.json, built if it is not. Raises UserError."""
-    if re.fullmatch(r"[a-z0-9][a-z0-9.-]*", stack) and not stack.endswith(".json"):
-        manifest = paths.data("adapters", stack, "adapter.json")
-        if not manifest.exists():
+    `client`: COMMON, OWN, or the name or path of the adapter whose client is to fetch.
+    """
+    about = manifest.read(stack)
+    about.require()
+    named = {COMMON: about.client, OWN: None}.get(client, client)
+    other = None
+    # A client's own choice of client does not count: it is asked for its client.
+    if named is not None and named not in (about.name, stack):
+        other = load(named, OWN)
+        if other.manifest.transport != about.transport:
             raise UserError(
-                f"stack {stack!r} is not known",
-                f"choose one of {', '.join(names())}, or give the path of an adapter.json",
+                f"{named}'s client speaks {other.manifest.transport}, {about.name} serves over {about.transport}",
+                "name another with --client",
             )
-    else:
-        manifest = pathlib.Path(stack).expanduser().absolute()
-    data = schema.load("adapter", manifest)
-    program = manifest.parent / data["program"]
-    programs = {"/program": program}
-    if "build" in data:
-        programs["/build/program"] = manifest.parent / data["build"]["program"]
-    for pointer, file in programs.items():
-        if not file.is_file() or not file.stat().st_mode & 0o111:
-            raise UserError(f"{manifest}: {pointer}: {file} is not an executable file")
-    for path in (manifest.parent, program):
-        if path.stat().st_mode & 0o005 != 0o005:
-            raise UserError(f"{path}: stacks run as nobody, who may not read it", f"run `chmod o+rx {path}`")
-    lacking = [tool for tool in data.get("needs", ()) if not _which(tool)]
-    if lacking:
-        raise UserError(f"stack {data['name']} needs {', '.join(lacking)} on PATH", _mend(data))
-    if "build" in data and (lacking := building.missing(data["build"])):
-        raise UserError(f"building {data['name']} needs {', '.join(lacking)}", _mend(data))
-    client = load(data["client"]) if data.get("client", data["name"]) != data["name"] else None
-    own = _files_digest([f for f in sorted(manifest.parent.rglob("*")) if f.is_file()])
-    build = building.ensure(data["name"], manifest.parent, data["build"], own) if "build" in data else None
-    version = _version(program, build)
-    programs = [pathlib.Path(_which(tool)) for tool in data.get("needs", ())]
+    own = _files_digest([f for f in sorted(about.folder.rglob("*")) if f.is_file()])
+    build = building.ensure(about, own) if about.build else None
+    version, has = _describe(about.folder / about.program, build)
+    programs = [pathlib.Path(manifest.which(tool)) for tool in about.needs]
     built = sorted(f for f in build.rglob("*") if f.is_file()) if build else []
     return Adapter(
-        name=data["name"],
-        title=data["title"],
-        folder=manifest.parent,
-        program=data["program"],
-        transport=data["transport"],
-        kernel_algorithms=data.get("kernel_algorithms"),
-        algorithms=data.get("algorithms"),
-        client=client,
+        manifest=about,
+        client=other,
         build=build,
-        version=version if client is None else f"{version}; client {client.name} ({client.version})",
-        digest=digests.of_value([version, own, _files_digest(programs + built), client and client.digest]),
+        version=version if other is None else f"{version}; client {other.name} ({other.version})",
+        has=has,
+        digest=digests.of_value([version, own, _files_digest(programs + built), other and other.digest]),
     )
 
 
-def _mend(data):
-    packages = data.get("packages")
-    return f"run `apt-get install {' '.join(packages)}`" if packages else "install that"
+def build(stack, again=False, progress=lambda done, total, line: None):
+    """Build what an adapter compiles, also where that downloads; returns the folder, or None if there is nothing.
+
+    `again`: also where it is built already. `progress(done, total, line)` is called now and then, with what the
+    build last printed and, where that counts, how far it is. Raises UserError.
+    """
+    about = manifest.read(stack)
+    about.require()
+    if not about.build:
+        return None
+    own = _files_digest([f for f in sorted(about.folder.rglob("*")) if f.is_file()])
+    return building.ensure(about, own, asked=True, again=again, progress=progress)
 
 
-def _which(tool):
-    return shutil.which(tool, path=GUEST_PATH)
-
-
-def _version(program, build):
-    """What `program version` prints, on one line; untrusted text, so bounded and made printable."""
+def _describe(program, build):
+    """(version, own names of its algorithms or None), as `program describe` says; untrusted text, made printable."""
     environment = {**os.environ, "CC_BUILD": str(build or "")}
     try:
         done = subprocess.run(
-            [str(program), "version"], capture_output=True, text=True, errors="replace", timeout=20, cwd="/",
-            env=environment,
+            [str(program), "describe"], capture_output=True, text=True, errors="replace", cwd="/", env=environment,
+            timeout=_DESCRIBE_TIMEOUT_S,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise UserError(f"{program} version did not end within 20 s") from None
+        raise UserError(f"{program} describe did not end within {_DESCRIBE_TIMEOUT_S} s") from None
     except OSError as error:
         raise UserError(f"cannot run {program}: {error.strerror}") from None
     if done.returncode != 0:
-        raise UserError(f"`{program} version` ended with status {done.returncode}")
-    lines = [" ".join(line.split()) for line in done.stdout.splitlines() if line.strip()]
-    return "".join(c for c in ", ".join(lines) if c.isprintable())[:200]
+        said = _printable((done.stderr.strip().splitlines() or ["it printed nothing"])[-1])
+        raise UserError(f"`{program} describe` ended with status {done.returncode}: {said}")
+    try:
+        data = json.loads(done.stdout)
+    except (ValueError, RecursionError):
+        raise UserError(
+            f"`{program} describe` printed no JSON object: {_printable(done.stdout)!r}",
+            'let it print {"version": "...", "algorithms": [...]}',
+        ) from None
+    schema.check("description", data, f"`{program} describe`")
+    names = data.get("algorithms")
+    return _printable(data["version"]), None if names is None else frozenset(names)
+
+
+def _printable(text):
+    return "".join(c for c in " ".join(text.split()) if c.isprintable())[:_VERSION_CHARACTERS]
 
 
 def _files_digest(files):

@@ -4,16 +4,26 @@ import contextlib
 import fcntl
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
 import tempfile
+import time
 
 from conformance import paths
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
 
 _TIMEOUT_S = 3600
+_LOOK_S = 0.2
+#: cargo says how far it is only when asked
+_COUNT_ALOUD = {"CARGO_TERM_PROGRESS_WHEN": "always", "CARGO_TERM_PROGRESS_WIDTH": "80"}
+_TAIL_BYTES = 4096
+
+
+class NotBuilt(UserError):
+    """It could be built, but nobody has asked for that."""
 
 
 def missing(recipe):
@@ -23,21 +33,27 @@ def missing(recipe):
     return lacking + [h for h in recipe.get("headers", ()) if not any((root / h).exists() for root in roots)]
 
 
-def ensure(name, folder, recipe, files_digest):
-    """Folder with what `recipe` (the manifest's "build") made of the adapter's `folder`.
+def ensure(manifest, files_digest, asked=False, again=False, progress=lambda done, total, line: None):
+    """Folder with what a manifest's "build" made; built now if need be, `again` also where it is there.
 
-    Kept under a digest of the adapter's files and of the system that it was built on and for. Raises UserError; the
-    log of a failed build is kept and named.
+    Kept under a digest of the adapter's files and of the system that it was built on and for. A build that fetches
+    from a package registry is only made when `asked` for. `progress`: see adapter.build(). Raises UserError; the log
+    of a failed build is kept and named.
     """
+    name, recipe = manifest.name, manifest.build
     key = digests.of_value([files_digest, _system(), [str(shutil.which(tool)) for tool in recipe.get("needs", ())]])
     home = paths.cache("adapters", f"{name}-{key}")
+    if not home.exists() and recipe.get("fetches") and not asked:
+        shipped = manifest.path == paths.data("adapters", name, "adapter.json")
+        command = f"conformance adapter build {name if shipped else manifest.path}"
+        raise NotBuilt(f"stack {name} is not built", f"run `{command}`")
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
         with open(home.parent / f"{name}.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not home.exists():
+            if again or not home.exists():
                 _sweep(home.parent, name)
-                _build(name, folder, recipe, home)
+                _build(name, manifest.folder, recipe, home, progress)
     except OSError as error:
         raise UserError(
             f"cannot build {name} in {home.parent}: {error.strerror}", "free space or rights there"
@@ -59,13 +75,14 @@ def _sweep(parent, name):
         shutil.rmtree(old, ignore_errors=True)
 
 
-def _build(name, folder, recipe, home):
+def _build(name, folder, recipe, home, progress):
     # Made aside and moved into place whole.
     with tempfile.TemporaryDirectory(dir=home.parent, prefix=f".{name}.") as temporary:
         made = pathlib.Path(temporary, "build")
         made.mkdir()
         log = home.parent / f"{name}.log"
-        status = _run([str(folder / recipe["program"])], temporary, {**os.environ, "CC_BUILD": str(made)}, log)
+        environment = {**os.environ, **_COUNT_ALOUD, "CC_BUILD": str(made)}
+        status = _run([str(folder / recipe["program"])], temporary, environment, log, progress)
         if status != 0:
             raise UserError(f"{name} does not build: {_telling(log)}", f"see {log}")
         if not any(made.iterdir()):
@@ -74,19 +91,25 @@ def _build(name, folder, recipe, home):
         for path in (made, *made.rglob("*")):
             if not path.is_symlink():
                 path.chmod(path.stat().st_mode | (0o055 if path.is_dir() or path.stat().st_mode & 0o100 else 0o044))
+        if home.exists():
+            # Guests that run from it keep what they have open; the next ones find the new one.
+            home.rename(pathlib.Path(temporary, "old"))
         made.rename(home)
 
 
-def _run(command, folder, environment, log):
+def _run(command, folder, environment, log, progress):
     """Exit status, with all output in `log`; ends every process of the build, also when interrupted."""
+    deadline = time.monotonic() + _TIMEOUT_S
     with open(log, "wb") as out:
         process = subprocess.Popen(
             command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
             start_new_session=True,
         )  # fmt: skip
         try:
-            return process.wait(_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
+            while time.monotonic() < deadline:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    return process.wait(_LOOK_S)
+                progress(*_how_far(log))
             out.write(f"\nerror: not done within {_TIMEOUT_S} s\n".encode())
             return 1
         finally:
@@ -95,8 +118,28 @@ def _run(command, folder, environment, log):
             process.wait()
 
 
+def _how_far(log):
+    """(done, total, line): what a build printed last, and how far it is where that counts (cargo, ninja, make)."""
+    with open(log, "rb") as f:
+        f.seek(max(0, log.stat().st_size - _TAIL_BYTES))
+        lines = [line.strip() for line in re.split(r"[\r\n]", f.read().decode(errors="replace")) if line.strip()]
+    done = total = None
+    for line in reversed(lines):
+        if found := re.search(r"\b(\d+)/(\d+)\b", line):
+            done, total = int(found[1]), int(found[2])
+        elif found := re.search(r"\b(\d+)%", line):
+            done, total = int(found[1]), 100
+        if found:
+            break
+    return done, total, _printable(lines[-1]) if lines else ""
+
+
+def _printable(line):
+    return "".join(c for c in line if c.isprintable())[:200]
+
+
 def _telling(log):
     """The line of a failed build's log that says most; printable and short."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     line = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "it printed nothing")
-    return "".join(c for c in line if c.isprintable())[:200]
+    return _printable(line)

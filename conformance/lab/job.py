@@ -61,9 +61,9 @@ def write(scratch, adapter, at, batches, probe=False):
         "algorithm": scheme.algorithm,
         "kernel_algorithms": adapter.kernel_names(scheme.algorithm),
         "called": adapter.called(scheme.algorithm),
-        "server": {"program": f"{at}/adapter/{adapter.program}", "build_dir": f"{at}/build"},
+        "server": _own(adapter, at),
         "client": _client(adapter, at),
-        "transport": adapter.transport,
+        "transport": adapter.manifest.transport,
         "port": _PORT,
         "hostname": pki.HOSTNAME,
         "pki": f"{guest_scratch}/pki",
@@ -85,10 +85,14 @@ def write(scratch, adapter, at, batches, probe=False):
     (scratch / "job.json").write_text(json.dumps(job, indent=1))
 
 
+def _own(adapter, at):
+    return {"program": f"{at}/adapter/{adapter.manifest.program}", "build_dir": f"{at}/build"}
+
+
 def _client(adapter, at):
     if adapter.client is None:
-        return {"program": f"{at}/adapter/{adapter.program}", "build_dir": f"{at}/build"}
-    return {"program": f"{at}/client/{adapter.client.program}", "build_dir": f"{at}/client-build"}
+        return _own(adapter, at)
+    return {"program": f"{at}/client/{adapter.client.manifest.program}", "build_dir": f"{at}/client-build"}
 
 
 def _cell(trials):

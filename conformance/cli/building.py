@@ -1,0 +1,115 @@
+"""Commands that build and check what runs need: guest kernels, adapters, the machine."""
+
+import sys
+
+import click
+import rich.progress
+import rich.text
+
+from conformance.cli.base import err, out
+
+
+@click.group()
+def kernel():
+    """Guest kernels: build and list."""
+
+
+@kernel.command("build")
+@click.argument("name", default="default")
+@click.option("--source", help="Kernel source: folder, tarball, or a package such as linux-source-6.1.")
+@click.option("--patch", "patches", multiple=True, type=click.Path(), help="Apply this patch first (repeatable).")
+@click.option("--jobs", type=click.IntRange(1), help="Compile this many files at once (default: all cores).")
+def kernel_build(name, source, patches, jobs):
+    """Build a guest kernel and give it NAME; one that was built before is only found."""
+    from conformance.kernel import build
+
+    columns = (
+        rich.progress.TextColumn("{task.description}"),
+        rich.progress.BarColumn(),
+        rich.progress.TaskProgressColumn(),
+        rich.progress.TimeElapsedColumn(),
+        rich.progress.TimeRemainingColumn(),
+    )
+    with rich.progress.Progress(*columns, console=err) as bar:
+        task = bar.add_task("kernel", total=None)
+        shown = None
+
+        def progress(done, total, what):
+            nonlocal shown
+            if what != shown and not err.is_terminal:
+                err.print(f"kernel {name}: {what}")
+            shown = what
+            bar.update(task, description=f"kernel {name}: {what}", completed=done, total=total or None)
+
+        built = build.build(name, source, patches, progress, jobs)
+    out.print(f"kernel {built.name}: Linux {built.release}, {built.digest}, {built.binary}", soft_wrap=True)
+
+
+@kernel.command("list")
+def kernel_list():
+    """List the guest kernels that are built."""
+    from conformance.kernel import store
+
+    found = store.kernels()
+    if not found:
+        out.print("no guest kernel is built; run `conformance kernel build`")
+    for k in found:
+        patches = f" + {', '.join(k.patches)}" if k.patches else ""
+        out.print(f"{k.name:12} Linux {k.release:14} {k.digest}  {k.source}{patches}", soft_wrap=True)
+
+
+@click.command()
+@click.option("--lab", type=click.Choice(["virtual", "host"]), default="virtual", show_default=True)
+@click.option("--kernel", "kernel_name", default="default", show_default=True)
+def doctor(lab, kernel_name):
+    """Check everything a run needs, and say how to mend what is missing."""
+    from conformance import doctor as checks
+
+    bad = 0
+    for check in checks.run(lab, kernel_name):
+        bad += not check.ok
+        mark = ("ok   ", "green") if check.ok else ("BAD  ", "red")
+        out.print(rich.text.Text.assemble(mark, check.what), soft_wrap=True)
+        if not check.ok:
+            out.print(f"     mend: {check.mend}", soft_wrap=True)
+    sys.exit(2 if bad else 0)
+
+
+@click.group()
+def adapter():
+    """Adapters: list them, check one against the contract."""
+
+
+@adapter.command("list")
+def adapter_list():
+    """List the adapters that ship, and which algorithms each offers; builds and runs nothing."""
+    from conformance.lab import manifest
+
+    for about in manifest.shipped():
+        offered = ", ".join(about.offered()) or "a client only"
+        out.print(f"{about.name:12} {about.title}: {offered}", soft_wrap=True)
+
+
+@adapter.command("build")
+@click.argument("stacks", nargs=-1, required=True)
+@click.option("--again", is_flag=True, help="Also what is built already.")
+def adapter_build(stacks, again):
+    """Build what STACKS (names, or paths of adapter.json) compile, into the cache."""
+    from conformance import adapters
+
+    sys.exit(adapters.build(stacks, again, err))
+
+
+@adapter.command("check")
+@click.argument("stack")
+@click.option("--cca", help="Algorithm to try it with (default: the first it offers).")
+@click.option("--client", default="common", show_default=True, help="Who fetches: common, own, or an adapter.")
+@click.option("--kernel", help="Guest kernel's name (default: the one that has the algorithm).")
+def adapter_check(stack, cca, client, kernel):
+    """Try STACK (a name, or the path of an adapter.json) against every clause of the contract."""
+    from conformance import check, engine
+
+    sys.exit(check.run(engine.Choice(stack=stack, client=client, kernel=kernel), cca, out))
+
+
+COMMANDS = (kernel, adapter, doctor)

@@ -1,0 +1,164 @@
+"""Commands that run trials."""
+
+import functools
+import pathlib
+import sys
+
+import click
+
+from conformance.cli.base import out
+from conformance.engine import Choice
+from conformance.store import DEFAULT_RESULTS
+
+_CHOICE = {
+    "stack": click.option("--stack", default="linux-tcp", show_default=True, help="Adapter's name, or path of one."),
+    "client": click.option(
+        "--client", default="common", show_default=True, help="Who fetches: common, own (the stack's), or an adapter."
+    ),
+    "interop_rootfs": click.option(
+        "--interop-rootfs", metavar="DIR", help="In the place of --stack: an exported image of the QUIC interop runner."
+    ),
+    "kernel": click.option("--kernel", help="Guest kernel's name (default: the one that has the algorithm)."),
+    "lab": click.option("--lab", default="virtual", show_default=True, help="virtual or host."),
+}
+_CCA = click.option("--cca", required=True, help="Congestion control to ask the stack for, by any name it knows.")
+_GRID = click.option("--grid", default="full", show_default=True, help="full, 10mbps, or cells with commas.")
+_PROFILE = click.option("--profile", default="atc25", show_default=True, help="All of a setting but its cell.")
+_RESULTS = click.option("--results", default=DEFAULT_RESULTS, show_default=True, help="Results file to add to.")
+_WORKERS = click.option("--workers", type=click.IntRange(1), help="Guests at a time (default: one for each core).")
+_FRESH_SEED = click.option(
+    "--first-seed", default=101, show_default=True, type=click.IntRange(1), help="Not the references' seeds."
+)
+
+
+def _trials(default, what="Trials of each cell.", least=1):
+    return click.option("--trials", default=default, show_default=True, type=click.IntRange(least), help=what)
+
+
+def _with_choice(*names):
+    """Add these of the options that say what is tested; the command gets them as one Choice."""
+
+    def decorate(function):
+        @functools.wraps(function)
+        def command(**options):
+            chosen = {name: options.pop(name) for name in names}
+            return function(Choice(**chosen), **options)
+
+        for name in reversed(names):
+            command = _CHOICE[name](command)
+        return command
+
+    return decorate
+
+
+_ALL = ("stack", "client", "interop_rootfs", "kernel", "lab")
+
+
+@click.command()
+@click.argument("algorithm")
+@_with_choice(*_ALL)
+@_GRID
+@_trials(5)
+@_RESULTS
+@_PROFILE
+@click.option("--queue", help="Replace the profile's queue: red, bfifo:1, fq_codel, ...")
+@click.option("--offload", type=click.Choice(["on", "off"]), help="Replace the profile's offload.")
+@click.option("--transfer-s", type=float, help="Replace the profile's transfer length.")
+@_WORKERS
+def run(choice, algorithm, grid, trials, results, profile, queue, offload, transfer_s, workers):
+    """Measure ALGORITHM over a grid, and judge it where there is a zone for these settings."""
+    from conformance import campaign
+
+    overrides = {"queue": queue, "transfer_s": transfer_s, "offload": None if offload is None else offload == "on"}
+    status = campaign.run(
+        algorithm, choice, grid=grid, trials=trials, results=results, profile=profile, overrides=overrides,
+        workers=workers, console=out,
+    )  # fmt: skip
+    sys.exit(status)
+
+
+@click.command()
+@_CCA
+@_with_choice(*_ALL)
+@_trials(3)
+@click.option("--first-seed", default=1, show_default=True, type=click.IntRange(1))
+@_RESULTS
+@_WORKERS
+def identify(choice, cca, trials, first_seed, results, workers):
+    """Say which algorithm and version a stack's congestion control behaves like."""
+    from conformance import identify as identification
+
+    status = identification.run(
+        cca, choice, trials=trials, first_seed=first_seed, results=results, workers=workers, console=out
+    )
+    sys.exit(status)
+
+
+@click.command("identify-check")
+@_with_choice("stack", "client")
+@_trials(20, "Identifications of each algorithm.")
+@_FRESH_SEED
+@_RESULTS
+@_WORKERS
+def identify_check(choice, trials, first_seed, results, workers):
+    """Identify every known algorithm many times and count how often the answer is right."""
+    from conformance import identify as identification
+
+    status = identification.check(
+        choice, trials=trials, first_seed=first_seed, results=results, workers=workers, console=out
+    )
+    sys.exit(status)
+
+
+@click.command()
+@click.argument("algorithms", nargs=-1, required=True)
+@_with_choice("stack", "client", "kernel")
+@_trials(5)
+@_FRESH_SEED
+@_RESULTS
+@_WORKERS
+def cross(choice, algorithms, trials, first_seed, results, workers):
+    """Measure each of ALGORITHMS and judge it by the zone of each: the diagonal should conform, nothing else."""
+    from conformance import cross as crossing
+
+    status = crossing.run(
+        algorithms, choice, trials=trials, first_seed=first_seed, results=results, workers=workers, console=out
+    )
+    sys.exit(status)
+
+
+@click.command()
+@_CCA
+@_with_choice("stack", "client")
+@click.option("--kernel", "kernels", multiple=True, help="Guest kernel; give two to compare them.")
+@click.option("--sysctl", "sysctls", multiple=True, help="net.ipv4.NAME=VALUE[,...]; one is compared with the profile.")
+@_GRID
+@_trials(10, "Trials of each cell and side.", least=5)
+@click.option("--matters", default=0.01, show_default=True, help="Smallest difference of medians that counts.")
+@_PROFILE
+@_RESULTS
+@_WORKERS
+@click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write it here, as Markdown.")
+def drift(choice, cca, kernels, sysctls, grid, trials, matters, profile, results, workers, target):
+    """Compare two kernels, or two sysctl settings: which cells moved, beyond noise?"""
+    from conformance import drift as comparison
+
+    status = comparison.run(
+        cca, comparison.variants(kernels, sysctls), choice, grid=grid, trials=trials, results=results,
+        workers=workers, profile=profile, matters=matters, target=target, console=out,
+    )  # fmt: skip
+    sys.exit(status)
+
+
+@click.command()
+@click.option("--algorithm", default="cubic", show_default=True)
+@_with_choice("stack", "client", "kernel")
+@_trials(3, least=2)
+def bench(choice, algorithm, trials):
+    """Measure what trials cost: wall seconds, and virtual seconds per wall second, by cell."""
+    from conformance import benchmark
+
+    benchmark.run(algorithm, choice, trials, out)
+
+
+COMMANDS = (run, identify, identify_check, cross, drift, bench)

@@ -1,0 +1,87 @@
+"""Adapter manifests: what an adapter says of itself, read and checked without running anything of it."""
+
+import dataclasses
+import pathlib
+import re
+import shutil
+
+from conformance import paths, schema
+from conformance.lab import building
+from conformance.model.errors import UserError
+
+#: where guests look for programs (conformance/guest/init.py sets the same)
+GUEST_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """An adapter.json, its fields as in conformance/schemas/adapter.json. `path` is the file's."""
+
+    path: pathlib.Path
+    name: str
+    title: str
+    program: str
+    transport: str
+    kernel_algorithms: dict | None = None
+    algorithms: dict | None = None
+    client: str | None = None
+    build: dict | None = None
+    needs: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+
+    @property
+    def folder(self):
+        return self.path.parent
+
+    def offered(self):
+        """Our names of the algorithms that it lists, in its order."""
+        return list(self.kernel_algorithms or self.algorithms or ())
+
+    def require(self):
+        """Raise UserError naming what this machine lacks to run it, or to build it."""
+        if lacking := [tool for tool in self.needs if not which(tool)]:
+            raise UserError(f"stack {self.name} needs {', '.join(lacking)} on PATH", self._mend())
+        if self.build and (lacking := building.missing(self.build)):
+            raise UserError(f"building {self.name} needs {', '.join(lacking)}", self._mend())
+
+    def _mend(self):
+        return f"run `apt-get install {' '.join(self.packages)}`" if self.packages else "install that"
+
+
+def which(tool):
+    """Path of a program where guests find it, or None."""
+    return shutil.which(tool, path=GUEST_PATH)
+
+
+def shipped():
+    """The manifests that ship, in order of name. Raises UserError."""
+    return [read(p.parent.name) for p in sorted(paths.data("adapters").glob("*/adapter.json"))]
+
+
+def read(stack):
+    """The manifest of a name in adapters/, or of a path to an adapter.json. Raises UserError."""
+    if re.fullmatch(r"[a-z0-9][a-z0-9.-]*", stack) and not stack.endswith(".json"):
+        path = paths.data("adapters", stack, "adapter.json")
+        if not path.exists():
+            names = sorted(p.parent.name for p in paths.data("adapters").glob("*/adapter.json"))
+            raise UserError(
+                f"stack {stack!r} is not known",
+                f"choose one of {', '.join(names)}, or give the path of an adapter.json",
+            )
+    else:
+        path = pathlib.Path(stack).expanduser().absolute()
+    data = schema.load("adapter", path)
+    fields = {field.name for field in dataclasses.fields(Manifest)}
+    found = Manifest(
+        path=path,
+        **{name: tuple(value) if isinstance(value, list) else value for name, value in data.items() if name in fields},
+    )
+    programs = {"/program": found.program, **({"/build/program": found.build["program"]} if found.build else {})}
+    for pointer, program in programs.items():
+        file = found.folder / program
+        if not file.is_file() or not file.stat().st_mode & 0o111:
+            raise UserError(f"{path}: {pointer}: {file} is not an executable file")
+    for readable in (found.folder, found.folder / found.program):
+        if readable.stat().st_mode & 0o005 != 0o005:
+            raise UserError(f"{readable}: stacks run as nobody, who may not read it", f"run `chmod o+rx {readable}`")
+    return found
