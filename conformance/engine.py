@@ -79,7 +79,12 @@ def bench(choice=Choice()):
 
     Raises UserError where one is missing; a kernel that only some algorithm asks for makes that unsupported.
     """
-    adapter = adapters.load(choice.stack, choice.client)
+    if choice.interop_rootfs:
+        adapter = adapters.load_interop(choice.interop_rootfs)
+    else:
+        adapter = adapters.load(choice.stack, choice.client)
+        if adapter.manifest.rootfs:
+            raise UserError(f"stack {adapter.name} runs other root file systems", "name one with --interop-rootfs")
     lab, kernel = choice.lab, choice.kernel
     if lab == "virtual":
         from conformance.lab.virtual import VirtualRoom

@@ -76,7 +76,7 @@ class _SuiteFile(pytest.File):
                 for zone in specs.all_zones(kind):
                     by_algorithm.setdefault(zone.algorithm, []).append((kind, zone))
             for _, zones in sorted(by_algorithm.items()):
-                yield from self._items(zones, wanted, _stack_name(option.stack))
+                yield from self._items(zones, wanted, _stack_name(option.interop_rootfs or option.stack))
         except UserError as error:
             self.config.stash[_MISTAKE] = error
 

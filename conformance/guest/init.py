@@ -2,8 +2,8 @@
 
 The host's tree is the root, read-only. Where programs expect to write there is memory. The scratch
 directory is the one place that outlives the guest. The kernel hands its unknown NAME=VALUE parameters
-to process 1 as environment: cc_scratch, cc_suite and, where there is a stack, cc_adapter, cc_build, cc_client and
-cc_client_build are host paths, cc_time_travel says whether this guest's clock is virtual.
+to process 1 as environment: cc_scratch, cc_suite and, where there is a stack, cc_adapter, cc_build, cc_client,
+cc_client_build and cc_rootfs are host paths, cc_time_travel says whether this guest's clock is virtual.
 
 mount(2) is called directly: util-linux >= 2.39 speaks the newer mount API, in which hostfs takes its
 path in another form.
@@ -40,7 +40,7 @@ def set_up_filesystem():
         mount("tmpfs", directory, "mode=1777")
     for directory in ("/run", "/var/log"):
         mount("tmpfs", directory, "mode=755")
-    for name in ("scratch", "suite", "adapter", "build", "client", "client-build"):
+    for name in ("scratch", "suite", "adapter", "build", "client", "client-build", "rootfs"):
         variable = f"cc_{name.replace('-', '_')}"
         if variable in os.environ:
             os.mkdir(f"/run/{name}")

@@ -62,6 +62,8 @@ def _run(job, scratch, emit):
         if job["host_queue"]:
             for node in (net["server"], net["client"]):
                 netns.run_tc(node, [f"qdisc replace dev {n} root {job['host_queue']}" for n in node.intfNames()])
+        if job["port"] < 1024:
+            netns.set_sysctls(net["server"], {"net.ipv4.ip_unprivileged_port_start": job["port"]})
         emit("network", sysctls=sysctls, offload=offload, kernel=os.uname().release)
         _rule_the_processor()
         if job["probe"]:

@@ -119,6 +119,7 @@ def environment(role, job, directory):
         "CC_CA": job["pki"] + "/ca.crt",
         "CC_SCRATCH": directory,
         "CC_BUILD": job[role]["build_dir"],
+        **({"CC_ROOTFS": job[role]["rootfs"]} if job[role]["rootfs"] else {}),
     }
 
 

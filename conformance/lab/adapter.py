@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import pathlib
+import stat
 import subprocess
 
 from conformance import schema
@@ -28,10 +29,12 @@ class Adapter:
     version: str
     has: frozenset | None
     digest: str
+    #: another root file system that the stack's programs come from
+    rootfs: pathlib.Path | None = None
 
     @property
     def name(self):
-        return self.manifest.name
+        return self.manifest.name if self.rootfs is None else f"{self.manifest.name}-{self.rootfs.name}"
 
     @property
     def kernel_algorithms(self):
@@ -66,6 +69,7 @@ class Adapter:
             "build": self.build or self.manifest.folder,
             "client": client.manifest.folder,
             "client-build": client.build or client.manifest.folder,
+            **({"rootfs": self.rootfs} if self.rootfs else {}),
         }
 
     def called(self, algorithm):
@@ -108,6 +112,19 @@ def load(stack, client=COMMON):
         has=has,
         digest=digests.of_value([version, own, _files_digest(programs + built), other and other.digest]),
     )
+
+
+def load_interop(folder):
+    """The adapter for an image of the QUIC interop runner that was exported to `folder`. Raises UserError."""
+    rootfs = pathlib.Path(folder).expanduser().resolve()
+    if not (rootfs / "etc").is_dir():
+        raise UserError(f"{folder} is no root file system: it has no etc", "export an image into it, unpacked")
+    runner = load("interop")
+    content = _tree_digest(rootfs)
+    return dataclasses.replace(
+        runner, rootfs=rootfs, version=f"{runner.version} {rootfs.name}, {content}",
+        digest=digests.of_value([runner.digest, content]),
+    )  # fmt: skip
 
 
 def build(stack, again=False, progress=lambda done, total, line: None):
@@ -153,6 +170,22 @@ def _describe(program, build):
 
 def _printable(text):
     return "".join(c for c in " ".join(text.split()) if c.isprintable())[:_VERSION_CHARACTERS]
+
+
+def _tree_digest(root):
+    """Over names, contents and modes of all files below a folder. What may not be read does not count."""
+    total = hashlib.sha256()
+    for folder, folders, files in os.walk(root):
+        folders.sort()
+        for path in (pathlib.Path(folder, name) for name in sorted(files)):
+            about = path.lstat()
+            total.update(f"{path.relative_to(root)}\0{about.st_mode:o}\0".encode(errors="surrogateescape"))
+            if path.is_symlink():
+                total.update(os.fsencode(path.readlink()))
+            elif stat.S_ISREG(about.st_mode) and os.access(path, os.R_OK):
+                with open(path, "rb") as f:
+                    total.update(hashlib.file_digest(f, "sha256").digest())
+    return total.hexdigest()[: digests.DIGITS]
 
 
 def _files_digest(files):

@@ -11,7 +11,6 @@ from conformance.model import digest as digests
 from conformance.model.errors import UserError
 from conformance.model.trial import Measurement, Outcome
 
-_PORT = 4433
 _READY_TIMEOUT_S = 30
 _LIMITS = {"memory_bytes": 1 << 36, "file_bytes": 1 << 30}
 #: a policer lets a full bucket of tokens pass first: at one and a half times the rate, three times its size
@@ -64,7 +63,7 @@ def write(scratch, adapter, at, batches, probe=False):
         "server": _own(adapter, at),
         "client": _client(adapter, at),
         "transport": adapter.manifest.transport,
-        "port": _PORT,
+        "port": adapter.manifest.port,
         "hostname": pki.HOSTNAME,
         "pki": f"{guest_scratch}/pki",
         "server_address": "10.0.0.3",
@@ -86,13 +85,15 @@ def write(scratch, adapter, at, batches, probe=False):
 
 
 def _own(adapter, at):
-    return {"program": f"{at}/adapter/{adapter.manifest.program}", "build_dir": f"{at}/build"}
+    rootfs = f"{at}/rootfs" if adapter.rootfs else None
+    return {"program": f"{at}/adapter/{adapter.manifest.program}", "build_dir": f"{at}/build", "rootfs": rootfs}
 
 
 def _client(adapter, at):
     if adapter.client is None:
         return _own(adapter, at)
-    return {"program": f"{at}/client/{adapter.client.manifest.program}", "build_dir": f"{at}/client-build"}
+    program = f"{at}/client/{adapter.client.manifest.program}"
+    return {"program": program, "build_dir": f"{at}/client-build", "rootfs": None}
 
 
 def _cell(trials):

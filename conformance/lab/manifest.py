@@ -24,6 +24,8 @@ class Manifest:
     transport: str
     kernel_algorithms: dict | None = None
     algorithms: dict | None = None
+    port: int = 4433
+    rootfs: bool = False
     client: str | None = None
     build: dict | None = None
     needs: tuple[str, ...] = ()
