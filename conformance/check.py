@@ -4,7 +4,7 @@ import rich.table
 import rich.text
 
 from conformance import engine, specs
-from conformance.lab import cores, job, virtual
+from conformance.lab import virtual
 from conformance.model import contract
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
@@ -23,14 +23,9 @@ def run(choice, algorithm, console):
     if place.why_not:
         raise UserError(place.why_not)
     (trial,) = bench.trials(algorithm, specs.profile("atc25", _CELL, transfer_s=_TRANSFER_S), [1])
-    with virtual.disk_errors(), cores.one_core() as core, virtual.scratch_folder() as scratch:
-        job.write(scratch, bench.adapter, "/run", [[trial]], probe=True)
-        guest = virtual.boot(place.kernel, scratch, core, bench.adapter)
-        try:
-            events = list(virtual.events(guest, scratch, _WALL_TIMEOUT_S))
-            console_text = (scratch / "console.log").read_text(errors="replace")
-        finally:
-            guest.end()
+    with virtual.one_guest(place.kernel, bench.adapter, [[trial]], probe=True) as (guest, scratch):
+        events = list(virtual.events(guest, scratch, _WALL_TIMEOUT_S))
+        console_text = (scratch / "console.log").read_text(errors="replace")
     faults = [e["message"] for e in events if e["event"] in ("fault", "unsupported")]
     probes = {e["name"]: e["facts"] for e in events if e["event"] == "probe"}
     if faults or not any(e["event"] == "end" for e in events):

@@ -50,6 +50,17 @@ static double now_s(void)
     return now.tv_sec + now.tv_nsec / 1e9;
 }
 
+/* Secrets of the connection, in NSS key log format, where a trace is wanted. */
+static void keep_secret(const SSL *tls, const char *line)
+{
+    FILE *log = fopen(getenv("SSLKEYLOGFILE"), "a");
+    (void)tls;
+    if (log) {
+        fprintf(log, "%s\n", line);
+        fclose(log);
+    }
+}
+
 static SSL_CTX *trusting(const char *ca)
 {
     SSL_CTX *context = SSL_CTX_new(TLS_client_method());
@@ -57,6 +68,8 @@ static SSL_CTX *trusting(const char *ca)
         fail("cannot read %s: %s", ca, why());
     SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
+    if (getenv("SSLKEYLOGFILE"))
+        SSL_CTX_set_keylog_callback(context, keep_secret);
     /* One recv takes all that is there, in the place of two for each record. */
     SSL_CTX_set_read_ahead(context, 1);
     SSL_CTX_set_default_read_buffer_len(context, BUFFER_BYTES);

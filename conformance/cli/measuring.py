@@ -161,4 +161,22 @@ def bench(choice, algorithm, trials):
     benchmark.run(algorithm, choice, trials, out)
 
 
-COMMANDS = (run, identify, identify_check, cross, drift, bench)
+@click.command()
+@click.argument("algorithm")
+@click.argument("cell")
+@_with_choice(*_ALL)
+@click.option("--seed", default=1, show_default=True, type=click.IntRange(1))
+@_PROFILE
+@click.option("--packets-only", is_flag=True, help="No logs of the stack's: the trial is the same to the byte.")
+@click.option("--out", "target", default="trace", show_default=True, type=click.Path(path_type=pathlib.Path))
+def trace(choice, algorithm, cell, seed, profile, packets_only, target):
+    """One trial of ALGORITHM in CELL with everything written down: packets (pcap), TLS secrets, qlog, output."""
+    from conformance import trace as tracing
+
+    status = tracing.run(
+        algorithm, choice, cell=cell, seed=seed, profile=profile, packets_only=packets_only, target=target, console=out
+    )
+    sys.exit(status)
+
+
+COMMANDS = (run, identify, identify_check, cross, drift, trace, bench)

@@ -40,6 +40,7 @@ def _run(job, scratch, emit):
     # Mininet is imported late, so that a machine without it gets a fault event and not a stack trace.
     from conformance.guest import calibrate, netns, probe
     from conformance.guest.process import kill_descendants, prepare_harness
+    from conformance.guest.trace import run_traced
     from conformance.guest.trial import Fault, fresh_start, run_trial
 
     prepare_harness()
@@ -71,7 +72,7 @@ def _run(job, scratch, emit):
             cell["www"] = _payload(job["work_dir"], cell["transfer_bytes"])
             probe.run(net, topology, job, cell, emit)
             return
-        emit("congestion_control", found=_warm_up(net, topology, job, run_trial, Fault))
+        emit("congestion_control", found=_warm_up(net, topology, {**job, "trace": None}, run_trial, Fault))
         for index, cell in enumerate(job["cells"]):
             emit("cell", index=index)
             cell["www"] = _payload(job["work_dir"], cell["transfer_bytes"])
@@ -84,7 +85,11 @@ def _run(job, scratch, emit):
             emit("calibration", index=index, observed=observed)
             for seed in cell["seeds"]:
                 try:
-                    facts = run_trial(net, topology, job, cell, seed)
+                    if job["trace"]:
+                        target = os.path.join(scratch, "trace", f"{index}-{seed}")
+                        facts = run_traced(net, topology, job, cell, seed, target)
+                    else:
+                        facts = run_trial(net, topology, job, cell, seed)
                 except Fault as fault:
                     facts = {"seed": seed, "fault": str(fault)}
                 emit("trial", index=index, **facts)

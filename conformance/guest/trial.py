@@ -119,8 +119,15 @@ def environment(role, job, directory):
         "CC_CA": job["pki"] + "/ca.crt",
         "CC_SCRATCH": directory,
         "CC_BUILD": job[role]["build_dir"],
+        **_trace_variables(role, job),
         **({"CC_ROOTFS": job[role]["rootfs"]} if job[role]["rootfs"] else {}),
     }
+
+
+def _trace_variables(role, job):
+    """Where to write qlog and TLS secrets; set only in a trial that is traced."""
+    folder = (job.get("trace") or {}).get(role)
+    return {"CC_QLOG": f"{folder}/qlog", "SSLKEYLOGFILE": f"{folder}/keys.log"} if folder else {}
 
 
 def _start(node, role, job):

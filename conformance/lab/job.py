@@ -41,12 +41,13 @@ def lab_digest():
     return total.hexdigest()[: digests.DIGITS]
 
 
-def write(scratch, adapter, at, batches, probe=False):
+def write(scratch, adapter, at, batches, probe=False, trace=None):
     """Fill the scratch folder: job.json, the topology, the certificates. Raises UserError.
 
     `at` is where the stack's folders are: "adapter", "build" (what was compiled for it), "client", "client-build".
     `batches` is a list of lists of trials, one list for each cell; all share the scheme and the profile.
-    `probe`: try out the adapter's contract in the first cell in the place of making trials.
+    `probe`: try out the adapter's contract in the first cell in the place of making trials. `trace`: "packets" or
+    "all" to write down what happens in each trial, in the scratch folder's trace/CELL'S INDEX-SEED.
     """
     if batches[0][0].lab_digest != lab_digest():
         # A guest reads the suite's files when it starts; results must not be kept under what the code was before.
@@ -57,6 +58,7 @@ def write(scratch, adapter, at, batches, probe=False):
     guest_scratch = scratch if room == "host" else "/run/scratch"
     job = {
         "probe": probe,
+        "trace": trace,
         "algorithm": scheme.algorithm,
         "kernel_algorithms": adapter.kernel_names(scheme.algorithm),
         "called": adapter.called(scheme.algorithm),

@@ -33,12 +33,12 @@ _POLL_S = 0.02
 _GONE_S = 5.0
 
 
-def command(kernel, scratch, adapter=None, time_travel=True, run=None):
+def command(kernel, scratch, adapter=None, time_travel=True, run=None, memory=_MEMORY):
     """The guest's command line."""
     stack = [f"cc_{name.replace('-', '_')}={folder}" for name, folder in adapter.folders().items()] if adapter else []
     clock = [f"time-travel-start={_WALL_CLOCK_NS}", "time-travel=inf-cpu"] if time_travel else []
     return [
-        str(kernel.binary), f"mem={_MEMORY}", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
+        str(kernel.binary), f"mem={memory}", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
         *clock, f"random.seed={_BOOT_SEED}", "norandmaps", "ipv6.disable_ipv6=1", "thash_entries=512",
         f"syscall.cost_ns={SYSCALL_COST_NS}", f"syscall.empty_poll_ns={EMPTY_POLL_COST_NS}",
         "con=null", "con0=null,fd:1", "quiet", "panic=-1", "noreboot", f"uml_dir={scratch}/uml",
@@ -106,11 +106,11 @@ def _lives(group):
     return False
 
 
-def boot(kernel, scratch, core, adapter=None, time_travel=True, run=None):
+def boot(kernel, scratch, core, adapter=None, time_travel=True, run=None, memory=_MEMORY):
     """Start a guest; `run` is a Python program for it to run in the place of the job."""
     (scratch / "uml").mkdir()
     environment = {"TMPDIR": "/dev/shm", "HOME": str(scratch), "PATH": "/usr/bin:/bin"}
-    return Group(command(kernel, scratch, adapter, time_travel, run), scratch, environment, {core})
+    return Group(command(kernel, scratch, adapter, time_travel, run, memory), scratch, environment, {core})
 
 
 class VirtualRoom:
@@ -128,16 +128,23 @@ class VirtualRoom:
         of the cell it happened in, never an exception; the cells after it get a new guest.
         """
         while batches and not cancelled.is_set():
-            with disk_errors(), cores.one_core(cancelled) as core, scratch_folder() as scratch:
-                job.write(scratch, adapter, "/run", batches)
-                guest = boot(self.kernel, scratch, core, adapter)
-                try:
-                    on_start(guest)
-                    reader = job.Reader(batches, adapter)
-                    yield from follow(guest, reader, scratch, cancelled, self.trial_wall_timeout_s)
-                    batches = reader.owed
-                finally:
-                    guest.end()
+            with one_guest(self.kernel, adapter, batches, cancelled) as (guest, scratch):
+                on_start(guest)
+                reader = job.Reader(batches, adapter)
+                yield from follow(guest, reader, scratch, cancelled, self.trial_wall_timeout_s)
+                batches = reader.owed
+
+
+@contextlib.contextmanager
+def one_guest(kernel, adapter, batches, cancelled=None, memory=_MEMORY, **how):
+    """(a guest that carries out a job, its scratch folder), on a core of its own; `how`: see job.write()."""
+    with disk_errors(), cores.one_core(cancelled) as core, scratch_folder() as scratch:
+        job.write(scratch, adapter, "/run", batches, **how)
+        guest = boot(kernel, scratch, core, adapter, memory=memory)
+        try:
+            yield guest, scratch
+        finally:
+            guest.end()
 
 
 @contextlib.contextmanager
@@ -169,7 +176,7 @@ def follow(guest, reader, scratch, cancelled, trial_wall_timeout_s):
             return
         host = {"wall_s": round(time.monotonic() - last, 3)}
         if ended:
-            yield from reader.give_up(_why_it_ended(guest.exit_status, scratch), host)
+            yield from reader.give_up(why_it_ended(guest.exit_status, scratch), host)
             return
         if time.monotonic() - began > trial_wall_timeout_s:
             yield from reader.give_up(f"a trial took longer than {trial_wall_timeout_s:g} s of wall time", host)
@@ -238,7 +245,7 @@ class _Scratch:
         shutil.rmtree(self.path, ignore_errors=True)
 
 
-def _why_it_ended(status, scratch):
+def why_it_ended(status, scratch):
     """A sentence about a guest that ended before its work was done."""
     try:
         words = (scratch / "console.log").read_text(errors="replace").strip().splitlines()

@@ -1,0 +1,72 @@
+"""`conformance trace`: one trial of a cell with everything written down, for Wireshark, qvis and one's own eyes.
+
+OUT/measurement.json               what a run would have recorded
+OUT/emulator-to_client.pcap        what came out of the bottleneck's queue, and the acknowledgements before theirs
+OUT/emulator-to_server.pcap        what the server put on its link, before the queue
+OUT/client/keys.log, server/...    TLS secrets, from whoever writes them
+OUT/server/qlog/, client/qlog/     qlog, from stacks that write it
+OUT/server/stderr.txt ...          what the programs printed
+
+A stack that writes logs makes system calls, which cost virtual time: its trial differs a little from the one that was
+measured. Packets alone are captured without a trace of the capture: the trial is the same to the byte.
+"""
+
+import json
+import pathlib
+import shutil
+
+from conformance import engine, specs
+from conformance.lab import job, virtual
+from conformance.model import grid as grids
+from conformance.model.errors import UserError
+from conformance.model.trial import Outcome
+
+_WALL_TIMEOUT_S = 600
+#: captures are kept in the guest's memory until the trial is over
+_MEMORY = "1G"
+
+
+def run(algorithm, choice, *, cell, seed, profile, packets_only, target, console):
+    """Returns the exit status: 0 measured, 3 an error, 4 unsupported. Raises UserError."""
+    cells = grids.cells(cell)
+    if len(cells) != 1:
+        raise UserError(f"{cell} is not one cell", "name one, such as 10mbps-20ms-1pct")
+    if choice.lab != "virtual":
+        raise UserError("traces are taken in the virtual room only", "leave --lab out")
+    target = pathlib.Path(target)
+    if target.exists() and any(target.iterdir()):
+        raise UserError(f"{target} is not empty", "name another folder with --out")
+    bench = engine.bench(choice)
+    place = bench.place(algorithm)
+    why_not = bench.adapter.why_not(algorithm) or place.why_not
+    if why_not:
+        raise UserError(why_not)
+    trials = bench.trials(algorithm, specs.profile(profile, cells[0]), [seed])
+    console.print(f"tracing {trials[0].scheme.id} at {cells[0].id}, seed {seed}")
+    how = "packets" if packets_only else "all"
+    reader, captured = job.Reader([trials], bench.adapter), {}
+    measurement = None
+    with virtual.one_guest(place.kernel, bench.adapter, [trials], memory=_MEMORY, trace=how) as (guest, scratch):
+        for event in virtual.events(guest, scratch, _WALL_TIMEOUT_S):
+            captured = event.get("captured", captured)
+            measurement = next(iter(reader.feed(event, {})), measurement)
+        measurement = measurement or next(iter(reader.give_up(virtual.why_it_ended(guest.exit_status, scratch), {})))
+        with virtual.disk_errors():
+            target.mkdir(parents=True, exist_ok=True)
+            if (scratch / "trace" / f"0-{seed}").exists():
+                shutil.copytree(scratch / "trace" / f"0-{seed}", target, dirs_exist_ok=True)
+            (target / "measurement.json").write_text(json.dumps(measurement.to_json(), indent=1, sort_keys=True) + "\n")
+    return _show(measurement, captured, target, console)
+
+
+def _show(measurement, captured, target, console):
+    for name, (frames, lost) in sorted(captured.items()):
+        console.print(f"{name}.pcap: {frames} frames" + (f", {lost} more did not fit" if lost else ""))
+    others = [p for p in sorted(target.rglob("*")) if p.is_file() and p.suffix != ".pcap"]
+    for path in others:
+        console.print(f"{path.relative_to(target)}: {path.stat().st_size} bytes")
+    if measurement.outcome in (Outcome.OK, Outcome.TIMEOUT):
+        console.print(f"utilization {measurement.utilization:.4f}, {measurement.metrics['virtual_s']:.2f} s; {target}")
+        return 0
+    console.print(f"{measurement.outcome}: {measurement.message}", soft_wrap=True)
+    return 4 if measurement.outcome is Outcome.UNSUPPORTED else 3
