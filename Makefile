@@ -33,8 +33,9 @@ fidelity: kernel  ## compare with the published cells at 10 and 20 Mbit/s, 20 tr
 	done; done
 	$(CONFORMANCE) fidelity results/fidelity.jsonl
 
-bench: kernel  ## wall seconds per trial and virtual seconds per wall second, by cell
+bench: kernel  ## what trials cost, by cell and by stack: wall seconds, virtual over wall, system calls a packet
 	$(CONFORMANCE) bench
+	$(CONFORMANCE) bench --stacks
 
 reference: kernel  ## measure the zones' references anew: 150 cells x 20 trials (about 12 minutes an algorithm)
 	for algorithm in cubic reno bbrv1 $(BUILT_BBR); do \

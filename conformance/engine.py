@@ -89,11 +89,12 @@ def bench(choice=Choice()):
     if lab == "virtual":
         from conformance.lab.virtual import VirtualRoom
 
-        kernels.find(kernel or kernels.DEFAULT_NAME)
+        usual = kernels.usual(user_space=adapter.kernel_algorithms is None)
+        kernels.find(kernel or usual)
 
         @functools.cache
         def place(algorithm):
-            name = kernel or adapter.kernel(algorithm) or kernels.DEFAULT_NAME
+            name = kernel or adapter.kernel(algorithm) or usual
             try:
                 found = kernels.find(name)
             except UserError as error:

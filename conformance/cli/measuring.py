@@ -153,12 +153,31 @@ def drift(choice, cca, kernels, sysctls, grid, trials, matters, profile, results
 @click.command()
 @click.option("--algorithm", default="cubic", show_default=True)
 @_with_choice("stack", "client", "kernel")
+@click.option("--stacks", is_flag=True, help="One row for each stack and rate, in the place of one for each cell.")
 @_trials(3, least=2)
-def bench(choice, algorithm, trials):
-    """Measure what trials cost: wall seconds, and virtual seconds per wall second, by cell."""
+def bench(choice, algorithm, stacks, trials):
+    """Measure what trials cost: wall seconds, virtual seconds per wall second, system calls per packet."""
     from conformance import benchmark
 
-    benchmark.run(algorithm, choice, trials, out)
+    if stacks:
+        benchmark.run_stacks(choice, trials, out)
+    else:
+        benchmark.run(algorithm, choice, trials, out)
+
+
+@click.command()
+@click.argument("stacks", nargs=-1)
+@_with_choice("client", "kernel")
+@_trials(5)
+@_RESULTS
+@_WORKERS
+@click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write it here, as Markdown.")
+def matrix(choice, stacks, trials, results, workers, target):
+    """Every adapter (or STACKS) x algorithm: built or why not, verdict in the smoke cells, seconds."""
+    from conformance import matrix as table
+
+    status = table.run(stacks, choice, trials=trials, results=results, workers=workers, target=target, console=out)
+    sys.exit(status)
 
 
 @click.command()
@@ -179,4 +198,4 @@ def trace(choice, algorithm, cell, seed, profile, packets_only, target):
     sys.exit(status)
 
 
-COMMANDS = (run, identify, identify_check, cross, drift, trace, bench)
+COMMANDS = (run, identify, identify_check, cross, drift, trace, matrix, bench)

@@ -24,6 +24,7 @@ _ALIGN_MS, _CLIENT_ALIGN_MS = 65_536, 128
 _TIMER_ABSTIME = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _SEED_FILE = "/sys/module/random/parameters/seed"
+_CALLS_FILE = "/sys/module/syscall/parameters/count"
 _SNMP = (
     "Tcp.OutSegs", "Tcp.RetransSegs", "TcpExt.TCPTimeouts", "TcpExt.TCPFastRetrans", "TcpExt.TCPLossProbes",
     "TcpExt.TCPSpuriousRTOs", "TcpExt.TCPDSACKRecv", "TcpExt.TCPHystartTrainDetect",
@@ -49,7 +50,7 @@ def run_trial(net, topology, job, cell, seed):
         processes.append(server_process)
         if not wait_for_port(server, server_process, job):
             return _facts(job, seed, server_process, None, ready=False, virtual_s=_since(began_ns))
-        before = _counters(net)
+        before, calls_before = _counters(net), _system_calls()
         node, interface = topology.BOTTLENECK
         with netns.inside(net[node]):
             index = socket.if_nametoindex(interface)
@@ -62,6 +63,7 @@ def run_trial(net, topology, job, cell, seed):
         facts = _facts(job, seed, server_process, client_process, ready=True, timed_out=timed_out)
         facts["elapsed_s"] = round(elapsed_s, 6)
         facts["sampled"] = sampler.result()
+        facts["system_calls"] = _system_calls(calls_before)
         facts["counters"] = {"before": before, "after": _counters(net)}
         facts["qdiscs"] = netns.read_qdiscs(net[node], [i for n, i in topology.SHAPED if n == node])
         facts["virtual_s"] = _since(began_ns)
@@ -167,6 +169,15 @@ def _watch(client_process, sampler, timeout_s):
         wait_ns = min(due_ns, end_ns) - time.monotonic_ns()
         if poll.poll(max(-(-wait_ns // 1_000_000), 0)):
             return (time.monotonic_ns() - start_ns) / 1e9, False
+
+
+def _system_calls(before=0):
+    """System calls of the whole guest since it had made `before`; None where the kernel does not count them."""
+    try:
+        with open(_CALLS_FILE) as f:
+            return int(f.read()) - (before or 0)
+    except FileNotFoundError:
+        return None
 
 
 def _since(began_ns):

@@ -13,6 +13,8 @@ from conformance import paths
 from conformance.model.errors import UserError
 
 DEFAULT_NAME = "default"
+#: for stacks with congestion control of their own, where it is built: its system calls cost a fraction of the default's
+USER_SPACE_NAME = "7.2"
 #: how to build the kernels that algorithms ask for by name; the patches are the user's (README, "BBR by generation")
 _HOW = {
     DEFAULT_NAME: "conformance kernel build",
@@ -86,6 +88,12 @@ def find(name=DEFAULT_NAME):
     built = ", ".join(k.name for k in kernels()) or "none"
     command = _HOW.get(name, f"conformance kernel build {name}")
     raise UserError(f"no guest kernel named {name!r} is built (built: {built})", f"run `{command}`")
+
+
+def usual(user_space):
+    """Name of the kernel that a stack's trials run on where nobody says otherwise."""
+    built = {kernel.name for kernel in kernels()}
+    return USER_SPACE_NAME if user_space and USER_SPACE_NAME in built else DEFAULT_NAME
 
 
 def missing(name):

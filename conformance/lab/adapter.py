@@ -73,9 +73,7 @@ class Adapter:
         }
 
     def called(self, algorithm):
-        """The stack's own name for an algorithm; ours where it brings none of its own."""
-        entry = (self.manifest.algorithms or {}).get(algorithm)
-        return entry["called"] if entry else algorithm
+        return self.manifest.called(algorithm)
 
     def first_algorithm(self):
         """Some algorithm to try the stack with."""

@@ -132,6 +132,9 @@ class Reader:
     def feed(self, event, host):
         """Yield the measurements that one event completes; `host` is what to note about wall time."""
         kind = event["event"]
+        if event.get("system_calls") is not None:
+            # A cost, and no part of the result: it counts what earlier trials left to do, too.
+            host = {**host, "system_calls": event["system_calls"]}
         if kind == "network":
             self._network = event
         elif kind == "congestion_control":

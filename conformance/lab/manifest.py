@@ -39,6 +39,14 @@ class Manifest:
         """Our names of the algorithms that it lists, in its order."""
         return list(self.kernel_algorithms or self.algorithms or ())
 
+    def called(self, algorithm):
+        """The stack's (or the kernel's) own name for an algorithm; ours where it brings none of its own."""
+        if self.kernel_algorithms and algorithm in self.kernel_algorithms:
+            entry = self.kernel_algorithms[algorithm]
+            return entry if isinstance(entry, str) else " or ".join(entry["names"])
+        entry = (self.algorithms or {}).get(algorithm)
+        return entry["called"] if entry else algorithm
+
     def require(self):
         """Raise UserError naming what this machine lacks to run it, or to build it."""
         if lacking := [tool for tool in self.needs if not which(tool)]:

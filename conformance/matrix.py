@@ -1,0 +1,142 @@
+"""`conformance matrix`: every adapter and algorithm: built or not, verdict in the smoke cells, seconds a trial."""
+
+import collections
+import dataclasses
+import statistics
+
+import rich.table
+import rich.text
+
+from conformance import engine, specs
+from conformance.campaign import measure
+from conformance.lab import manifest
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+from conformance.model.trial import Outcome
+from conformance.model.verdict import Status, judge, overall
+
+#: where an algorithm that has no zone is measured, so that one sees that it runs
+_ANY_CELL, _ANY_PROFILE = Cell(10, 20, 0), "atc25"
+#: cells named in a row
+_SHOWN = 2
+_COLOURS = {Status.CONFORMS: "green", Status.VIOLATES: "red", Status.ERROR: "red"}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Row:
+    """One adapter and algorithm. `status` None: nothing was judged, and `what` says why."""
+
+    stack: str
+    algorithm: str
+    called: str
+    status: Status | None
+    what: str
+    wall_s: float | None = None
+
+
+def run(stacks, choice, *, trials, results, workers, target, console):
+    """Measure and show; `stacks` empty means all that ship. Returns 0; what violates is the table's to say."""
+    rows = []
+    for about in [manifest.read(stack) for stack in stacks] or manifest.shipped():
+        if about.offered():
+            rows += _rows(about, stacks, choice, trials, results, workers, console)
+    console.print(_table(rows))
+    if target:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(markdown(rows))
+        console.print(f"also as Markdown: {target}", soft_wrap=True)
+    return 0
+
+
+def _rows(about, stacks, choice, trials, results, workers, console):
+    name = next((s for s in stacks if manifest.read(s) == about), about.name)
+    try:
+        bench = engine.bench(dataclasses.replace(choice, stack=name))
+    except UserError as error:
+        return [
+            Row(stack=about.name, algorithm=a, called=about.called(a), status=Status.UNSUPPORTED, what=str(error))
+            for a in about.offered()
+        ]
+    plans = {algorithm: _plan(algorithm) for algorithm in about.offered()}
+    work = [(a, specs.profile(profile, cell)) for a, (profile, judged, cells) in plans.items() for cell in cells]
+    found = {algorithm: {} for algorithm in plans}
+    console.print(f"{about.name}: {len(plans)} algorithms, {len(work)} cells", soft_wrap=True)
+    for (algorithm, setting), measurements in measure(bench, work, engine.seeds(trials), results, workers, console):
+        found[algorithm][setting.cell] = measurements
+    return [
+        _row(about, algorithm, [(zone, cell, found[algorithm][cell]) for zone, cell in judged], found[algorithm])
+        for algorithm, (_, judged, _) in plans.items()
+    ]
+
+
+def _plan(algorithm):
+    """(profile, [(zone, cell) to judge], cells to measure)."""
+    try:
+        zones = [specs.zone_of(algorithm, kind) for kind in specs.KINDS]
+    except UserError:
+        return _ANY_PROFILE, [], [_ANY_CELL]
+    judged = [(zone, cell) for zone in zones for cell in zone.smoke]
+    return zones[0].profile, judged, list(dict.fromkeys(cell for _, cell in judged))
+
+
+def _row(about, algorithm, judged, by_cell):
+    measurements = [m for found in by_cell.values() for m in found]
+    walls = [m.host["wall_s"] for m in measurements if "wall_s" in m.host]
+    seen = {
+        "stack": about.name, "algorithm": algorithm, "called": about.called(algorithm),
+        "wall_s": statistics.median(walls) if walls else None,
+    }  # fmt: skip
+    verdicts = [judge(zone, cell, found) for zone, cell, found in judged]
+    if verdicts:
+        status = overall(verdicts)
+        counted = collections.Counter(v.status for v in verdicts)[status]
+        what = f"{counted} of {len(verdicts)}"
+        if status in (Status.ERROR, Status.UNSUPPORTED):
+            what += f": {next(v.reason for v in verdicts if v.status is status)}"
+        elif status is not Status.CONFORMS:
+            beside = [_beside(v) for v in verdicts if v.status is status]
+            more = f" and {len(beside) - _SHOWN} more" if len(beside) > _SHOWN else ""
+            what += f": {', '.join(beside[:_SHOWN])}{more}"
+        return Row(**seen, status=status, what=what)
+    bad = next((m for m in measurements if m.outcome in (Outcome.ERROR, Outcome.UNSUPPORTED)), None)
+    if bad is not None:
+        return Row(**seen, status=Status(str(bad.outcome)), what=bad.message)
+    median = statistics.median(m.utilization for m in measurements)
+    return Row(**seen, status=None, what=f"no zone; utilization {median:.3f} at {_ANY_CELL.id}")
+
+
+def _beside(verdict):
+    kind = "loss " if verdict.zone_id.endswith("/loss") else ""
+    sign = "+" if verdict.value > verdict.permitted.high else "-"
+    return f"{kind}{verdict.cell.id} {sign}"
+
+
+def _table(rows):
+    table = rich.table.Table(title="every adapter and algorithm, by its smoke cells", title_justify="left")
+    for column in ("stack", "algorithm", "called", "verdict", "cells (+ above, - below the zone)"):
+        table.add_column(column, overflow="fold")
+    table.add_column("wall s a trial", justify="right")
+    last = None
+    for row in rows:
+        table.add_row(
+            row.stack if row.stack != last else "", row.algorithm, row.called,
+            rich.text.Text(str(row.status or "not judged"), _COLOURS.get(row.status, "yellow")), row.what, _wall(row),
+        )  # fmt: skip
+        last = row.stack
+    return table
+
+
+def _wall(row):
+    return "" if row.wall_s is None else f"{row.wall_s:.2f}"
+
+
+def markdown(rows):
+    """The same table, for a page."""
+    lines = ["| stack | algorithm | called | verdict | cells (+ above, - below the zone) | wall s a trial |"]
+    lines.append("|---|---|---|---|---|---|")
+    for row in rows:
+        what = row.what.replace("|", "\\|").replace("<", "&lt;")
+        lines.append(
+            f"| {row.stack} | {row.algorithm} | {row.called} | {row.status or 'not judged'} | {what} | {_wall(row)} |"
+        )
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,92 @@
+"""`conformance matrix` and `bench --stacks`, over a room that does as a test says."""
+
+import pytest
+import rich.console
+from helpers import measurement, scheme
+from test_comparisons import Room
+
+from conformance import benchmark, engine, matrix
+from conformance.lab import adapter, manifest
+from conformance.model.errors import UserError
+from conformance.model.trial import Outcome
+
+
+class FakeAdapter:
+    name = "ngtcp2"
+
+    def why_not(self, algorithm):
+        return None
+
+
+@pytest.fixture
+def shown(monkeypatch, tmp_path):
+    """shown(like=..., outcome=...): the text of the matrix of ngtcp2, and its Markdown."""
+
+    class Bench(engine.Bench):
+        def scheme(self, algorithm):
+            return scheme(algorithm, stack="ngtcp2", kernel_digest="default")
+
+    def show(like=None, outcome=Outcome.OK):
+        def bench(choice):
+            place = engine.Place(kernel=None, room=Room("default", like or {}, outcome, {}))
+            return Bench(adapter=FakeAdapter(), lab="virtual", place=lambda algorithm: place, lab_digest="7" * 16)
+
+        monkeypatch.setattr(engine, "bench", bench)
+        return table(tmp_path)
+
+    return show
+
+
+def table(tmp_path):
+    console = rich.console.Console(record=True, width=250, markup=False)
+    target = tmp_path / "matrix.md"
+    arguments = {"trials": 5, "results": tmp_path / "r.jsonl", "workers": 1, "target": target}
+    assert matrix.run(["ngtcp2"], engine.Choice(), console=console, **arguments) == 0
+    return target.read_text()
+
+
+def test_every_algorithm_has_a_row_with_its_verdict(shown):
+    text = shown()
+    assert [line.split("|")[2].strip() for line in text.splitlines()[2:]] == ["bbrv1", "bbrv2", "cubic", "reno"]
+    assert text.count("| conforms | 12 of 12 |") == 4
+
+
+def test_what_is_outside_is_named_with_its_side(shown):
+    text = shown(like={"cubic": "bbrv1"})
+    (row,) = [line for line in text.splitlines() if "| cubic |" in line]
+    assert "| violates |" in row
+    assert "10mbps-100ms-4pct +" in row
+    assert " more |" in row
+
+
+def test_an_error_says_why(shown):
+    assert "| error | 12 of 12: as asked" in shown(outcome=Outcome.ERROR)
+
+
+def test_a_stack_that_is_not_built_says_how_to_build_it(monkeypatch, tmp_path):
+    def bench(choice):
+        raise UserError("stack ngtcp2 is not built", "run `conformance adapter build ngtcp2`")
+
+    monkeypatch.setattr(engine, "bench", bench)
+    assert table(tmp_path).count("not built; run `conformance adapter build ngtcp2`") == 4
+
+
+def test_an_algorithm_without_a_zone_is_only_measured():
+    profile, judged, cells = matrix._plan("c4")
+    assert (profile, judged, len(cells)) == ("atc25", [], 1)
+
+
+def test_the_costs_of_a_stack_that_counts_its_calls():
+    made = measurement()
+    made.host["system_calls"] = 3000
+    made.metrics["virtual_s"] = 20.0
+    made.evidence["interfaces"] = {"server": {"eth0": {"tx_bytes": 1_500_000}}}
+    cost = benchmark._cost([made, made])
+    assert (cost.calls_a_packet, cost.wall_s, cost.start_s) == (3.0, 0.1, 0.0)
+
+
+def test_manifests_and_adapters_call_an_algorithm_the_same():
+    about = manifest.read("linux-tcp")
+    assert about.called("bbrv2") == "bbr2 or bbr"
+    assert manifest.read("ngtcp2").called("bbrv1") == "bbr"
+    assert engine.Choice().client == adapter.COMMON
