@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shutil
 import threading
 import time
 
@@ -108,3 +109,81 @@ def test_a_folder_that_stacks_may_not_read_is_named(stack):
     manifest.parent.chmod(0o700)
     with pytest.raises(UserError, match="run `chmod o"):
         adapter.load(str(manifest))
+
+
+def test_a_build_that_fetches_waits_until_it_is_asked_for(stack, own_cache):
+    manifest = stack('echo 1 > "$CC_BUILD/made"', fetches=True)
+    with pytest.raises(building.NotBuilt, match=r"not built; run `conformance adapter build /.*adapter\.json`"):
+        adapter.load(manifest)
+    assert adapter.build(manifest).is_dir()
+    assert adapter.load(manifest).version == "1"
+
+
+def test_a_build_can_be_asked_for_again(stack, own_cache):
+    manifest = stack('date +%N > "$CC_BUILD/made"')
+    first = adapter.load(manifest)
+    assert adapter.build(manifest) == first.build
+    assert adapter.load(manifest).digest == first.digest
+    assert adapter.build(manifest, again=True) == first.build
+    assert adapter.load(manifest).digest != first.digest
+    assert len(kept(own_cache)) == 1
+
+
+@pytest.mark.parametrize(
+    ("printed", "done", "total"),
+    [
+        (r"Compiling a v1\n    Building [===> ] 7/20: b\r", 7, 20),
+        (r"[ 40%%] Building C object\nnote: x\n", 40, 100),
+        (r"[3/12] CC a.o\n", 3, 12),
+        (r"nothing that counts\n", None, None),
+    ],
+)
+def test_progress_is_read_from_what_builds_print(stack, printed, done, total):
+    seen = []
+    manifest = stack(f"printf '{printed}'; sleep 0.5; echo 1 > \"$CC_BUILD/made\"")
+    adapter.build(manifest, progress=lambda *how_far: seen.append(how_far))
+    assert seen[-1][:2] == (done, total)
+    assert seen[-1][2] == seen[-1][2].strip() != ""
+
+
+@pytest.mark.parametrize(
+    ("printed", "words"),
+    [
+        ("1", "/: 1 is not of type 'object'"),
+        ("version 1", "printed no JSON object: 'version 1'"),
+        ("{}", "'version' is a required property"),
+        ('{"version": "1", "algorithms": "cubic"}', "/algorithms: 'cubic' is not of type 'array'"),
+        ("", "printed no JSON object: ''"),
+    ],
+)
+def test_a_description_that_is_none_says_what_is_wrong(tmp_path, stack, printed, words):
+    manifest = pathlib.Path(stack("true > $CC_BUILD/made"))
+    (manifest.parent / "stack").write_text(f"#!/bin/sh\nprintf '%s' '{printed}'\n")
+    with pytest.raises(UserError) as caught:
+        adapter.load(str(manifest))
+    assert words in str(caught.value)
+
+
+def test_a_build_that_lacks_an_algorithm_says_so(stack):
+    manifest = pathlib.Path(stack("true > $CC_BUILD/made"))
+    (manifest.parent / "stack").write_text('#!/bin/sh\necho \'{"version": "2", "algorithms": ["r"]}\'\n')
+    found = adapter.load(str(manifest))
+    assert found.why_not("cubic") == "this build of built (2) has no c"
+    assert found.why_not("reno") == "built does not offer reno"
+
+
+def test_who_fetches_is_the_users_choice(stack, tmp_path):
+    manifest = stack('echo 1 > "$CC_BUILD/made"')
+    assert adapter.load(manifest).client is None
+    other = tmp_path / "other"
+    shutil.copytree(pathlib.Path(manifest).parent, other)
+    named = adapter.load(manifest, str(other / "adapter.json"))
+    assert named.client.manifest.folder == other
+    assert named.digest != adapter.load(manifest).digest
+    about = json.loads((other / "adapter.json").read_text())
+    (other / "adapter.json").write_text(json.dumps({**about, "transport": "udp"}))
+    with pytest.raises(UserError, match="client speaks udp, built serves over tcp"):
+        adapter.load(manifest, str(other / "adapter.json"))
+    # Each the other's client: a client is asked for its client, not for its choice of one.
+    (other / "adapter.json").write_text(json.dumps({**about, "name": "other", "client": "built"}))
+    assert adapter.load(str(other / "adapter.json"), adapter.OWN).client is None
