@@ -1,11 +1,13 @@
 """The kernel's recipe and store; building one is left to `make kernel`, which every CI run does."""
 
 import io
+import pathlib
+import subprocess
 import tarfile
 
 import pytest
 
-from conformance.kernel import build, source, store
+from conformance.kernel import build, source, store, suites
 from conformance.model.errors import UserError
 
 
@@ -14,7 +16,7 @@ def tree(tmp_path):
     """A folder that passes for a kernel source."""
     folder = tmp_path / "linux"
     (folder / "arch" / "um").mkdir(parents=True)
-    (folder / "Makefile").write_text("all:\n")
+    (folder / "Makefile").write_text("VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 1\n")
     return folder
 
 
@@ -83,7 +85,7 @@ def test_a_missing_patch_is_an_error_before_anything_is_unpacked(tree):
 
 def test_a_patch_that_does_not_apply_is_named(tree, tmp_path, own_cache, monkeypatch):
     monkeypatch.setattr(build, "missing_tools", lambda: [])
-    monkeypatch.setattr(build, "own_patches", lambda: [])
+    monkeypatch.setattr(build, "own_patches", lambda version: [])
     bad = tmp_path / "bbr9.patch"
     bad.write_text("--- a/Makefile\n+++ b/Makefile\n@@ -1 +1 @@\n-nothing like it\n+x\n")
     with pytest.raises(UserError, match=r"bbr9\.patch does not apply to this source"):
@@ -99,8 +101,73 @@ def test_an_option_that_kconfig_dropped_is_an_error(tmp_path):
         build._check_config(config, "CONFIG_A=y\nCONFIG_C=y\n")
 
 
-def test_our_patches_are_where_the_build_looks():
-    names = [p.name for p in build.own_patches()]
-    assert len(names) == 5
+@pytest.mark.parametrize(
+    ("version", "count", "faster"), [((6, 1), 5, 2), ((6, 12), 5, 2), ((7, 2), 4, 0), ((7, 3), 4, 0)]
+)
+def test_each_source_gets_the_patches_for_its_version_in_order(version, count, faster):
+    own = build.own_patches(version)
+    names = [p.name for p in own]
+    assert len(names) == count
     assert names == sorted(names)
-    assert len(build.faster_patches()) == 2
+    assert len(build.faster_patches(version)) == faster
+    assert {p.parent.name for p in own} == {"patches", "7.2" if version >= (7, 2) else "6.1"}
+
+
+def test_a_source_older_than_our_patches_is_refused():
+    with pytest.raises(UserError, match=r"no patches for Linux 5\.10; give a source of 6\.1 or later"):
+        build.own_patches((5, 10))
+
+
+def test_the_version_is_what_the_makefile_says(tree, tmp_path):
+    assert source.version(tree) == (6, 12)
+    tarball = tmp_path / "linux.tar"
+    with tarfile.open(tarball, "w") as tar:
+        tar.add(tree, "linux-source-6.12")
+    assert source.version(tarball) == (6, 12)
+    (tree / "Makefile").write_text("all:\n")
+    with pytest.raises(UserError, match="names no version"):
+        source.version(tree)
+
+
+def test_a_package_that_debian_replaced_is_replaced_where_any_new_one_will_do():
+    held = {f"linux-source-{v}": [] for v in ("6.12", "7.10", "7.3")}
+    assert suites.newest(held, "linux-source-7.2") == "linux-source-7.10"
+    assert suites.newest(held, "linux-source-7.11") is None
+    assert suites.newest(held, "linux-source-6.1") is None
+    assert suites.newest({}, "linux-source-7.2") is None
+
+
+@pytest.fixture
+def apt(monkeypatch):
+    """Debian as a dictionary, suite to packages; `apt[None]` is what apt-get says where there is no such suite."""
+    held = {None: "E: The repository 'http://mirror.example/debian x Release' does not have a Release file."}
+
+    def run(command):
+        lists = next((w for w in command if w.startswith("Dir::State=")), "")
+        suite = lists.rpartition("/")[2]
+        if "indextargets" in command:
+            return subprocess.CompletedProcess(command, 0, "http://mirror.example/debian/\n", "")
+        if suite not in held:
+            return subprocess.CompletedProcess(command, 100, "", held[None])
+        return subprocess.CompletedProcess(command, 0, "".join(f"{name} - a source\n" for name in held[suite]), "")
+
+    monkeypatch.setattr(suites, "_run", run)
+    monkeypatch.setattr(suites, "_KEYRING", pathlib.Path("/dev/null"))
+    return held
+
+
+def test_a_package_is_found_in_the_first_suite_that_has_it(apt, tmp_path):
+    apt.update({"testing": ["linux-source-7.2", "linux-source-7.2.1-extra"], "unstable": ["linux-source-7.2"]})
+    package, options = suites.find("linux-source-7.2", tmp_path)
+    assert package == "linux-source-7.2"
+    assert f"Dir::State={tmp_path}/testing" in options
+    assert "http://mirror.example/debian/ testing main" in (tmp_path / "testing" / "sources.list").read_text()
+
+
+def test_where_no_suite_has_it_the_error_says_what_they_have_and_no_address(apt, tmp_path):
+    with pytest.raises(UserError, match="stable-backports: E: The repository") as caught:
+        suites.find("linux-source-7.2", tmp_path)
+    assert "mirror.example" not in str(caught.value)
+    apt.update({suite: ["linux-source-6.12"] for suite in suites.SUITES})
+    with pytest.raises(UserError, match=r"neither this machine's apt nor .* have linux-source-7\.2 \(they have linux-"):
+        suites.find("linux-source-7.2", tmp_path)

@@ -33,14 +33,34 @@ def missing_tools():
     return sorted({package for tool, package in _TOOLS.items() if not shutil.which(tool)})
 
 
-def own_patches():
-    """Our patches that every source gets; a source they do not apply to is refused."""
-    return sorted((_RECIPE / "patches").glob("*.patch"))
+def own_patches(version):
+    """Our patches for a source of this version, in order; a source they do not apply to is refused.
+
+    Those in patches/ are for every source; of the folders there, the one of the newest version that this one has
+    reached.
+    """
+    folders = [_RECIPE / "patches", _variants(version)]
+    return sorted((p for folder in folders for p in folder.glob("*.patch")), key=lambda p: p.name)
 
 
-def faster_patches():
-    """Our patches that only make guests faster, in variants by version: those that apply are applied."""
-    return sorted((_RECIPE / "patches" / "faster").glob("*.patch"))
+def faster_patches(version):
+    """Our patches that only make guests faster, in variants: those that apply are applied."""
+    return sorted((_variants(version) / "faster").glob("*.patch"))
+
+
+def _variants(version):
+    folders = {_number(p.name): p for p in (_RECIPE / "patches").iterdir() if p.is_dir()}
+    reached = [number for number in folders if number <= version]
+    if not reached:
+        raise UserError(
+            f"there are no patches for Linux {'.'.join(map(str, version))}",
+            f"give a source of {'.'.join(map(str, min(folders)))} or later with --source",
+        )
+    return folders[max(reached)]
+
+
+def _number(name):
+    return tuple(int(part) for part in name.split("."))
 
 
 def build(name=store.DEFAULT_NAME, source=None, patches=(), progress=lambda done, total, what: None, jobs=None):
@@ -58,30 +78,33 @@ def build(name=store.DEFAULT_NAME, source=None, patches=(), progress=lambda done
     if lacking:
         raise UserError(f"building a kernel needs {', '.join(lacking)}", f"run `apt-get install {' '.join(lacking)}`")
     progress(0, 0, "finding the source")
-    located = sources.locate(source)
+    located = sources.locate(source, lambda what: progress(0, 0, what))
+    version = sources.version(located)
+    own, faster = own_patches(version), faster_patches(version)
     fragment = (_RECIPE / "guest.config").read_text()
     inputs = {
         "recipe": _RECIPE_VERSION,
         "source": sources.digest(located),
         "config": digests.of_bytes(fragment.encode()),
-        "patches": [digests.of_bytes(p.read_bytes()) for p in [*patches, *own_patches(), *faster_patches()]],
+        "patches": [digests.of_bytes(p.read_bytes()) for p in [*patches, *own, *faster]],
     }
     digest = digests.of_value(inputs)
     if not (store.folder(digest) / "kernel.json").exists():
-        _build(digest, inputs, located, patches, fragment, progress, jobs or os.cpu_count() or 1)
+        _build(digest, inputs, located, (patches, own, faster), fragment, progress, jobs or os.cpu_count() or 1)
     store.link(name, digest)
     return store.find(name)
 
 
 def _build(digest, inputs, located, patches, fragment, progress, jobs):
+    users, own, faster = patches
     work = paths.cache("build", f"{digest}.{os.getpid()}")
     tree = work / "linux"
     try:
         progress(0, 0, "unpacking the source")
         sources.unpack(located, tree)
-        for patch in [*patches, *own_patches()]:
+        for patch in [*users, *own]:
             _apply(patch, tree)
-        faster = [patch for patch in faster_patches() if _applies(patch, tree)]
+        faster = [patch for patch in faster if _applies(patch, tree)]
         for patch in faster:
             _apply(patch, tree)
         progress(0, 0, "configuring")
@@ -100,8 +123,9 @@ def _build(digest, inputs, located, patches, fragment, progress, jobs):
         about = {
             "release": release,
             "source": located.name,
-            "patches": [p.name for p in patches],
+            "patches": [p.name for p in users],
             "faster": [p.name for p in faster],
+            "seccomp": _has_seccomp_mode(tree),
             "inputs": inputs,
         }
         (home / "kernel.json").write_text(json.dumps(about, indent=2) + "\n")
@@ -115,6 +139,11 @@ def _build(digest, inputs, located, patches, fragment, progress, jobs):
         ) from None
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def _has_seccomp_mode(tree):
+    """Whether guests of this source can run programs without ptrace (mainline since 6.16): half the cost of a call."""
+    return '"seccomp="' in (tree / "arch" / "um" / "os-Linux" / "start_up.c").read_text()
 
 
 def _patch(patch, tree, *options):

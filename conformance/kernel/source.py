@@ -1,6 +1,7 @@
 """Kernel sources: a folder, a tarball, or the distribution's linux-source package.
 
-The package is only downloaded and unpacked into the user's cache: no rights needed, nothing installed.
+The package is only downloaded and unpacked into the user's cache: no rights needed, nothing installed. One that
+apt does not know is looked for in Debian's newer suites.
 """
 
 import hashlib
@@ -11,6 +12,7 @@ import subprocess
 import tempfile
 
 from conformance import paths
+from conformance.kernel import suites
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
 
@@ -20,20 +22,20 @@ OLDEST = (6, 1)
 _PACKAGE = re.compile(r"linux-source-(\d+)\.(\d+)(?:\.\d+)?\Z")
 
 
-def locate(source=None):
+def locate(source=None, say=lambda what: None):
     """Path of a tarball or folder: `source`, a name such as linux-source-6.1, or by default the distribution's.
 
-    Raises UserError.
+    `say` is told what takes long, or is not what was asked for. Raises UserError.
     """
     if source is None:
-        return _from_package(_best_package())
+        return _from_package(_best_package(), say)
     path = pathlib.Path(source).expanduser()
     if path.exists():
         if path.is_dir() and not (path / "arch" / "um").is_dir():
             raise UserError(f"{path} is not a kernel source: it has no arch/um")
         return path.absolute()
     if _PACKAGE.match(source):
-        return _from_package(source)
+        return _from_package(source, say)
     raise UserError(f"--source {source}: no such file, folder or linux-source package")
 
 
@@ -50,6 +52,21 @@ def digest(path):
         with open(file, "rb") as f:
             total.update(hashlib.file_digest(f, "sha256").digest())
     return total.hexdigest()[: digests.DIGITS]
+
+
+def version(path):
+    """(7, 2) for a source of Linux 7.2.12: what its Makefile says. Raises UserError."""
+    if path.is_dir():
+        makefile = path / "Makefile"
+        text = makefile.read_text(errors="replace") if makefile.exists() else ""
+    else:
+        options = ["--occurrence=1", "--wildcards", "--no-wildcards-match-slash"]
+        command = ["tar", "-xOf", str(path), *options, "linux*/Makefile"]
+        text = subprocess.run(command, capture_output=True, text=True, errors="replace").stdout
+    numbers = [re.search(rf"^{name} *= *(\d+)$", text, re.MULTILINE) for name in ("VERSION", "PATCHLEVEL")]
+    if not all(numbers):
+        raise UserError(f"{path} is not a kernel source: its Makefile names no version")
+    return int(numbers[0][1]), int(numbers[1][1])
 
 
 def unpack(path, into):
@@ -90,27 +107,48 @@ def _best_package():
     return found[newer[0] if newer else max(found)]
 
 
-def _from_package(package):
-    found = _tarballs(pathlib.Path("/usr/src"), package) or _tarballs(paths.cache("sources", package), package)
+def _from_package(package, say):
+    found = _unpacked(package)
     if found:
-        return found[0]
-    for tool in ("apt-get", "dpkg-deb"):
+        return found
+    for tool in ("apt-get", "apt-cache", "dpkg-deb"):
         if not shutil.which(tool):
             raise UserError(f"{tool} is needed to fetch {package}", "give a kernel source with --source")
-    home = paths.cache("sources", package)
+    sources = paths.cache("sources")
     try:
-        home.parent.mkdir(parents=True, exist_ok=True)
+        sources.mkdir(parents=True, exist_ok=True)
         # Made aside and moved into place whole: an interrupted download must not pass for a source.
-        with tempfile.TemporaryDirectory(dir=home.parent) as temporary:
-            _download(package, pathlib.Path(temporary))
-            shutil.rmtree(home, ignore_errors=True)
-            shutil.copytree(pathlib.Path(temporary, "unpacked"), home)
+        with tempfile.TemporaryDirectory(dir=sources) as temporary:
+            temporary = pathlib.Path(temporary)
+            options = []
+            if not _apt_knows(package):
+                say(f"looking for {package} in newer suites of Debian")
+                asked, (package, options) = package, suites.find(package, temporary)
+                if package != asked:
+                    say(f"Debian has no {asked} any more; taking {package}")
+            if not _unpacked(package):
+                say(f"fetching {package}")
+                _download(package, temporary, options)
+                shutil.rmtree(sources / package, ignore_errors=True)
+                shutil.copytree(temporary / "unpacked", sources / package)
     except OSError as error:
-        raise UserError(f"cannot write {home}: {error.strerror or error}", "free space there") from None
-    found = _tarballs(home, package)
+        raise UserError(f"cannot write {sources}: {error.strerror or error}", "free space there") from None
+    found = _unpacked(package)
     if not found:
         raise UserError(f"{package} holds no source tarball", "give a kernel source with --source")
-    return found[0]
+    return found
+
+
+def _unpacked(package):
+    """The package's tarball, where it is installed or was fetched before."""
+    for folder in (pathlib.Path("/usr/src"), paths.cache("sources", package)):
+        for tarball in _tarballs(folder, package):
+            return tarball
+    return None
+
+
+def _apt_knows(package):
+    return subprocess.run(["apt-cache", "show", package], capture_output=True).returncode == 0
 
 
 def _tarballs(folder, package):
@@ -119,8 +157,8 @@ def _tarballs(folder, package):
     return sorted(path for path in folder.glob("**/linux-source-*.tar.*") if name.match(path.name))
 
 
-def _download(package, into):
-    done = subprocess.run(["apt-get", "download", package], cwd=into, capture_output=True, text=True)
+def _download(package, into, options):
+    done = subprocess.run(["apt-get", *options, "download", package], cwd=into, capture_output=True, text=True)
     packages = list(into.glob("*.deb"))
     if done.returncode == 0 and packages:
         done = subprocess.run(

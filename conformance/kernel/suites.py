@@ -1,0 +1,114 @@
+"""linux-source packages of Debian's newer suites, from this machine's own mirror; nothing of its apt is changed.
+
+A package of sources may come from any suite: it is only unpacked. apt is given a state of its own for it, in a
+folder that the caller throws away, and trusts what Debian's installed keyring signed.
+"""
+
+import pathlib
+import re
+import subprocess
+
+from conformance.model.errors import UserError
+
+#: from small lists to large ones; names that do not change with the releases
+SUITES = ("stable-backports", "testing", "unstable")
+#: Debian keeps only a few series at a time: one from here on may be replaced by a newer one, which serves as well
+REPLACEABLE = (7, 2)
+_KEYRING = pathlib.Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+_PACKAGE = re.compile(r"linux-source-(\d+)\.(\d+)\Z")
+_UPDATE_TIMEOUT_S = 300
+
+
+def series(package):
+    """(7, 2) for linux-source-7.2; None for what is no such name."""
+    match = _PACKAGE.match(package)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def find(package, folder):
+    """(package, apt options with which `apt-get download` gets it): the one asked for, or a newer in its place.
+
+    `folder` is for apt's files and must exist until the download is done. Raises UserError.
+    """
+    mirror = _mirror(package)
+    held, failures = {}, []
+    for suite in SUITES:
+        options = _options(mirror, suite, folder / suite)
+        done = _run(["apt-get", *options, "update"])
+        if done.returncode != 0:
+            failures.append(f"{suite}: {_last_line(done)}")
+            continue
+        listed = _run(["apt-cache", *options, "search", "--names-only", "^linux-source-[0-9.]+$"]).stdout
+        for name in _names(listed):
+            held.setdefault(name, options)
+        if package in held:
+            return package, held[package]
+    instead = newest(held, package)
+    if instead:
+        return instead, held[instead]
+    raise UserError(
+        f"neither this machine's apt nor {', '.join(SUITES)} of its mirror have {package} "
+        f"({'; '.join(failures) or 'they have ' + (', '.join(sorted(held)) or 'no kernel source')})",
+        "run `apt-get update`, or give another package, a tarball or a folder with --source",
+    )
+
+
+def newest(held, package):
+    """What to take for a package that Debian has replaced: the newest of `held`, if newer, and such will do."""
+    asked = series(package)
+    if asked is None or asked < REPLACEABLE:
+        return None
+    return max((name for name in held if series(name) > asked), key=series, default=None)
+
+
+def _names(listed):
+    """Package names in what `apt-cache search` prints."""
+    words = (line.split()[0] for line in listed.splitlines() if line.strip())
+    return [word for word in words if series(word)]
+
+
+def _mirror(package):
+    """Where this machine gets Debian from; raises UserError where it does not."""
+    wanted = ["Created-By: Packages", "Component: main", "Origin: Debian", "Label: Debian"]
+    mirrors = _run(["apt-get", "indextargets", "--format", "$(REPO_URI)", *wanted]).stdout.split()
+    if not mirrors:
+        raise UserError(
+            f"apt knows no {package} and no Debian mirror to look for it",
+            "run `apt-get update`, or give a tarball or folder with --source",
+        )
+    if not _KEYRING.exists():
+        raise UserError(f"looking for {package} needs {_KEYRING}", "install debian-archive-keyring")
+    return mirrors[0]
+
+
+def _options(mirror, suite, folder):
+    """apt options for one suite and nothing else, all of whose files are in `folder`."""
+    for part in ("lists/partial", "cache/archives/partial"):
+        (folder / part).mkdir(parents=True, exist_ok=True)
+    (folder / "sources.list").write_text(f"deb [signed-by={_KEYRING} target=Packages] {mirror} {suite} main\n")
+    settings = {
+        "Dir::Etc::SourceList": folder / "sources.list",
+        "Dir::Etc::SourceParts": "/dev/null",
+        "Dir::Etc::Preferences": "/dev/null",
+        "Dir::Etc::PreferencesParts": "/dev/null",
+        "Dir::State": folder,
+        "Dir::State::Lists": folder / "lists",
+        "Dir::Cache": folder / "cache",
+        "APT::Update::Error-Mode": "any",
+        # For root, apt would become a user who may not write to root's cache.
+        "APT::Sandbox::User": "root",
+    }
+    return [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
+
+
+def _run(command):
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=_UPDATE_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, 1, "", f"no answer within {_UPDATE_TIMEOUT_S} s")
+
+
+def _last_line(done):
+    """Why apt failed; its own words, without the addresses in them."""
+    line = (done.stderr.strip().splitlines() or ["failed"])[-1]
+    return re.sub(r"\S+://\S+\s*", "", line)
