@@ -21,6 +21,7 @@ _HOW = {
     "bbrv2": "conformance kernel build bbrv2 --source linux-source-6.1 --patch BBR2.patch",
     "bbrv3": "conformance kernel build bbrv3 --patch BBR3.patch",
     "6.1": "conformance kernel build 6.1 --source linux-source-6.1",
+    "7.2": "conformance kernel build 7.2 --source linux-source-7.2",
 }
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
@@ -33,6 +34,8 @@ class Kernel:
     source: str
     patches: tuple[str, ...]
     binary: pathlib.Path
+    #: whether it can run programs under seccomp in the place of ptrace
+    seccomp: bool = False
 
 
 def check_name(name):
@@ -64,6 +67,7 @@ def _read(name, digest):
         source=about["source"],
         patches=tuple(about["patches"]),
         binary=home / "linux",
+        seccomp=about.get("seccomp", False),
     )
 
 

@@ -37,9 +37,11 @@ def command(kernel, scratch, adapter=None, time_travel=True, run=None, memory=_M
     """The guest's command line."""
     stack = [f"cc_{name.replace('-', '_')}={folder}" for name, folder in adapter.folders().items()] if adapter else []
     clock = [f"time-travel-start={_WALL_CLOCK_NS}", "time-travel=inf-cpu"] if time_travel else []
+    # Where the host does not let it, such a kernel uses ptrace: slower, with the same results.
+    calls = ["seccomp=auto"] if kernel.seccomp else []
     return [
         str(kernel.binary), f"mem={memory}", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
-        *clock, f"random.seed={_BOOT_SEED}", "norandmaps", "ipv6.disable_ipv6=1", "thash_entries=512",
+        *clock, *calls, f"random.seed={_BOOT_SEED}", "norandmaps", "ipv6.disable_ipv6=1", "thash_entries=512",
         f"syscall.cost_ns={SYSCALL_COST_NS}", f"syscall.empty_poll_ns={EMPTY_POLL_COST_NS}",
         "con=null", "con0=null,fd:1", "quiet", "panic=-1", "noreboot", f"uml_dir={scratch}/uml",
         f"cc_scratch={scratch}", f"cc_suite={paths.PACKAGE.parent}", *stack,
