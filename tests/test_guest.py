@@ -70,6 +70,15 @@ def wait_for(guest, seconds):
         guest.end()
 
 
+def run_program(bench, program, wall_timeout_s=120):
+    """Run a Python program in a guest in the place of the job; what the console said."""
+    with cores.one_core() as core, virtual.scratch_folder() as scratch:
+        (scratch / "program.py").write_text(program)
+        guest = virtual.boot(bench.place("cubic").kernel, scratch, core, run="/run/scratch/program.py")
+        wait_for(guest, wall_timeout_s)
+        return (scratch / "console.log").read_text(errors="replace")
+
+
 def adapter(folder, server="exec LINUX server", client="exec LINUX client", **manifest):
     """An adapter made of two shell commands; LINUX stands for linux-tcp's program."""
     folder.mkdir()
@@ -299,11 +308,65 @@ good = all(results[s][0] == alone[s] for s in range(4))
 good &= all(os.waitpid(p, 0)[1] == 0 for p in children)
 print("registers good" if good else "registers BAD")
 """
-    with cores.one_core() as core, virtual.scratch_folder() as scratch:
-        (scratch / "fp.py").write_text(program)
-        guest = virtual.boot(bench.place("cubic").kernel, scratch, core, run="/run/scratch/fp.py")
-        wait_for(guest, 120)
-        assert "registers good" in (scratch / "console.log").read_text()
+    assert "registers good" in run_program(bench, program)
+
+
+def test_the_clock_is_one_clock_and_advances_for_whoever_waits_for_it(bench):
+    """By system call and as libc reads it (from 7.2 on mostly without one); in processes that do nothing else."""
+    program = """
+import ctypes, os, threading, time
+libc = ctypes.CDLL(None)
+libc.time.restype = ctypes.c_long
+class Time(ctypes.Structure):
+    _fields_ = [("s", ctypes.c_long), ("ns", ctypes.c_long)]
+def called(clock):
+    t = Time()
+    assert libc.syscall(228, clock, ctypes.byref(t)) == 0
+    return t.s * 10**9 + t.ns
+good = True
+for clock, apart in ((0, 2000), (1, 2000), (5, 10**6), (6, 10**6)):
+    for _ in range(500):
+        before, middle, after = time.clock_gettime_ns(clock), called(clock), time.clock_gettime_ns(clock)
+        good &= before <= middle <= after and after - before <= 2 * apart
+good &= abs(time.time() - called(0) / 1e9) < 0.001 and int(time.time()) - libc.time(None) in (0, 1)
+def spin(out=None):
+    began = time.monotonic_ns()
+    while time.monotonic_ns() - began < 1_000_000:
+        pass
+spin()
+threads = [threading.Thread(target=spin) for _ in range(3)]
+for t in threads: t.start()
+children = []
+for _ in range(2):
+    pid = os.fork()
+    if pid == 0:
+        spin()
+        os._exit(0)
+    children.append(pid)
+for t in threads: t.join()
+good &= all(os.waitpid(p, 0)[1] == 0 for p in children)
+print("clock good" if good else "clock BAD", "uptime", time.monotonic_ns())
+"""
+    said = [run_program(bench, program) for _ in range(2)]
+    assert "clock good" in said[0]
+    assert said[0] == said[1]
+
+
+def test_more_mappings_than_the_host_allows_end_the_process_and_not_the_guest(bench):
+    """Each page of a process is a mapping of the host's, unless it lies next to the one before."""
+    program = """
+import mmap, os
+pages = 75_000
+if os.fork() == 0:
+    memory = mmap.mmap(-1, pages * mmap.PAGESIZE)
+    for i in range(pages):
+        memory[i * 7919 % pages * mmap.PAGESIZE] = 1
+    os._exit(0)
+print("child ended with", os.wait()[1])
+"""
+    limit = int(pathlib.Path("/proc/sys/vm/max_map_count").read_text())
+    said = run_program(bench, program)
+    assert f"child ended with {11 if limit < 75_000 else 0}" in said, said
 
 
 def test_the_host_room_runs_the_same_job_in_real_time(bench):
