@@ -1,12 +1,56 @@
-"""`conformance adapter build`: compile what adapters need, into the cache, under a bar."""
+"""`conformance adapter new`: begin one, from a scaffold. `adapter build`: compile what they need, under a bar."""
 
+import json
+import os
+import pathlib
+import re
+import tempfile
 import time
 
 import rich.progress
 
+from conformance import paths, schema
 from conformance.engine import duration
 from conformance.lab import adapter
 from conformance.model.errors import UserError
+
+_SCAFFOLD = paths.PACKAGE / "scaffold"
+#: what every scaffold is called, in all its files, until it gets a name
+_PLACEHOLDER = "my-stack"
+
+
+def new(name, language, into="."):
+    """Write an adapter that works as it is to the folder `into`/`name`; its manifest's path. Raises UserError."""
+    if not re.fullmatch(schema.pattern("adapter", "name"), name):
+        raise UserError(f"adapter name {name!r}", "use lower-case letters, digits, dots and hyphens, 63 at most")
+    home = pathlib.Path(into, name)
+    if os.path.lexists(home):
+        raise UserError(f"{home} exists already", "choose another name, or another folder with --into")
+    try:
+        # Made aside and moved into place whole.
+        with tempfile.TemporaryDirectory(dir=into, prefix=f".{name}.") as temporary:
+            made = pathlib.Path(temporary, name)
+            _fill(made, name, _SCAFFOLD / language)
+            made.rename(home)
+    except OSError as error:
+        raise UserError(f"cannot write {home}: {error.strerror}", "name another folder with --into") from None
+    return home / "adapter.json"
+
+
+def _fill(home, name, scaffold):
+    """Copy a language's scaffold and the README that all share, under a new name."""
+    sources = {file.relative_to(scaffold): file for file in scaffold.rglob("*") if "__pycache__" not in file.parts}
+    sources[pathlib.Path("README.txt")] = _SCAFFOLD / "README.txt"
+    for at, source in sources.items():
+        if source.is_file():
+            file = home / at
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(source.read_text().replace(_PLACEHOLDER, name))
+    # Stacks run as nobody, whatever the umask is here.
+    about = json.loads((home / "adapter.json").read_text())
+    programs = {home / about["program"], home / about.get("build", about)["program"]}
+    for path in (home, *home.rglob("*")):
+        path.chmod(0o755 if path.is_dir() or path in programs else 0o644)
 
 
 def build(stacks, again, console):

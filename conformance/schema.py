@@ -15,6 +15,11 @@ def _validator(name):
     return jsonschema.Draft202012Validator(document)
 
 
+def pattern(name, field):
+    """The regular expression that a field of documents of schema `name` has to match."""
+    return _validator(name).schema["properties"][field]["pattern"]
+
+
 def check(name, data, where):
     """Raise UserError naming `where`, the JSON pointer and what was expected, unless `data` satisfies schema `name`."""
     from jsonschema.exceptions import best_match

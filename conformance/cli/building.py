@@ -77,7 +77,7 @@ def doctor(lab, kernel_name):
 
 @click.group()
 def adapter():
-    """Adapters: list them, check one against the contract."""
+    """Adapters: list them, begin a new one, build them, check one against the contract."""
 
 
 @adapter.command("list")
@@ -88,6 +88,20 @@ def adapter_list():
     for about in manifest.shipped():
         offered = ", ".join(about.offered()) or "a client only"
         out.print(f"{about.name:12} {about.title}: {offered}", soft_wrap=True)
+
+
+@adapter.command("new")
+@click.argument("name")
+@click.option("--lang", "language", required=True, type=click.Choice(["c", "go", "python", "rust"]))
+@click.option("--into", default=".", show_default=True, metavar="DIR", help="The folder NAME is made in this one.")
+def adapter_new(name, language, into):
+    """Begin an adapter called NAME, from a scaffold that works as it is."""
+    from conformance import adapters
+
+    manifest = adapters.new(name, language, into)
+    out.print(f"{manifest.parent} is ready: its README.txt says what to change first. Now run", soft_wrap=True)
+    for command in ("adapter build", "adapter check", "run cubic --grid 10mbps-20ms-1pct --trials 3 --stack"):
+        out.print(f"  conformance {command} {manifest}", soft_wrap=True)
 
 
 @adapter.command("build")
