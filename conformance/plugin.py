@@ -51,6 +51,30 @@ def pytest_configure(config):
         config.addinivalue_line("markers", f"{path.parent.name}: algorithm: cells of zone {path.parent.name}")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config):
+    """Begin again with `--stack=PATH` in the place of `--stack PATH`.
+
+    Before it knows our options, pytest takes such a path for that of a test: it looks for its settings there and not
+    here, and would keep its cache there, which changes the stack.
+    """
+    given = list(config.invocation_params.args)
+    joined = _joined(given)
+    return None if joined == given else pytest.main(joined, config.invocation_params.plugins)
+
+
+def _joined(arguments):
+    """The same arguments, with an equals sign where a path follows an option of ours."""
+    joined = []
+    for word in map(str, arguments):
+        if joined and joined[-1] in _MAY_BE_PATHS and pathlib.Path(word).exists():
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
+
+
+_MAY_BE_PATHS = ("--stack", "--client", "--interop-rootfs", "--results")
 _MARKERS = pytest.StashKey[set]()
 _CAMPAIGN = pytest.StashKey["_Campaign"]()
 _MISTAKE = pytest.StashKey[UserError]()

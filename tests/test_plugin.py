@@ -83,6 +83,15 @@ def test_one_test_for_each_cell_with_readable_ids(suite):
     )
 
 
+def test_a_stack_that_lies_elsewhere_is_not_taken_for_a_test(suite, pytester, tmp_path_factory):
+    stack = tmp_path_factory.mktemp("elsewhere") / "adapter.json"
+    stack.touch()
+    result = suite("-m", "cubic and heatmap", *GRID, "--stack", str(stack))
+    result.assert_outcomes(passed=2)
+    # pytest keeps its cache in its root: in a stack's folder it would change the stack.
+    result.stdout.fnmatch_lines([f"rootdir: {pytester.path}", "configfile: tox.ini"])
+
+
 def test_conforming_cells_pass(suite):
     suite("-m", "cubic and heatmap", *GRID).assert_outcomes(passed=2)
 
