@@ -89,7 +89,7 @@ def bench(choice=Choice()):
     if lab == "virtual":
         from conformance.lab.virtual import VirtualRoom
 
-        usual = kernels.usual(user_space=adapter.kernel_algorithms is None)
+        usual = kernels.usual(user_space=adapter.manifest.transport == "udp")
         kernels.find(kernel or usual)
 
         @functools.cache

@@ -71,13 +71,13 @@ def _system():
 
 def _sweep(parent, name):
     """What a killed build left behind; nobody else builds this adapter now."""
-    for old in parent.glob(f".{name}.*"):
+    for old in parent.glob(f".{name}:*"):
         shutil.rmtree(old, ignore_errors=True)
 
 
 def _build(name, folder, recipe, home, progress):
     # Made aside and moved into place whole.
-    with tempfile.TemporaryDirectory(dir=home.parent, prefix=f".{name}.") as temporary:
+    with tempfile.TemporaryDirectory(dir=home.parent, prefix=f".{name}:") as temporary:
         made = pathlib.Path(temporary, "build")
         made.mkdir()
         log = home.parent / f"{name}.log"
