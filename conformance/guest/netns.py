@@ -16,6 +16,9 @@ _SIOCETHTOOL = 0x8946
 _OFFLOADS = {"tso": (0x1E, 0x1F), "gso": (0x23, 0x24), "gro": (0x2B, 0x2C)}
 
 
+#: commands and string set for switching a feature by its name (linux/ethtool.h)
+_GSSET_INFO, _GSTRINGS, _SFEATURES, _FEATURES = 0x37, 0x1B, 0x3B, 4
+
 _HOME = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
 
 
@@ -66,14 +69,33 @@ def set_offload(node, interface, on):
             if not (name == "gro" and on):
                 _ethtool(s, interface, put, int(on))
             found[name] = bool(_ethtool(s, interface, get, 0))
+        if not on:
+            # UDP's is no part of "gso": QUIC stacks would go on sending super-packets.
+            _switch_off(s, interface, "tx-udp-segmentation")
     return found
 
 
+def _switch_off(s, interface, feature):
+    """Switch off one of the features that ethtool(8) lists with -k; one that this kernel lacks is off."""
+    count = struct.unpack_from("I", _ioctl(s, interface, struct.pack("IIQI", _GSSET_INFO, 0, 1 << _FEATURES, 0)), 16)[0]
+    strings = _ioctl(s, interface, struct.pack("III", _GSTRINGS, _FEATURES, count).ljust(12 + 32 * count, b"\0"))
+    names = [strings[12 + 32 * i : 44 + 32 * i].rstrip(b"\0").decode() for i in range(count)]
+    if feature in names:
+        block, bit = divmod(names.index(feature), 32)
+        blocks = b"".join(struct.pack("II", (i == block) << bit, 0) for i in range(-(-count // 32)))
+        _ioctl(s, interface, struct.pack("II", _SFEATURES, len(blocks) // 8) + blocks)
+
+
 def _ethtool(s, interface, command, value):
-    data = ctypes.create_string_buffer(struct.pack("II", command, value))
-    request = struct.pack("16sP", interface.encode(), ctypes.addressof(data)).ljust(40, b"\0")
+    return struct.unpack("II", _ioctl(s, interface, struct.pack("II", command, value)))[1]
+
+
+def _ioctl(s, interface, data):
+    """ethtool's ioctl with a struct that begins with the command; returns the struct as the kernel left it."""
+    buffer = ctypes.create_string_buffer(data, len(data))
+    request = struct.pack("16sP", interface.encode(), ctypes.addressof(buffer)).ljust(40, b"\0")
     fcntl.ioctl(s, _SIOCETHTOOL, request)
-    return struct.unpack("II", data.raw[:8])[1]
+    return buffer.raw
 
 
 def run_tc(node, lines):

@@ -13,7 +13,7 @@ from conformance import paths
 from conformance.model.errors import UserError
 
 DEFAULT_NAME = "default"
-#: for stacks with congestion control of their own, where it is built: its system calls cost a fraction of the default's
+#: for stacks over UDP, where it is built: its system calls cost a fraction of the default's, and to TCP it would matter
 USER_SPACE_NAME = "7.2"
 #: how to build the kernels that algorithms ask for by name; the patches are the user's (README, "BBR by generation")
 _HOW = {
