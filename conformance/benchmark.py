@@ -76,7 +76,7 @@ def run_stacks(choice, trials, console):
 
 def _costs(bench, algorithm, cells, trials):
     """Yield (cell, Cost, or what happened instead), measured on one core."""
-    work = [(algorithm, specs.profile("atc25", cell)) for cell in cells]
+    work = [(algorithm, specs.profile(bench.profile, cell)) for cell in cells]
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         kept = store.Store(pathlib.Path(folder) / "results.jsonl")

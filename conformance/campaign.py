@@ -16,9 +16,10 @@ from conformance.reporting import tables, terminal
 def run(algorithm, choice, *, grid, trials, results, profile, overrides, workers, console):
     """Measure and show; returns the exit status (see conformance/cli.py). Raises UserError."""
     cells = grids.cells(grid)
+    bench = engine.bench(choice)
+    profile = profile or bench.profile
     settings = [specs.profile(profile, cell, **overrides) for cell in cells]
     zone = _zone(algorithm, settings[0], console)
-    bench = engine.bench(choice)
     if zone is None and bench.adapter.why_not(algorithm):
         raise UserError(f"{bench.adapter.name} offers no algorithm {algorithm!r}, and there is no zone for it")
     measured = {}
@@ -36,7 +37,7 @@ def run(algorithm, choice, *, grid, trials, results, profile, overrides, workers
 def _zone(algorithm, setting, console):
     """The zone that applies to this setting, or None, having said why."""
     try:
-        zone = specs.zone_of(algorithm)
+        zone = specs.zone_of(algorithm, profile=setting.profile)
     except UserError as error:
         console.print(f"not judged: {error}", style="yellow", soft_wrap=True)
         return None

@@ -22,7 +22,7 @@ def run(choice, algorithm, console):
     place = bench.place(algorithm)
     if place.why_not:
         raise UserError(place.why_not)
-    (trial,) = bench.trials(algorithm, specs.profile("atc25", _CELL, transfer_s=_TRANSFER_S), [1])
+    (trial,) = bench.trials(algorithm, specs.profile(bench.profile, _CELL, transfer_s=_TRANSFER_S), [1])
     with virtual.one_guest(place.kernel, bench.adapter, [[trial]], probe=True) as (guest, scratch):
         events = list(virtual.events(guest, scratch, _WALL_TIMEOUT_S))
         console_text = (scratch / "console.log").read_text(errors="replace")

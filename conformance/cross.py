@@ -19,7 +19,10 @@ def run(algorithms, choice, *, trials, first_seed, results, workers, console):
     Returns the exit status: 0 the diagonal conforms and all else violates, 1 not so, 3 error, 4 an algorithm is
     unsupported here.
     """
-    zones = {algorithm: [specs.zone_of(algorithm, kind) for kind in specs.KINDS] for algorithm in algorithms}
+    bench = engine.bench(choice)
+    zones = {
+        algorithm: [specs.zone_of(algorithm, kind, bench.profile) for kind in specs.KINDS] for algorithm in algorithms
+    }
     all_zones = [zone for found in zones.values() for zone in found]
     if len({zone.profile_digest for zone in all_zones}) != 1:
         raise UserError("these zones were measured under different profiles", "cross zones of one profile")
@@ -31,7 +34,6 @@ def run(algorithms, choice, *, trials, first_seed, results, workers, console):
             if metric == zone.metric and cell not in zone.intervals:
                 raise UserError(f"{zone.id} lacks {cell.id}", "cross zones of the same grid")
     cells = sorted({cell for _, cell in features})
-    bench = engine.bench(choice)
     work = [(algorithm, specs.profile(all_zones[0].profile, cell)) for algorithm in algorithms for cell in cells]
     found = measure(bench, work, engine.seeds(trials, first_seed), results, workers, console)
     measured = {(algorithm, setting.cell): measurements for (algorithm, setting), measurements in found}

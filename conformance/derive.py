@@ -104,11 +104,11 @@ def gap(mine, theirs):
     return max(mine.low - theirs.high, theirs.low - mine.high) / (mine.high - mine.low)
 
 
-def apart(algorithms):
+def apart(algorithms, profile="atc25"):
     """Yield (one, other, metric, number of common cells, [(cell, gap)] of those that tell them apart, widest first)."""
     for one, other in itertools.combinations(algorithms, 2):
         for kind in specs.KINDS:
-            mine, theirs = specs.zone_of(one, kind), specs.zone_of(other, kind)
+            mine, theirs = specs.zone_of(one, kind, profile), specs.zone_of(other, kind, profile)
             common = [cell for cell in mine.intervals if cell in theirs.intervals]
             gaps = [(cell, gap(mine.intervals[cell], theirs.intervals[cell])) for cell in common]
             found = sorted((pair for pair in gaps if pair[1] > 0), key=lambda pair: -pair[1])
@@ -146,14 +146,16 @@ def derive_file(results, algorithm, version_text, target, metric="utilization", 
 
 def choose_smoke_cells():
     """Choose the smoke cells of every zone that ships anew, all metrics together; returns the Zones."""
-    documents = {path: schema.load("zone", path) for kind in specs.KINDS for path in specs.zone_files(kind)}
+    files = [
+        path for profile in specs.PROFILES.values() for kind in specs.KINDS for path in specs.zone_files(kind, profile)
+    ]
+    documents = {path: schema.load("zone", path) for path in files}
     zones = [specs.zone(path) for path in documents]
     found = []
     for path, document in documents.items():
-        own = [z for z in zones if z.algorithm == document["algorithm"]]
-        others = [
-            z for z in zones if z.algorithm != document["algorithm"] and z.profile_digest == own[0].profile_digest
-        ]
+        alike = [z for z in zones if z.profile_digest == document["profile_digest"]]
+        own = [z for z in alike if z.algorithm == document["algorithm"]]
+        others = [z for z in alike if z.algorithm != document["algorithm"]]
         features = telling_features(own, others)
         document["smoke"] = [cell.id for zone_id, cell in features if zone_id == document["id"]]
         found.append(_write(document, path))

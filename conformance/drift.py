@@ -66,6 +66,7 @@ def run(cca, sides, choice, *, grid, trials, results, workers, profile, matters,
         )
     # What is wrong with either side is found before the first is measured.
     benches = [engine.bench(dataclasses.replace(choice, kernel=side.kernel)) for side in sides]
+    profile = profile or benches[0].profile
     works = [[(cca, specs.profile(profile, cell, sysctls=dict(side.sysctls))) for cell in cells] for side in sides]
     same_kernel = len({bench.scheme(cca).kernel_digest for bench in benches}) == 1
     if same_kernel and works[0] == works[1]:

@@ -11,6 +11,7 @@ import os
 import threading
 import time
 
+from conformance import specs
 from conformance.kernel import store as kernels
 from conformance.lab import adapter as adapters
 from conformance.lab import job
@@ -38,6 +39,11 @@ class Bench:
     lab: str
     place: collections.abc.Callable
     lab_digest: str
+
+    @property
+    def profile(self):
+        """Name of the profile that this stack is judged under."""
+        return specs.PROFILES[self.adapter.manifest.transport]
 
     def scheme(self, algorithm):
         kernel = self.place(algorithm).kernel

@@ -16,7 +16,7 @@ from conformance.model.trial import Outcome
 from conformance.model.verdict import Status, judge, overall
 
 #: where an algorithm that has no zone is measured, so that one sees that it runs
-_ANY_CELL, _ANY_PROFILE = Cell(10, 20, 0), "atc25"
+_ANY_CELL = Cell(10, 20, 0)
 #: cells named in a row
 _SHOWN = 2
 _COLOURS = {Status.CONFORMS: "green", Status.VIOLATES: "red", Status.ERROR: "red"}
@@ -57,26 +57,26 @@ def _rows(about, stacks, choice, trials, results, workers, console):
             Row(stack=about.name, algorithm=a, called=about.called(a), status=Status.UNSUPPORTED, what=str(error))
             for a in about.offered()
         ]
-    plans = {algorithm: _plan(algorithm) for algorithm in about.offered()}
-    work = [(a, specs.profile(profile, cell)) for a, (profile, judged, cells) in plans.items() for cell in cells]
+    plans = {algorithm: _plan(algorithm, bench.profile) for algorithm in about.offered()}
+    work = [(a, specs.profile(bench.profile, cell)) for a, (_, cells) in plans.items() for cell in cells]
     found = {algorithm: {} for algorithm in plans}
     console.print(f"{about.name}: {len(plans)} algorithms, {len(work)} cells", soft_wrap=True)
     for (algorithm, setting), measurements in measure(bench, work, engine.seeds(trials), results, workers, console):
         found[algorithm][setting.cell] = measurements
     return [
         _row(about, algorithm, [(zone, cell, found[algorithm][cell]) for zone, cell in judged], found[algorithm])
-        for algorithm, (_, judged, _) in plans.items()
+        for algorithm, (judged, _) in plans.items()
     ]
 
 
-def _plan(algorithm):
-    """(profile, [(zone, cell) to judge], cells to measure)."""
+def _plan(algorithm, profile):
+    """([(zone, cell) to judge], cells to measure)."""
     try:
-        zones = [specs.zone_of(algorithm, kind) for kind in specs.KINDS]
+        zones = [specs.zone_of(algorithm, kind, profile) for kind in specs.KINDS]
     except UserError:
-        return _ANY_PROFILE, [], [_ANY_CELL]
+        return [], [_ANY_CELL]
     judged = [(zone, cell) for zone in zones for cell in zone.smoke]
-    return zones[0].profile, judged, list(dict.fromkeys(cell for _, cell in judged))
+    return judged, list(dict.fromkeys(cell for _, cell in judged))
 
 
 def _row(about, algorithm, judged, by_cell):
@@ -106,7 +106,7 @@ def _row(about, algorithm, judged, by_cell):
 
 
 def _beside(verdict):
-    kind = "loss " if verdict.zone_id.endswith("/loss") else ""
+    kind = "loss " if "/loss" in verdict.zone_id else ""
     sign = "+" if verdict.value > verdict.permitted.high else "-"
     return f"{kind}{verdict.cell.id} {sign}"
 

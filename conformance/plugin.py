@@ -14,6 +14,7 @@ import time
 import pytest
 
 from conformance import engine, paths, specs, store
+from conformance.lab import manifest
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
 from conformance.model.verdict import Status, judge
@@ -97,7 +98,7 @@ class _SuiteFile(pytest.File):
             wanted = None if option.grid == "full" else grids.cells(option.grid)
             by_algorithm = {}
             for kind in specs.KINDS:
-                for zone in specs.all_zones(kind):
+                for zone in specs.all_zones(kind, _profile(option)):
                     by_algorithm.setdefault(zone.algorithm, []).append((kind, zone))
             for _, zones in sorted(by_algorithm.items()):
                 yield from self._items(zones, wanted, _stack_name(option.interop_rootfs or option.stack))
@@ -115,6 +116,11 @@ class _SuiteFile(pytest.File):
 
 def _choice(option):
     return engine.Choice(**{name: getattr(option, name) for name in _CHOICE_DEFAULTS})
+
+
+def _profile(option):
+    """The profile that the stack is judged under; an interop image's is that of its adapter."""
+    return specs.PROFILES[manifest.read("interop" if option.interop_rootfs else option.stack).transport]
 
 
 def _stack_name(stack):

@@ -41,7 +41,7 @@ def run(algorithm, choice, *, cell, seed, profile, packets_only, target, console
     why_not = bench.adapter.why_not(algorithm) or place.why_not
     if why_not:
         raise UserError(why_not)
-    trials = bench.trials(algorithm, specs.profile(profile, cells[0]), [seed])
+    trials = bench.trials(algorithm, specs.profile(profile or bench.profile, cells[0]), [seed])
     console.print(f"tracing {trials[0].scheme.id} at {cells[0].id}, seed {seed}")
     how = "packets" if packets_only else "all"
     reader, captured = job.Reader([trials], bench.adapter), {}

@@ -9,6 +9,7 @@ import rich.console
 from helpers import measurements_of, scheme
 
 from conformance import cross, drift, engine, identify, specs
+from conformance.lab import manifest
 from conformance.model.trial import Outcome
 
 
@@ -58,6 +59,7 @@ def world(monkeypatch, tmp_path):
 
     class Adapter:
         name = "fake"
+        manifest = manifest.read("linux-tcp")
 
         def why_not(self, algorithm):
             return None

@@ -85,7 +85,9 @@ def test_one_test_for_each_cell_with_readable_ids(suite):
 
 def test_a_stack_that_lies_elsewhere_is_not_taken_for_a_test(suite, pytester, tmp_path_factory):
     stack = tmp_path_factory.mktemp("elsewhere") / "adapter.json"
-    stack.touch()
+    stack.write_text('{"contract": 1, "name": "elsewhere", "title": "t", "program": "stack", "transport": "tcp"}')
+    (stack.parent / "stack").touch(mode=0o755)
+    stack.parent.chmod(0o755)
     result = suite("-m", "cubic and heatmap", *GRID, "--stack", str(stack))
     result.assert_outcomes(passed=2)
     # pytest keeps its cache in its root: in a stack's folder it would change the stack.

@@ -23,7 +23,7 @@ _CHOICE = {
 }
 _CCA = click.option("--cca", required=True, help="Congestion control to ask the stack for, by any name it knows.")
 _GRID = click.option("--grid", default="full", show_default=True, help="full, 10mbps, or cells with commas.")
-_PROFILE = click.option("--profile", default="atc25", show_default=True, help="All of a setting but its cell.")
+_PROFILE = click.option("--profile", help="All of a setting but its cell (default: atc25 for TCP, packets for UDP).")
 _RESULTS = click.option("--results", default=DEFAULT_RESULTS, show_default=True, help="Results file to add to.")
 _WORKERS = click.option("--workers", type=click.IntRange(1), help="Guests at a time (default: one for each core).")
 _FRESH_SEED = click.option(

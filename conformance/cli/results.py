@@ -73,11 +73,12 @@ def zones_smoke():
 
 @zones.command("apart")
 @click.argument("algorithms", nargs=-1, required=True)
-def zones_apart(algorithms):
+@click.option("--profile", default="atc25", show_default=True, help="The zones' profile.")
+def zones_apart(algorithms, profile):
     """List the cells that tell ALGORITHMS apart: where no value is permitted to both of a pair."""
     from conformance import derive
 
-    for first, second, metric, n, cells in derive.apart(algorithms):
+    for first, second, metric, n, cells in derive.apart(algorithms, profile):
         names = ", ".join(f"{cell.id} ({width:.1f})" for cell, width in cells)
         out.print(
             f"{first} and {second}, {metric}: {len(cells)} of {n} cells{': ' if cells else ''}{names}", soft_wrap=True

@@ -104,10 +104,12 @@ def from_files(paths):
             groups[t.scheme, t.setting.profile_digest, t.room, t.lab_digest].append(m)
     if not groups:
         raise UserError(f"no results in {', '.join(str(p) for p in paths)}", "run `make conformance` first")
-    zones = {zone.algorithm: zone for zone in specs.all_zones()}
+    zones = {
+        (zone.algorithm, zone.profile_digest): zone
+        for profile in specs.PROFILES.values()
+        for zone in specs.all_zones(profile=profile)
+    }
     maps = []
     for (scheme, profile_digest, _, _), measurements in groups.items():
-        zone = zones.get(scheme.algorithm)
-        applies = zone is not None and zone.profile_digest == profile_digest
-        maps.append(heatmap(measurements, zone if applies else None))
+        maps.append(heatmap(measurements, zones.get((scheme.algorithm, profile_digest))))
     return sorted(maps, key=lambda h: (h.algorithm, h.scheme_id, h.profile, h.lab_digest))
