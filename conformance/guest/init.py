@@ -1,9 +1,11 @@
 """Process 1 of a User-Mode Linux guest: mounts, then runs the job, then powers off.
 
 The host's tree is the root, read-only. Where programs expect to write there is memory. The scratch
-directory is the one place that outlives the guest. The kernel hands its unknown NAME=VALUE parameters
-to process 1 as environment: cc_scratch, cc_suite and, where there is a stack, cc_adapter, cc_build, cc_client,
-cc_client_build and cc_rootfs are host paths, cc_time_travel says whether this guest's clock is virtual.
+directory is the one place that outlives the guest: only root finds the way to it, whoever owns it on the host.
+
+The kernel hands its unknown NAME=VALUE parameters to process 1 as environment: cc_scratch, cc_suite and, where there
+is a stack, cc_adapter, cc_build, cc_client, cc_client_build and cc_rootfs are host paths, cc_time_travel says whether
+this guest's clock is virtual.
 
 mount(2) is called directly: util-linux >= 2.39 speaks the newer mount API, in which hostfs takes its
 path in another form.
@@ -19,6 +21,7 @@ import traceback
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _MS_RDONLY = 1
+_MNT_DETACH = 2
 _RB_POWER_OFF = 0x4321FEDC
 
 
@@ -27,6 +30,11 @@ def mount(kind, target, options="", flags=0):
     if _LIBC.mount(b"none", target.encode(), kind.encode(), flags, options.encode()) != 0:
         code = ctypes.get_errno()
         raise OSError(code, f"mount {kind} on {target}: {os.strerror(code)}")
+
+
+def unmount(target):
+    """umount2(2), at once even where files are open; nothing where nothing is mounted."""
+    _LIBC.umount2(target.encode(), _MNT_DETACH)
 
 
 def set_up_filesystem():
@@ -39,12 +47,16 @@ def set_up_filesystem():
     for directory in ("/dev/shm", "/tmp", "/var/tmp"):
         mount("tmpfs", directory, "mode=1777")
     for directory in ("/run", "/var/log"):
-        mount("tmpfs", directory, "mode=755")
-    for name in ("scratch", "suite", "adapter", "build", "client", "client-build", "rootfs"):
+        mount("tmpfs", directory, "mode=755,size=40%")
+    for name in ("suite", "adapter", "build", "client", "client-build", "rootfs"):
         variable = f"cc_{name.replace('-', '_')}"
         if variable in os.environ:
             os.mkdir(f"/run/{name}")
-            mount("hostfs", f"/run/{name}", os.environ[variable], 0 if name == "scratch" else _MS_RDONLY)
+            mount("hostfs", f"/run/{name}", os.environ[variable], _MS_RDONLY)
+    os.mkdir("/run/harness", 0o700)
+    os.mkdir("/run/harness/scratch")
+    mount("hostfs", "/run/harness/scratch", os.environ["cc_scratch"])
+    os.symlink("harness/scratch", "/run/scratch")
 
 
 def set_up_environment():

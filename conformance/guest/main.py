@@ -10,6 +10,7 @@ import contextlib
 import importlib.util
 import json
 import os
+import shutil
 import sys
 import traceback
 
@@ -19,7 +20,7 @@ def run_job(scratch):
     with open(os.path.join(scratch, "job.json")) as f:
         job = json.load(f)
     job["virtual"] = os.environ.get("CC_VIRTUAL_TIME") == "1"
-    with open(os.path.join(scratch, "out.jsonl"), "a", buffering=1) as out:
+    with open(os.path.join(scratch, "out.jsonl"), "a", buffering=1, opener=_private) as out:
 
         def emit(event, **fields):
             out.write(json.dumps({"event": event, **fields}, sort_keys=True) + "\n")
@@ -36,6 +37,11 @@ def run_job(scratch):
     return 0
 
 
+def _private(path, flags):
+    """For open(): a file that no stack may read."""
+    return os.open(path, flags, 0o600)
+
+
 def _run(job, scratch, emit):
     # Mininet is imported late, so that a machine without it gets a fault event and not a stack trace.
     from conformance.guest import calibrate, netns, probe
@@ -45,6 +51,7 @@ def _run(job, scratch, emit):
 
     prepare_harness()
     _allow_all_algorithms()
+    job["pki"] = shutil.copytree(job["pki"], os.path.join(job["work_dir"], "pki"))
     topology = _load(os.path.join(scratch, "topology.py"))
     net = topology.build()
     try:

@@ -8,7 +8,6 @@ import contextlib
 import ctypes
 import os
 import resource
-import shutil
 import signal
 import subprocess
 import time
@@ -61,22 +60,17 @@ class StackProcess:
     """One program of an adapter, started in a node's network namespace."""
 
     def __init__(self, node, command, environment, directory, limits):
-        self.directory = directory
-        shutil.rmtree(directory, ignore_errors=True)
-        os.makedirs(directory)
-        os.chown(directory, NOBODY, NOBODY)
-        self._stdout = os.path.join(directory, "stdout")
-        self._stderr = os.path.join(directory, "stderr")
-        with open(self._stdout, "wb") as out, open(self._stderr, "wb") as err, inside(node), _as_nobody(limits):
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                cwd=directory,
-                env=environment,
-                start_new_session=True,
-            )
+        # Read by these descriptors and never by name: a stack may put a pipe in their place, or a link to any file.
+        self._output = {name: open(os.path.join(directory, name), "w+b", buffering=0) for name in ("stdout", "stderr")}
+        try:
+            with inside(node), _as_nobody(limits):
+                self._process = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, cwd=directory, env=environment, start_new_session=True,
+                    **self._output,
+                )  # fmt: skip
+        except OSError:
+            self._close_output()
+            raise
         self.pidfd = os.pidfd_open(self._process.pid)
 
     @property
@@ -90,7 +84,10 @@ class StackProcess:
 
     def output(self):
         """What it printed, at most 64 KiB of each stream; bytes that are not UTF-8 are replaced."""
-        return {name: _head(path) for name, path in (("stdout", self._stdout), ("stderr", self._stderr))}
+        return {
+            name: os.pread(file.fileno(), _OUTPUT_LIMIT, 0).decode("utf-8", "replace")
+            for name, file in self._output.items()
+        }
 
     def end(self):
         """End it and wait for it. SIGTERM first, so that it can write its logs."""
@@ -102,7 +99,11 @@ class StackProcess:
                 self._process.kill()
                 self._process.wait()
         os.close(self.pidfd)
+        self._close_output()
 
+    def _close_output(self):
+        for file in self._output.values():
+            file.close()
 
 def _head(path):
     try:

@@ -14,7 +14,7 @@ import socket
 import struct
 import time
 
-from conformance.guest import netns
+from conformance.guest import folders, netns
 from conformance.guest.process import StackProcess, kill_descendants
 from conformance.guest.sampler import Sampler
 
@@ -77,7 +77,8 @@ def run_trial(net, topology, job, cell, seed):
 
 
 def fresh_start(net, topology, job, seed):
-    """Fresh queues as job["tc"] says; in virtual time also a round clock and a seeded kernel."""
+    """Fresh folders, and queues as job["tc"] says; in virtual time also a round clock and a seeded kernel."""
+    folders.renew(job)
     by_node = {}
     for node, interface in topology.SHAPED:
         lines = by_node.setdefault(node, [])

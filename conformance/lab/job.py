@@ -72,7 +72,7 @@ def write(scratch, adapter, at, batches, probe=False, trace=None):
         "ready_timeout_s": _READY_TIMEOUT_S,
         "limits": _LIMITS,
         # In a guest, memory; on a host, the scratch folder, which nobody else writes and which is removed.
-        "work_dir": f"{scratch}/work" if room == "host" else "/tmp/work",
+        "work_dir": f"{scratch}/work" if room == "host" else "/run/work",
         "rate_packets": _POLICER_RATE_PACKETS if setting.queue == "policer" else _RATE_PACKETS,
         "loss_packets": _LOSS_PACKETS,
         "calibration_seed": _CALIBRATION_SEED,
@@ -83,6 +83,8 @@ def write(scratch, adapter, at, batches, probe=False, trace=None):
         "timeout_s": setting.timeout_s,
         "cells": [_cell(trials) for trials in batches],
     }
+    # What the network is like is nothing that a stack should read.
+    (scratch / "job.json").touch(mode=0o600)
     (scratch / "job.json").write_text(json.dumps(job, indent=1))
 
 

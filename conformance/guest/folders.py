@@ -1,0 +1,50 @@
+"""Where a stack may write, made anew before every trial: what one leaves neither reaches the next nor fills the guest.
+
+In a guest each folder is a file system of its own, in memory and of bounded size, which is dropped whole: that
+takes the same time whatever is in it. In the host room only the roles' folders are ours to make anew.
+"""
+
+import ctypes
+import os
+import subprocess
+
+from conformance.guest.init import mount, unmount
+from conformance.guest.process import NOBODY
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_IPC_RMID = 0
+
+
+def renew(job):
+    """Empty folders for server and client, and nothing where anyone may write."""
+    for role in ("server", "client"):
+        folder = os.path.join(job["work_dir"], role)
+        if job["virtual"]:
+            os.makedirs(folder, exist_ok=True)
+            _remount(folder, f"size=20%,mode=755,uid={NOBODY},gid={NOBODY}")
+        else:
+            # Not shutil.rmtree, which gives up where folders are nested deeper than its stack.
+            subprocess.run(["rm", "-rf", "--", folder], check=True)
+            os.makedirs(folder)
+            os.chown(folder, NOBODY, NOBODY)
+    if job["virtual"]:
+        for folder in ("/tmp", "/var/tmp", "/dev/shm"):
+            _remount(folder, "size=4%,mode=1777")
+        _remove_ipc()
+
+
+def _remount(folder, options):
+    unmount(folder)
+    mount("tmpfs", folder, options)
+
+
+def _remove_ipc():
+    """System V shared memory, semaphores and messages live until someone removes them."""
+    for kind, remove in (
+        ("shm", lambda i: _LIBC.shmctl(i, _IPC_RMID, None)),
+        ("sem", lambda i: _LIBC.semctl(i, 0, _IPC_RMID, 0)),
+        ("msg", lambda i: _LIBC.msgctl(i, _IPC_RMID, None)),
+    ):
+        with open(f"/proc/sysvipc/{kind}") as f:
+            for line in f.readlines()[1:]:
+                remove(int(line.split()[1]))
