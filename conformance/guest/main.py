@@ -74,6 +74,7 @@ def _run(job, scratch, emit):
             netns.set_sysctls(net["server"], {"net.ipv4.ip_unprivileged_port_start": job["port"]})
         emit("network", sysctls=sysctls, offload=offload, kernel=os.uname().release)
         _rule_the_processor()
+        _protect(net)
         if job["probe"]:
             cell = job["cells"][0]
             cell["www"] = _payload(job["work_dir"], cell["transfer_bytes"])
@@ -124,6 +125,13 @@ def _warm_up(net, topology, job, run_trial, Fault):
 def _rule_the_processor():
     """The harness runs when it is due, before any process of a stack: who goes first is never left to history."""
     os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+
+
+def _protect(net):
+    """Where a stack eats all memory, the nodes, without whom there is no network, are not what the kernel kills."""
+    for node in net.hosts:
+        with contextlib.suppress(PermissionError), open(f"/proc/{node.pid}/oom_score_adj", "w") as f:
+            f.write("-1000")
 
 
 def _payload(work_dir, size):

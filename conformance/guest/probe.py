@@ -165,6 +165,7 @@ def _server_killed(pair):
     pair.wait(client, 2)
     early = client.exit_status
     os.kill(pair.server.pid, signal.SIGKILL)
+    pair.wait(pair.server, 1)
     kill_descendants(pair.spare | {client.pid})
     ended = pair.wait(client, 300) is not None
     return {"ready": True, "early": early, "ended": ended, **pair.facts()}

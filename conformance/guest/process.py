@@ -1,7 +1,8 @@
 """Run a stack's programs as what they are: untrusted code.
 
-They run as nobody, without a way to gain rights, in a session of their own, with limits on memory and
-file size, in a directory made for them; their output goes to files that are read up to a bound.
+They run as nobody, without a way to gain rights, in a session of their own, with limits on memory, processes and
+file size, in a directory made for them; their output goes to files that are read up to a bound. docs/security.md
+says what each limit is for.
 """
 
 import contextlib
@@ -17,6 +18,7 @@ from conformance.guest.netns import inside
 NOBODY = 65534
 _OUTPUT_LIMIT = 64 * 1024
 _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 36, 38
+_SYSLOG_ACTION_READ_ALL = 3
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -37,6 +39,7 @@ def _as_nobody(limits):
     wanted = {
         resource.RLIMIT_AS: limits["memory_bytes"],
         resource.RLIMIT_FSIZE: limits["file_bytes"],
+        resource.RLIMIT_NPROC: limits["processes"],
         resource.RLIMIT_CORE: 0,
     }
     before = {which: resource.getrlimit(which) for which in wanted}
@@ -72,6 +75,7 @@ class StackProcess:
             self._close_output()
             raise
         self.pidfd = os.pidfd_open(self._process.pid)
+        _first_to_die(self._process.pid)
 
     @property
     def pid(self):
@@ -81,6 +85,11 @@ class StackProcess:
     def exit_status(self):
         """None while it runs, else its exit status; minus the signal's number where a signal ended it."""
         return self._process.poll()
+
+    @property
+    def ran_out_of_memory(self):
+        """Whether the kernel killed it for that, by the kernel's own words."""
+        return self.exit_status == -signal.SIGKILL and f"Killed process {self.pid} (" in _kernel_log()
 
     def output(self):
         """What it printed, at most 64 KiB of each stream; bytes that are not UTF-8 are replaced."""
@@ -105,38 +114,42 @@ class StackProcess:
         for file in self._output.values():
             file.close()
 
-def _head(path):
-    try:
-        with open(path, "rb") as f:
-            return f.read(_OUTPUT_LIMIT).decode("utf-8", "replace")
-    except OSError:
-        return ""
+
+def _kernel_log():
+    log = ctypes.create_string_buffer(1 << 18)
+    size = _LIBC.klogctl(_SYSLOG_ACTION_READ_ALL, log, len(log))
+    return log.raw[: max(size, 0)].decode(errors="replace")
+
+
+def _first_to_die(pid):
+    """Where memory runs out it is the stack that goes, and neither the network's nodes nor anything of the host's."""
+    with contextlib.suppress(FileNotFoundError), open(f"/proc/{pid}/oom_score_adj", "w") as f:
+        f.write("1000")
 
 
 def kill_descendants(spare):
-    """Kill every descendant of this process that is not in `spare` (pids), however it hid; returns how many."""
-    killed = 0
+    """Kill every descendant of this process that is not in `spare` (pids), however it hid, and bury it.
+
+    Who is dead and not buried would still count against the limit on processes.
+    """
     for _ in range(50):
-        found = [pid for pid in _descendants(os.getpid(), spare)]
+        found = list(_descendants(os.getpid(), spare))
         if not found:
-            return killed
-        for pid in found:
-            try:
-                os.kill(pid, signal.SIGKILL)
-                killed += 1
-            except ProcessLookupError:
-                pass
-        for pid in found:
-            try:
-                os.waitpid(pid, os.WNOHANG)
-            except ChildProcessError:
-                pass
+            return
+        for pid, dead in found:
+            # A dead child of another one's comes to us when that one dies.
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                if dead:
+                    os.waitpid(pid, os.WNOHANG)
+                else:
+                    os.kill(pid, signal.SIGKILL)
         time.sleep(0.01)
     raise RuntimeError("a process of the stack under test could not be ended")
 
 
 def _descendants(root, spare):
-    parents = {}
+    """(pid, whether it is dead) of each."""
+    parents, dead = {}, {}
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
@@ -145,8 +158,10 @@ def _descendants(root, spare):
                 fields = f.read().rpartition(")")[2].split()
         except OSError:
             continue
-        if fields[0] != "Z":
-            parents[int(name)] = int(fields[1])
+        pid = int(name)
+        parents[pid] = int(fields[1])
+        # A process whose first thread has ended is listed as dead as well; it lives on in the others.
+        dead[pid] = fields[0] == "Z" and int(fields[17]) <= 1
     for pid in parents:
         above = pid
         while above in parents and above != root:
@@ -154,4 +169,4 @@ def _descendants(root, spare):
                 break
             above = parents[above]
         if above == root and pid != root and pid not in spare:
-            yield pid
+            yield pid, dead[pid]

@@ -138,6 +138,9 @@ def _start(node, role, job):
     command = [job[role]["program"], role]
     try:
         return StackProcess(node, command, environment(role, job, directory), directory, job["limits"])
+    except BlockingIOError as error:
+        most = job["limits"]["processes"]
+        raise Fault(f"cannot start the {role}: the stack runs {most} processes, as many as it may") from error
     except OSError as error:
         raise Fault(f"cannot start {job[role]['program']} {role}: {error.strerror or error}") from error
 
@@ -197,7 +200,8 @@ def _facts(job, seed, server_process, client_process, *, ready, timed_out=False,
     def of(process):
         if process is None:
             return None
-        return {"exit_status": process.exit_status, **process.output()}
+        about = {"exit_status": process.exit_status, "ran_out_of_memory": process.ran_out_of_memory}
+        return {**about, **process.output()}
 
     return {
         "seed": seed,

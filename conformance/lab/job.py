@@ -12,7 +12,8 @@ from conformance.model.errors import UserError
 from conformance.model.trial import Measurement, Outcome
 
 _READY_TIMEOUT_S = 30
-_LIMITS = {"memory_bytes": 1 << 36, "file_bytes": 1 << 30}
+#: address space, as much as runtimes like to reserve; processes are threads as well
+_LIMITS = {"memory_bytes": 1 << 36, "file_bytes": 1 << 30, "processes": 256}
 #: a policer lets a full bucket of tokens pass first: at one and a half times the rate, three times its size
 _RATE_PACKETS, _POLICER_RATE_PACKETS, _LOSS_PACKETS = 120, 600, 2000
 _CALIBRATION_SEED = 1

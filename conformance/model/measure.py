@@ -25,6 +25,11 @@ def _tail(text):
     return " ".join(clean.split())[-_TAIL:]
 
 
+def _status(process):
+    why = " (its guest's memory ran out)" if process.get("ran_out_of_memory") else ""
+    return f"status {process['exit_status']}{why}"
+
+
 def _said(process):
     words = _tail(process["stderr"]) or _tail(process["stdout"])
     return f": {words}" if words else ""
@@ -52,13 +57,13 @@ def measurement(trial, facts, network, host):
         if process is not None and process["exit_status"] == 127:
             return failed(Outcome.UNSUPPORTED, f"{stack} does not offer {algorithm}{_said(process)}")
     if not facts["ready"]:
-        status = server["exit_status"]
-        how = "was never ready" if status is None else f"ended with status {status} before it was ready"
+        gone = server["exit_status"] is not None
+        how = f"ended with {_status(server)} before it was ready" if gone else "was never ready"
         return failed(Outcome.ERROR, f"the server of {stack} {how}{_said(server)}")
     if server["exit_status"] is not None:
         return failed(
             Outcome.ERROR,
-            f"the server of {stack} died with status {server['exit_status']} during the transfer{_said(server)}",
+            f"the server of {stack} died with {_status(server)} during the transfer{_said(server)}",
         )
     metrics, evidence = _metrics(trial, facts), _evidence(facts, network)
     if facts["timed_out"]:
@@ -77,7 +82,7 @@ def measurement(trial, facts, network, host):
             message=f"the transfer took longer than {trial.setting.timeout_s:g} s of virtual time",
         )  # fmt: skip
     if client["exit_status"] != 0:
-        return failed(Outcome.ERROR, f"the client of {stack} ended with status {client['exit_status']}{_said(client)}")
+        return failed(Outcome.ERROR, f"the client of {stack} ended with {_status(client)}{_said(client)}")
     report, lie = _client_report(trial, facts)
     if lie:
         return failed(Outcome.ERROR, f"the client of {stack} {lie}")
