@@ -91,6 +91,7 @@ def facts(size=12_500_000, **changes):
     line = f'{{"bytes": {size}, "completion_s": 20.0, "handshake_s": 0.08}}\n'
     good = {
         "seed": 1, "ready": True, "timed_out": False, "transfer_bytes": size, "elapsed_s": 20.01, "virtual_s": 20.1,
+        "half_time": None,
         "server": {"exit_status": None, "stdout": "", "stderr": ""},
         "client": {"exit_status": 0, "stdout": line, "stderr": ""},
         "counters": {"before": before, "after": after},

@@ -45,6 +45,8 @@ def test_a_good_trial():
         ({"client": client("[" * 60_000)}, "no valid result line"),
         ({"client": client("hello")}, "printed no valid result line: hello"),
         ({"client": client("")}, "printed no valid result line: nothing"),
+        ({"client": client(line() + line())}, "printed 2 result lines"),
+        ({"client": client('{"bytes": 1, ' + line()[1:])}, "no valid result line"),
         ({"client": client("[1]")}, "no valid result line"),
         ({"client": client('{"bytes": true, "completion_s": 20, "handshake_s": 0}')}, "no valid result line"),
         ({"client": client(line(handshake=30))}, "no valid result line"),
@@ -80,27 +82,44 @@ def test_faster_than_the_link_is_a_lie():
 
 @pytest.mark.parametrize("who", ["server", "client"])
 def test_status_127_is_unsupported(who):
-    found = made(facts(**{who: client(exit_status=127)}, ready=who == "client"))
+    given = copy.deepcopy(facts(**{who: client(exit_status=127)}, ready=who == "client"))
+    given["counters"]["after"]["interfaces"]["client"]["eth0"]["rx_bytes"] = 900
+    found = made(given)
     assert found.outcome is Outcome.UNSUPPORTED
     assert "does not offer cubic" in found.message
 
 
-def test_a_timeout_keeps_an_upper_bound_and_no_goodput():
+@pytest.mark.parametrize("who", ["server", "client"])
+def test_status_127_in_the_middle_of_a_transfer_is_no_way_out(who):
+    found = made(facts(**{who: client(exit_status=127)}))
+    assert found.outcome is Outcome.ERROR
+    assert f"the {who} of linux-tcp ended with status 127 during the transfer" in found.message
+
+
+def timed_out(crossed, at_half_time=0):
     given = copy.deepcopy(facts(timed_out=True, client=client(exit_status=None)))
-    given["counters"]["after"]["interfaces"]["client"]["eth0"]["rx_bytes"] = 6_000_000
-    found = made(given)
+    given["half_time"] = {"eth0": {"rx_bytes": at_half_time}}
+    given["counters"]["after"]["interfaces"]["client"]["eth0"]["rx_bytes"] = crossed
+    return given
+
+
+def test_a_timeout_keeps_an_upper_bound_and_no_goodput():
+    found = made(timed_out(6_000_000, at_half_time=3_000_000))
     assert found.outcome is Outcome.TIMEOUT
     assert found.metrics["goodput_mbps"] is None
     assert found.utilization == pytest.approx(8 * 12_500_000 / (3600 * 10e6), abs=1e-6)
 
 
 @pytest.mark.parametrize(
-    ("crossed", "words"), [(900, "transferred nothing in 3600 s"), (13_000_000, "did not end within")]
+    ("crossed", "words"),
+    [
+        (900, "transferred nothing in 3600 s"),
+        (6_000_000, "stood still after 6000000 bytes, for half of 3600 s"),
+        (13_000_000, "did not end within"),
+    ],
 )
 def test_a_client_that_hangs_is_an_error_and_no_slow_transfer(crossed, words):
-    given = copy.deepcopy(facts(timed_out=True, client=client(exit_status=None)))
-    given["counters"]["after"]["interfaces"]["client"]["eth0"]["rx_bytes"] = crossed
-    found = made(given)
+    found = made(timed_out(crossed, at_half_time=crossed))
     assert found.outcome is Outcome.ERROR
     assert words in found.message
 

@@ -59,9 +59,10 @@ def run_trial(net, topology, job, cell, seed):
             _align_clock(_CLIENT_ALIGN_MS)
         client_process = _start(client, "client", job)
         processes.append(client_process)
-        elapsed_s, timed_out = _watch(client_process, sampler, job["timeout_s"])
+        elapsed_s, timed_out, half_time = _watch(client, client_process, sampler, job["timeout_s"])
         facts = _facts(job, seed, server_process, client_process, ready=True, timed_out=timed_out)
         facts["elapsed_s"] = round(elapsed_s, 6)
+        facts["half_time"] = half_time
         facts["sampled"] = sampler.result()
         facts["system_calls"] = _system_calls(calls_before)
         facts["counters"] = {"before": before, "after": _counters(net)}
@@ -147,32 +148,38 @@ def _start(node, role, job):
 
 def wait_for_port(server, process, job):
     """True once `process` has bound its port; False when it ended or took too long."""
-    deadline = time.monotonic() + job["ready_timeout_s"]
-    while time.monotonic() < deadline:
+    began_ns = time.monotonic_ns()
+    while (waited_ns := time.monotonic_ns() - began_ns) < job["ready_timeout_s"] * 10**9:
         if netns.port_is_bound(server, job["port"], job["transport"]):
             return True
         if process.exit_status is not None:
             return False
-        time.sleep(0.005)
+        time.sleep(0.005 if waited_ns < 10**9 else 0.1)
     return False
 
 
-def _watch(client_process, sampler, timeout_s):
-    """Sample until the client ends or the time is over; returns (elapsed seconds, timed out)."""
+def _watch(client, client_process, sampler, timeout_s):
+    """Sample until the client ends or the time is over; returns (elapsed seconds, timed out, at half time).
+
+    The last is the client's interface counters when half of the time was over; None where it never was.
+    """
     poll = select.poll()
     poll.register(client_process.pidfd, select.POLLIN)
     # Integers: a rounding error that depends on the uptime would move a look, and with it everything.
     start_ns = due_ns = time.monotonic_ns()
     end_ns = start_ns + round(timeout_s * 1e9)
+    half_time = None
     while True:
         now_ns = time.monotonic_ns()
         if now_ns >= end_ns:
-            return (now_ns - start_ns) / 1e9, True
+            return (now_ns - start_ns) / 1e9, True, half_time
+        if half_time is None and now_ns - start_ns > end_ns - now_ns:
+            half_time = netns.interface_counters(client)
         sampler.look(now_ns - start_ns)
         due_ns = max(due_ns + sampler.gap_ns, now_ns)
         wait_ns = min(due_ns, end_ns) - time.monotonic_ns()
         if poll.poll(max(-(-wait_ns // 1_000_000), 0)):
-            return (time.monotonic_ns() - start_ns) / 1e9, False
+            return (time.monotonic_ns() - start_ns) / 1e9, False, half_time
 
 
 def _system_calls(before=0):

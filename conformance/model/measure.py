@@ -53,8 +53,11 @@ def measurement(trial, facts, network, host):
     if facts.get("fault"):
         return failed(Outcome.ERROR, facts["fault"])
     server, client = facts["server"], facts["client"]
-    for process in (server, client):
+    for role, process in (("server", server), ("client", client)):
         if process is not None and process["exit_status"] == 127:
+            if facts["ready"] and _crossed_bytes(facts) >= _HANDSHAKE_BYTES:
+                # Who does not offer an algorithm knows so before the transfer, however that goes.
+                return failed(Outcome.ERROR, f"the {role} of {stack} ended with status 127 during the transfer")
             return failed(Outcome.UNSUPPORTED, f"{stack} does not offer {algorithm}{_said(process)}")
     if not facts["ready"]:
         gone = server["exit_status"] is not None
@@ -74,6 +77,8 @@ def measurement(trial, facts, network, host):
             return failed(
                 Outcome.ERROR, f"the client of {stack} did not end within {timeout_s:g} s, though all bytes had come"
             )
+        if facts["half_time"] and crossed - _crossed_bytes(facts, facts["half_time"]) < _HANDSHAKE_BYTES:
+            return failed(Outcome.ERROR, f"{stack} stood still after {crossed} bytes, for half of {timeout_s:g} s")
         bits = 8 * trial.setting.transfer_bytes
         bound = bits / (trial.setting.timeout_s * trial.setting.cell.bandwidth_mbps * 1e6)
         metrics["utilization"] = _round(bound)
@@ -88,7 +93,7 @@ def measurement(trial, facts, network, host):
         return failed(Outcome.ERROR, f"the client of {stack} {lie}")
     goodput = 8 * report["bytes"] / report["completion_s"] / 1e6
     metrics.update(
-        bytes=report["bytes"],
+        bytes=facts["transfer_bytes"],
         completion_s=_round(report["completion_s"]),
         handshake_s=_round(report["handshake_s"]),
         goodput_mbps=_round(goodput),
@@ -101,14 +106,26 @@ def _refuse(constant):
     raise ValueError(constant)
 
 
+def _once(pairs):
+    """A JSON object whose keys occur once each: of two, which one counts?"""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key twice")
+    return found
+
+
 def _is_number(value):
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e15
 
 
 def _client_report(trial, facts):
     """(what the client reports, None), or (None, why it is not to be believed)."""
+    lines = facts["client"]["stdout"].strip().splitlines()
+    results = sum('"completion_s"' in line for line in lines)
+    if results > 1:
+        return None, f"printed {results} result lines"
     try:
-        report = json.loads(facts["client"]["stdout"].strip().splitlines()[-1], parse_constant=_refuse)
+        report = json.loads(lines[-1], parse_constant=_refuse, object_pairs_hook=_once)
         size, seconds, handshake = (report[k] for k in ("bytes", "completion_s", "handshake_s"))
         if not _is_number(size) or not _is_number(seconds) or not (handshake is None or _is_number(handshake)):
             raise ValueError
@@ -142,9 +159,11 @@ def _difference(facts, *path):
     return after - before
 
 
-def _crossed_bytes(facts):
-    interfaces = facts["counters"]["after"]["interfaces"]["client"]
-    return sum(_difference(facts, "interfaces", "client", name, "rx_bytes") for name in interfaces)
+def _crossed_bytes(facts, by=None):
+    """Bytes that came in at the client's interfaces, in all or until the counters `by` were read."""
+    before = facts["counters"]["before"]["interfaces"]["client"]
+    after = by or facts["counters"]["after"]["interfaces"]["client"]
+    return sum(counters["rx_bytes"] - before[name]["rx_bytes"] for name, counters in after.items())
 
 
 def _metrics(trial, facts):
