@@ -6,6 +6,7 @@ import pytest
 from helpers import NETWORK, facts, trial
 
 from conformance import schema
+from conformance.model import congestion
 from conformance.model.measure import measurement
 from conformance.model.trial import Measurement, Outcome
 
@@ -78,6 +79,46 @@ def test_bytes_that_did_not_cross_the_link_are_a_lie():
 def test_faster_than_the_link_is_a_lie():
     quick = facts(client=client(line(seconds=9.0)), elapsed_s=9.0)
     assert "over a link of 10" in made(quick).message
+
+
+def sampled(names=("cubic",), **changes):
+    found = {"name": names[-1], "names": list(names), "bbr": None} if names else None
+    return {**facts()["sampled"], "congestion_control": found, **changes}
+
+
+@pytest.mark.parametrize(
+    ("names", "elapsed_s", "words"),
+    [
+        (["cubic"], 20.01, None),
+        (["reno"], 20.01, "the server of linux-tcp sent with reno in the place of cubic"),
+        (["cubic", "bbr", "cubic"], 20.01, "sent with bbr in the place of cubic"),
+        (None, 20.01, "had no connection from its port"),
+    ],
+)
+def test_another_algorithm_than_was_set_in_the_kernel_is_an_error(names, elapsed_s, words):
+    given = facts(sampled=sampled(names), elapsed_s=elapsed_s)
+    found = measurement(trial(), given, {**NETWORK, "kernel_algorithm": "cubic"}, {})
+    assert (found.message is None) if words is None else (words in found.message)
+    assert (found.outcome is Outcome.ERROR) == (words is not None)
+    # A stack that brings its own has nothing set for it.
+    assert made(given).outcome is Outcome.OK
+
+
+def test_between_two_looks_nothing_is_missed():
+    assert congestion.not_as_set("cubic", None, 0.05) is None
+
+
+@pytest.mark.parametrize(("opened", "outcome"), [(1, Outcome.OK), (4, Outcome.ERROR)])
+def test_several_connections_are_not_one(opened, outcome):
+    given = copy.deepcopy(facts())
+    for when, count in (("before", 7), ("after", 7 + opened)):
+        given["counters"][when]["client"] = {"Tcp.ActiveOpens": count}
+    found = made(given)
+    assert found.outcome is outcome
+    assert outcome is Outcome.OK or "opened 4 connections" in found.message
+    # Of UDP the kernel counts none, and programs may have TCP connections of their own.
+    given["sampled"]["tcp_info"] = None
+    assert made(given).outcome is Outcome.OK
 
 
 @pytest.mark.parametrize("who", ["server", "client"])

@@ -56,6 +56,7 @@ def _run(job, scratch, emit):
     net = topology.build()
     try:
         sysctls = {node.name: netns.set_sysctls(node, job["sysctls"]) for node in (net["server"], net["client"])}
+        name = None
         if job["kernel_algorithms"]:
             name, why_not = _set_kernel_algorithm(netns, net["server"], job["kernel_algorithms"])
             if why_not:
@@ -72,7 +73,7 @@ def _run(job, scratch, emit):
                 netns.run_tc(node, [f"qdisc replace dev {n} root {job['host_queue']}" for n in node.intfNames()])
         if job["port"] < 1024:
             netns.set_sysctls(net["server"], {"net.ipv4.ip_unprivileged_port_start": job["port"]})
-        emit("network", sysctls=sysctls, offload=offload, kernel=os.uname().release)
+        emit("network", sysctls=sysctls, offload=offload, kernel=os.uname().release, kernel_algorithm=name)
         _rule_the_processor()
         _protect(net)
         if job["probe"]:

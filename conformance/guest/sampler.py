@@ -25,7 +25,8 @@ class Sampler:
         self._queue_ns_bytes = self._queue_ns = 0
         self._queue_peak = (0, 0)
         self._last_queue = self._last_at_ns = None
-        self._tcp_info = self._congestion_control = self._bbr = None
+        self._tcp_info = self._bbr = None
+        self._congestion_controls = []
         self._pacing_gains, self._cwnd_gains = set(), set()
 
     @property
@@ -37,7 +38,7 @@ class Sampler:
         info = self._tcp.busiest(self._port)
         backlog = self._queue.backlog(self._index, self._handle)
         if info is not None:
-            self._congestion_control = info.pop("congestion_control", None)
+            self._see_congestion_control(info.pop("congestion_control", None))
             self._see_bbr(info.pop("bbr", None))
             self._tcp_info = info
         if backlog is not None:
@@ -53,6 +54,10 @@ class Sampler:
                 self._keep_every *= 2
         self._looks += 1
 
+    def _see_congestion_control(self, name):
+        if name is not None and name not in self._congestion_controls:
+            self._congestion_controls.append(name)
+
     def _see_bbr(self, bbr):
         if bbr is not None:
             self._bbr = bbr
@@ -62,7 +67,7 @@ class Sampler:
 
     def _found(self):
         """What the kernel says the sender's congestion control is, and the gains BBR was seen to use."""
-        if self._congestion_control is None:
+        if not self._congestion_controls:
             return None
         bbr = self._bbr and {
             "info_bytes": self._bbr["info_bytes"],
@@ -70,7 +75,7 @@ class Sampler:
             "pacing_gains": sorted(self._pacing_gains),
             "cwnd_gains": sorted(self._cwnd_gains),
         }
-        return {"name": self._congestion_control, "bbr": bbr}
+        return {"name": self._congestion_controls[-1], "names": self._congestion_controls, "bbr": bbr}
 
     @staticmethod
     def _point(t, info, backlog):

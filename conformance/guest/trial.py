@@ -28,7 +28,7 @@ _CALLS_FILE = "/sys/module/syscall/parameters/count"
 _SNMP = (
     "Tcp.OutSegs", "Tcp.RetransSegs", "TcpExt.TCPTimeouts", "TcpExt.TCPFastRetrans", "TcpExt.TCPLossProbes",
     "TcpExt.TCPSpuriousRTOs", "TcpExt.TCPDSACKRecv", "TcpExt.TCPHystartTrainDetect",
-    "TcpExt.TCPHystartDelayDetect", "Udp.OutDatagrams", "Udp.InErrors",
+    "TcpExt.TCPHystartDelayDetect", "Udp.OutDatagrams", "Udp.InErrors", "Tcp.ActiveOpens", "Tcp.PassiveOpens",
 )  # fmt: skip
 
 

@@ -1,11 +1,14 @@
-"""Which BBR is it? Found out, not assumed: from what the kernel exports, and from the gains it was seen to use.
+"""Which congestion control is it? Found out, not assumed: from what the kernel says of the sender's socket.
 
-All generations have been shipped under the name "bbr". The kernel answers INET_DIAG_BBRINFO with struct tcp_bbr_info:
-20 bytes in mainline (version 1); Google's BBRv2 and BBRv3 append bounds and, at offset 39, their version.
+Which BBR is it? From what the kernel exports, and from the gains it was seen to use. All generations have been shipped
+under the name "bbr". The kernel answers INET_DIAG_BBRINFO with struct tcp_bbr_info: 20 bytes in mainline (version 1);
+Google's BBRv2 and BBRv3 append bounds and, at offset 39, their version.
 """
 
 import re
 
+#: a shorter transfer may lie between two looks at its socket
+_SEEN_S = 0.1
 #: pacing gains in use, by generation: start-up, drain, probe up, probe down, cruise (tcp_bbr.c, tcp_bbr2.c)
 _PACING_GAINS = {
     1: {739 / 256, 88 / 256, 1.25, 0.75, 1.0},
@@ -52,6 +55,19 @@ def not_as_asked(algorithm, found):
         return None
     what = f"BBR version {generation}" if generation else f"{found['name']}, not a BBR"
     return f"{algorithm} was asked for, but this kernel's {found['name']} is {what}"
+
+
+def not_as_set(name, found, elapsed_s):
+    """Why the sender did not use the algorithm `name` that the harness set in its kernel, or None.
+
+    A program may choose another one for its socket, as good as unseen where the transfer's socket was not looked at.
+    """
+    if name is None:
+        return None
+    if found is None:
+        return f"had no connection from its port, so that nothing says it used {name}" if elapsed_s > _SEEN_S else None
+    others = [other for other in found["names"] if other != name]
+    return f"sent with {', '.join(others)} in the place of {name}" if others else None
 
 
 def describe(found):

@@ -69,6 +69,7 @@ def measurement(trial, facts, network, host):
             f"the server of {stack} died with {_status(server)} during the transfer{_said(server)}",
         )
     metrics, evidence = _metrics(trial, facts), _evidence(facts, network)
+    other = _other_transfer(stack, facts, network)
     if facts["timed_out"]:
         crossed, timeout_s = _crossed_bytes(facts), trial.setting.timeout_s
         if crossed < _HANDSHAKE_BYTES:
@@ -79,6 +80,8 @@ def measurement(trial, facts, network, host):
             )
         if facts["half_time"] and crossed - _crossed_bytes(facts, facts["half_time"]) < _HANDSHAKE_BYTES:
             return failed(Outcome.ERROR, f"{stack} stood still after {crossed} bytes, for half of {timeout_s:g} s")
+        if other:
+            return failed(Outcome.ERROR, other)
         bits = 8 * trial.setting.transfer_bytes
         bound = bits / (trial.setting.timeout_s * trial.setting.cell.bandwidth_mbps * 1e6)
         metrics["utilization"] = _round(bound)
@@ -91,6 +94,8 @@ def measurement(trial, facts, network, host):
     report, lie = _client_report(trial, facts)
     if lie:
         return failed(Outcome.ERROR, f"the client of {stack} {lie}")
+    if other:
+        return failed(Outcome.ERROR, other)
     goodput = 8 * report["bytes"] / report["completion_s"] / 1e6
     metrics.update(
         bytes=facts["transfer_bytes"],
@@ -100,6 +105,19 @@ def measurement(trial, facts, network, host):
         utilization=_round(goodput / trial.setting.cell.bandwidth_mbps),
     )
     return Measurement(trial=trial, outcome=Outcome.OK, metrics=metrics, evidence=evidence, host=host)
+
+
+def _other_transfer(stack, facts, network):
+    """Why what was measured is not one transfer with the algorithm asked for, or None."""
+    sampled = facts["sampled"]
+    why = congestion.not_as_set(network.get("kernel_algorithm"), sampled["congestion_control"], facts["elapsed_s"])
+    if why:
+        return f"the server of {stack} {why}"
+    # Of TCP only: a QUIC stack's programs may talk to each other by TCP, and its connections are not the kernel's.
+    opened = _difference(facts, "client", "Tcp.ActiveOpens") if sampled["tcp_info"] else None
+    if opened is not None and opened > 1:
+        return f"the client of {stack} opened {opened} connections in the place of one"
+    return None
 
 
 def _refuse(constant):
