@@ -6,14 +6,15 @@ import json
 import os
 import pathlib
 import stat
-import subprocess
+import tempfile
 
 from conformance import schema
-from conformance.lab import building, manifest
+from conformance.lab import building, manifest, outside
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
 
 _DESCRIBE_TIMEOUT_S = 20
+_DESCRIBE_BYTES = 64 << 10
 _VERSION_CHARACTERS = 200
 #: which client fetches: the one that the manifest names, for all servers the same, or the stack's own
 COMMON, OWN = "common", "own"
@@ -142,28 +143,34 @@ def build(stack, again=False, progress=lambda done, total, line: None):
 def _describe(program, build):
     """(version, own names of its algorithms or None), as `program describe` says; untrusted text, made printable."""
     environment = {**os.environ, "CC_BUILD": str(build or "")}
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        try:
+            status = outside.run(
+                [str(program), "describe"], (out, err), timeout_s=_DESCRIBE_TIMEOUT_S, most_bytes=_DESCRIBE_BYTES,
+                environment=environment,
+            )  # fmt: skip
+        except outside.Ended as why:
+            raise UserError(f"`{program} describe` {why}") from None
+        except OSError as error:
+            raise UserError(f"cannot run {program}: {error.strerror}") from None
+        said, complained = _head(out), _head(err)
+    if status != 0:
+        last = _printable((complained.strip().splitlines() or ["it printed nothing"])[-1])
+        raise UserError(f"`{program} describe` ended with status {status}: {last}")
     try:
-        done = subprocess.run(
-            [str(program), "describe"], capture_output=True, text=True, errors="replace", cwd="/", env=environment,
-            timeout=_DESCRIBE_TIMEOUT_S,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise UserError(f"{program} describe did not end within {_DESCRIBE_TIMEOUT_S} s") from None
-    except OSError as error:
-        raise UserError(f"cannot run {program}: {error.strerror}") from None
-    if done.returncode != 0:
-        said = _printable((done.stderr.strip().splitlines() or ["it printed nothing"])[-1])
-        raise UserError(f"`{program} describe` ended with status {done.returncode}: {said}")
-    try:
-        data = json.loads(done.stdout)
+        data = json.loads(said)
     except (ValueError, RecursionError):
         raise UserError(
-            f"`{program} describe` printed no JSON object: {_printable(done.stdout)!r}",
+            f"`{program} describe` printed no JSON object: {_printable(said)!r}",
             'let it print {"version": "...", "algorithms": [...]}',
         ) from None
     schema.check("description", data, f"`{program} describe`")
     names = data.get("algorithms")
     return _printable(data["version"]), None if names is None else frozenset(names)
+
+
+def _head(file):
+    return os.pread(file.fileno(), _DESCRIBE_BYTES, 0).decode(errors="replace")
 
 
 def _printable(text):

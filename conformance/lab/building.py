@@ -1,17 +1,14 @@
 """Build what an adapter compiles on this machine, once, into the user's cache."""
 
-import contextlib
 import fcntl
 import os
 import pathlib
 import re
 import shutil
-import signal
-import subprocess
 import tempfile
-import time
 
 from conformance import paths
+from conformance.lab import outside
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
 
@@ -20,6 +17,7 @@ _LOOK_S = 0.2
 #: cargo says how far it is only when asked
 _COUNT_ALOUD = {"CARGO_TERM_PROGRESS_WHEN": "always", "CARGO_TERM_PROGRESS_WIDTH": "80"}
 _TAIL_BYTES = 4096
+_LOG_BYTES = 64 << 20
 
 
 class NotBuilt(UserError):
@@ -99,23 +97,16 @@ def _build(name, folder, recipe, home, progress):
 
 def _run(command, folder, environment, log, progress):
     """Exit status, with all output in `log`; ends every process of the build, also when interrupted."""
-    deadline = time.monotonic() + _TIMEOUT_S
     with open(log, "wb") as out:
-        process = subprocess.Popen(
-            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )  # fmt: skip
         try:
-            while time.monotonic() < deadline:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    return process.wait(_LOOK_S)
-                progress(*_how_far(log))
-            out.write(f"\nerror: not done within {_TIMEOUT_S} s\n".encode())
+            return outside.run(
+                command, (out,), timeout_s=_TIMEOUT_S, most_bytes=_LOG_BYTES, environment=environment, folder=folder,
+                look=lambda: progress(*_how_far(log)), every_s=_LOOK_S,
+            )  # fmt: skip
+        except outside.Ended as why:
+            out.seek(out.truncate(min(_LOG_BYTES, log.stat().st_size)))
+            out.write(f"\nerror: it {why}\n".encode())
             return 1
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
 
 
 def _how_far(log):
