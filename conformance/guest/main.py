@@ -1,9 +1,9 @@
 """Run one job: build the network, then, cell by cell, calibrate it and make one trial for each seed.
 
 Reads SCRATCH/job.json, appends one JSON object a line to SCRATCH/out.jsonl as it goes, so that what was
-measured survives whatever happens next. Events, told apart by "event": network, congestion_control, unsupported,
-cell, calibration, trial, fault, end. As a program: `main.py SCRATCH`, as root, on a machine whose kernel has netem
-(the host room).
+measured survives whatever happens next. Events, told apart by "event", each with the clock's "uptime_s": network,
+congestion_control, unsupported, cell, calibration, trial, fault, end. As a program: `main.py SCRATCH`, as root, on a
+machine whose kernel has netem (the host room).
 """
 
 import contextlib
@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import sys
+import time
 import traceback
 
 
@@ -23,7 +24,8 @@ def run_job(scratch):
     with open(os.path.join(scratch, "out.jsonl"), "a", buffering=1, opener=_private) as out:
 
         def emit(event, **fields):
-            out.write(json.dumps({"event": event, **fields}, sort_keys=True) + "\n")
+            about = {"event": event, "uptime_s": round(time.monotonic(), 3), **fields}
+            out.write(json.dumps(about, sort_keys=True) + "\n")
             out.flush()
 
         try:

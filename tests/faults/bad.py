@@ -1,0 +1,352 @@
+"""What a bad adapter does besides, or in the place of, what a good one does."""
+
+import contextlib
+import ctypes
+import mmap
+import os
+import pathlib
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+from good import connect, fetch, here, read, result, serve, server_pid, size
+
+MARK = "hostile-left-this"
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def first(deed, then):
+    """`deed`, and all the same the transfer."""
+
+    def both():
+        deed()
+        then()
+
+    return both
+
+
+def claim(of_seconds=lambda s: s, of_bytes=lambda b: b):
+    return lambda: print(result(of_seconds(fetch()), of_bytes(size())))
+
+
+def say(text):
+    """A client whose result is this; SECONDS and BYTES in it are the true ones."""
+    text = text if isinstance(text, bytes) else text.encode()
+
+    def client():
+        seconds = fetch()
+        os.write(1, text.replace(b"SECONDS", b"%f" % seconds).replace(b"BYTES", b"%d" % size()))
+
+    return client
+
+
+def stay(seconds=100_000):
+    """A process that does not end by itself, in a session of its own."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            time.sleep(seconds)
+        os._exit(0)
+    os.wait()
+
+
+def stay_as_a_dead_leader():
+    """A process whose first thread has ended: it is listed as dead, and lives."""
+    if os.fork() == 0:
+        threading.Thread(target=time.sleep, args=(100_000,)).start()
+        LIBC.syscall(60, 0)  # exit(2), of this thread alone
+
+
+def daemonise_and_serve():
+    if os.fork() == 0:
+        os.setsid()
+        time.sleep(1)
+        serve()
+    os._exit(0)
+
+
+def fork_until_refused():
+    """Processes that stay, as many as there may be: by a shell, whose forks are quick."""
+    never, _ = os.pipe()
+    subprocess.run(["/bin/sh", "-c", f"for i in $(seq 5000); do read x <&{never} & done"], pass_fds=[never])
+
+
+def bind_and_exit():
+    listener = socket.create_server(here())
+    time.sleep(0.2)
+    listener.close()
+
+
+def elsewhere_port():
+    return here()[1] + 1
+
+
+def elsewhere():
+    return socket.create_server((here()[0], elsewhere_port()))
+
+
+def never_accept():
+    listener = socket.create_server(here())
+    time.sleep(100_000)
+    listener.close()
+
+
+def hold_the_port():
+    """A process that stays, and has the port."""
+    listener = socket.create_server(here())
+    stay()
+    serve(listener)
+
+
+def stop():
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def stop_when_bound():
+    listener = socket.create_server(here())
+    stop()
+    listener.close()
+
+
+def stop_half_way():
+    with connect() as connection:
+        read(connection, size() // 2)
+        stop()
+
+
+def flood(stream):
+    block = b"x" * (1 << 20)
+    with contextlib.suppress(OSError):
+        for _ in range(1 << 12):
+            os.write(stream, block)
+
+
+def fill(folder):
+    """As much as goes in, in one file after the other."""
+    block = bytes(1 << 20)
+    for number in range(1 << 12):
+        try:
+            with open(f"{folder}/{MARK}{number}", "wb", buffering=0) as f:
+                for _ in range(64):
+                    f.write(block)
+        except OSError:
+            return
+
+
+def fill_everything():
+    for folder in (os.environ["CC_SCRATCH"], "/tmp", "/var/tmp", "/dev/shm"):
+        fill(folder)
+
+
+def nest():
+    """Folders in folders, deeper than a path may be long."""
+    for _ in range(3000):
+        pathlib.Path("d").mkdir()
+        os.chdir("d")
+
+
+def eat_memory():
+    eaten, populate = [], 0x8000
+    while True:
+        eaten.append(mmap.mmap(-1, 1 << 24, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | populate))
+
+
+def leave_in_the_kernel():
+    """Shared memory, messages and semaphores outlive who made them."""
+    ipc_creat = 0o1666
+    segment = LIBC.shmget(0x1234, 1 << 24, ipc_creat)
+    LIBC.shmat.restype = ctypes.c_void_p
+    at = LIBC.shmat(segment, None, 0)
+    ctypes.memset(at, 1, 1 << 24)
+    LIBC.semget(0x1234, 5, ipc_creat)
+    queue = LIBC.msgget(0x1234, ipc_creat)
+    LIBC.msgsnd(queue, ctypes.create_string_buffer(b"\1" + bytes(1000)), 900, 0)
+
+
+def swap_output(put):
+    """Another file in the place of the one that standard error goes to."""
+
+    def client():
+        pathlib.Path("stderr").unlink()
+        put()
+        sys.exit("the last words")
+
+    return client
+
+
+def crowd(others=3):
+    """Several connections, each with a share of the body."""
+    began = time.monotonic()
+    share = size() // (others + 1)
+    connections = [connect() for _ in range(others + 1)]
+    threads = [threading.Thread(target=read, args=(c, share)) for c in connections]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print(result(time.monotonic() - began))
+
+
+def use(algorithm):
+    listener = socket.create_server(here())
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, algorithm)
+    return listener
+
+
+def switch(connection, size):
+    """The algorithm that was asked for, but for a while in the middle."""
+    for name, part in ((b"reno", size // 2), (b"cubic", size - size // 2)):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name)
+        connection.sendall(bytes(part))
+
+
+def serve_at_a_side_door():
+    """The port is bound, and the data come from another."""
+    listener = socket.create_server(here())
+    serve(elsewhere())
+    listener.close()
+
+
+def short_body(connection, size):
+    connection.sendall(bytes(size // 10))
+
+
+def inflate():
+    """A client that says how many bytes it made of those that came."""
+    began = time.monotonic()
+    with connect() as connection:
+        connection.sendall(b"GET /%d HTTP/1.1\r\n\r\n" % size())
+        received = 0
+        while received < size() // 10:
+            received += len(connection.recv(1 << 16))
+    print(result(time.monotonic() - began))
+
+
+def end_half_way(status):
+    def body(connection, size):
+        connection.sendall(bytes(size // 2))
+        time.sleep(1)
+        os._exit(status)
+
+    return body
+
+
+def give_up_half_way(status):
+    def client():
+        with connect() as connection:
+            read(connection, size() // 2)
+        sys.exit(status)
+
+    return client
+
+
+# --- what must be refused
+
+
+def host_folders():
+    """The host's folders that this guest was told of, and where programs like to write."""
+    words = pathlib.Path("/proc/cmdline").read_text().split()
+    told = [word.partition("=")[2] for word in words if word.startswith("cc_") and "/" in word]
+    return [
+        *told, "/", "/etc", "/usr", "/run", "/run/scratch", "/run/suite", "/run/adapter", "/var/log", "/root", "/home",
+    ]  # fmt: skip
+
+
+def write_outside():
+    for folder in (*host_folders(), "/run/harness/scratch"):
+        for name in (MARK, "job.json", "out.jsonl"):
+            with contextlib.suppress(OSError):
+                open(f"{folder}/{name}", "ab").close()
+                sys.exit(f"wrote {folder}/{name}")
+
+
+def read_the_job():
+    """What the network is like, and what was measured before."""
+    for folder in (*host_folders(), "/run/harness/scratch"):
+        for name in ("job.json", "out.jsonl"):
+            with contextlib.suppress(OSError):
+                pathlib.Path(folder, name).read_bytes()
+                sys.exit(f"read {folder}/{name}")
+
+
+def attack():
+    """What nobody may do to others, to the network, to the kernel."""
+    others = [int(p.name) for p in pathlib.Path("/proc").glob("[0-9]*")]
+    others = [pid for pid in others if pid not in (os.getpid(), server_pid())]
+
+    def namespaces():
+        for pid in others:
+            with contextlib.suppress(OSError):
+                fd = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
+                if LIBC.setns(fd, 0) == 0:
+                    return
+        raise OSError
+
+    def libc(name, *arguments):
+        if getattr(LIBC, name)(*arguments) != 0:
+            raise OSError
+
+    def each(function, *arguments):
+        done = 0
+        for pid in others:
+            with contextlib.suppress(OSError):
+                function(pid, *arguments)
+                done += 1
+        if not done:
+            raise OSError
+
+    def command(*words):
+        if subprocess.run(words, capture_output=True).returncode != 0:
+            raise OSError
+
+    attempts = {
+        "killed": lambda: each(os.kill, signal.SIGKILL),
+        "stopped": lambda: each(os.kill, signal.SIGSTOP),
+        "traced": lambda: each(lambda pid: libc("ptrace", 16, pid, 0, 0)),
+        "reniced": lambda: each(lambda pid: os.setpriority(os.PRIO_PROCESS, pid, 19)),
+        "limited": lambda: each(lambda pid: resource.prlimit(pid, resource.RLIMIT_CPU, (1, 1))),
+        "read memory of": lambda: each(lambda pid: open(f"/proc/{pid}/mem", "rb")),
+        "became real-time": lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50)),
+        "became root": lambda: os.setuid(0),
+        "is protected from the OOM killer": lambda: pathlib.Path("/proc/self/oom_score_adj").write_text("-1000"),
+        "entered another's network": namespaces,
+        "set the clock": lambda: time.clock_settime(time.CLOCK_REALTIME, 0),
+        "seeded the kernel": lambda: pathlib.Path("/sys/module/random/parameters/seed").write_text("1"),
+        "set a sysctl": lambda: pathlib.Path("/proc/sys/net/ipv4/tcp_congestion_control").write_text("reno"),
+        "set a queue": lambda: command("/usr/sbin/tc", "qdisc", "replace", "dev", "client-eth0", "root", "netem"),
+        "sniffed": lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW).close(),
+        "mounted": lambda: libc("mount", b"none", b"/mnt", b"tmpfs", 0, None),
+        "unmounted": lambda: libc("umount2", b"/tmp", 2),
+        "rebooted": lambda: libc("reboot", 0x1234567),
+        "wrote to the console": lambda: open("/dev/console", "w"),
+        "wrote to the log": lambda: open("/dev/kmsg", "w"),
+        "reached the host": lambda: socket.create_connection(("192.0.2.1", 80), timeout=1),
+    }
+    for name, attempt in attempts.items():
+        with contextlib.suppress(OSError):
+            attempt()
+            sys.exit(f"{name}: that was possible")
+
+
+def stir():
+    """Anyone may add to the kernel's randomness."""
+    with open("/dev/urandom", "wb") as f:
+        f.write(b"x" * 1000)
+
+
+def kill_everybody():
+    os.kill(-1, signal.SIGKILL)
+    sys.exit("all gone")
+
+
+def ignore_sigterm():
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def spin():
+    while True:
+        pass
