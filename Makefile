@@ -16,6 +16,7 @@ conformance: kernel  ## set up, build the guest kernel, test Linux TCP's smoke t
 	$(CONFORMANCE) report && exit $$status
 
 test: kernel  ## the suite's own tests: fast ones first, then those that boot guests
+	./setup.sh quic
 	$(PYTEST) tests
 
 fast: setup  ## the tests that boot no guest

@@ -1,5 +1,6 @@
 #!/bin/sh
 # Install what is missing: system packages (needs rights), then the virtual environment. Says what and why.
+# `setup.sh quic` also what the QUIC stack of the suite's own tests needs (adapters ngtcp2 and h3-client).
 set -eu
 cd "$(dirname "$0")"
 
@@ -27,6 +28,16 @@ need nginx nginx-light "serves the transfers of linux-tcp"
 need openssl openssl "makes the certificates"
 [ -e /usr/include/stdio.h ] || { missing="$missing libc6-dev"; echo "setup: libc6-dev is missing: compiles the guest kernel"; }
 [ -e /usr/include/openssl/ssl.h ] || { missing="$missing libssl-dev"; echo "setup: libssl-dev is missing: compiles the client of linux-tcp"; }
+if [ "${1:-}" = quic ]; then
+    need gtlsserver ngtcp2-server "serves the QUIC transfers of the tests"
+    for header in gnutls/crypto.h:libgnutls28-dev nghttp3/nghttp3.h:libnghttp3-dev ngtcp2/ngtcp2.h:libngtcp2-dev \
+        ngtcp2/ngtcp2_crypto_gnutls.h:libngtcp2-crypto-gnutls-dev; do
+        [ -e "/usr/include/${header%:*}" ] || {
+            missing="$missing ${header#*:}"
+            echo "setup: ${header#*:} is missing: compiles the common QUIC client"
+        }
+    done
+fi
 python3 -c 'import ensurepip, venv' 2> /dev/null || {
     missing="$missing python3-venv"
     echo "setup: python3-venv is missing: makes the virtual environment"
