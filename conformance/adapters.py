@@ -74,13 +74,15 @@ def _build(stack, again, console):
         rich.progress.TimeRemainingColumn(),
         rich.progress.TextColumn("{task.fields[line]}", markup=False),
     )
-    began = time.monotonic()
-    with rich.progress.Progress(*columns, console=console, transient=True) as bar:
+    began, worked = time.monotonic(), False
+    with rich.progress.Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(f"building {stack}", total=None, line="")
         if not console.is_terminal:
             console.print(f"building {stack}")
 
         def progress(done, total, line):
+            nonlocal worked
+            worked = True
             bar.update(task, completed=done or 0, total=total, line=line[:60])
 
         folder = adapter.build(stack, again, progress)
@@ -89,4 +91,5 @@ def _build(stack, again, console):
         return
     # Asked what it is: a build that does not run is no build.
     version = adapter.load(stack, adapter.OWN).version
-    console.print(f"{stack}: {version}, built in {duration(time.monotonic() - began)}, {folder}", soft_wrap=True)
+    when = f"built in {duration(time.monotonic() - began)}" if worked else "was built before"
+    console.print(f"{stack}: {version}; {when}, {folder}", soft_wrap=True)

@@ -85,9 +85,11 @@ def adapter_list():
     """List the adapters that ship, and which algorithms each offers; builds and runs nothing."""
     from conformance.lab import manifest
 
-    for about in manifest.shipped():
-        offered = ", ".join(about.offered()) or "a client only"
-        out.print(f"{about.name:12} {about.title}: {offered}", soft_wrap=True)
+    found = manifest.shipped()
+    width = max(len(about.name) for about in found)
+    for about in found:
+        offered = ", ".join(about.offered()) or ("whatever is in it" if about.rootfs else "a client only")
+        out.print(f"{about.name:{width}}  {about.title}: {offered}", soft_wrap=True)
 
 
 @adapter.command("new")
