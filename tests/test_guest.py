@@ -371,24 +371,23 @@ print("child ended with", os.wait()[1])
 
 def test_the_host_room_runs_the_same_job_in_real_time(bench):
     """CI's own kernel has no netem, so the host room runs in a guest whose clock is the real one."""
-    adapter_fields = {
-        f.name: str(v) if isinstance(v := getattr(bench.adapter, f.name), pathlib.Path) else v
-        for f in dataclasses.fields(bench.adapter)
-    }
     setting = short(Cell(5, 10, 0), transfer_s=2)
     program = f"""
 import json, pathlib, sys, threading
 sys.path.insert(0, "/run/suite")
 from conformance.lab import host, job
 from conformance.lab.adapter import Adapter
+from conformance.lab.manifest import Manifest
 from conformance.model.setting import Setting
 from conformance.model.trial import Scheme, Trial
 import os
 os.environ["CC_CONFORMANCE_CACHE"] = "/tmp/cache"
-fields = json.loads({json.dumps(json.dumps(adapter_fields))})
-fields["folder"] = pathlib.Path("/run/suite/adapters/linux-tcp")
-fields["build"] = pathlib.Path("/run/scratch/built")
-adapter = Adapter(**fields)
+path = pathlib.Path("/run/suite/adapters/linux-tcp/adapter.json")
+about = json.loads(path.read_text())
+fields = ("name", "title", "program", "transport", "kernel_algorithms")
+manifest = Manifest(path=path, **{{name: about[name] for name in fields}})
+built = pathlib.Path("/run/scratch/built")
+adapter = Adapter(manifest=manifest, client=None, build=built, version="", has=None, digest="")
 kernel = host.this_kernel()
 scheme = Scheme(algorithm="cubic", stack="linux-tcp", stack_version="", stack_digest="", kernel=kernel.name,
                 kernel_release=kernel.release, kernel_digest=kernel.digest)
