@@ -78,6 +78,12 @@ class Group:
         except OSError as error:
             self._console.close()
             raise UserError(f"cannot start {command[0]}: {error.strerror}", "run `conformance doctor`") from None
+        # A process that a guest has just begun to make is bound to nobody yet, and would stay, stopped, for ever: so
+        # somebody waits for the end of a pipe, which comes when we end, and kills the whole group.
+        self._last_will = subprocess.Popen(
+            ["/bin/sh", "-c", f"read _; kill -s KILL -- -{self._process.pid}"], stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
 
     @property
     def pid(self):
@@ -96,6 +102,9 @@ class Group:
         deadline = time.monotonic() + _GONE_S
         while _lives(self._process.pid) and time.monotonic() < deadline:
             time.sleep(0.005)
+        self._last_will.kill()
+        self._last_will.wait()
+        self._last_will.stdin.close()
         self._console.close()
 
 
