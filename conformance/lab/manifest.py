@@ -12,6 +12,9 @@ from conformance.model.errors import UserError
 #: where guests look for programs (conformance/guest/init.py sets the same)
 GUEST_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+#: what is not to be had from Debian in a version that today's stacks compile with
+_TOOLCHAINS = {"cargo": "Rust, with rustup", "go": "Go 1.21 or later"}
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Manifest:
@@ -50,11 +53,13 @@ class Manifest:
     def require(self):
         """Raise UserError naming what this machine lacks to run it, or to build it."""
         if lacking := [tool for tool in self.needs if not which(tool)]:
-            raise UserError(f"stack {self.name} needs {', '.join(lacking)} on PATH", self._mend())
+            raise UserError(f"stack {self.name} needs {', '.join(lacking)} on PATH", self._mend(lacking))
         if self.build and (lacking := building.missing(self.build)):
-            raise UserError(f"building {self.name} needs {', '.join(lacking)}", self._mend())
+            raise UserError(f"building {self.name} needs {', '.join(lacking)}", self._mend(lacking))
 
-    def _mend(self):
+    def _mend(self, lacking):
+        if toolchains := [_TOOLCHAINS[tool] for tool in lacking if tool in _TOOLCHAINS]:
+            return f"install {' and '.join(toolchains)}: Debian 12's is too old"
         return f"run `apt-get install {' '.join(self.packages)}`" if self.packages else "install that"
 
 
