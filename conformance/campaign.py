@@ -16,6 +16,8 @@ from conformance.reporting import tables, terminal
 def run(algorithm, choice, *, grid, trials, results, profile, overrides, workers, console):
     """Measure and show; returns the exit status (see conformance/cli.py). Raises UserError."""
     cells = grids.cells(grid)
+    # A mistake in the settings is named before anything is looked up or built.
+    specs.profile(profile or specs.PROFILES["tcp"], cells[0], **overrides)
     bench = engine.bench(choice)
     profile = profile or bench.profile
     settings = [specs.profile(profile, cell, **overrides) for cell in cells]
