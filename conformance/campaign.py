@@ -9,11 +9,11 @@ from conformance import engine, specs, store
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
 from conformance.model.trial import Outcome
-from conformance.model.verdict import Status
+from conformance.model.verdict import Status, judge, looks
 from conformance.reporting import tables, terminal
 
 
-def run(algorithm, choice, *, grid, trials, results, profile, overrides, workers, console):
+def run(algorithm, choice, *, grid, trials, most_trials, results, profile, overrides, workers, console):
     """Measure and show; returns the exit status (see conformance/cli.py). Raises UserError."""
     cells = grids.cells(grid)
     # A mistake in the settings is named before anything is looked up or built.
@@ -25,9 +25,17 @@ def run(algorithm, choice, *, grid, trials, results, profile, overrides, workers
     if zone is None and bench.adapter.why_not(algorithm):
         raise UserError(f"{bench.adapter.name} offers no algorithm {algorithm!r}, and there is no zone for it")
     measured = {}
+    numbers = looks(trials, max(trials, most_trials or trials))
+
+    def clear(key, measurements):
+        cell = key[1].cell
+        judged = zone is not None and cell in zone.intervals
+        return not judged or judge(zone, cell, measurements, len(cells)).status is not Status.INCONCLUSIVE
+
     for (_, setting), measurements in measure(
-        bench, [(algorithm, s) for s in settings], engine.seeds(trials), results, workers, console
-    ):
+        bench, [(algorithm, s) for s in settings], engine.seeds(numbers[-1]), results, workers, console,
+        engine.Looks(numbers=numbers, clear=clear),
+    ):  # fmt: skip
         measured[setting.cell] = measurements
         _complain(console, setting.cell, measurements)
     heatmap = tables.heatmap([m for cell in cells for m in measured[cell]], zone)
@@ -49,17 +57,17 @@ def _zone(algorithm, setting, console):
     return zone
 
 
-def measure(bench, work, seeds, results, workers, console):
+def measure(bench, work, seeds, results, workers, console, looks=None):
     """Yield ((algorithm, setting), measurements) of `work` as they are completed, under a bar. Raises UserError."""
     with (
-        _bar(console, len(work) * len(seeds)) as show,
-        engine.Run(bench, store.Store(results), work, seeds, workers, on_trial=show) as running,
+        _bar(console) as show,
+        engine.Run(bench, store.Store(results), work, seeds, workers, on_trial=show, looks=looks) as running,
     ):
         yield from running.as_completed()
 
 
 @contextlib.contextmanager
-def _bar(console, total):
+def _bar(console):
     """A bar with the time that is left, moved by the function it gives; gone when done."""
     columns = (
         rich.progress.TextColumn("{task.description}"),
@@ -67,8 +75,8 @@ def _bar(console, total):
         rich.progress.TextColumn("{task.fields[line]}"),
     )
     with rich.progress.Progress(*columns, console=console, transient=True, refresh_per_second=4) as bar:
-        task = bar.add_task("measuring", total=total, line="starting guests")
-        yield lambda progress: bar.update(task, completed=progress.done, line=progress.line())
+        task = bar.add_task("measuring", total=None, line="starting guests")
+        yield lambda progress: bar.update(task, completed=progress.done, total=progress.total, line=progress.line())
 
 
 def _complain(console, cell, measurements):

@@ -39,7 +39,7 @@ def run(algorithms, choice, *, trials, first_seed, results, workers, console):
     measured = {(algorithm, setting.cell): measurements for (algorithm, setting), measurements in found}
     verdicts = {
         (algorithm, other): [
-            judge(zone, cell, measured[algorithm, cell])
+            judge(zone, cell, measured[algorithm, cell], len(features))
             for zone in zones[other]
             for metric, cell in features
             if metric == zone.metric

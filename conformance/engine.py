@@ -126,19 +126,31 @@ def seeds(trials, first=1):
     return range(first, first + trials)
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Looks:
+    """When a cell has been measured often enough: after `numbers` of trials, rising, ask `clear(key, measurements)`.
+
+    The last number is the budget: nothing is asked any more.
+    """
+
+    numbers: tuple[int, ...]
+    clear: collections.abc.Callable = lambda key, measurements: True
+
+
 class Run:
     """Measures (algorithm, setting) pairs in the background, in the order given; `result()` waits for one.
 
-    Cells of one algorithm and profile share guests, up to `_CELLS_A_GUEST` each. `close()` ends it at once:
-    guests are killed, what was measured is in the store.
+    Each with all `seeds`, or, with `looks`, with as many of them as it takes. Cells of one algorithm and profile share
+    guests, up to `_CELLS_A_GUEST` each. `close()` ends it at once: guests are killed, what was measured is kept.
     """
 
-    def __init__(self, bench, store, work, seeds, workers=None, on_trial=lambda progress: None):
+    def __init__(self, bench, store, work, seeds, workers=None, on_trial=lambda progress: None, looks=None):
         # The same trials may be judged by several zones.
         work = list(dict.fromkeys(work))
         self._bench, self._store, self._on_trial = bench, store, on_trial
+        self._looks = looks or Looks(numbers=(len(seeds),))
         self._cancelled = threading.Event()
-        self.progress = Progress(len(work) * len(seeds))
+        self.progress = Progress(len(work) * self._looks.numbers[0])
         # In real time trials would disturb each other.
         workers = 1 if bench.lab == "host" else workers or len(os.sched_getaffinity(0))
         self._executor = concurrent.futures.ThreadPoolExecutor(workers, thread_name_prefix="trial")
@@ -169,20 +181,36 @@ class Run:
     def __exit__(self, *_):
         self.close()
 
-    def _count(self, measurement, fresh):
-        self.progress.one_more(measurement, fresh)
-        self._on_trial(self.progress)
-
     def _measure(self, keys, seeds):
         try:
-            batches = {key: self._bench.trials(*key, seeds) for key in keys}
-            found = measure(self._bench, self._store, list(batches.values()), self._cancelled, self._count)
-            for key, measurements in zip(keys, found, strict=False):
-                self._futures[key].set_result(measurements)
+            before = 0
+            for number in self._looks.numbers:
+                if before and keys:
+                    self.progress.more(len(keys) * (number - before))
+                keys = self._look(keys, seeds[:number], seeds[:before]) if keys else ()
+                before = number
         except BaseException as error:
             for key in keys:
                 if not self._futures[key].done():
                     self._futures[key].set_exception(error)
+
+    def _look(self, keys, seeds, seen):
+        """Measure with these seeds, all but `seen` for the first time; returns the keys that are not clear."""
+
+        def count(measurement, fresh):
+            if measurement.trial.seed not in seen:
+                self.progress.one_more(measurement, fresh)
+                self._on_trial(self.progress)
+
+        batches = [self._bench.trials(*key, seeds) for key in keys]
+        found = measure(self._bench, self._store, batches, self._cancelled, count)
+        unclear = []
+        for key, measurements in zip(keys, found, strict=False):
+            if len(seeds) == self._looks.numbers[-1] or self._looks.clear(key, measurements):
+                self._futures[key].set_result(measurements)
+            else:
+                unclear.append(key)
+        return unclear
 
 
 def _interrupted():
@@ -264,6 +292,10 @@ class Progress:
             self.done += 1
             self.fresh += fresh
             self.errors += measurement.outcome is Outcome.ERROR
+
+    def more(self, trials):
+        with self._lock:
+            self.total += trials
 
     def remaining_s(self):
         """Seconds, or None before the first fresh trial is done."""

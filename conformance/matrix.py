@@ -86,7 +86,7 @@ def _row(about, algorithm, judged, by_cell):
         "stack": about.name, "algorithm": algorithm, "called": about.called(algorithm),
         "wall_s": statistics.median(walls) if walls else None,
     }  # fmt: skip
-    verdicts = [judge(zone, cell, found) for zone, cell, found in judged]
+    verdicts = [judge(zone, cell, found, len(judged)) for zone, cell, found in judged]
     if verdicts:
         status = overall(verdicts)
         counted = collections.Counter(v.status for v in verdicts)[status]

@@ -5,7 +5,9 @@ happens in its call, so that only a violation is a FAILURE. Cells are measured i
 the tests that wait for them; under pytest-xdist each worker measures its own.
 """
 
+import collections
 import dataclasses
+import math
 import pathlib
 import re
 import shlex
@@ -17,11 +19,13 @@ from conformance import engine, paths, specs, store
 from conformance.lab import manifest
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
-from conformance.model.verdict import Status, judge
+from conformance.model.verdict import CONFIDENCE, Status, judge, looks
 from conformance.store import DEFAULT_RESULTS
+from conformance.suite import summary
 
 _SUITE = paths.PACKAGE / "suite" / "heatmap.py"
 _TICK_S = 10.0
+_MOST_TRIALS = 20
 _CHOICE_DEFAULTS = dataclasses.asdict(engine.Choice())
 
 
@@ -30,13 +34,14 @@ def pytest_addoption(parser):
     group.addoption("--stack", default="linux-tcp", help="adapter's name, or path of an adapter.json")
     group.addoption("--client", default="common", help="who fetches: common (default), own, or an adapter's name")
     group.addoption("--interop-rootfs", default=None, help="in the place of --stack: an exported interop runner image")
-    group.addoption("--trials", type=int, default=5, help="trials of each cell (default: 5)")
+    group.addoption("--trials", type=int, default=5, help="trials of each cell, to begin with (default: 5)")
+    group.addoption("--max-trials", type=int, default=None, help="of a cell that is unclear (default: 20, or --trials)")
     group.addoption("--grid", default="full", help="full, 10mbps ..., or cells such as 10mbps-20ms-1pct, with commas")
     group.addoption("--lab", default="virtual", help="virtual (default) or host")
     group.addoption("--kernel", default=None, help="name of the guest kernel (default: the one that has the algorithm)")
     group.addoption("--results", default=DEFAULT_RESULTS, help=f"results file (default: {DEFAULT_RESULTS})")
     group.addoption("--workers", type=int, default=None, help="guests at a time (default: one for each core)")
-    group.addoption("--fail-inconclusive", action="store_true", help="an inconclusive cell fails")
+    group.addoption("--fail-inconclusive", action="store_true", help="an inconclusive cell fails (--strict, too)")
 
 
 def pytest_configure(config):
@@ -155,26 +160,31 @@ class CellItem(pytest.Item):
         self.kind, self.zone, self.cell = kind, zone, cell
         self.setting = specs.profile(zone.profile, cell)
         self.measurements = self.verdict = None
+        #: how many cells of the zone this session judges
+        self.family = 1
         for marker in (zone.algorithm, kind, "full", *(["smoke"] if cell in zone.smoke else [])):
             self.add_marker(marker)
 
     def setup(self):
         try:
             self.measurements = self.config.stash[_CAMPAIGN].measure(self)
-            self.verdict = judge(self.zone, self.cell, self.measurements)
+            self.verdict = self.judge(self.measurements)
         except UserError as error:
             raise LabFault(str(error)) from None
+        self.user_properties += summary.properties(self.verdict)
         if self.verdict.status is Status.ERROR:
             raise LabFault(self.verdict.reason)
 
+    def judge(self, measurements):
+        return judge(self.zone, self.cell, measurements, self.family)
+
     def runtest(self):
         verdict = self.verdict
-        self.user_properties.append(("verdict", str(verdict.status)))
         if verdict.value is not None:
             self.user_properties.append((self.zone.metric, verdict.value))
         if verdict.status is Status.UNSUPPORTED:
             pytest.skip(f"unsupported: {verdict.reason}")
-        strict = self.config.option.fail_inconclusive
+        strict = self.config.option.fail_inconclusive or self.config.getini("strict")
         if verdict.status is Status.INCONCLUSIVE and not strict:
             pytest.skip(f"inconclusive: {verdict.reason}; {_measured(self)}")
         if verdict.status is not Status.CONFORMS:
@@ -201,7 +211,11 @@ def pytest_runtest_makereport(item, call):
 def _measured(item):
     v = item.verdict
     low, high = v.interval
-    interval = f"90 % interval {low:.3f}..{high:.3f}" if low > float("-inf") else "too few for an interval"
+    interval = f"{CONFIDENCE:.0%} interval {low:.3f}..{high:.3f}"
+    if high == math.inf:
+        interval = "too few for an interval"
+    elif low == -math.inf:
+        interval = f"at most {high:.3f}, as some timed out"
     return f"{item.zone.metric} {v.value:.3f} (median of {v.n} trials; {interval})"
 
 
@@ -209,11 +223,12 @@ def explain(item):
     """What a person needs to know about a violation: measured, permitted, basis, how to see it again."""
     v, basis = item.verdict, item.verdict.permitted.basis
     scheme = item.measurements[0].trial.scheme
+    chance = "" if v.p is None else f"; the reference itself would be so far outside in {v.p:.1g} of runs"
     return "\n".join(
         (
             f"{scheme.id} {v.status} zone {v.zone_id} at {v.cell.id}: {v.reason}",
             f"  measured   {_measured(item)}",
-            f"  permitted  {v.permitted.low:.3f}..{v.permitted.high:.3f}",
+            f"  permitted  {v.permitted.low:.3f}..{v.permitted.high:.3f}{chance}",
             f"  basis      {basis['reference']}: median {basis['median']:.3f} of {basis['n']} trials"
             f" ({basis['min']:.3f}..{basis['max']:.3f}); {item.zone.margin_rule['text']}",
             f"  rerun      {rerun_command(item)}",
@@ -226,7 +241,7 @@ def rerun_command(item):
     parts = [
         f'pytest -m "{item.zone.algorithm} and {item.kind}"',
         f"--grid {item.cell.id}",
-        f"--trials {option.trials}",
+        f"--trials {item.verdict.n if item.verdict else option.trials}",
     ]
     for name, default in _CHOICE_DEFAULTS.items():
         if getattr(option, name) != default:
@@ -241,21 +256,42 @@ class _Campaign:
         option = config.option
         self._bench = engine.bench(_choice(option))
         self._store = store.Store(option.results)
-        self._seeds = engine.seeds(option.trials)
-        self._run = None
-        if not hasattr(config, "workerinput"):
-            work = [(item.zone.algorithm, item.setting) for item in items]
-            self._run = engine.Run(self._bench, self._store, work, self._seeds, option.workers)
+        self._workers, (self._seeds, numbers) = option.workers, _seeds(option)
+        self._looks = engine.Looks(numbers=numbers, clear=self._clear)
+        self._items = {}
+        for item in items:
+            self._items.setdefault(_key(item), []).append(item)
+        families = collections.Counter(item.zone.id for item in items)
+        for item in items:
+            item.family = families[item.zone.id]
+        self._run = None if hasattr(config, "workerinput") else self._start(self._items)
+
+    def _start(self, keys):
+        return engine.Run(self._bench, self._store, keys, self._seeds, self._workers, looks=self._looks)
+
+    def _clear(self, key, measurements):
+        return all(item.judge(measurements).status is not Status.INCONCLUSIVE for item in self._items[key])
 
     def measure(self, item):
         if self._run is not None:
-            return self._run.result(item.zone.algorithm, item.setting)
-        trials = self._bench.trials(item.zone.algorithm, item.setting, self._seeds)
-        return next(engine.measure(self._bench, self._store, [trials]))
+            return self._run.result(*_key(item))
+        with self._start([_key(item)]) as run:
+            return run.result(*_key(item))
 
     def close(self):
         if self._run is not None:
             self._run.close()
+
+
+def _key(item):
+    return item.zone.algorithm, item.setting
+
+
+def _seeds(option):
+    """(seeds up to the budget, numbers of them at which a cell is judged)."""
+    engine.seeds(option.trials)
+    most = option.max_trials or max(option.trials, _MOST_TRIALS)
+    return engine.seeds(most), looks(option.trials, most)
 
 
 def pytest_collection_finish(session):
@@ -313,7 +349,7 @@ def _check_before_workers_start(config):
     try:
         _check_mark_expression(config)
         grids.cells(config.option.grid)
-        engine.seeds(config.option.trials)
+        _seeds(config.option)
         engine.bench(_choice(config.option))
     except UserError as error:
         raise pytest.UsageError(str(error)) from None
@@ -327,6 +363,7 @@ def pytest_sessionstart(session):
     if getattr(config.option, "numprocesses", None) and "::" not in "".join(config.args):
         _check_before_workers_start(config)
     config.pluginmanager.register(_Ticker(config), "conformance-ticker")
+    config.pluginmanager.register(summary.Zones(), "conformance-zones")
 
 
 def pytest_report_header(config):

@@ -1,8 +1,13 @@
 """The pytest layer, with a room that needs no guest."""
 
+import types
+
 import pytest
 
 from conformance import specs
+from conformance.suite import summary
+
+CELLS = [f"c{i}" for i in range(64)]
 
 #: replaces the engine's bench by one whose room makes up measurements; utilization by cell and seed
 FAKE = """
@@ -30,7 +35,7 @@ def made(trial):
         return Measurement(trial=trial, outcome=Outcome.ERROR, message="the guest died")
     if kind == "unsupported":
         return Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message="not offered")
-    if kind == "unclear" and trial.seed > 3:
+    if kind == "unclear" and trial.seed % 2 or kind == "clear later" and trial.seed > 2:
         value = permitted.low
     metrics = {{"bytes": 1, "completion_s": 1.0, "goodput_mbps": 1.0, "utilization": value}}
     lost_pct = specs.zone_of(trial.scheme.algorithm, "loss").intervals[trial.setting.cell].basis["median"]
@@ -128,7 +133,7 @@ def test_a_violation_fails_and_says_all_that_is_needed(suite):
     result.stdout.fnmatch_lines(
         [
             "cubic/fake/6.12.0 violates zone cubic/heatmap at 10mbps-20ms-1pct: below the zone",
-            "  measured   utilization 0.001 (median of 5 trials; 90 % interval 0.001..0.001)",
+            "  measured   utilization 0.001 (median of 5 trials; 90% interval 0.001..0.001)",
             "  permitted  0.*..0.*",
             "  basis      linux-6.12.*: median 0.*",
             '  rerun      pytest -m "cubic and heatmap" --grid 10mbps-20ms-1pct --trials 5',
@@ -148,10 +153,43 @@ def test_unsupported_and_inconclusive_are_skipped_with_their_reason(suite):
     result.stdout.fnmatch_lines(["*unsupported: not offered*"])
     result = suite("-m", "cubic and heatmap", *GRID, "-rs", "--results", "other.jsonl", kind="unclear")
     result.assert_outcomes(skipped=2)
-    result.stdout.fnmatch_lines(["*inconclusive: below the zone, but not clear of it*"])
+    result.stdout.fnmatch_lines(["*inconclusive: * the zone, but not clear of its bounds*median of 20 trials*"])
     suite(
         "-m", "cubic and heatmap", *GRID, "--results", "other.jsonl", "--fail-inconclusive", kind="unclear"
     ).assert_outcomes(failed=2)
+    suite("-m", "cubic and heatmap", *GRID, "--results", "other.jsonl", "--strict", kind="unclear").assert_outcomes(
+        failed=2
+    )
+
+
+def test_a_cell_gets_more_trials_until_it_is_clear(suite, pytester):
+    result = suite("-m", "cubic and heatmap", *GRID, "--max-trials", "8", "--results", "r.jsonl", kind="clear later")
+    result.assert_outcomes(skipped=2)
+    assert len((pytester.path / "r.jsonl").read_text().splitlines()) == 16
+    result = suite("-m", "cubic and heatmap", *GRID, "--results", "r.jsonl", kind="clear later")
+    result.assert_outcomes(passed=2)
+    assert len((pytester.path / "r.jsonl").read_text().splitlines()) == 26
+    result.stdout.fnmatch_lines(["zone cubic/heatmap: 2 conforms; false alarms in at most 1% of runs (Holm over 2 *"])
+
+
+def test_a_cell_that_only_holm_finds_in_violation_fails_the_session():
+    zones = summary.Zones()
+    for cell, status, p in (
+        ("a", "violates", 1e-9),
+        ("b", "inconclusive", 3.8e-5),
+        *((c, "conforms", None) for c in CELLS),
+    ):
+        zones.pytest_runtest_logreport(
+            types.SimpleNamespace(user_properties=[(summary.PROPERTY, ["cubic/heatmap", cell, status, p])])
+        )
+    assert zones.upgraded() == {"cubic/heatmap": ["b"]}
+    assert list(zones.lines()) == [
+        "zone cubic/heatmap: 64 conforms, 2 violates; false alarms in at most 1% of runs (Holm over 66 cells);"
+        " violates, all cells taken together: b"
+    ]
+    session = types.SimpleNamespace(exitstatus=0)
+    zones.pytest_sessionfinish(session)
+    assert session.exitstatus == 1
 
 
 def test_results_are_not_measured_again(suite):

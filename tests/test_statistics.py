@@ -1,4 +1,6 @@
+import itertools
 import math
+import random
 
 import pytest
 from hypothesis import given
@@ -45,3 +47,51 @@ def test_bias_and_rms():
     bias, rms = statistics.bias_and_rms([0.1, -0.1, 0.1, 0.1])
     assert bias == pytest.approx(0.05)
     assert rms == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(("n", "reference_n"), [(3, 3), (2, 5), (4, 2)])
+def test_the_chance_of_exceedances_is_that_of_counting_all_orders(n, reference_n):
+    """Every way in which n trials and the reference's may lie among each other is equally likely."""
+    orders = list(itertools.combinations(range(n + reference_n), n))
+    for k in range(n + 1):
+        # k of ours below the reference's smallest: the k smallest places are ours.
+        hits = sum(set(range(k)) <= set(ours) for ours in orders)
+        assert statistics.exceedance_p(n, k, reference_n) == pytest.approx(hits / len(orders))
+
+
+def test_five_of_five_beyond_twenty_of_the_reference_are_no_chance():
+    assert statistics.exceedance_p(5, 5, 20) == pytest.approx(1 / 53130)
+
+
+@given(st.integers(1, 40), st.integers(1, 40), st.data())
+def test_more_trials_outside_are_less_likely(n, reference_n, data):
+    k = data.draw(st.integers(1, n))
+    assert statistics.exceedance_p(n, k, reference_n) < statistics.exceedance_p(n, k - 1, reference_n)
+    assert statistics.sign_test_p(n, k) < statistics.sign_test_p(n, k - 1)
+
+
+def test_the_sign_test_is_a_coin():
+    assert statistics.sign_test_p(5, 5) == 1 / 32
+    assert statistics.sign_test_p(3, 0) == 1
+
+
+def test_holm_goes_on_until_the_first_that_is_not_small_enough():
+    # The textbook's steps at alpha 0.05: 0.05/4, 0.05/3, 0.05/2, 0.05.
+    assert statistics.holm([0.01, 0.04, 0.03, 0.005], 0.05) == {0, 3}
+    assert statistics.holm([0.02, 0.012, 0.6], 0.05) == {0, 1}
+    assert statistics.holm([], 0.05) == set()
+
+
+@given(st.lists(st.floats(0, 1), max_size=30))
+def test_holm_rejects_whatever_bonferroni_does_and_only_the_smallest(p_values):
+    rejected = statistics.holm(p_values, 0.05)
+    assert {i for i, p in enumerate(p_values) if p <= 0.05 / len(p_values)} <= rejected
+    assert all(p_values[i] <= p_values[j] for i in rejected for j in range(len(p_values)) if j not in rejected)
+
+
+def test_holm_keeps_the_family_wise_rate():
+    """2000 families of 20 true hypotheses: any rejected in about 5 % of them (standard error 0.5 %)."""
+    draw = random.Random(9)
+    families = 2000
+    false = sum(bool(statistics.holm([draw.random() for _ in range(20)], 0.05)) for _ in range(families))
+    assert 0.03 < false / families < 0.065

@@ -2,12 +2,14 @@ import copy
 
 import pytest
 from helpers import CELL, measurement, measurements, setting, zone
+from hypothesis import given
+from hypothesis import strategies as st
 
 from conformance.model import zone as zones
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
-from conformance.model.verdict import Status, Verdict, judge, overall
+from conformance.model.verdict import ALPHA, LOOKS, Status, Verdict, judge, judge_zone, looks, overall
 
 ZONE = zone(0.4, 0.6)
 
@@ -21,9 +23,10 @@ ZONE = zone(0.4, 0.6)
         ([0.3, 0.31, 0.32, 0.33, 0.34], Status.VIOLATES),
         ([0.7, 0.71, 0.72, 0.73, 0.74], Status.VIOLATES),
         ([0.3, 0.31, 0.32, 0.33, 0.45], Status.INCONCLUSIVE),  # median below, but one trial inside
-        ([0.3, 0.31, 0.5, 0.51, 0.52], Status.CONFORMS),
+        ([0.3, 0.31, 0.5, 0.51, 0.52], Status.INCONCLUSIVE),  # median inside, but its interval is not
+        ([0.3, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.7], Status.CONFORMS),  # of eight trials, the second to the seventh
         ([0.1], Status.INCONCLUSIVE),  # one trial never convicts
-        ([0.5], Status.CONFORMS),
+        ([0.5], Status.INCONCLUSIVE),  # nor acquits
     ],
 )
 def test_verdicts(values, status):
@@ -49,6 +52,89 @@ def test_timeouts_can_be_too_slow_but_never_good():
     slow = measurements([0.01] * 5, outcome=Outcome.TIMEOUT)
     assert judge(ZONE, CELL, slow).status is Status.VIOLATES
     assert judge(zone(0.005, 0.02), CELL, slow).status is Status.INCONCLUSIVE
+
+
+def test_a_transfer_that_timed_out_may_be_as_slow_as_it_likes():
+    """One of five: the median's interval reaches from nowhere. One of eight: it does not."""
+    late = measurement(0.45, seed=9, outcome=Outcome.TIMEOUT)
+    assert judge(ZONE, CELL, [*measurements([0.5] * 4), late]).status is Status.INCONCLUSIVE
+    assert judge(ZONE, CELL, [*measurements([0.5] * 7), late]).status is Status.CONFORMS
+
+
+def test_of_many_cells_one_must_be_further_outside():
+    """Five of five trials outside: 3.8e-5. That will do among 50 cells and not among 100."""
+    outside = measurements([0.3] * 5)
+    verdict = judge(ZONE, CELL, outside, family=50)
+    assert verdict.status is Status.VIOLATES
+    assert verdict.p == pytest.approx(2 / 53130)
+    unclear = judge(ZONE, CELL, outside, family=100)
+    assert unclear.status is Status.INCONCLUSIVE
+    assert "more trials needed" in unclear.reason
+    assert judge(ZONE, CELL, measurements([0.3] * 8), family=100).status is Status.VIOLATES
+
+
+def test_a_zone_that_rests_on_no_trials_convicts_by_the_sign_test():
+    formula = zone()
+    formula.intervals[CELL].basis.clear()
+    assert judge(formula, CELL, measurements([0.3] * 8)).status is Status.INCONCLUSIVE
+    assert judge(formula, CELL, measurements([0.3] * 10)).status is Status.VIOLATES
+
+
+def many(values_of_cells):
+    """A zone of as many cells, and {cell: measurements}."""
+    cells = [Cell(10, 20, i / 100) for i in range(len(values_of_cells))]
+    interval = ZONE.intervals[CELL]
+    made = zone(intervals=dict.fromkeys(cells, interval))
+    return made, {cell: measurements(v, cell=cell) for cell, v in zip(cells, values_of_cells, strict=True)}
+
+
+def test_cells_are_judged_together_by_holm():
+    """67 cells are one too many for 3.8e-5; once the first is out, 66 are left."""
+    assert ALPHA / LOOKS / 67 < 2 / 53130
+    assert ALPHA / LOOKS / 66 >= 2 / 53130
+    made, measured = many([[0.3] * 20, [0.3] * 5, *[[0.5] * 5] * 65])
+    found = judge_zone(made, measured)
+    statuses = [v.status for v in found.verdicts.values()]
+    assert statuses == [Status.VIOLATES, Status.VIOLATES, *[Status.CONFORMS] * 65]
+    assert found.status is Status.VIOLATES
+    assert found.false_alarms == "false alarms in at most 1% of runs (Holm over 67 cells)"
+    cell = list(measured)[1]
+    assert judge(made, cell, measured[cell], family=67).status is Status.INCONCLUSIVE
+
+
+@given(st.lists(st.lists(st.sampled_from([0.3, 0.41, 0.5, 0.7]), min_size=1, max_size=12), min_size=1, max_size=12))
+def test_holm_finds_whatever_a_cell_finds_by_itself(values):
+    made, measured = many(values)
+    together = judge_zone(made, measured).verdicts
+    for cell, found in measured.items():
+        alone = judge(made, cell, found, family=len(values))
+        if alone.status is not Status.INCONCLUSIVE:
+            assert together[cell] == alone
+
+
+def test_unlike_runs_are_not_taken_for_one_zone():
+    made, measured = many([[0.5] * 5, [0.5] * 5])
+    cell = list(measured)[1]
+    measured[cell] = measurements([0.5] * 5, cell=cell, kernel_digest="8" * 16)
+    with pytest.raises(UserError, match="2 unlike runs"):
+        judge_zone(made, measured)
+
+
+def test_a_cell_is_looked_at_a_few_times_with_more_trials_each():
+    assert looks(5, 20) == (5, 8, 13, 20)
+    assert looks(20, 20) == (20,)
+    assert looks(1, 2) == (1, 2)
+    with pytest.raises(UserError, match="at most 3 trials"):
+        looks(5, 3)
+
+
+@given(st.integers(1, 200), st.integers(0, 400))
+def test_looks_rise_from_the_first_to_the_last(first, more):
+    numbers = looks(first, first + more)
+    assert numbers[0] == first
+    assert numbers[-1] == first + more
+    assert list(numbers) == sorted(set(numbers))
+    assert len(numbers) <= LOOKS
 
 
 def test_unlike_runs_are_never_pooled():

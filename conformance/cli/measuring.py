@@ -59,20 +59,23 @@ _ALL = ("stack", "client", "interop_rootfs", "kernel", "lab")
 @_with_choice(*_ALL)
 @_GRID
 @_trials(5)
+@click.option(
+    "--max-trials", "most_trials", type=click.IntRange(1), help="Of a cell that is unclear (default: --trials)."
+)
 @_RESULTS
 @_PROFILE
 @click.option("--queue", help="Replace the profile's queue: red, bfifo:1, fq_codel, ...")
 @click.option("--offload", type=click.Choice(["on", "off"]), help="Replace the profile's offload.")
 @click.option("--transfer-s", type=float, help="Replace the profile's transfer length.")
 @_WORKERS
-def run(choice, algorithm, grid, trials, results, profile, queue, offload, transfer_s, workers):
+def run(choice, algorithm, grid, trials, most_trials, results, profile, queue, offload, transfer_s, workers):
     """Measure ALGORITHM over a grid, and judge it where there is a zone for these settings."""
     from conformance import campaign
 
     overrides = {"queue": queue, "transfer_s": transfer_s, "offload": None if offload is None else offload == "on"}
     status = campaign.run(
-        algorithm, choice, grid=grid, trials=trials, results=results, profile=profile, overrides=overrides,
-        workers=workers, console=out,
+        algorithm, choice, grid=grid, trials=trials, most_trials=most_trials, results=results, profile=profile,
+        overrides=overrides, workers=workers, console=out,
     )  # fmt: skip
     sys.exit(status)
 

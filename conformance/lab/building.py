@@ -69,13 +69,14 @@ def _system():
 
 def _sweep(parent, name):
     """What a killed build left behind; nobody else builds this adapter now."""
-    for old in parent.glob(f".{name}:*"):
+    for old in parent.glob(f".{name}+*"):
         shutil.rmtree(old, ignore_errors=True)
 
 
 def _build(name, folder, recipe, home, progress):
-    # Made aside and moved into place whole.
-    with tempfile.TemporaryDirectory(dir=home.parent, prefix=f".{name}:") as temporary:
+    # Made aside and moved into place whole. No adapter's name holds a plus; a colon would part the lists of folders
+    # (LD_LIBRARY_PATH) that compilers make.
+    with tempfile.TemporaryDirectory(dir=home.parent, prefix=f".{name}+") as temporary:
         made = pathlib.Path(temporary, "build")
         made.mkdir()
         log = home.parent / f"{name}.log"

@@ -1,13 +1,28 @@
-"""judge(zone, cell, measurements) -> Verdict. Pure, and closed: five verdicts, never relabelled afterwards."""
+"""judge(zone, cell, measurements) -> Verdict. Pure, and closed: five verdicts, never relabelled afterwards.
+
+Two rates are stated, and each has its own test. Whoever *conforms* has the median's confidence interval inside the zone
+(statistics.median_interval). Whoever *violates* has it outside, and so far outside that the reference itself would do
+so in at most ALPHA of all runs over the whole zone: the chance of each cell is that of so many trials beyond all of the
+reference's (statistics.exceedance_p), the cells of a zone are taken together by Holm's procedure, and a cell that is
+looked at again with more trials has a share of ALPHA for each look.
+"""
 
 import dataclasses
 import enum
+import math
 
 from conformance.model import statistics
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
 from conformance.model.zone import Interval
+
+#: the chance that a run over a whole zone finds any violation where there is none
+ALPHA = 0.01
+#: that the median is inside the confidence interval
+CONFIDENCE = 0.9
+#: how often a cell's trials are judged, at most, each time with more of them
+LOOKS = 4
 
 
 class Status(enum.StrEnum):
@@ -20,7 +35,10 @@ class Status(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """`value` is the median over the trials; `interval` its confidence interval; None where unknown."""
+    """`value` is the median over the n trials, `interval` its confidence interval; None where unknown.
+
+    `p`: how likely the reference itself would be so far outside, or None where the interval is not outside.
+    """
 
     status: Status
     zone_id: str
@@ -30,6 +48,25 @@ class Verdict:
     n: int = 0
     value: float | None = None
     interval: tuple[float, float] | None = None
+    p: float | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ZoneVerdict:
+    """The verdicts on the cells of a zone, taken together. `family`: how many cells could have violated it."""
+
+    zone_id: str
+    verdicts: dict[Cell, Verdict]
+    family: int
+
+    @property
+    def status(self):
+        return overall(self.verdicts.values())
+
+    @property
+    def false_alarms(self):
+        """The rate that holds for this zone, as a sentence's part."""
+        return f"false alarms in at most {ALPHA:.0%} of runs (Holm over {self.family} cells)"
 
 
 #: of several verdicts the first of these that occurs is the verdict on all
@@ -42,15 +79,58 @@ def overall(verdicts):
     return next(status for status in _WORST_FIRST if status in found)
 
 
-def judge(zone, cell, measurements, confidence=0.9):
-    """Judge one cell of a zone by the measurements of one scheme.
+def looks(first, most):
+    """Numbers of trials at which a cell is judged: at most LOOKS of them, from `first` to `most`, evenly in ratio."""
+    if not 1 <= first <= most:
+        raise UserError(f"at most {most} trials, beginning with {first}", "the first number may not be above the last")
+    ratio = (most / first) ** (1 / (LOOKS - 1))
+    return tuple(sorted({round(first * ratio**i) for i in range(LOOKS)}))
 
-    conforms: the median is inside the zone. violates: the median's whole confidence interval is outside, on
-    one side. inconclusive: the median is outside, but its interval is not. A trial that timed out counts
-    with its upper bound: enough to be below a zone, never enough to be inside it. Any error makes the cell
-    an error: what failed may not be left out of a median. Raises UserError where the measurements are of
-    more than one scheme or another profile: unlike runs are never pooled.
+
+def judge(zone, cell, measurements, family=1):
+    """Judge one cell of a zone by the measurements of one scheme; `family` cells of the zone are judged in all.
+
+    A trial that timed out may have any utilization up to its bound. Any error makes the cell an error: what failed may
+    not be left out of a median. Raises UserError where the measurements are of more than one scheme or another profile:
+    unlike runs are never pooled.
     """
+    verdict = _assess(zone, cell, measurements)
+    return verdict if verdict.p is None or verdict.p <= ALPHA / LOOKS / family else _unclear(verdict)
+
+
+def judge_zone(zone, measured):
+    """The ZoneVerdict of `measured`, {cell: measurements of one scheme}, by Holm's procedure over its cells.
+
+    Raises UserError as judge() does, and where the cells are of more than one scheme.
+    """
+    runs = {_run(m) for measurements in measured.values() for m in measurements}
+    if len(runs) > 1:
+        raise UserError(f"measurements of {len(runs)} unlike runs", "judge each run by itself")
+    verdicts = {cell: _assess(zone, cell, measurements) for cell, measurements in measured.items()}
+    p_values = [1.0 if v.p is None else v.p for v in verdicts.values()]
+    rejected = statistics.holm(p_values, ALPHA / LOOKS)
+    settled = {
+        cell: verdict if verdict.p is None or at in rejected else _unclear(verdict)
+        for at, (cell, verdict) in enumerate(verdicts.items())
+    }
+    return ZoneVerdict(zone_id=zone.id, verdicts=settled, family=len(settled))
+
+
+def _run(measurement):
+    trial = measurement.trial
+    return trial.scheme, trial.setting.profile_digest, trial.room, trial.lab_digest
+
+
+def _unclear(verdict):
+    return dataclasses.replace(
+        verdict,
+        status=Status.INCONCLUSIVE,
+        reason=f"{verdict.reason}, but so would the reference be in {verdict.p:.1g} of runs: more trials needed",
+    )
+
+
+def _assess(zone, cell, measurements):
+    """The Verdict as if `p` were small enough."""
     permitted = zone.intervals[cell]
 
     def verdict(status, reason, **kw):
@@ -58,7 +138,7 @@ def judge(zone, cell, measurements, confidence=0.9):
 
     if not measurements:
         return verdict(Status.ERROR, "nothing was measured")
-    if len({(m.trial.scheme, m.trial.setting, m.trial.room, m.trial.lab_digest) for m in measurements}) > 1:
+    if len({_run(m) for m in measurements}) > 1 or len({m.trial.setting for m in measurements}) > 1:
         raise UserError(f"measurements of unlike runs in cell {cell.id}", "judge each run by itself")
     setting = measurements[0].trial.setting
     if setting.profile_digest != zone.profile_digest:
@@ -72,21 +152,40 @@ def judge(zone, cell, measurements, confidence=0.9):
         if bad:
             n = f" ({len(bad)} of {len(measurements)} trials)" if len(measurements) > 1 else ""
             return verdict(status, f"{bad[0].message}{n}", n=len(measurements))
-    values = [m.value(zone.metric) for m in measurements]
-    if None in values:
-        return verdict(Status.ERROR, f"{zone.metric} was not seen in {values.count(None)} of {len(values)} trials")
-    value, interval = statistics.median(values), statistics.median_interval(values, confidence)
-    known = {"n": len(values), "value": value, "interval": interval}
-    censored = any(m.outcome is Outcome.TIMEOUT for m in measurements)
-    if censored and zone.metric != "utilization":
+    highest = [m.value(zone.metric) for m in measurements]
+    if None in highest:
+        return verdict(Status.ERROR, f"{zone.metric} was not seen in {highest.count(None)} of {len(highest)} trials")
+    n, value = len(highest), statistics.median(highest)
+    timed_out = [m.outcome is Outcome.TIMEOUT for m in measurements]
+    lowest = [-math.inf if late else v for late, v in zip(timed_out, highest, strict=True)]
+    interval = (
+        statistics.median_interval(lowest, CONFIDENCE)[0],
+        statistics.median_interval(highest, CONFIDENCE)[1],
+    )
+    known = {"n": n, "value": value, "interval": interval}
+    if any(timed_out) and zone.metric != "utilization":
         return verdict(Status.INCONCLUSIVE, f"a transfer timed out, so its {zone.metric} is of a part of it", **known)
-    if interval[1] < permitted.low:
-        return verdict(Status.VIOLATES, "below the zone", **known)
-    if censored:
-        return verdict(Status.INCONCLUSIVE, "a transfer timed out, so only a bound is known", **known)
-    if value in permitted:
+    if permitted.low <= interval[0] and interval[1] <= permitted.high:
         return verdict(Status.CONFORMS, "inside the zone", **known)
+    below, above = sum(v < permitted.low for v in highest), sum(v > permitted.high for v in lowest)
+    if interval[1] < permitted.low:
+        return verdict(Status.VIOLATES, "below the zone", p=_chance(n, below, permitted), **known)
     if interval[0] > permitted.high:
-        return verdict(Status.VIOLATES, "above the zone", **known)
-    side = "below" if value < permitted.low else "above"
-    return verdict(Status.INCONCLUSIVE, f"{side} the zone, but not clear of it: more trials needed", **known)
+        return verdict(Status.VIOLATES, "above the zone", p=_chance(n, above, permitted), **known)
+    if math.inf in interval:
+        return verdict(Status.INCONCLUSIVE, f"{n} trials are too few to know", **known)
+    if any(timed_out):
+        return verdict(Status.INCONCLUSIVE, "a transfer timed out, so only a bound is known", **known)
+    where = "inside" if value in permitted else "below" if value < permitted.low else "above"
+    return verdict(Status.INCONCLUSIVE, f"{where} the zone, but not clear of its bounds: more trials needed", **known)
+
+
+def _chance(n, outside, permitted):
+    """How likely n trials of the reference itself would have so many outside, on either side.
+
+    An interval derived from reference trials holds all of them. One that rests on something else, a formula or a
+    published figure, is taken to hold the median, no more.
+    """
+    reference_n = permitted.basis.get("n")
+    one_side = statistics.exceedance_p(n, outside, reference_n) if reference_n else statistics.sign_test_p(n, outside)
+    return min(1.0, 2 * one_side)

@@ -8,7 +8,7 @@ from conformance.model import statistics
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
-from conformance.model.verdict import Verdict, judge
+from conformance.model.verdict import Verdict, judge_zone
 from conformance.model.zone import Zone
 
 
@@ -58,6 +58,8 @@ def heatmap(measurements, zone):
     by_cell = collections.defaultdict(list)
     for measurement in measurements:
         by_cell[measurement.trial.setting.cell].append(measurement)
+    judged = {cell: found for cell, found in by_cell.items() if zone and cell in zone.intervals}
+    verdicts = judge_zone(zone, judged).verdicts if judged else {}
     return Heatmap(
         algorithm=first.scheme.algorithm,
         scheme_id=first.scheme.id,
@@ -70,7 +72,7 @@ def heatmap(measurements, zone):
         settings=_settings(first.setting),
         room=first.room,
         zone=zone,
-        results={cell: _cell(cell, found, zone) for cell, found in sorted(by_cell.items())},
+        results={cell: _cell(cell, found, verdicts.get(cell)) for cell, found in sorted(by_cell.items())},
     )
 
 
@@ -80,7 +82,7 @@ def _settings(setting):
     return f"profile {setting.profile}: queue {setting.queue}, offload {offload}, {setting.transfer_s:g} s transfers"
 
 
-def _cell(cell, measurements, zone):
+def _cell(cell, measurements, verdict):
     values = [m.utilization for m in measurements if m.outcome in (Outcome.OK, Outcome.TIMEOUT)]
     messages = [m.message for m in measurements if m.message]
     return CellResult(
@@ -91,7 +93,7 @@ def _cell(cell, measurements, zone):
         high=max(values, default=None),
         message=messages[0] if messages else None,
         unsupported=any(m.outcome is Outcome.UNSUPPORTED for m in measurements),
-        verdict=judge(zone, cell, measurements) if zone and cell in zone.intervals else None,
+        verdict=verdict,
     )
 
 

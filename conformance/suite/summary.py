@@ -1,0 +1,66 @@
+"""At the end of a session: the verdict on each zone as a whole, its cells taken together.
+
+A test judges one cell, as strictly as if it were the first to violate (Bonferroni, the first step of Holm's procedure).
+When all cells are known, the later steps may find a cell in violation that its own test had to call inconclusive.
+"""
+
+import collections
+
+from conformance.model import statistics
+from conformance.model.verdict import ALPHA, LOOKS, Status
+
+#: a report's property that holds [zone id, cell id, status, p]
+PROPERTY = "cc_verdict"
+
+
+def properties(verdict):
+    """What a test's report tells of its verdict, to this module and in JUnit's XML."""
+    yield PROPERTY, [verdict.zone_id, verdict.cell.id, str(verdict.status), verdict.p]
+    yield "verdict", str(verdict.status)
+    yield "trials", verdict.n
+
+
+class Zones:
+    """Collects the verdicts of a session, of its workers' too."""
+
+    def __init__(self):
+        self._found = {}
+
+    def pytest_runtest_logreport(self, report):
+        for name, value in report.user_properties:
+            if name == PROPERTY:
+                zone_id, cell_id, status, p = value
+                self._found.setdefault(zone_id, {})[cell_id] = (Status(status), p)
+
+    def upgraded(self):
+        """{zone id: ids of inconclusive cells that violate, now that all are known}."""
+        return {zone_id: found for zone_id, cells in self._found.items() if (found := _upgraded(cells))}
+
+    def lines(self):
+        """One line for each zone."""
+        for zone_id, cells in sorted(self._found.items()):
+            late = _upgraded(cells)
+            count = collections.Counter(
+                Status.VIOLATES if cell_id in late else status for cell_id, (status, _) in cells.items()
+            )
+            parts = ", ".join(f"{count[status]} {status}" for status in Status if count[status])
+            yield (
+                f"zone {zone_id}: {parts}; false alarms in at most {ALPHA:.0%} of runs (Holm over {len(cells)} cells)"
+                + (f"; violates, all cells taken together: {', '.join(late)}" if late else "")
+            )
+
+    def pytest_terminal_summary(self, terminalreporter):
+        if self._found:
+            terminalreporter.section("zones")
+            for line in self.lines():
+                terminalreporter.write_line(line)
+
+    def pytest_sessionfinish(self, session):
+        if self.upgraded() and session.exitstatus == 0:
+            session.exitstatus = 1
+
+
+def _upgraded(cells):
+    ids = list(cells)
+    rejected = statistics.holm([1.0 if cells[i][1] is None else cells[i][1] for i in ids], ALPHA / LOOKS)
+    return [ids[at] for at in sorted(rejected) if cells[ids[at]][0] is Status.INCONCLUSIVE]
