@@ -71,3 +71,10 @@ def zone_of(algorithm, kind="heatmap", profile=_FIRST_PROFILE):
             f"choose one of {', '.join(sorted(by_algorithm)) or 'none'}",
         )
     return zone(by_algorithm[algorithm])
+
+
+def zones_for(algorithm, profile_digest):
+    """The zones that ship for an algorithm and were measured under a profile of this digest; perhaps none."""
+    files = [path for profile in PROFILES.values() for kind in KINDS for path in zone_files(kind, profile)]
+    zones = [zone(path) for path in files if path.parent.name == algorithm]
+    return [found for found in zones if found.profile_digest == profile_digest]

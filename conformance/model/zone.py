@@ -6,6 +6,7 @@ what a schema cannot say: each cell once, bounds in order, the reference inside 
 
 import dataclasses
 
+from conformance.model import oracle
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 
@@ -59,6 +60,12 @@ def from_json(data, where):
             raise UserError(f"{pointer}: reference {basis['reference']!r} is not among /references")
         if not low <= basis["median"] <= high:
             raise UserError(f"{pointer}: the reference's own median {basis['median']:g} is outside the interval")
+        formula = basis.get("formula")
+        if formula and not oracle.agrees(basis["median"], formula):
+            raise UserError(
+                f"{pointer}: the reference's median {basis['median']:g} is not what its formula predicts,"
+                f" {formula['utilization']:g} within {oracle.TOLERANCE:.0%}"
+            )
         intervals[cell] = Interval(low=low, high=high, basis=basis)
     smoke = tuple(Cell.parse(text) for text in data["smoke"])
     for cell in smoke:

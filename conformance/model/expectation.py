@@ -1,0 +1,115 @@
+"""Known deviations: cells in which a stack is known not to conform, as data. Strict both ways.
+
+What is expected and happens is no failure; what is expected and does not happen any more is one, as is what happens
+and was not expected. Else the list would rot: nobody notices what is repaired.
+"""
+
+import dataclasses
+import enum
+
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+from conformance.model.verdict import Status
+
+#: the reason of entries that `conformance expect update` adds, for a person to replace
+UNEXPLAINED = "not explained yet"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Expected:
+    """One entry: in these cells of a zone (None: in all), this verdict, for this reason."""
+
+    zone_id: str
+    cells: frozenset[Cell] | None
+    verdict: Status
+    reason: str
+    link: str | None = None
+
+    def covers(self, zone_id, cell):
+        return self.zone_id == zone_id and (self.cells is None or cell in self.cells)
+
+
+class Surprise(enum.StrEnum):
+    """What a verdict is beside what was expected."""
+
+    NONE = "as expected"
+    NEW = "not expected"
+    GONE = "expected, but it does not happen any more"
+
+
+def compare(verdict, expected):
+    """The Surprise that a Verdict is, given its Expected or None; inconclusive and error never are one."""
+    if expected is None:
+        return Surprise.NEW if verdict.status is Status.VIOLATES else Surprise.NONE
+    if verdict.status in (Status.INCONCLUSIVE, Status.ERROR, expected.verdict):
+        return Surprise.NONE
+    return Surprise.NEW if verdict.status is Status.VIOLATES else Surprise.GONE
+
+
+def find(entries, zone_id, cell):
+    """The Expected that covers a cell, or None."""
+    return next((entry for entry in entries if entry.covers(zone_id, cell)), None)
+
+
+def from_json(data, where):
+    """Entries of a document that satisfies the schema; `where` names it in errors. Raises UserError."""
+    entries = []
+    for at, entry in enumerate(data["expected"]):
+        pointer = f"{where}: /expected/{at}"
+        try:
+            cells = None if entry["cells"] == "all" else frozenset(Cell.parse(text) for text in entry["cells"])
+        except UserError as error:
+            raise UserError(f"{pointer}/cells: {error}") from None
+        for other in entries:
+            if other.zone_id == entry["zone"] and (cells is None or other.cells is None or cells & other.cells):
+                raise UserError(f"{pointer}/cells: an entry before it is about some of these cells of {entry['zone']}")
+        entries.append(
+            Expected(
+                zone_id=entry["zone"], cells=cells, verdict=Status(entry["verdict"]), reason=entry["reason"],
+                link=entry.get("link"),
+            )
+        )  # fmt: skip
+    return tuple(entries)
+
+
+def to_json(entries):
+    """The document; entries in order of zone, cells in order of the grid."""
+    return {
+        "$schema": "../../conformance/schemas/expected.json",
+        "version": 1,
+        "expected": [
+            {
+                "zone": entry.zone_id,
+                "cells": "all" if entry.cells is None else [cell.id for cell in sorted(entry.cells)],
+                "verdict": str(entry.verdict),
+                "reason": entry.reason,
+                **({"link": entry.link} if entry.link else {}),
+            }
+            for entry in sorted(entries, key=lambda e: (e.zone_id, sorted(e.cells or ()), str(e.verdict)))
+        ],
+    }
+
+
+def update(entries, zone_verdicts):
+    """Entries that say what these ZoneVerdicts found; cells that were not measured or not clear keep what they had.
+
+    Reasons and links of what is still so are kept; what is new is UNEXPLAINED.
+    """
+    judged = {found.zone_id: found.verdicts for found in zone_verdicts}
+    kept = []
+    for entry in entries:
+        verdicts = judged.get(entry.zone_id, {})
+        cells = frozenset(verdicts) if entry.cells is None else entry.cells
+        still = frozenset(
+            cell for cell in cells if cell not in verdicts or compare(verdicts[cell], entry) is Surprise.NONE
+        )
+        if still == cells:
+            kept.append(entry)
+        elif still:
+            kept.append(dataclasses.replace(entry, cells=still))
+    for zone_id, verdicts in judged.items():
+        for status in (Status.VIOLATES, Status.UNSUPPORTED):
+            new = frozenset(c for c, v in verdicts.items() if v.status is status and not find(kept, zone_id, c))
+            if new:
+                kept.append(Expected(zone_id=zone_id, cells=new, verdict=status, reason=UNEXPLAINED))
+    return tuple(kept)

@@ -1,0 +1,146 @@
+"""Zone files as files: `conformance zones check | fmt | diff | show`.
+
+What a schema and conformance/model/zone.py cannot say of one zone is said here, where the profile and the other zones
+are at hand.
+"""
+
+import itertools
+import json
+import pathlib
+
+import rich.table
+
+from conformance import derive, schema, specs
+from conformance.model import digest, oracle
+from conformance.model.errors import UserError
+from conformance.reporting import terminal
+
+
+def check(path):
+    """The zone in a file, all of whose invariants hold. Raises UserError naming file and place."""
+    path = pathlib.Path(path)
+    document = schema.load("zone", path)
+    zone = specs.zone(path)
+    algorithm, name = zone.id.split("/")
+    if algorithm != zone.algorithm:
+        raise UserError(f"{path}: /id: {zone.id!r} does not begin with the algorithm, {zone.algorithm!r}")
+    if path.stem != name:
+        raise UserError(f"{path}: /id: {zone.id!r} is not named after its file", f"call the file {name}.json")
+    _check_grid(zone, path)
+    for cell, entry in zip(zone.cells, document["cells"], strict=True):
+        setting = specs.profile(zone.profile, cell)
+        at = f"{path}: /cells/{document['cells'].index(entry)}"
+        if setting.profile_digest != zone.profile_digest:
+            raise UserError(
+                f"{path}: /profile_digest: profile {zone.profile} has digest {setting.profile_digest} now",
+                "measure the reference under it and derive the zone anew",
+            )
+        formula = oracle.formula(zone.algorithm, setting) if zone.metric == "utilization" else None
+        if entry["basis"].get("formula") != formula:
+            raise UserError(f"{at}/basis/formula: is not what conformance/model/oracle.py gives: {json.dumps(formula)}")
+    return zone
+
+
+def _check_grid(zone, path):
+    """Every combination of the bandwidths, delays and losses that occur."""
+    axes = zip(*((c.bandwidth_mbps, c.one_way_delay_ms, c.loss_pct) for c in zone.cells), strict=True)
+    for point in itertools.product(*(sorted(set(axis)) for axis in axes)):
+        if not any((c.bandwidth_mbps, c.one_way_delay_ms, c.loss_pct) == point for c in zone.cells):
+            raise UserError(f"{path}: /cells: the grid has a hole at {point[0]:g}mbps-{point[1]:g}ms-{point[2]:g}pct")
+
+
+def check_together(zones):
+    """Raise UserError where two zones have one id."""
+    seen = {}
+    for path, zone in zones:
+        if zone.id in seen:
+            raise UserError(f"{path}: /id: {zone.id!r} is the id of {seen[zone.id]} too")
+        seen[zone.id] = path
+
+
+def file_digest(path):
+    """What a zone permits, as a digest: the same for any layout of its file."""
+    document = schema.load("zone", pathlib.Path(path))
+    return digest.of_value(document)
+
+
+def format_file(path, write):
+    """Whether the file was in canonical form: cells in order of the grid, one a line. Raises UserError."""
+    path = pathlib.Path(path)
+    document = schema.load("zone", path)
+    specs.zone(path)
+    document["cells"].sort(key=lambda c: (c["bandwidth_mbps"], c["one_way_delay_ms"], c["loss_pct"]))
+    wanted = derive.dumps(document)
+    same = path.read_text(encoding="utf-8") == wanted
+    if write and not same:
+        derive.write_text(path, wanted)
+    return same
+
+
+def differences(one, other):
+    """Yield (cell, interval or None in `one`, interval or None in `other`) where two zones permit different values.
+
+    Raises UserError where they are about different things.
+    """
+    for what in ("algorithm", "metric", "profile"):
+        a, b = getattr(one, what), getattr(other, what)
+        if a != b:
+            raise UserError(f"the zones' {what} differs: {a} and {b}", "compare two versions of one zone")
+    for cell in sorted({*one.cells, *other.cells}):
+        a, b = one.intervals.get(cell), other.intervals.get(cell)
+        if a is None or b is None or (a.low, a.high) != (b.low, b.high):
+            yield cell, a, b
+
+
+def diff(first, second, console):
+    """Show what changed between two versions of a zone; returns 0 where nothing did, else 1. Raises UserError."""
+    one, other = specs.zone(first), specs.zone(second)
+    changed = list(differences(one, other))
+    if one.profile_digest != other.profile_digest:
+        console.print(f"profile {one.profile}: digest {one.profile_digest} -> {other.profile_digest}")
+    if one.margin_rule != other.margin_rule:
+        console.print(f"margin rule: {one.margin_rule['text']} -> {other.margin_rule['text']}")
+    table = rich.table.Table(title=f"{one.id}: {len(changed)} cells differ", title_justify="left")
+    for name in ("cell", str(first), str(second), "the second's reference"):
+        table.add_column(name)
+    for cell, a, b in changed:
+        table.add_row(cell.id, _bounds(a), _bounds(b), _reference_in(one, cell, a, b))
+    console.print(table if changed else f"{one.id}: both permit the same in {len(one.cells)} cells")
+    return int(bool(changed) or one.profile_digest != other.profile_digest)
+
+
+def _bounds(interval):
+    return "no such cell" if interval is None else f"{interval.low:.3f}..{interval.high:.3f}"
+
+
+def _reference_in(zone, cell, mine, theirs):
+    if mine is None or theirs is None:
+        return ""
+    return "inside the first" if theirs.basis["median"] in mine else "outside the first"
+
+
+def show(path, console):
+    """Draw a zone: what is permitted in each cell, and the reference's median."""
+    zone = specs.zone(path)
+    console.print(f"{zone.id}: {zone.metric} under profile {zone.profile}; {zone.margin_rule['text']}", soft_wrap=True)
+    for name, about in zone.references.items():
+        console.print(f"reference {name}: {about['scheme']}, {about['trials']} trials a cell; {about['what']}")
+    for bandwidth in sorted({cell.bandwidth_mbps for cell in zone.cells}):
+        cells = [cell for cell in zone.cells if cell.bandwidth_mbps == bandwidth]
+        losses = sorted({cell.loss_pct for cell in cells})
+        table = rich.table.Table(title=f"{bandwidth:g} Mbit/s, permitted (reference)", title_justify="left")
+        table.add_column("delay \\ loss", justify="right")
+        for loss in losses:
+            table.add_column(f"{loss:g} %", justify="right")
+        for delay in sorted({cell.one_way_delay_ms for cell in cells}):
+            row = {c.loss_pct: zone.intervals[c] for c in cells if c.one_way_delay_ms == delay}
+            table.add_row(f"{delay:g} ms", *(_drawn(row.get(loss), zone.metric) for loss in losses))
+        console.print(table)
+
+
+def _drawn(interval, metric):
+    if interval is None:
+        return ""
+    text = f"{interval.low:.2f}..{interval.high:.2f} ({interval.basis['median']:.2f})"
+    shade = terminal.shade(interval.basis["median"]) if metric == "utilization" else ""
+    return rich.text.Text(text, style=shade)

@@ -1,0 +1,159 @@
+"""Known deviations: strict both ways, rewritten from results, and never a traceback."""
+
+import io
+import json
+
+import pytest
+import rich.console
+from helpers import CELL, measurements, zone
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance import expectations, schema, specs
+from conformance.model import expectation
+from conformance.model.errors import UserError
+from conformance.model.expectation import Expected, Surprise, compare
+from conformance.model.setting import Cell
+from conformance.model.verdict import Status, Verdict, ZoneVerdict
+
+OTHER = Cell(10, 40, 1)
+
+
+def verdict(status, cell=CELL):
+    return Verdict(
+        status=status, zone_id="cubic/heatmap", cell=cell, permitted=zone().intervals[CELL], reason="r", n=5, value=0.3,
+        interval=(0.3, 0.3),
+    )  # fmt: skip
+
+
+def expected(cells=(CELL,), status=Status.VIOLATES, reason="beta is 0.5"):
+    return Expected(
+        zone_id="cubic/heatmap", cells=None if cells is None else frozenset(cells), verdict=status, reason=reason
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "entry", "surprise"),
+    [
+        (Status.VIOLATES, None, Surprise.NEW),
+        (Status.CONFORMS, None, Surprise.NONE),
+        (Status.UNSUPPORTED, None, Surprise.NONE),
+        (Status.VIOLATES, expected(), Surprise.NONE),
+        (Status.CONFORMS, expected(), Surprise.GONE),
+        (Status.UNSUPPORTED, expected(), Surprise.GONE),
+        (Status.VIOLATES, expected(status=Status.UNSUPPORTED), Surprise.NEW),
+        (Status.INCONCLUSIVE, expected(), Surprise.NONE),
+        (Status.ERROR, expected(), Surprise.NONE),
+    ],
+)
+def test_strict_both_ways(status, entry, surprise):
+    assert compare(verdict(status), entry) is surprise
+
+
+def zone_verdict(**statuses):
+    verdicts = {cell: verdict(statuses[name], cell) for name, cell in (("a", CELL), ("b", OTHER)) if name in statuses}
+    return ZoneVerdict(zone_id="cubic/heatmap", verdicts=verdicts, family=len(verdicts))
+
+
+def test_update_keeps_reasons_drops_what_is_gone_and_adds_what_is_new():
+    before = (expected(cells=(CELL,)),)
+    same = expectation.update(before, [zone_verdict(a=Status.VIOLATES, b=Status.CONFORMS)])
+    assert same == before
+    (new,) = set(expectation.update(before, [zone_verdict(a=Status.VIOLATES, b=Status.VIOLATES)])) - set(before)
+    assert (new.cells, new.reason) == ({OTHER}, expectation.UNEXPLAINED)
+    assert expectation.update(before, [zone_verdict(a=Status.CONFORMS)]) == ()
+    assert expectation.update(before, [zone_verdict(a=Status.INCONCLUSIVE)]) == before
+    assert expectation.update(before, [zone_verdict(b=Status.CONFORMS)]) == before
+
+
+def test_an_entry_on_all_cells_becomes_a_list_when_one_conforms():
+    (entry,) = expectation.update((expected(cells=None),), [zone_verdict(a=Status.VIOLATES, b=Status.CONFORMS)])
+    assert entry.cells == {CELL}
+
+
+STATUSES = st.sampled_from([Status.VIOLATES, Status.CONFORMS, Status.INCONCLUSIVE, Status.UNSUPPORTED])
+
+
+@given(st.sets(st.sampled_from([CELL, OTHER]), min_size=1), STATUSES, STATUSES)
+def test_nothing_surprises_after_an_update_and_a_second_one_changes_nothing(cells, a, b):
+    found = zone_verdict(a=a, b=b)
+    after = expectation.update((expected(cells=cells),), [found])
+    for cell, v in found.verdicts.items():
+        assert compare(v, expectation.find(after, "cubic/heatmap", cell)) is Surprise.NONE
+    assert expectation.update(after, [found]) == after
+    document = json.loads(expectations.dumps(after))
+    schema.check("expected", document, "here")
+    assert set(expectation.from_json(document, "here")) == set(after)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"cells": ["10mbps"]}, "/expected/0/cells"),
+        ({"cells": []}, "/expected/0/cells"),
+        ({"verdict": "conforms"}, "/expected/0/verdict"),
+        ({"reason": ""}, "/expected/0/reason"),
+        ({"zone": "cubic"}, "/expected/0/zone"),
+        ({"cells": ["10mbps-20ms-99pct"]}, "/expected/0/cells: loss_pct is 99"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(change, words):
+    document = expectation.to_json((expected(),))
+    document["expected"][0].update(change)
+    with pytest.raises(UserError, match=words):
+        schema.check("expected", document, "expected.json")
+        expectation.from_json(document, "expected.json")
+
+
+def test_two_entries_on_one_cell_are_refused():
+    document = expectation.to_json((expected(), expected(cells=None)))
+    with pytest.raises(UserError, match="/expected/1/cells: an entry before it"):
+        expectation.from_json(document, "expected.json")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.sampled_from(["version", "expected", "zone", "cells", "verdict", "reason", "link"]), JSON)
+def test_whatever_stands_there_the_place_is_named(name, value):
+    document = expectation.to_json((expected(),))
+    (document if name in document else document["expected"][0])[name] = value
+    try:
+        schema.check("expected", document, "expected.json")
+        expectation.from_json(document, "expected.json")
+    except UserError as error:
+        assert str(error).startswith("expected.json: /")
+
+
+def test_a_stack_s_file_is_rewritten_from_its_results(tmp_path, monkeypatch):
+    folder = tmp_path / "stack"
+    folder.mkdir()
+    about = {
+        "contract": 1, "name": "linux-tcp", "title": "t", "program": "run", "transport": "tcp",
+        "algorithms": {"cubic": {"called": "c", "evidence": "e"}},
+    }  # fmt: skip
+    (folder / "adapter.json").write_text(json.dumps(about))
+    (folder / "run").write_text("#!/bin/sh\n")
+    for path in (tmp_path, folder, folder / "run"):
+        path.chmod(0o755)
+    stack = str(folder / "adapter.json")
+    assert expectations.load(stack) == ()
+    permitted = specs.zone_of("cubic").intervals[CELL]
+    bad = measurements([permitted.low / 2] * 8)
+    sent = {"server": {"e": {"tx_bytes": 1000}}, "client": {"e": {"rx_bytes": 1000}}}
+    lines = [json.dumps({**m.to_json(), "evidence": {"interfaces": sent}}) for m in bad]
+    results = tmp_path / "r.jsonl"
+    results.write_text("\n".join(lines) + "\n")
+    console = rich.console.Console(file=io.StringIO(), width=200)
+    expectations.update(stack, [results], console)
+    entries = {entry.zone_id: entry for entry in expectations.load(stack)}
+    assert entries["cubic/heatmap"].cells == {CELL}
+    assert "+ cubic/heatmap, 1 cells: violates, not explained yet" in console.file.getvalue()
+    expectations.update(stack, [results], console)
+    assert "as it was" in console.file.getvalue()
+    with pytest.raises(UserError, match="no measurements of stack"):
+        expectations.update("quinn", [results], console)
