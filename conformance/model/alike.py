@@ -1,6 +1,7 @@
 """Measurements that may be looked at together, by scheme; unlike ones are refused, by name of what differs."""
 
 import collections
+import dataclasses
 
 from conformance.model.errors import UserError
 
@@ -39,18 +40,19 @@ def _one_length(measurements):
 
 def _difference(one, other):
     """(what, one's, other's, how to mend it) of the first thing that differs, or None."""
-    a, b = (t.setting.to_json() for t in (one, other))
-    if a["profile"] != b["profile"]:
-        return "profiles", a["profile"], b["profile"], "choose one with --profile"
+    a, b = one.setting, other.setting
+    if a.profile != b.profile:
+        return "profiles", a.profile, b.profile, "choose one with --profile"
     if one.scheme.kernel_digest != other.scheme.kernel_digest:
         kernels = (f"{t.scheme.kernel} (digest {t.scheme.kernel_digest})" for t in (one, other))
         return "kernels", *kernels, "choose one by name or digest with --kernel"
     if one.scheme.stack_digest != other.scheme.stack_digest:
         stacks = (f"{t.scheme.stack_version} (digest {t.scheme.stack_digest})" for t in (one, other))
         return "stacks", *stacks, "give results of one of them"
-    for name in a:
-        if name != "cell" and a[name] != b[name]:
-            return f"profile {a['profile']} with {name}", repr(a[name]), repr(b[name]), "give results of one of them"
+    for name in (field.name for field in dataclasses.fields(a) if field.name != "cell"):
+        mine, theirs = getattr(a, name), getattr(b, name)
+        if mine != theirs:
+            return f"profile {a.profile} with {name}", repr(mine), repr(theirs), "give results of one of them"
     for name in ("room", "lab_digest"):
         if getattr(one, name) != getattr(other, name):
             return name.replace("_", " ") + "s", getattr(one, name), getattr(other, name), "give results of one of them"

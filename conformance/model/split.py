@@ -118,6 +118,11 @@ def _segment(text):
 
 def paths(cells):
     """All ordered pairs of these cells whose composition is one of them, too: 7,875 of the full grid's 150."""
+    return _paths(tuple(cells))
+
+
+@functools.lru_cache(maxsize=16)  # zones and checks ask for the same few grids again and again
+def _paths(cells):
     among = frozenset(cells)
     made = (Path(s1, s2) for s1 in cells for s2 in cells)
     return tuple(path for path in made if path.end_to_end in among)
