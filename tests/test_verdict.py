@@ -116,7 +116,7 @@ def test_unlike_runs_are_not_taken_for_one_zone():
     made, measured = many([[0.5] * 5, [0.5] * 5])
     cell = list(measured)[1]
     measured[cell] = measurements([0.5] * 5, cell=cell, kernel_digest="8" * 16)
-    with pytest.raises(UserError, match="2 unlike runs"):
+    with pytest.raises(UserError, match="unlike runs"):
         judge_zone(made, measured)
 
 

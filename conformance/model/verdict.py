@@ -87,6 +87,30 @@ def looks(first, most):
     return tuple(sorted({round(first * ratio**i) for i in range(LOOKS)}))
 
 
+def obstacle(zone, measurements):
+    """(Status, reason) where measurements of some cells say nothing about congestion control, else None.
+
+    Raises UserError where they are of more than one scheme, or under another profile than the zone's.
+    """
+    runs = {(m.trial.scheme, m.trial.setting.profile_digest, m.trial.room, m.trial.lab_digest) for m in measurements}
+    if len(runs) > 1:
+        where = ", ".join(sorted({m.trial.setting.cell.id for m in measurements})[:2])
+        raise UserError(f"measurements of unlike runs in cell {where}", "judge each run by itself")
+    setting = measurements[0].trial.setting
+    if setting.profile_digest != zone.profile_digest:
+        raise UserError(
+            f"zone {zone.id} was measured under another {zone.profile} profile (digest {zone.profile_digest})"
+            f" than these results ({setting.profile_digest})",
+            "use the profile it names or derive the zone anew",
+        )
+    for outcome, status in ((Outcome.ERROR, Status.ERROR), (Outcome.UNSUPPORTED, Status.UNSUPPORTED)):
+        bad = [m for m in measurements if m.outcome is outcome]
+        if bad:
+            n = f" ({len(bad)} of {len(measurements)} trials)" if len(measurements) > 1 else ""
+            return status, f"{bad[0].message}{n}"
+    return None
+
+
 def judge(zone, cell, measurements, family=1):
     """Judge one cell of a zone by the measurements of one scheme; `family` cells of the zone are judged in all.
 
@@ -103,9 +127,9 @@ def judge_zone(zone, measured):
 
     Raises UserError as judge() does, and where the cells are of more than one scheme.
     """
-    runs = {_run(m) for measurements in measured.values() for m in measurements}
-    if len(runs) > 1:
-        raise UserError(f"measurements of {len(runs)} unlike runs", "judge each run by itself")
+    everything = [m for measurements in measured.values() for m in measurements]
+    if everything:
+        obstacle(zone, everything)
     verdicts = {cell: _assess(zone, cell, measurements) for cell, measurements in measured.items()}
     p_values = [1.0 if v.p is None else v.p for v in verdicts.values()]
     rejected = statistics.holm(p_values, ALPHA / LOOKS)
@@ -114,11 +138,6 @@ def judge_zone(zone, measured):
         for at, (cell, verdict) in enumerate(verdicts.items())
     }
     return ZoneVerdict(zone_id=zone.id, verdicts=settled, family=len(settled))
-
-
-def _run(measurement):
-    trial = measurement.trial
-    return trial.scheme, trial.setting.profile_digest, trial.room, trial.lab_digest
 
 
 def _unclear(verdict):
@@ -138,20 +157,11 @@ def _assess(zone, cell, measurements):
 
     if not measurements:
         return verdict(Status.ERROR, "nothing was measured")
-    if len({_run(m) for m in measurements}) > 1 or len({m.trial.setting for m in measurements}) > 1:
-        raise UserError(f"measurements of unlike runs in cell {cell.id}", "judge each run by itself")
-    setting = measurements[0].trial.setting
-    if setting.profile_digest != zone.profile_digest:
-        raise UserError(
-            f"zone {zone.id} was measured under another {zone.profile} profile (digest {zone.profile_digest})"
-            f" than these results ({setting.profile_digest})",
-            "use the profile it names or derive the zone anew",
-        )
-    for outcome, status in ((Outcome.ERROR, Status.ERROR), (Outcome.UNSUPPORTED, Status.UNSUPPORTED)):
-        bad = [m for m in measurements if m.outcome is outcome]
-        if bad:
-            n = f" ({len(bad)} of {len(measurements)} trials)" if len(measurements) > 1 else ""
-            return verdict(status, f"{bad[0].message}{n}", n=len(measurements))
+    if {m.trial.setting.cell for m in measurements} != {cell}:
+        raise UserError(f"measurements of other cells than {cell.id}", "judge each cell by itself")
+    in_the_way = obstacle(zone, measurements)
+    if in_the_way:
+        return verdict(*in_the_way, n=len(measurements))
     highest = [m.value(zone.metric) for m in measurements]
     if None in highest:
         return verdict(Status.ERROR, f"{zone.metric} was not seen in {highest.count(None)} of {len(highest)} trials")
