@@ -1,6 +1,7 @@
 """`conformance split analyze`: where a connection-splitting proxy would help each scheme, from end-to-end results."""
 
 import dataclasses
+import time
 
 from conformance import split_published as study
 from conformance import store
@@ -48,11 +49,11 @@ def load(results, chosen=Chosen()):
     return dict(sorted(alike.by_scheme(by_key.values()).items()))
 
 
-def analyze(results, *, chosen, grid, path, interpolated, timeouts, published, target, console):
+def analyze(results, *, chosen, grid, path, interpolated, timeouts, timeout_s, published, target, console):
     """Show the table of filters by class, and bars of representative paths or of `path` alone. Raises UserError.
 
-    `interpolated`: in the place of cells that were not measured, those between their neighbours. `published`: compare
-    with the published study. `target`: also draw the bars there.
+    `interpolated`: in the place of cells that were not measured, those between their neighbours. `timeout_s`: as if
+    transfers had been given up then. `published`: compare with the published study. `target`: also draw the bars there.
     """
     one_path = None if path is None else split.Path.parse(path)
     among = split.paths(grids.cells(grid))
@@ -61,6 +62,11 @@ def analyze(results, *, chosen, grid, path, interpolated, timeouts, published, t
     if target is not None and target.suffix not in report.FIGURES:
         raise UserError(f"--out {target}: no such kind of figure", f"name it {' or '.join(report.FIGURES)}")
     measured = load(results, chosen)
+    if timeout_s is not None:
+        measured = {
+            scheme: {cell: list(gains.cut_off(found, timeout_s)) for cell, found in cells.items()}
+            for scheme, cells in measured.items()
+        }
     rates = {scheme: gains.Rates.medians(cells, timeouts) for scheme, cells in measured.items()}
     transfer_s = next(iter(next(iter(measured.values())).values()))[0].trial.setting.transfer_s
     report.show_measured(measured, console)
@@ -69,7 +75,10 @@ def analyze(results, *, chosen, grid, path, interpolated, timeouts, published, t
     else:
         bandwidth = None if grid == "full" else min(path.bandwidth_mbps for path in among)
         drawn = [path for path in split.representative_paths(bandwidth).values() if path in set(among)]
+        began = time.perf_counter()
         everything = {scheme: [gains.predict(p, of) for p in among] for scheme, of in rates.items()}
+        took_s = time.perf_counter() - began
+        console.print(f"{len(among)} paths x {len(rates)} schemes predicted in {took_s:.2f} s", soft_wrap=True)
         report.show_table(everything, transfer_s, console, f"grid {grid}")
         if published:
             if grid == "full":

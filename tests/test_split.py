@@ -167,6 +167,14 @@ def test_a_timeout_is_a_bound_and_as_published_zero():
         Rates.medians(by_cell, "none")
 
 
+def test_what_would_have_been_given_up_is_bounded_by_what_it_could_have_reached():
+    # helpers.measurement() completes in 20 s; a transfer is 10 s of the link's rate.
+    (kept,) = gains.cut_off(of(Cell(10, 20, 0), [0.5]), 21)
+    assert (kept.outcome, kept.utilization) == (Outcome.OK, 0.5)
+    (cut,) = gains.cut_off(of(Cell(10, 20, 0), [0.5]), 16)
+    assert (cut.outcome, cut.utilization) == (Outcome.TIMEOUT, 10 / 16)
+
+
 def test_errors_and_unsupported_leave_a_cell_unmeasured():
     cell = Cell(10, 20, 0)
     for outcome in (Outcome.ERROR, Outcome.UNSUPPORTED):

@@ -50,7 +50,8 @@ def results(tmp_path):
 def analyze(*paths, **changes):
     options = {
         "chosen": split.Chosen(), "grid": "10mbps", "path": None, "interpolated": False, "timeouts": "bound",
-        "published": False, "target": None, "console": rich.console.Console(record=True, width=100, markup=False),
+        "timeout_s": None, "published": False, "target": None,
+        "console": rich.console.Console(record=True, width=100, markup=False),
     }  # fmt: skip
     options.update(changes)
     split.analyze(paths, **options)

@@ -31,6 +31,9 @@ def split():
     "--timeouts", type=click.Choice(["bound", "zero"]), default="bound", show_default=True,
     help="A transfer that timed out: bound (slower than it was) or zero (as the published study).",
 )  # fmt: skip
+@click.option(
+    "--timeout-s", type=click.FloatRange(0, min_open=True), help="As if transfers had been given up after so long."
+)
 @click.option("--published", is_flag=True, help="Beside what the ATC'25 study published.")
 @click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also draw the bars: FILE.svg or .png.")
 def analyze(results, algorithms, stack, kernel, profile, transfer_s, target, **options):

@@ -60,6 +60,16 @@ class Rates:
         return cls(low=low, high=high)
 
 
+def cut_off(measurements, timeout_s):
+    """The measurements as they would be, had transfers been given up after `timeout_s` seconds."""
+    for m in measurements:
+        if m.outcome is Outcome.OK and m.metrics["completion_s"] > timeout_s:
+            # What had arrived by then is not known, but it was less than all.
+            reached = m.trial.setting.transfer_s / timeout_s
+            m = dataclasses.replace(m, outcome=Outcome.TIMEOUT, metrics={**m.metrics, "utilization": reached})
+        yield m
+
+
 def trial_rates(measurements):
     """(least, most) goodput of each trial in Mbit/s, as two lists; None where the cell was not measured."""
     if not measurements or any(m.outcome not in (Outcome.OK, Outcome.TIMEOUT) for m in measurements):

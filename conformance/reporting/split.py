@@ -89,7 +89,7 @@ def show_counts(rows, console):
 def show_errors(ratios, console):
     """What interpolation is worth: {scheme: {axis: [(cell, predicted over measured)]}}, cells left out one by one."""
     console.print()
-    console.print("interpolation: each cell from its two neighbours along one axis, error of the rate")
+    console.print("interpolation: each cell from its two neighbours on one axis, error of the rate")
     table = rich.table.Table(box=None, padding=(0, 1, 0, 0))
     for name in ("scheme", "axis", "cells", "typical", "worst"):
         table.add_column(name, justify="left" if name in ("scheme", "axis") else "right")
