@@ -10,7 +10,7 @@ import itertools
 import json
 
 from conformance import schema, specs, store
-from conformance.model import statistics, zone
+from conformance.model import oracle, statistics, zone
 from conformance.model.errors import UserError
 from conformance.model.trial import Outcome
 
@@ -43,6 +43,12 @@ def derive(measurements, algorithm, version_text, metric="utilization", profile=
     """The zone document of `algorithm`. Raises UserError where the measurements cannot serve as a reference."""
     values, head = reference(measurements, algorithm, version_text, metric, profile, name)
     (source,) = head["references"]
+    settings = {m.trial.setting.cell: m.trial.setting for m in measurements if m.trial.setting.profile == profile}
+    formulas = {
+        cell: formula
+        for cell, setting in settings.items()
+        if metric == "utilization" and (formula := oracle.formula(algorithm, setting))
+    }
     return {
         "$schema": "../../conformance/schemas/zone.json",
         **{key: head[key] for key in ("version", "id", "algorithm", "algorithm_version")},
@@ -51,7 +57,7 @@ def derive(measurements, algorithm, version_text, metric="utilization", profile=
         "margin_rule": margin_rule(metric),
         "references": head["references"],
         "smoke": [],
-        "cells": [_entry(cell, found, source, metric) for cell, found in sorted(values.items())],
+        "cells": [_entry(cell, found, source, metric, formulas.get(cell)) for cell, found in sorted(values.items())],
     }
 
 
@@ -96,7 +102,7 @@ def reference(measurements, algorithm, version_text, metric, profile, name):
     }
 
 
-def _entry(cell, values, reference, metric):
+def _entry(cell, values, reference, metric, formula):
     low, high = interval(values, metric)
     return {
         **cell.to_json(),
@@ -108,6 +114,7 @@ def _entry(cell, values, reference, metric):
             "median": round(statistics.median(values), 4),
             "min": round(min(values), 4),
             "max": round(max(values), 4),
+            **({"formula": formula} if formula else {}),
         },
     }
 

@@ -46,7 +46,7 @@ _FIRST_PROFILE = PROFILES["tcp"]
 
 
 def zone_files(kind="heatmap", profile=_FIRST_PROFILE):
-    """Files of the zones that ship, by kind: heatmap, loss, identify-* (what `identify` rests on), * (all)."""
+    """Files of the zones that ship, by kind: heatmap, loss, split, identify-* (what `identify` rests on), * (all)."""
     stem = kind if profile == _FIRST_PROFILE else f"{kind}-{profile}"
     return sorted(p for p in paths.data("zones").glob(f"*/{stem}.json") if p.parent.name != "profiles")
 

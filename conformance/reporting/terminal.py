@@ -60,10 +60,10 @@ def _text(result):
     mark, style = _MARKS[result.verdict.status] if result.verdict else (" ", "")
     if result.value is None:
         return rich.text.Text(f"none {mark}", style=style or "dim")
-    return rich.text.Text(f"{result.value:.2f} {mark}", style=style or _shade(result.value))
+    return rich.text.Text(f"{result.value:.2f} {mark}", style=style or shade(result.value))
 
 
-def _shade(value):
-    """Background from dark to light, as utilization grows; the text keeps its contrast."""
+def shade(value):
+    """A style for a utilization. Background from dark to light, as utilization grows; the text keeps its contrast."""
     level = round(235 + 18 * min(max(value, 0.0), 1.0))
     return f"{'white' if level < 245 else 'black'} on color({level})"

@@ -1,0 +1,105 @@
+"""`conformance zones`: tools for zone files."""
+
+import pathlib
+import sys
+
+import click
+
+from conformance.cli.base import out
+
+
+@click.group()
+def zones():
+    """Zone specs: check, format, derive, compare, draw."""
+
+
+@zones.command("check")
+@click.argument("files", nargs=-1, type=click.Path())
+def zones_check(files):
+    """Check zone files (all that ship, if none is named) against schema and invariants."""
+    from conformance import specs, zonefiles
+
+    for path, zone in zonefiles.check_all(files or specs.zone_files("*")):
+        out.print(f"ok  {zone.summary}, {path}", soft_wrap=True)
+
+
+@zones.command("fmt")
+@click.argument("files", nargs=-1, type=click.Path())
+@click.option("--check", "only_check", is_flag=True, help="Change nothing; status 1 where a file is not so.")
+def zones_fmt(files, only_check):
+    """Write zone files (all that ship, if none is named) in canonical form."""
+    from conformance import specs, zonefiles
+
+    unlike = [path for path in files or specs.zone_files("*") if not zonefiles.format_file(path, not only_check)]
+    for path in unlike:
+        out.print(f"{'not canonical' if only_check else 'written'}: {path}", soft_wrap=True)
+    sys.exit(1 if unlike and only_check else 0)
+
+
+@zones.command("diff")
+@click.argument("first", type=click.Path())
+@click.argument("second", type=click.Path())
+def zones_diff(first, second):
+    """Compare two versions of a zone: status 1 where they permit different values."""
+    from conformance import zonefiles
+
+    sys.exit(zonefiles.diff(first, second, out))
+
+
+@zones.command("show")
+@click.argument("zone")
+def zones_show(zone):
+    """Draw ZONE, a file or an id such as cubic/heatmap: what it permits, and its reference's medians."""
+    from conformance import zonefiles
+
+    zonefiles.show(zonefiles.find(zone), out)
+
+
+@zones.command("derive")
+@click.argument("results", type=click.Path(path_type=pathlib.Path))
+@click.option("--algorithm", required=True)
+@click.option("--version-text", required=True, help="Which version of the algorithm, with its document.")
+@click.option(
+    "--metric",
+    type=click.Choice(["utilization", "lost_pct", "queue_mean_bdp", "split"]),
+    default="utilization",
+    show_default=True,
+    help="What the zone is about; split: what a connection-splitting proxy may bring, predicted.",
+)
+@click.option("--profile", default="atc25", show_default=True, help="Which of the results' profiles.")
+@click.option("--out", "target", required=True, type=click.Path(path_type=pathlib.Path))
+def zones_derive(results, algorithm, version_text, metric, profile, target):
+    """Derive the zone of ALGORITHM from the reference runs in RESULTS."""
+    from conformance import derive, derive_split
+
+    if metric == "split":
+        zone = derive_split.derive_file(results, algorithm, version_text, target, profile)
+    else:
+        zone = derive.derive_file(results, algorithm, version_text, target, metric, profile)
+    out.print(f"zone {zone.summary}, {target}", soft_wrap=True)
+
+
+@zones.command("smoke")
+def zones_smoke():
+    """Choose the smoke cells of all zones anew: those that tell each from the others."""
+    from conformance import derive
+
+    for zone in derive.choose_smoke_cells():
+        out.print(f"zone {zone.id}: {', '.join(cell.id for cell in zone.smoke) or 'none'}", soft_wrap=True)
+
+
+@zones.command("apart")
+@click.argument("algorithms", nargs=-1, required=True)
+@click.option("--profile", default="atc25", show_default=True, help="The zones' profile.")
+def zones_apart(algorithms, profile):
+    """List the cells that tell ALGORITHMS apart: where no value is permitted to both of a pair."""
+    from conformance import derive
+
+    for first, second, metric, n, cells in derive.apart(algorithms, profile):
+        names = ", ".join(f"{cell.id} ({width:.1f})" for cell, width in cells)
+        out.print(
+            f"{first} and {second}, {metric}: {len(cells)} of {n} cells{': ' if cells else ''}{names}", soft_wrap=True
+        )
+
+
+COMMANDS = (zones,)
