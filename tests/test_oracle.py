@@ -1,0 +1,58 @@
+"""The documents' response functions, and the zones that carry them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance import specs
+from conformance.model import oracle
+from conformance.model.setting import Cell
+
+LOSS = st.floats(1e-4, 0.05)
+
+
+def test_the_documents_own_figures():
+    """RFC 9438, table 1 (C = 0.4, RTT 0.1 s) and RFC 3649's Reno: average windows in segments at a packet loss rate."""
+    for loss, reno, cubic in ((1e-2, 12, 12), (1e-3, 38, 38), (1e-4, 120, 187), (1e-5, 379, 1054), (1e-6, 1200, 5926)):
+        assert oracle.reno_window_segments(loss) == pytest.approx(reno, rel=0.05)
+        assert oracle.cubic_window_segments(loss, 0.1) == pytest.approx(cubic, rel=0.05)
+
+
+@given(LOSS, LOSS, st.floats(0.001, 1))
+def test_more_loss_never_gives_a_larger_window(one, other, rtt_s):
+    low, high = sorted((one, other))
+    assert oracle.reno_window_segments(high) <= oracle.reno_window_segments(low)
+    assert oracle.cubic_window_segments(high, rtt_s) <= oracle.cubic_window_segments(low, rtt_s)
+    assert oracle.cubic_window_segments(high, rtt_s) >= oracle.reno_window_segments(high)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "profile", "cell", "applies"),
+    [
+        ("reno", "packets", Cell(10, 20, 1), True),
+        ("reno", "packets", Cell(10, 20, 0), False),  # nothing is lost at random
+        ("reno", "packets", Cell(10, 20, 4), False),  # windows of six segments: timeouts
+        ("reno", "packets", Cell(10, 1, 1), False),  # the link is the limit
+        ("reno", "packets", Cell(0.1, 100, 1), False),  # too few losses, and the link
+        ("reno", "atc25", Cell(10, 20, 1), False),  # super-packets are lost whole
+        ("bbrv1", "packets", Cell(10, 20, 1), False),
+    ],
+)
+def test_is_asked_only_where_it_applies(algorithm, profile, cell, applies):
+    assert (oracle.formula(algorithm, specs.profile(profile, cell)) is not None) is applies
+
+
+@pytest.mark.parametrize("algorithm", ["reno", "cubic"])
+def test_reference_runs_are_what_the_document_predicts(algorithm):
+    """The zone's reference, measured, against a formula that knows nothing of it."""
+    zone = specs.zone_of(algorithm, profile="packets")
+    both = [(i.basis["median"], i.basis["formula"]) for i in zone.intervals.values() if "formula" in i.basis]
+    assert len(both) == 10
+    assert all(oracle.agrees(median, formula) for median, formula in both)
+
+
+def test_a_wrong_beta_would_not_agree():
+    """Of the response function for beta 0.85 (two emulated connections): an average window twice as large."""
+    formula = oracle.formula("reno", specs.profile("packets", Cell(10, 40, 1)))
+    assert not oracle.agrees(2 * formula["utilization"], formula)
+    assert not oracle.agrees(formula["utilization"] / 2, formula)

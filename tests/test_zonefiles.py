@@ -1,0 +1,161 @@
+"""`conformance zones`: whatever stands in a file, its place is named; versions compare; the form is canonical."""
+
+import copy
+import io
+import json
+
+import pytest
+import rich.console
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conformance import derive, paths, specs, zonefiles
+from conformance.model.errors import UserError
+
+SHIPPED = paths.data("zones", "reno", "heatmap-packets.json")
+DOCUMENT = json.loads(SHIPPED.read_text())
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Write a document where a zone's file could be; returns its path."""
+
+    def write(document):
+        path = tmp_path / "heatmap-packets.json"
+        path.write_text(derive.dumps(document) if isinstance(document, dict) and "cells" in document else document)
+        return path
+
+    return write
+
+
+def changed(**changes):
+    return {**copy.deepcopy(DOCUMENT), **changes}
+
+
+def with_cell(at=8, basis=None, **changes):
+    document = copy.deepcopy(DOCUMENT)
+    document["cells"][at].update(changes)
+    document["cells"][at]["basis"].update(basis or {})
+    return document
+
+
+def test_all_that_ship_hold_and_are_canonical():
+    files = specs.zone_files("*")
+    assert [path for path, _ in zonefiles.check_all(files)] == files
+    assert [path for path in files if not zonefiles.format_file(path, write=False)] == []
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        (changed(id="cubic/heatmap-packets"), "/id: 'cubic/heatmap-packets' does not begin with the algorithm"),
+        (changed(id="reno/other"), "/id: 'reno/other' is not named after its file"),
+        (changed(profile_digest="0" * 16), "/profile_digest: profile packets has digest"),
+        (changed(metric="goodput"), "/metric: 'goodput' is not one of"),
+        (changed(smoke=[], cells=DOCUMENT["cells"][:-1]), "/cells: the grid has a hole at 10mbps-100ms-4pct"),
+        (changed(cells=DOCUMENT["cells"] + DOCUMENT["cells"][:1]), "/cells/30: cell 10mbps-1ms-0pct stands twice"),
+        (changed(smoke=["10mbps-20ms-9pct"]), "/smoke: cell 10mbps-20ms-9pct has no interval"),
+        (with_cell(low=0.9), "/cells/8: low 0.9 is above high"),
+        (with_cell(low=0.0, high=0.01), "/cells/8: the reference's own median"),
+        (
+            with_cell(low=0.115),
+            "/cells/8: the reference's own median 0.078 is outside|/cells/8: the zone rejects trials",
+        ),
+        (with_cell(loss_pct=99), "/cells/8: loss_pct is 99"),
+        (with_cell(basis={"reference": "nobody"}), "/cells/8: reference 'nobody' is not among /references"),
+        (with_cell(at=6, basis={"formula": {"text": "t", "utilization": 0.7}}), "/cells/6: .* not what its formula"),
+        (with_cell(at=6, basis={"formula": {"text": "t", "utilization": 0.36}}), "/cells/6/basis/formula: .* gives"),
+        (
+            with_cell(at=0, basis={"formula": {"text": "t", "utilization": 0.95}}),
+            "/cells/0/basis/formula: .*gives null",
+        ),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(file, document, words):
+    path = file(document)
+    with pytest.raises(UserError, match=words) as error:
+        zonefiles.check(path)
+    assert str(error.value).startswith(str(path))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"a": NaN}', "\x00", "[" * 100_000])
+def test_what_is_no_document_is_said_so(file, text):
+    path = file(text)
+    with pytest.raises(UserError) as error:
+        zonefiles.check(path)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+PLACES = st.sampled_from(
+    [(k,) for k in DOCUMENT if k != "$schema"]
+    + [("cells", 3, k) for k in DOCUMENT["cells"][3]]
+    + [("cells", 6, "basis", k) for k in DOCUMENT["cells"][6]["basis"]]
+    + [("references", "linux-6.12.117"), ("margin_rule", "text"), ("smoke", 0)]
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(PLACES, JSON)
+def test_whatever_stands_there_the_file_is_named(tmp_path, place, value):
+    document = copy.deepcopy(DOCUMENT)
+    inner = document
+    for step in place[:-1]:
+        inner = inner[step]
+    if place == ("smoke", 0):
+        document["smoke"] = [value]
+    else:
+        inner[place[-1]] = value
+    path = tmp_path / "heatmap-packets.json"
+    path.write_text(json.dumps(document))
+    try:
+        zonefiles.check(path)
+    except UserError as error:
+        assert str(error).startswith(f"{path}: /")
+        assert "\n" not in str(error)
+
+
+def test_two_zones_may_not_have_one_id(tmp_path):
+    (tmp_path / "a").mkdir()
+    copied = tmp_path / "a" / SHIPPED.name
+    copied.write_text(SHIPPED.read_text())
+    with pytest.raises(UserError, match="is the id of"):
+        list(zonefiles.check_all([SHIPPED, copied]))
+
+
+def test_format_sorts_cells_and_writes_only_when_asked(tmp_path):
+    path = tmp_path / SHIPPED.name
+    path.write_text(json.dumps(changed(cells=DOCUMENT["cells"][::-1])))
+    assert not zonefiles.format_file(path, write=False)
+    assert not zonefiles.format_file(path, write=True)
+    assert zonefiles.format_file(path, write=False)
+    assert path.read_text() == SHIPPED.read_text()
+
+
+def shown(function, *arguments):
+    console = rich.console.Console(file=io.StringIO(), width=160)
+    return function(*arguments, console), console.file.getvalue()
+
+
+def test_versions_of_a_zone_are_compared(file):
+    assert shown(zonefiles.diff, SHIPPED, SHIPPED) == (0, "reno/heatmap-packets: both permit the same in 30 cells\n")
+    newer = file(with_cell(high=0.9))
+    status, text = shown(zonefiles.diff, SHIPPED, newer)
+    assert status == 1
+    assert "1 cells differ" in text
+    assert "..0.900" in text
+    with pytest.raises(UserError, match="metric differs"):
+        shown(zonefiles.diff, SHIPPED, paths.data("zones", "reno", "loss-packets.json"))
+
+
+def test_a_zone_is_drawn_by_its_id():
+    _, text = shown(zonefiles.show, zonefiles.find("reno/heatmap-packets"))
+    assert "0.28..0.42" in text
+    assert "reference linux-6.12.117" in text
+    with pytest.raises(UserError, match="cannot read nothing"):
+        shown(zonefiles.show, zonefiles.find("nothing"))
