@@ -13,8 +13,9 @@ import time
 
 import pytest
 
-from conformance import engine, paths, specs, store
+from conformance import baseline, engine, expectations, paths, specs, store
 from conformance.lab import manifest
+from conformance.model import expectation
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
 from conformance.model.verdict import Status, looks
@@ -45,6 +46,7 @@ def pytest_addoption(parser):
     group.addoption("--lab", default="virtual", help="virtual (default) or host")
     group.addoption("--kernel", default=None, help="name of the guest kernel (default: the one that has the algorithm)")
     group.addoption("--results", default=DEFAULT_RESULTS, help=f"results file (default: {DEFAULT_RESULTS})")
+    group.addoption("--baseline", default=None, help="results file to gate on: fail on change from it, not on the zone")
     group.addoption("--workers", type=int, default=None, help="guests at a time (default: one for each core)")
     group.addoption("--fail-inconclusive", action="store_true", help="an inconclusive cell fails (--strict, too)")
 
@@ -88,7 +90,7 @@ def _joined(arguments):
     return joined
 
 
-_MAY_BE_PATHS = ("--stack", "--client", "--interop-rootfs", "--results")
+_MAY_BE_PATHS = ("--stack", "--client", "--interop-rootfs", "--results", "--baseline")
 _MARKERS = pytest.StashKey[set]()
 _MISTAKE = pytest.StashKey[UserError]()
 
@@ -106,14 +108,18 @@ class _SuiteFile(pytest.File):
         # pytest shows what a collector raises with a traceback; a user's mistake waits for pytest_collection_finish.
         option = self.config.option
         try:
-            _check_mark_expression(self.config)
+            if not option.baseline:
+                _check_mark_expression(self.config)
             wanted = None if option.grid in (None, "full") else grids.cells(option.grid)
             profile, stack = _profile(option), _stack_name(option.interop_rootfs or option.stack)
             by_algorithm = {}
-            for kind in specs.KINDS:
-                for zone in specs.all_zones(kind, profile):
-                    by_algorithm.setdefault(zone.algorithm, []).append((kind, zone))
-            splits = {zone.algorithm: zone for zone in map(specs.split_zone, specs.zone_files(_SPLIT, profile))}
+            for kind, zone in _zones(option, profile):
+                by_algorithm.setdefault(zone.algorithm, []).append((kind, zone))
+            for algorithm in by_algorithm.keys() - self.config.stash[_MARKERS]:
+                self.config.addinivalue_line("markers", f"{algorithm}: algorithm: cells of the baseline")
+            splits = {}
+            if not option.baseline:
+                splits = {zone.algorithm: zone for zone in map(specs.split_zone, specs.zone_files(_SPLIT, profile))}
             for algorithm in sorted(by_algorithm.keys() | splits.keys()):
                 yield from self._items(by_algorithm.get(algorithm, []), wanted, stack)
                 if algorithm in splits:
@@ -134,6 +140,13 @@ class _SuiteFile(pytest.File):
         for check in zone.checks_within(grids.cells(grid or zone.default_grid)):
             name = f"{_SPLIT}[{zone.algorithm}-{check.id}-{stack}]"
             yield SplitItem.from_parent(self, name=name, kind=_SPLIT, zone=zone, check=check)
+
+
+def _zones(option, profile):
+    """(kind, Zone) of all that ship for a profile, or of what a stack did in the baseline's results."""
+    if option.baseline:
+        return baseline.read(option.baseline, _stack_name(option.interop_rootfs or option.stack), profile)
+    return [(kind, zone) for kind in specs.KINDS for zone in specs.all_zones(kind, profile)]
 
 
 def _choice(option):
@@ -181,8 +194,11 @@ class _Campaign:
         self._looks = engine.Looks(numbers=numbers, clear=self._clear)
         self._judging = collections.defaultdict(list)
         families = collections.Counter(item.zone.id for item in items)
+        known = () if option.interop_rootfs or option.baseline else expectations.load(option.stack)
         for item in items:
             item.family = families[item.zone.id]
+            if isinstance(item, CellItem):
+                item.expected = expectation.find(known, item.zone.id, item.cell)
             for setting in item.settings:
                 self._judging[item.zone.algorithm, setting].append(item)
         self._run = None if hasattr(config, "workerinput") else self._start(self._judging)

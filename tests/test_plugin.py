@@ -1,5 +1,7 @@
 """The pytest layer, with a room that needs no guest."""
 
+import json
+import pathlib
 import types
 
 import pytest
@@ -170,6 +172,64 @@ def test_a_cell_gets_more_trials_until_it_is_clear(suite, pytester):
     result.assert_outcomes(passed=2)
     assert len((pytester.path / "r.jsonl").read_text().splitlines()) == 26
     result.stdout.fnmatch_lines(["zone cubic/heatmap: 2 conforms; false alarms in at most 1% of runs (Holm over 2 *"])
+
+
+@pytest.fixture
+def known(pytester):
+    """Write a stack that is known to do this; returns the options that test it."""
+
+    def write(*entries):
+        folder = pytester.mkdir("stack")
+        about = {
+            "contract": 1, "name": "known", "title": "t", "program": "run", "transport": "tcp",
+            "algorithms": {"cubic": {"called": "c", "evidence": "e"}},
+        }  # fmt: skip
+        (folder / "adapter.json").write_text(json.dumps(about))
+        (folder / "run").write_text("#!/bin/sh\n")
+        for path in (*folder.parents, folder, folder / "run"):
+            if path.owner() == folder.owner() and path != pathlib.Path("/"):
+                path.chmod(path.stat().st_mode | 0o055)
+        entries = [{"reason": "beta is 0.5", "verdict": "violates", **entry} for entry in entries]
+        (folder / "expected.json").write_text(json.dumps({"version": 1, "expected": entries}))
+        return "-m", "cubic and heatmap", *GRID, "--stack", str(folder / "adapter.json")
+
+    return write
+
+
+def test_known_deviations_are_no_failures_and_repaired_ones_are(suite, known):
+    options = known({"zone": "cubic/heatmap", "cells": ["10mbps-20ms-1pct"], "link": "EVIDENCE.txt"})
+    result = suite(*options, "-rx", kind="bad")
+    result.assert_outcomes(failed=1, xfailed=1)
+    result.stdout.fnmatch_lines(["*known to be violates: beta is 0.5 (EVIDENCE.txt)*"])
+    result = suite(*options, "--results", "good.jsonl")
+    result.assert_outcomes(failed=1, passed=1)
+    result.stdout.fnmatch_lines(["conforms, but known to be violates: beta is 0.5 (EVIDENCE.txt); take it out of*"])
+
+
+def test_a_stack_may_be_known_to_violate_a_whole_zone(suite, known):
+    suite(*known({"zone": "cubic/heatmap", "cells": "all"}), kind="bad").assert_outcomes(xfailed=2)
+
+
+def test_a_mistake_in_what_is_known_is_one_line(suite, known):
+    result = suite(*known({"zone": "cubic/heatmap", "cells": ["10mbps"]}))
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: *expected.json: /expected/0/cells*"])
+
+
+def test_a_baseline_takes_the_place_of_the_zone(suite, pytester):
+    """What violates the zone as it did before is no change; what conforms to it now is one."""
+    base = "-m", "cubic and heatmap", *GRID
+    suite(*base, "--trials", "20", "--results", "before.jsonl", kind="bad").assert_outcomes(failed=2)
+    before = pytester.path / "before.jsonl"
+    before.write_text(before.read_text().replace('"stack":"fake"', '"stack":"linux-tcp"'))
+    again = *base, "--baseline", "before.jsonl"
+    suite(*again, "--results", "now.jsonl", kind="bad").assert_outcomes(passed=2)
+    result = suite(*again, "--results", "better.jsonl")
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(["cubic/fake/6.12.0 violates zone cubic/heatmap-baseline at *: above the zone"])
+    result = suite(*base, "--baseline", "now.jsonl")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: now.jsonl has no measurements of stack linux-tcp under profile atc25*"])
 
 
 def test_a_cell_that_only_holm_finds_in_violation_fails_the_session():

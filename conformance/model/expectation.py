@@ -30,7 +30,7 @@ class Expected:
 
 
 class Surprise(enum.StrEnum):
-    """What a verdict is beside what was expected."""
+    """What a verdict (of a cell, or of a split check) is beside what was expected."""
 
     NONE = "as expected"
     NEW = "not expected"

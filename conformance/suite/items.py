@@ -7,8 +7,9 @@ import shlex
 import pytest
 
 from conformance import engine, specs
-from conformance.model import split_zone
+from conformance.model import expectation, split_zone
 from conformance.model.errors import UserError
+from conformance.model.expectation import Surprise
 from conformance.model.verdict import CONFIDENCE, Status, judge
 from conformance.suite import summary
 
@@ -36,6 +37,8 @@ class JudgedItem(pytest.Item):
         self.measured = self.verdict = None
         #: how many tests of its zone this session has
         self.family = 1
+        #: what the stack is known to do here, or None
+        self.expected = None
         for marker in (zone.algorithm, kind, *markers):
             self.add_marker(marker)
 
@@ -69,6 +72,11 @@ class JudgedItem(pytest.Item):
     def runtest(self):
         verdict = self.verdict
         self.user_properties.extend(self.values().items())
+        surprise = expectation.compare(verdict, self.expected)
+        if surprise is Surprise.GONE:
+            raise Violation(f"{verdict.status}, but {_known(self.expected)}; {_MEND}\n{explain(self)}")
+        if self.expected and verdict.status is self.expected.verdict:
+            pytest.xfail(_known(self.expected))
         if verdict.status is Status.UNSUPPORTED:
             pytest.skip(f"unsupported: {verdict.reason}")
         strict = self.config.option.fail_inconclusive or self.config.getini("strict")
@@ -141,6 +149,14 @@ class SplitItem(JudgedItem):
         )
 
 
+_MEND = "take it out of the stack's expected.json (`conformance expect update`)"
+
+
+def _known(expected):
+    link = f" ({expected.link})" if expected.link else ""
+    return f"known to be {expected.verdict}: {expected.reason}{link}"
+
+
 def _interval(interval):
     low, high = interval
     if high == math.inf:
@@ -177,6 +193,8 @@ def rerun_command(item):
         f"--grid {_grid(item)}",
         f"--trials {getattr(item.verdict, 'n', 0) or option.trials}",
     ]
+    if option.baseline:
+        parts.append(f"--baseline {shlex.quote(option.baseline)}")
     for name, default in CHOICE_DEFAULTS.items():
         if getattr(option, name) != default:
             parts.append(f"--{name.replace('_', '-')} {shlex.quote(getattr(option, name))}")

@@ -1,0 +1,38 @@
+"""`--baseline RESULTS`: zones made from what the same stack did before: a gate fails on change, not on deviation.
+
+They are derived as any zone is (conformance/derive.py), by the same margin rule, and a change is judged as strictly.
+"""
+
+import dataclasses
+
+from conformance import derive, specs, store
+from conformance.model import zone as zones
+from conformance.model.errors import UserError
+from conformance.model.trial import Outcome
+
+_METRICS = {"heatmap": "utilization", "loss": "lost_pct"}
+
+
+def zones_of(measurements, profile):
+    """[(kind, Zone)] of each algorithm in a stack's measurements. Raises UserError where they cannot serve."""
+    found = []
+    for algorithm in sorted({m.trial.scheme.algorithm for m in measurements}):
+        for kind in specs.KINDS:
+            document = derive.derive(measurements, algorithm, "as it was", _METRICS[kind], profile, f"{kind}-baseline")
+            made = zones.from_json(document, f"baseline, {algorithm}")
+            # Nobody chose cells of a baseline: its smoke tier is that of the algorithm's zone, where it has one.
+            files = [p for p in specs.zone_files(kind, profile) if p.parent.name == algorithm]
+            smoke = tuple(c for p in files for c in specs.zone(p).smoke if c in made.intervals)
+            found.append((kind, dataclasses.replace(made, smoke=smoke)))
+    return found
+
+
+def read(path, stack, profile):
+    """[(kind, Zone)] of a stack's measurements in a results file, under one profile. Raises UserError."""
+    own = [m for m in store.read(path) if m.trial.scheme.stack == stack and m.trial.setting.profile == profile]
+    measured = [m for m in own if m.outcome is Outcome.OK]
+    if not measured:
+        raise UserError(f"{path} has no measurements of stack {stack} under profile {profile}", "measure it first")
+    # What was unsupported or an error then is no baseline, and neither is a cell with one of them.
+    bad = {(m.trial.scheme.algorithm, m.trial.setting) for m in own if m.outcome is not Outcome.OK}
+    return zones_of([m for m in measured if (m.trial.scheme.algorithm, m.trial.setting) not in bad], profile)

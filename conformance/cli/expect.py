@@ -1,0 +1,41 @@
+"""`conformance expect`: a stack's known deviations."""
+
+import pathlib
+
+import click
+
+from conformance.cli.base import out
+from conformance.store import DEFAULT_RESULTS
+
+
+@click.group()
+def expect():
+    """Known deviations of a stack, adapters/STACK/expected.json: show, rewrite from results."""
+
+
+@expect.command("show")
+@click.argument("stack")
+def show(stack):
+    """Say where STACK (a name, or the path of an adapter.json) is known not to conform, and why."""
+    from conformance import expectations
+
+    entries = expectations.load(stack)
+    for entry in entries:
+        cells = "all cells" if entry.cells is None else ", ".join(cell.id for cell in sorted(entry.cells))
+        link = f" ({entry.link})" if entry.link else ""
+        out.print(f"{entry.zone_id}: {entry.verdict}: {entry.reason}{link}: {cells}", soft_wrap=True)
+    if not entries:
+        out.print(f"nothing is known of {stack}: whatever violates a zone is a failure")
+
+
+@expect.command("update")
+@click.argument("stack")
+@click.argument("results", nargs=-1, type=click.Path(path_type=pathlib.Path))
+def update(stack, results):
+    """Rewrite what is known of STACK from RESULTS, for review: reasons of what is still so are kept."""
+    from conformance import expectations
+
+    expectations.update(stack, results or (pathlib.Path(DEFAULT_RESULTS),), out)
+
+
+COMMANDS = (expect,)
