@@ -190,7 +190,7 @@ def loss_events(flow):
         found.append(
             LossEvent(
                 first=int(first), losses=end - at, known_s=float(known_s), rtt_s=rtt_s,
-                before=flow.window(known_s - rtt_s, known_s), after=flow.window(known_s + rtt_s, known_s + 2 * rtt_s),
+                before=flow.window(known_s - rtt_s, known_s), after=flow.window(known_s + rtt_s, known_s + 1.5 * rtt_s),
             )
         )  # fmt: skip
         at = end
