@@ -22,8 +22,8 @@ _LEAST_EPOCH, _LEAST_SHAPE, _LEAST_RISE = 4, 10, 5
 _FILLED, _FASTER = 0.8, 1.35
 #: packets closer than this share of their serialization time at the bottleneck were sent at once
 _AT_ONCE = 0.1
-#: a dip: less than this share of the median flight, for so long
-_DIP_SHARE, _DIP_S = 0.25, 0.1
+#: a dip: less than this share of the median flight, for so long. BBRv1 leaves four packets, BBRv3 half of the BDP.
+_DIP_SHARE, _DIP_S = 0.6, 0.1
 #: when start-up is over, in round trips after the request; of it, what shows its bursts
 _SETTLED, _BEGINNING = 60, 10
 
@@ -209,7 +209,7 @@ def flight_high(flow):
 
 
 def dips_per_10_s(flow):
-    """How often in 10 s the flight falls below a quarter of its median for 100 ms or more, with nothing lost before."""
+    """How often in 10 s the flight falls below 0.6 of its median for 100 ms or more, with nothing lost before."""
     start_s, end_s = _settled_s(flow), flow.sent_s[-1]
     inside = flow.sent_s >= start_s
     if end_s - start_s < 10 or not inside.any():

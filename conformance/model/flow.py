@@ -67,6 +67,12 @@ class Flow:
         a, b = numpy.searchsorted(self.sent_s, (start_s, end_s))
         return float(self.flight[a:b].max()) / self.full_bytes if b > a else numpy.nan
 
+    def window_after(self, start_s, end_s):
+        """The same, but where nothing was sent then, the window was smaller than what was in flight: as the next sending shows."""
+        found = self.window(start_s, end_s)
+        at = numpy.searchsorted(self.sent_s, end_s)
+        return float(self.flight[at]) / self.full_bytes if numpy.isnan(found) and at < len(self.sent_s) else found
+
 
 def matched(sent, came):
     """When each packet of `sent` came out, NaN where it did not; and how many came out that were never sent.
@@ -142,12 +148,15 @@ def flow(sent, came, asked, *, one_way_s, bytes_per_s):
 
 #: an acknowledgement alone is shorter, as long as nothing is lost: 66 bytes in TCP, about 80 in QUIC
 _REQUEST_BYTES = 100
-#: full packets that no handshake has
-_CERTAINLY_RESPONSE = 20
+#: full packets that no handshake here has, as its certificate is short
+_CERTAINLY_RESPONSE = 5
 
 
 def _request_s(sent_s, sizes, full_bytes, asked, began_s):
-    """When the last thing reached the server that was no acknowledgement, before it sent 20 full packets."""
+    """When the last thing reached the server that was no acknowledgement, before it sent 5 full packets.
+
+    Later ones may be probes for a larger MTU.
+    """
     full = numpy.flatnonzero(sizes >= 0.9 * full_bytes)
     limit_s = sent_s[full[min(_CERTAINLY_RESPONSE, len(full)) - 1]]
     times = [p.seconds - began_s for p in asked if p.bytes > _REQUEST_BYTES and p.seconds - began_s <= limit_s]
@@ -190,7 +199,7 @@ def loss_events(flow):
         found.append(
             LossEvent(
                 first=int(first), losses=end - at, known_s=float(known_s), rtt_s=rtt_s,
-                before=flow.window(known_s - rtt_s, known_s), after=flow.window(known_s + rtt_s, known_s + 1.5 * rtt_s),
+                before=flow.window(known_s - rtt_s, known_s), after=flow.window_after(known_s + rtt_s, known_s + 2 * rtt_s),
             )
         )  # fmt: skip
         at = end

@@ -11,9 +11,11 @@ import math
 import numpy
 
 from conformance.model import features
-from conformance.model.telling import FEATURES, Feature
+from conformance.model.telling import CLEAN, FEATURES, FEW, Feature
 
 _SPREADS = 3
+#: beyond this, how much more says nothing of how likely
+_MOST_SCORE = 8
 #: above this share of its window a sender has kept all of it: no beta, but no response
 _KEPT_ALL = 0.93
 
@@ -83,7 +85,7 @@ class Evidence:
 
     @property
     def weight(self):
-        return self.score * self.feature.weight
+        return min(self.score, _MOST_SCORE) * self.feature.weight
 
     @property
     def sentence(self):
@@ -143,3 +145,38 @@ def _label(feature, algorithm, ours, theirs):
     if feature.name == "kept" and label == "beta" and ours.value > _KEPT_ALL:
         return "response"
     return label
+
+
+#: what the documents say of a feature, by algorithm, where there is no reference to measure
+_BBR = {
+    ("initial_window", CLEAN): 10,  # RFC 6928, 2; RFC 9002, 7.2
+    (
+        "start_up_growth",
+        CLEAN,
+    ): 2,  # draft-cardwell-iccrg-bbr-congestion-control-02, 4.3.1.1: it doubles each round trip
+    ("rate_high", CLEAN): 1.25,  # ibid., 4.3.4.1: ProbeBW's highest gain
+}
+_LOSS_BASED = {
+    ("initial_window", CLEAN): 10,
+    ("start_up_growth", CLEAN): 2,  # RFC 5681, 3.1; RFC 9002, 7.3.1
+    ("responded", FEW): 1,  # RFC 5681, 3.2; RFC 9002, 7.3.2
+    ("responded", CLEAN): 1,
+}
+_DOCUMENTS = {
+    "cubic": {**_LOSS_BASED, ("kept", FEW): 0.7},  # RFC 9438, 4.6
+    # RFC 5681, 3.1 and 3.2: a segment a round trip, and half
+    "reno": {**_LOSS_BASED, ("kept", FEW): 0.5, ("growth", FEW): 1, ("half_time_share", CLEAN): 0.5},
+    "bbrv1": {**_BBR, ("dips_per_10_s", CLEAN): 1},  # ibid., 4.3.5: ProbeRTT each 10 s
+    "bbrv2": {**_BBR, ("dips_per_10_s", CLEAN): 2},  # draft-ietf-ccwg-bbr, 5.3.4: each 5 s
+    "bbrv3": {**_BBR, ("dips_per_10_s", CLEAN): 2},
+}
+
+
+def documented(algorithm):
+    """{Feature: Reading} of what the documents say of an algorithm; for one that is not known here, nothing."""
+    said = _DOCUMENTS.get(algorithm, {})
+    return {
+        feature: Reading(value=value, low=value, high=value, n=0, spread=0.0, seen=())
+        for feature in FEATURES
+        if (value := said.get((feature.name, feature.cell))) is not None
+    }

@@ -90,7 +90,7 @@ FEATURES = (
         below="as if beta were {value}",
     ),
     Feature(
-        name="responded", cell=FEW, label=("response", None), tolerance=0.15, mean=True,
+        name="responded", cell=FEW, label=("response", None), tolerance=0.15, mean=True, weight=2.0,
         says="{value} of {n} loss events were followed by a smaller window", above="a reduction too often",
         below="a reduction that is missing",
     ),
