@@ -52,11 +52,13 @@ def run(algorithm, choice, *, cell, seed, profile, packets_only, target, console
 
 
 def take(kernel, adapter, batches, how):
-    """Make traced trials in one guest, which ends with this generator; yield (measurement, captured, folder) as they come.
+    """Make traced trials in one guest, which ends with this generator; yield (measurement, captured, folder) as they
+    come.
 
-    `batches`: lists of trials, one list for each cell. `how`: "packets" or "all". `captured`: {name of a pcap file: (frames,
-    frames that did not fit)}, empty where nothing was. `folder` holds what this module's head says, as long as it is not asked
-    for the next; it is None where there is nothing. What a guest leaves undone is an error. Raises UserError.
+    `batches`: lists of trials, one list for each cell. `how`: "packets" or "all". `captured`: {pcap file: (frames,
+    frames that did not fit)}, empty where nothing was. `folder` holds what this module's head says, as long as it is
+    not asked for the next; it is None where there is nothing. What a guest leaves undone is an error. Raises
+    UserError.
     """
     reader = job.Reader(batches, adapter)
     with virtual.one_guest(kernel, adapter, batches, memory=_MEMORY, trace=how) as (guest, scratch):

@@ -1,7 +1,9 @@
-"""`conformance why`: what looks wrong with an implementation, from traces of it and of the reference in a few telling cells.
+"""`conformance why`: what looks wrong with an implementation, from traces of it and of the reference in a few telling
+cells.
 
-The reference is Linux TCP's algorithm of the same name, on the kernel that has it. Where that is not built, what the documents say
-stands in its place, as far as it goes. Stack and reference are traced at the same time, each in a guest of its own.
+The reference is Linux TCP's algorithm of the same name, on the kernel that has it. Where that is not built, what the
+documents say stands in its place, as far as it goes. Stack and reference are traced at the same time, each in a guest
+of its own.
 """
 
 import concurrent.futures
@@ -132,7 +134,9 @@ def _values(reading):
 
 
 def traced_all(benches, seeds, target=None, bar=None):
-    """{role: Traced}, of {role: (Bench, algorithm)}; each in a guest of its own, as many at a time as there are cores."""
+    """{role: Traced}, of {role: (Bench, algorithm)}; each in a guest of its own, as many at a time as there are
+    cores.
+    """
     stop = threading.Event()
     with concurrent.futures.ThreadPoolExecutor(len(benches)) as executor:
         futures = {
@@ -147,7 +151,9 @@ def traced_all(benches, seeds, target=None, bar=None):
 
 
 def traced(bench, algorithm, seeds, target=None, bar=None, stop=None):
-    """The Traced of an algorithm in the telling cells, in one guest; `target` keeps what trials leave. Raises UserError."""
+    """The Traced of an algorithm in the telling cells, in one guest; `target` keeps what trials leave. Raises
+    UserError.
+    """
     plan = _plan(seeds)
     settings = {
         name: specs.profile(telling.PROFILE, cell, transfer_s=transfer_s)

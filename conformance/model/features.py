@@ -1,10 +1,13 @@
-"""What a sender does, in numbers, from its Flow: how it starts, what it does on loss, how it grows, paces and stands in the queue.
+"""What a sender does, in numbers, from its Flow: how it starts, what it does on loss, how it grows, paces and stands
+in the queue.
 
-Each function takes a Flow and gives Samples: values, each with the time it was seen at. No value is no sample: missing is never
-zero. Windows are the most in flight in a round trip, in full packets; nothing here knows a stack, an algorithm or a limit.
+Each function takes a Flow and gives Samples: values, each with the time it was seen at. No value is no sample:
+missing is never zero. Windows are the most in flight in a round trip, in full packets; nothing here knows a stack, an
+algorithm or a limit.
 """
 
 import dataclasses
+import itertools
 
 import numpy
 
@@ -56,9 +59,11 @@ def initial_window(flow):
 
 
 def start_up_growth(flow):
-    """By how much each round trip's packets outnumber those of the one before, until the path is full or one is lost."""
+    """By how much each round trip's packets outnumber those of the one before, until the path is full or one is
+    lost.
+    """
     rounds = _start_up_rounds(flow)
-    return _samples([(b / a, at) for (_, a), (at, b) in zip(rounds, rounds[1:], strict=False) if a])
+    return _samples([(b / a, at) for (_, a), (at, b) in itertools.pairwise(rounds) if a])
 
 
 def start_up_time(flow):
@@ -67,7 +72,9 @@ def start_up_time(flow):
 
 
 def start_up_length(flow):
-    """Round trips from the request until the rate is no longer above 1.35 times the bottleneck's, as it may not be for long."""
+    """Round trips from the request until the rate is no longer above 1.35 times the bottleneck's, as it may not be
+    for long.
+    """
     at, last = flow.request_s, 0
     for count in range(1, int((flow.sent_s[-1] - at) / flow.base_rtt_s) + 1):
         if _rate(flow, at + (count - 1) * flow.base_rtt_s) > _FASTER:
@@ -101,6 +108,18 @@ def burst(flow):
 def kept(flow):
     """The share of the window that each isolated loss left."""
     return _samples([(event.kept, event.known_s) for event in _isolated(flow)])
+
+
+def trough(flow):
+    """The least in flight in the three round trips after each isolated loss, just before something was sent, by the
+    window before.
+    """
+    pairs = []
+    for event in _isolated(flow):
+        a, b = numpy.searchsorted(flow.sent_s, (event.known_s, event.known_s + _QUIET_AFTER * event.rtt_s))
+        if b > a:
+            pairs.append(((flow.flight[a:b] - flow.bytes[a:b]).min() / flow.full_bytes / event.before, event.known_s))
+    return _samples(pairs)
 
 
 def responded(flow):
@@ -151,7 +170,7 @@ def half_time_share(flow):
 def epoch_s(flow):
     """Seconds from one reduction to the next."""
     times = [event.known_s for event in loss_events(flow)]
-    return _samples([(b - a, a) for a, b in zip(times, times[1:], strict=False)])
+    return _samples([(b - a, a) for a, b in itertools.pairwise(times)])
 
 
 def mean_window(flow):
@@ -179,7 +198,9 @@ def queue_mean(flow):
 
 
 def queue_low(flow):
-    """The 5th percentile of the time in the queue when start-up is over, in base round trips: what always stands there."""
+    """The 5th percentile of the time in the queue when start-up is over, in base round trips: what always stands
+    there.
+    """
     waits, times = _waits(flow, _settled_s(flow), flow.sent_s[-1])
     return _one(numpy.percentile(waits, 5) if len(waits) else None, times[0] if len(waits) else 0.0)
 
@@ -251,7 +272,9 @@ def _settled_s(flow):
 
 
 def _start_up_rounds(flow):
-    """[(time, full packets sent)] of the round trips from the request to the one that fills the path, or the first loss."""
+    """[(time, full packets sent)] of the round trips from the request to the one that fills the path, or the first
+    loss.
+    """
     lost = numpy.flatnonzero(flow.lost)
     end_s = flow.known_s[lost[0]] if len(lost) else flow.sent_s[-1]
     found, at = [], flow.request_s
@@ -270,7 +293,9 @@ def _quiet(event, later, flow, round_trips):
 
 
 def _isolated(flow):
-    """Loss events of one packet, with nothing lost around them, in windows that are not small; never the first, which ends start-up."""
+    """Loss events of one packet, with nothing lost around them, in windows that are not small; never the first,
+    which ends start-up.
+    """
     events = loss_events(flow)
     for before, event, later in zip(events, events[1:], [*events[2:], None], strict=False):
         alone = event.known_s - before.known_s > _QUIET_BEFORE * event.rtt_s
@@ -279,7 +304,9 @@ def _isolated(flow):
 
 
 def _epochs(flow):
-    """(start, seconds of a round trip, windows of the round trips) between the end of each recovery and the next loss."""
+    """(start, seconds of a round trip, windows of the round trips) between the end of each recovery and the next
+    loss.
+    """
     events = loss_events(flow)
     for event, later in zip(events, [*events[1:], None], strict=True):
         # What is under way when the transfer ends shows nothing: the last round trips have no more to send.
@@ -313,7 +340,9 @@ def _bursts(flow, start_s, end_s):
 
 
 def _waits(flow, start_s, end_s):
-    """Times in the queue, in base round trips, of delivered packets sent in [start_s, end_s), and when they were sent."""
+    """Times in the queue, in base round trips, of delivered packets sent in [start_s, end_s), and when they were
+    sent.
+    """
     inside = (flow.sent_s >= start_s) & (flow.sent_s < end_s) & ~flow.lost
     waits = flow.out_s[inside] - flow.sent_s[inside] - flow.one_way_s
     return waits / flow.base_rtt_s, flow.sent_s[inside]

@@ -1,4 +1,5 @@
-"""What became of every packet that a server sent, and so how much it had in flight: from two captures, not from a stack's words.
+"""What became of every packet that a server sent, and so how much it had in flight: from two captures, not from a
+stack's words.
 
 One capture is taken where the server's packets enter the emulator, one where they leave the bottleneck's queue. The
 server's link has no delay: the first sees packets when they are sent, and acknowledgements when they arrive. What QUIC
@@ -68,7 +69,9 @@ class Flow:
         return float(self.flight[a:b].max()) / self.full_bytes if b > a else numpy.nan
 
     def window_after(self, start_s, end_s):
-        """The same, but where nothing was sent then, the window was smaller than what was in flight: as the next sending shows."""
+        """The same, but where nothing was sent then, the window was smaller than what was in flight: as the next
+        sending shows.
+        """
         found = self.window(start_s, end_s)
         at = numpy.searchsorted(self.sent_s, end_s)
         return float(self.flight[at]) / self.full_bytes if numpy.isnan(found) and at < len(self.sent_s) else found
@@ -96,7 +99,8 @@ def matched(sent, came):
 def known(out_s, one_way_s):
     """When the sender can have known what became of each packet; see the head of this file.
 
-    `out_s` is (n,), NaN where lost, and ends with a delivered packet. Where fewer than three are delivered later, the last one tells.
+    `out_s` is (n,), NaN where lost, and ends with a delivered packet. Where fewer than three are delivered later, the
+    last one tells.
     """
     lost = numpy.isnan(out_s)
     delivered = numpy.flatnonzero(~lost)
@@ -167,7 +171,8 @@ def _request_s(sent_s, sizes, full_bytes, asked, began_s):
 class LossEvent:
     """Losses that call for one reduction: all that were sent before the first was known (RFC 9002, 7.3.2).
 
-    `known_s`: when the first was known. `before`, `after`: the window in full packets, in the round trip before that and in the second after it.
+    `known_s`: when the first was known. `before`, `after`: the window in full packets, in the round trip before that
+    and in the second after it.
     """
 
     first: int
@@ -199,7 +204,8 @@ def loss_events(flow):
         found.append(
             LossEvent(
                 first=int(first), losses=end - at, known_s=float(known_s), rtt_s=rtt_s,
-                before=flow.window(known_s - rtt_s, known_s), after=flow.window_after(known_s + rtt_s, known_s + 2 * rtt_s),
+                before=flow.window(known_s - rtt_s, known_s),
+                after=flow.window_after(known_s + rtt_s, known_s + 2 * rtt_s),
             )
         )  # fmt: skip
         at = end

@@ -1,7 +1,7 @@
 """Packets of a transfer, from a pcap file's bytes as guest/capture.py writes them.
 
-The frames are a stack's, and a stack is not trusted: whatever they hold, the answer is a list of packets or a UserError,
-and never more packets than MOST_PACKETS.
+The frames are a stack's, and a stack is not trusted: whatever they hold, the answer is a list of packets or a
+UserError, and never more packets than MOST_PACKETS.
 """
 
 import dataclasses

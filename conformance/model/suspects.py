@@ -1,8 +1,8 @@
 """What looks wrong? A stack's features (features.py) against those of the reference, in the same cells, ranked.
 
-A feature's *score* is by how much the two differ, in units of what they may: the feature's own tolerance, or three times the
-spread of the reference over its seeds, whichever is more. Below 1 nothing is said. A label's suspect has the evidence of all its
-features (telling.py), and the rank of the best.
+A feature's *score* is by how much the two differ, in units of what they may: the feature's own tolerance, or three
+times the spread of the reference over its seeds, whichever is more. Below 1 nothing is said. A label's suspect has
+the evidence of all its features (telling.py), and the rank of the best.
 """
 
 import dataclasses
@@ -75,7 +75,9 @@ def _divided(reading, by):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """One feature that differs. `score`: in units of what it may; `ours` and `theirs` (the reference's) are Readings."""
+    """One feature that differs. `score`: in units of what it may; `ours` and `theirs` (the reference's) are
+    Readings.
+    """
 
     feature: Feature
     label: str

@@ -1,6 +1,7 @@
 """What `conformance why` shows: progress, ranked suspects with their evidence, and flights over time."""
 
 import contextlib
+import itertools
 import threading
 import time
 
@@ -56,7 +57,9 @@ def _fact(report, function):
 
 
 def svg(report):
-    """Flight and losses over time, stack against reference, in the cell without random loss and in the one with a little."""
+    """Flight and losses over time, stack against reference, in the cell without random loss and in the one with a
+    little.
+    """
     data = [*_rows(report.stack, "stack"), *(_rows(report.reference, "reference") if report.reference else ())]
     base = altair.Chart(altair.Data(values=data)).encode(
         x=altair.X("seconds:Q", title="seconds since the first packet"),
@@ -83,7 +86,7 @@ def _rows(traced, who):
             continue
         first, cell = next(iter(found.values())), telling.CELLS[name][0].id
         edges = numpy.linspace(0, first.sent_s[-1], _POINTS + 1)
-        for start_s, end_s in zip(edges, edges[1:], strict=False):
+        for start_s, end_s in itertools.pairwise(edges):
             flight = first.window(start_s, end_s)
             if numpy.isfinite(flight):
                 yield _row(cell, who, start_s, flight * first.full_bytes / first.bdp_bytes, False)
