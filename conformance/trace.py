@@ -62,7 +62,7 @@ def take(kernel, adapter, batches, how):
     """
     reader = job.Reader(batches, adapter)
     with virtual.one_guest(kernel, adapter, batches, memory=_MEMORY, trace=how) as (guest, scratch):
-        for event in virtual.events(guest, scratch, _WALL_TIMEOUT_S):
+        for event in virtual.events(guest, scratch, _WALL_TIMEOUT_S * len(batches)):
             for measurement in reader.feed(event, {}):
                 folder = scratch / "trace" / f"{event.get('index')}-{event.get('seed')}"
                 yield measurement, event.get("captured", {}), folder if folder.exists() else None

@@ -134,7 +134,7 @@ def kept_of_several(flow):
     return _samples(
         [
             (event.kept, event.known_s)
-            for event, later in zip(events, [*events[1:], None], strict=True)
+            for event, later in itertools.zip_longest(events, events[1:])
             if event.losses > 1 and event.before >= _LEAST_WINDOW and _quiet(event, later, flow, 2)
         ]
     )
@@ -308,7 +308,7 @@ def _epochs(flow):
     loss.
     """
     events = loss_events(flow)
-    for event, later in zip(events, [*events[1:], None], strict=True):
+    for event, later in itertools.zip_longest(events, events[1:]):
         # What is under way when the transfer ends shows nothing: the last round trips have no more to send.
         end_s = later.known_s if later else flow.sent_s[-1] - _QUIET_AFTER * event.rtt_s
         at, windows = event.known_s + event.rtt_s, []

@@ -22,8 +22,6 @@ _DIRECT, _LESS, _FOLLOWS = 1.0, 0.5, 0.25
 class Feature:
     """`label`: what it points at, for senders that a loss should slow down and for BBR; None where it says nothing.
 
-
-
     `tolerance` is a difference, or, with `ratio`, a factor. `says`: a sentence's beginning with {value}, {low},
     {high} and {n}; `above`, `below`: what it would mean.
     """
