@@ -67,10 +67,11 @@ def table(lines):
     """Markdown: the counts, and a row for each mutant."""
     looked = [line for line in lines if not line["problems"]]
     top, two = (sum(line.rank is not None and line.rank <= most for line in looked) for most in (1, 2))
+    shares = [f"{count} ({count / max(len(looked), 1):.0%})" for count in (top, two)]
+    without, errors = sum(not line["found"] for line in looked), len(lines) - len(looked)
     rows = [
-        f"{len(looked)} mutants: the top suspect is the right one of {top} ({top / max(len(looked), 1):.0%}), one of the"
-        f" top two of {two} ({two / max(len(looked), 1):.0%}); {sum(not line['found'] for line in looked)} without a suspect;"
-        f" {len(lines) - len(looked)} errors.",
+        f"{len(looked)} mutants: the top suspect is the right one of {shares[0]}, one of the top two of {shares[1]};"
+        f" {without} without a suspect; {errors} errors.",
         "",
         "| mutant | is wrong | rank | suspects, with their weights | evidence of the first |",
         "|---|---|---|---|---|",

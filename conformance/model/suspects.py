@@ -37,10 +37,10 @@ class Reading:
 
 
 def read(feature, flows):
-    """The Reading of a feature in {seed: Flow} of its cell; None where there is not one sample."""
+    """The Reading of a feature in {seed: Flow} of its cell; None where there are too few samples."""
     found = {seed: getattr(features, feature.name)(flow) for seed, flow in flows.items()}
     found = {seed: samples for seed, samples in found.items() if len(samples)}
-    if not found:
+    if sum(len(samples) for samples in found.values()) < feature.least:
         return None
     middle = numpy.mean if feature.mean else numpy.median
     each = [float(middle(samples.values)) for samples in found.values()]
