@@ -21,6 +21,7 @@ _QUARTILES_SIGMAS, _MEDIANS_ERROR = 1.349, 1.253
 _MOST_SCORE = 8
 #: above this share of its window a sender has kept all of it: no beta, but no response
 _KEPT_ALL = 0.93
+_UNTOUCHED = {"kept": _KEPT_ALL, "trough": 0.85}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -164,7 +165,7 @@ def _standard_error(reading):
 
 def _label(feature, algorithm, ours, theirs):
     label = feature.label[algorithm.startswith("bbr")]
-    if feature.name == "kept" and label == "beta" and ours.value > _KEPT_ALL:
+    if label == "beta" and ours.value > _UNTOUCHED[feature.name]:
         return "response"
     return label
 
