@@ -13,15 +13,15 @@ import pathlib
 import threading
 
 import click
-from conformance.model.mutants import choose
+from conformance.model.mutants import Mutant, choose
 
 from conformance import engine, mutants, why
 from conformance.model import digest, suspects
-from conformance.model.telling import FEATURES
+from conformance.model.telling import CELLS, FEATURES, PROFILE
 
 _SUITE = pathlib.Path(why.__file__).parent
 #: what a reading depends on, besides what is traced
-_CODE = ("why.py", "trace.py", "model/flow.py", "model/features.py", "model/telling.py")
+_CODE = ("why.py", "trace.py", "model/flow.py", "model/features.py")
 
 
 class Readings:
@@ -37,7 +37,8 @@ class Readings:
         """(readings, problems). Raises UserError."""
         scheme = bench.scheme(algorithm)
         code = [(_SUITE / file).read_text() for file in _CODE]
-        key = digest.of_value([algorithm, scheme.kernel_digest, scheme.stack_digest, list(self._seeds), code])
+        how = [repr(CELLS), PROFILE, [[f.id, f.mean, f.least, f.of_kept] for f in FEATURES]]
+        key = digest.of_value([algorithm, scheme.kernel_digest, scheme.stack_digest, list(self._seeds), code, how])
         if key not in self._known:
             found = why.traced(bench, algorithm, self._seeds)
             read = suspects.readings(found.flows)
@@ -57,7 +58,7 @@ class Readings:
 class Score:
     """What came of one mutant."""
 
-    mutant: mutants.mutants.Mutant
+    mutant: Mutant
     suspects: list
     problems: list
 

@@ -206,6 +206,8 @@ FEATURES = (
         says="between {n} losses it grew by {value} ({low}..{high}) packets a round trip",
         above="growth that is too fast",
         below="growth that is too slow",
+        # CUBIC's follows from its beta (RFC 9438, 4.3).
+        weight=_LESS,
     ),
     Feature(
         name="growth",
