@@ -207,7 +207,7 @@ FEATURES = (
         above="growth that is too fast",
         below="growth that is too slow",
         # CUBIC's follows from its beta (RFC 9438, 4.3).
-        weight=_LESS,
+        weight=0.75,
     ),
     Feature(
         name="growth",
