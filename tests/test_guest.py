@@ -136,6 +136,18 @@ def test_an_interrupted_run_resumes(bench, tmp_path):
         assert run.progress.fresh == 4 - before
 
 
+def _check_queue_columns(found, read_back, kind):
+    """The trace's counters only grow, and end where tc's own, read after the trial, stand."""
+    trace = found.evidence["trace"]
+    for name, last in (
+        ("queue_out_bytes", read_back[kind]["bytes"]),
+        ("queue_dropped_packets", read_back[kind]["drops"]),
+        ("dropped_packets", read_back["netem"]["drops"]),
+    ):
+        assert trace[name] == sorted(trace[name]) and 0 <= trace[name][-1] <= last, name
+    assert trace["queue_out_bytes"][-1] > 0.6 * read_back[kind]["bytes"]
+
+
 @pytest.mark.parametrize("queue", ["red", "bfifo:1", "pfifo:50", "fq_codel", "codel", "cake", "pie", "policer"])
 def test_every_queue_is_installed_calibrated_and_used(bench, queue):
     (found,) = go(bench, [short(Cell(10, 10, 0), queue=queue)])
@@ -144,6 +156,7 @@ def test_every_queue_is_installed_calibrated_and_used(bench, queue):
     read_back = {q["kind"]: q for q in found.evidence["qdiscs"] if q["dev"] == "to_client"}
     assert set(read_back) == {"netem", "htb", kind}
     assert read_back[kind]["bytes"] > found.trial.setting.transfer_bytes
+    _check_queue_columns(found, read_back, kind)
     assert 0.2 < found.utilization < 1
     assert found.metrics["min_rtt_ms"] == pytest.approx(20, abs=1.5)
     for side in ("server", "client"):

@@ -35,6 +35,10 @@ def test_a_transfer_is_measured_and_repeatable(bench):
         assert 0.2 < found.utilization < 1
         assert found.value("lost_pct") > 0.2
         assert found.evidence["congestion_control"] is None
+        trace = found.evidence["trace"]
+        assert set(trace["rtt_ms"]) == set(trace["cwnd_segments"]) == {None}
+        assert trace["queue_out_bytes"][-1] > 0.6 * found.trial.setting.transfer_bytes
+        assert trace["dropped_packets"][-1] > 0
 
 
 def test_loss_strikes_packets_where_offload_is_off(bench):

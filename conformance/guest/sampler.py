@@ -5,9 +5,12 @@ transfer gets about 180 looks, a 1000-second one about 750. The trace that is ke
 thinned; peak and mean of the queue use every look.
 """
 
-from conformance.guest.netlink import QueueLength, TcpInfo
+from conformance.guest.netlink import QueueStatistics, TcpInfo
 from conformance.guest.netns import inside
 
+#: what of the sender is known where it is the kernel's TCP, and what of the bottleneck's queue, of every stack
+_TCP_COLUMNS = ("cwnd_segments", "rtt_ms", "in_flight_segments", "bytes_acked")
+_QUEUE_COLUMNS = ("queue_bytes", "queue_out_bytes", "queue_dropped_packets", "dropped_packets")
 _FIRST_GAP_NS, _LAST_GAP_NS, _LOOKS_PER_GAP = 20_000_000, 2_560_000_000, 64
 
 
@@ -18,8 +21,8 @@ class Sampler:
         with inside(server):
             self._tcp = TcpInfo()
         with inside(bottleneck):
-            self._queue = QueueLength()
-        self._port, self._index, self._handle = port, interface_index, handle
+            self._queue = QueueStatistics(interface_index, handle)
+        self._port = port
         self._points, self._trace = points, []
         self._looks, self._keep_every = 0, 1
         self._queue_ns_bytes = self._queue_ns = 0
@@ -36,7 +39,8 @@ class Sampler:
     def look(self, now_ns):
         """Look once; `now_ns` counts from the start of the client."""
         info = self._tcp.busiest(self._port)
-        backlog = self._queue.backlog(self._index, self._handle)
+        queue = self._queue.read()
+        backlog = queue["backlog"] if queue else None
         if info is not None:
             self._see_congestion_control(info.pop("congestion_control", None))
             self._see_bbr(info.pop("bbr", None))
@@ -48,7 +52,7 @@ class Sampler:
             self._last_queue, self._last_at_ns = backlog, now_ns
             self._queue_peak = tuple(max(pair) for pair in zip(self._queue_peak, backlog, strict=True))
         if self._looks % self._keep_every == 0:
-            self._trace.append(self._point(now_ns / 1e9, info, backlog))
+            self._trace.append(self._point(now_ns / 1e9, info, queue))
             if len(self._trace) > self._points:
                 self._trace = self._trace[::2]
                 self._keep_every *= 2
@@ -78,20 +82,20 @@ class Sampler:
         return {"name": self._congestion_controls[-1], "names": self._congestion_controls, "bbr": bbr}
 
     @staticmethod
-    def _point(t, info, backlog):
-        info = info or {}
+    def _point(t, info, queue):
+        info, queue = info or {}, queue or {}
         return [
             round(t, 4),
-            info.get("cwnd_segments"),
-            info.get("rtt_ms"),
-            info.get("in_flight_segments"),
-            info.get("bytes_acked"),
-            backlog[0] if backlog else None,
+            *(info.get(name) for name in _TCP_COLUMNS),
+            queue["backlog"][0] if queue else None,
+            queue.get("out_bytes"),
+            queue.get("dropped_packets"),
+            queue.get("chain_dropped_packets"),
         ]
 
     def result(self):
         """Missing is None: a stack that is not the kernel's TCP has no tcp_info."""
-        columns = ["t_s", "cwnd_segments", "rtt_ms", "in_flight_segments", "bytes_acked", "queue_bytes"]
+        columns = ["t_s", *_TCP_COLUMNS, *_QUEUE_COLUMNS]
         mean = self._queue_ns_bytes / self._queue_ns if self._queue_ns else None
         return {
             "trace": {
