@@ -7,23 +7,28 @@ import click
 from conformance.cli.base import out
 from conformance.store import DEFAULT_RESULTS
 
+_RESULTS = click.argument("results", nargs=-1, type=click.Path(path_type=pathlib.Path))
+
+
+def _source(results):
+    from conformance.reporting import source
+
+    return source.Source(results or (pathlib.Path(DEFAULT_RESULTS),))
+
 
 @click.command()
-@click.argument("results", nargs=-1, type=click.Path(path_type=pathlib.Path))
-@click.option(
-    "--out", "target", default="report/index.html", show_default=True, type=click.Path(path_type=pathlib.Path)
-)
+@_RESULTS
+@click.option("--out", "target", default="report", show_default=True, type=click.Path(path_type=pathlib.Path))
 @click.option("--terminal/--no-terminal", default=True, help="Also draw the heatmaps in the terminal.")
 def report(results, target, terminal):
-    """Heatmaps of RESULTS, their zones and the differences: in the terminal and as one HTML page."""
-    from conformance.reporting import html, tables
+    """A site of RESULTS in a folder: schemes, cells, comparisons, RFC 9743, data. Opens from disk."""
+    from conformance.reporting import site, tables
     from conformance.reporting import terminal as drawn
 
-    heatmaps = tables.from_files(results or (pathlib.Path(DEFAULT_RESULTS),))
+    source = _source(results)
     if terminal:
-        drawn.show(heatmaps, out)
-    html.write(heatmaps, target)
-    out.print(f"report: {target.absolute()}", soft_wrap=True)
+        drawn.show([series.utilization for series in tables.all_series(source.measurements)], out)
+    out.print(f"report: {site.write(source, target).absolute()}", soft_wrap=True)
 
 
 @click.group()
