@@ -5,6 +5,7 @@ import pathlib
 import click
 
 from conformance.cli.base import out
+from conformance.model.errors import UserError
 from conformance.store import DEFAULT_RESULTS
 
 _RESULTS = click.argument("results", nargs=-1, type=click.Path(path_type=pathlib.Path))
@@ -29,6 +30,68 @@ def report(results, target, terminal):
     if terminal:
         drawn.show([series.utilization for series in tables.all_series(source.measurements)], out)
     out.print(f"report: {site.write(source, target).absolute()}", soft_wrap=True)
+
+
+#: what `conformance export` writes, and where unless told otherwise
+_EXPORTS = {
+    "json": "summary.json",
+    "csv": "cells.csv",
+    "parquet": "cells.parquet",
+    "markdown": "summary.md",
+    "badge-json": "badge.json",
+    "badge-svg": "badge.svg",
+}
+
+
+@click.command()
+@click.argument("form", type=click.Choice(list(_EXPORTS)), metavar=f"[{'|'.join(_EXPORTS)}]")
+@_RESULTS
+@click.option("--out", "target", help="File to write, or - (default: named after what it is).")
+def export(form, results, target):
+    """RESULTS for other tools: cells as CSV or Parquet, a JSON summary, Markdown for a pull request, a badge."""
+    from conformance.reporting import badge, markdown, tables
+    from conformance.reporting import export as tool
+
+    source = _source(results)
+    series = tables.all_series(source.measurements)
+    made = {
+        "json": lambda: tool.summary_json(series, source.files),
+        "csv": lambda: tool.csv_bytes(series),
+        "parquet": lambda: tool.parquet_bytes(series),
+        "markdown": lambda: markdown.render(series).encode(),
+        "badge-json": lambda: badge.endpoint(series),
+        "badge-svg": lambda: badge.svg(series),
+    }[form]()
+    _write(made, target or _EXPORTS[form])
+
+
+@click.command()
+@click.argument("what", type=click.Choice(["heatmap", "loss", "compare"]))
+@_RESULTS
+@click.option("--format", "form", type=click.Choice(["pdf", "svg", "png"]), default="pdf", show_default=True)
+@click.option("--algorithm", help="Only of this algorithm.")
+@click.option("--stack", help="Only of this stack.")
+@click.option("--out", "folder", default="figures", show_default=True, type=click.Path(path_type=pathlib.Path))
+def plot(what, results, form, algorithm, stack, folder):
+    """Figures for papers: heatmaps of utilization or loss with zone and difference, or several schemes compared."""
+    from conformance.reporting import charts, figures, tables
+
+    series = tables.all_series(_source(results).measurements)
+    for name, chart in figures.chosen(what, series, algorithm, stack):
+        _write(charts.render(chart, form), folder / f"{name}.{form}")
+
+
+def _write(content, target):
+    if str(target) == "-":
+        click.get_binary_stream("stdout").write(content)
+        return
+    target = pathlib.Path(target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+    except OSError as error:
+        raise UserError(f"cannot write {target}: {error.strerror}", "choose another --out") from None
+    out.print(str(target), soft_wrap=True)
 
 
 @click.group()
@@ -100,4 +163,4 @@ def fidelity(results, published):
     compare.show(results or (pathlib.Path(DEFAULT_RESULTS),), published, out)
 
 
-COMMANDS = (report, fidelity, zones)
+COMMANDS = (report, plot, export, fidelity, zones)

@@ -62,6 +62,14 @@ def ink(colour):
     return max(((0, 0, 0), (255, 255, 255)), key=lambda text: contrast(colour, text))
 
 
+def ink_of(step):
+    """The ink on a step of either scale, as a colour's name; for "none" as on white."""
+    if step == "none":
+        return "black"
+    colour = ramp(VIRIDIS if step[0] == "u" else PUOR)[int(step[1:])]
+    return "black" if ink(colour) == (0, 0, 0) else "white"
+
+
 def css():
     """One class for each step of both scales; `fill` for drawings, the rest for table cells."""
     lines = []

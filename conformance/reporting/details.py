@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from conformance.model.errors import UserError
 from conformance.reporting import grids, rerun, traces
 
 
@@ -53,6 +54,11 @@ def of_cell(series, cell, whole):
     full = {style: whole(measurement) for style, measurement in chosen.items()}
     drawn = {style: m.evidence["trace"] for style, m in full.items() if isinstance(m.evidence.get("trace"), dict)}
     end = traces.end_s(list(drawn.values()))
+    try:
+        facts = tuple(_facts(full["median"])) if full else ()
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        where = f"evidence of the trial with key {full['median'].trial.key}"
+        raise UserError(f"{where} is not as result lines have it: {type(error).__name__}: {error}") from None
     styles = {measurement.trial.seed: style for style, measurement in chosen.items()}
     command, why_not = rerun.cell(utilization.measurements)
     front = chosen.get("median", utilization.measurements[0])
@@ -66,7 +72,7 @@ def of_cell(series, cell, whole):
         shown={style: f"{_WORDS[style]} (seed {m.trial.seed})" for style, m in chosen.items()},
         end_s=f"{end:.3g}",
         panels=traces.panels(drawn, end, cell.bandwidth_mbps) if drawn else (),
-        facts=tuple(_facts(full["median"])) if full else (),
+        facts=facts,
         command=command,
         why_no_command=why_not,
         trace_command=rerun.trial(front),

@@ -45,6 +45,14 @@ def number(metric, value, more=0, sign=""):
     return f"{value:{sign}.{int(form[1]) + more}f}{unit}"
 
 
+def signed(metric, difference):
+    """A difference of a metric with its sign; none for what rounds to zero, and nothing for what is not known."""
+    if difference is None:
+        return ""
+    text = f"{difference:+{METRICS[metric][1]}}"
+    return text.replace("-", "\N{MINUS SIGN}") if float(text) else text[1:]
+
+
 def about(metric, result):
     """One cell's result in words: trials, interval, zone, verdict."""
     name = METRICS[metric][0]
@@ -105,7 +113,7 @@ def _permitted(metric, result):
 
 def _difference(metric, result, href):
     return Box(
-        text="" if result.difference is None else f"{result.difference:+{METRICS[metric][1]}}",
+        text=signed(metric, result.difference),
         step=colours.difference_step(metric, result.difference),
         status=result.status,
         mark=colours.MARKS[result.status],
@@ -165,8 +173,7 @@ def _on(metric, value):
     """Whether a mark lies on a dark or a light colour."""
     if value is None:
         return "on-none"
-    step = int(colours.value_step(metric, value)[1:])
-    return "on-light" if colours.ink(colours.ramp(colours.VIRIDIS)[step]) == (0, 0, 0) else "on-dark"
+    return "on-light" if colours.ink_of(colours.value_step(metric, value)) == "black" else "on-dark"
 
 
 def counts_words(heatmap):

@@ -5,24 +5,26 @@ bandwidths with all of its cells: 1,500 pages of one cell each would weigh the s
 """
 
 import functools
-import re
 import shutil
 
 import jinja2
 import markupsafe
 
 from conformance import __version__, paths
-from conformance.model import digest
 from conformance.model.errors import UserError
-from conformance.reporting import charts, colours, compare, details, export, grids, rfc9743, tables
-
-_NAME = re.compile(r"[^a-z0-9.]+")
-
-
-def slug(series):
-    """A file name for a series: readable, of harmless characters, and never that of another one."""
-    words = _NAME.sub("-", f"{series.scheme.algorithm}-{series.scheme.stack}".lower()).strip("-.")
-    return f"{words[:60]}-{series.digest[:8]}"
+from conformance.reporting import (
+    badge,
+    charts,
+    colours,
+    compare,
+    details,
+    export,
+    grids,
+    markdown,
+    names,
+    rfc9743,
+    tables,
+)
 
 
 def write(source, target):
@@ -66,7 +68,7 @@ class _Site:
             "cell_words": grids.cell_words,
             "counts_words": grids.counts_words,
             "small": grids.small,
-            "slug": slug,
+            "slug": names.of_series,
             "anchor": details.anchor,
             "compared": {a for a in self._algorithms if len(self._of(a)) > 1},
             "algorithm_page": algorithm_page,
@@ -89,11 +91,14 @@ class _Site:
             if len(series) > 1:
                 yield algorithm_page(algorithm), self._compare(algorithm, series)
         for series in self._series:
-            yield f"{slug(series)}.html", self._scheme(series)
+            yield f"{names.of_series(series)}.html", self._scheme(series)
             for bandwidth in series.bandwidths:
                 yield _cells_page(series, bandwidth), self._cells(series, bandwidth)
         yield "data.html", self._render("data.html", columns=export.COLUMNS)
         yield "data/summary.json", export.summary_json(self._series, self._source.files)
+        yield "data/summary.md", markdown.render(self._series).encode()
+        yield "data/badge.json", badge.endpoint(self._series)
+        yield "data/badge.svg", badge.svg(self._series)
         yield "data/cells.csv", export.csv_bytes(self._series)
         yield "data/cells.parquet", export.parquet_bytes(self._series)
 
@@ -145,12 +150,11 @@ def title_of(algorithm, all_series):
 
 
 def algorithm_page(algorithm):
-    plain = _NAME.sub("-", algorithm.lower()).strip("-.")[:60]
-    return f"compare-{plain if plain == algorithm else f'{plain}-{digest.of_value(algorithm)[:8]}'}.html"
+    return f"compare-{names.of_algorithm(algorithm)}.html"
 
 
 def _cells_page(series, bandwidth):
-    return f"{slug(series)}-{bandwidth:g}mbps.html"
+    return f"{names.of_series(series)}-{bandwidth:g}mbps.html"
 
 
 def _href(series, cell):

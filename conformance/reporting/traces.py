@@ -35,6 +35,7 @@ class Panel:
     lines: tuple[Line, ...] = ()
     missing: str | None = None
     words: str = ""
+    hint: str = ""
 
 
 def end_s(traces):
@@ -107,7 +108,7 @@ def _goodput(columns, end, bandwidth_mbps):
         drawn = [(style, *rates, title) for style, rates in found.items() if rates and rates[0]]
         if drawn:
             link = ("link", [0.0, end], [bandwidth_mbps, bandwidth_mbps], "the link's rate")
-            return _panel(title, "Mbit/s", [link, *drawn], end, "dotted: the link's rate. ")
+            return _panel(title, "Mbit/s", [link, *drawn], end, "dotted: the link's rate")
     return Panel(title="Goodput", unit="Mbit/s", missing=_MISSING_COLUMN)
 
 
@@ -125,10 +126,10 @@ def _losses(columns, end):
     if not everything or not queue:
         return Panel(title="Losses so far", unit="packets", missing=_MISSING_COLUMN)
     drawn = [("all", front.t, everything, "in all"), ("queue", front.t, queue, "by the queue")]
-    return _panel("Losses so far", "packets", drawn, end, "solid: in all; dashed: of these, by the queue itself. ")
+    return _panel("Losses so far", "packets", drawn, end, "dashed: of these, by the queue")
 
 
-def _panel(title, unit, drawn, end, words=""):
+def _panel(title, unit, drawn, end, hint=""):
     top = max((v for _, _, values, _ in drawn for v in values or () if v is not None), default=0) or 1
     lines = tuple(
         Line(style=style, label=label, pieces=tuple(_pieces(t, values, end, top)))
@@ -136,8 +137,8 @@ def _panel(title, unit, drawn, end, words=""):
         if values
     )
     front = [v for v in next(values for _, _, values, _ in reversed(drawn) if values) if v is not None]
-    said = f"{words}From {min(front):.3g} to {max(front):.3g} {unit}, at the end {front[-1]:.3g}"
-    return Panel(title=title, unit=unit, top=f"{top:.3g}", lines=lines, words=said)
+    said = f"from {min(front):.3g} to {max(front):.3g} {unit}, at the end {front[-1]:.3g}"
+    return Panel(title=title, unit=unit, top=f"{top:.3g}", lines=lines, words=said, hint=hint)
 
 
 def _pieces(t, values, end, top):
