@@ -66,7 +66,11 @@ def _parse(line, where):
     if not isinstance(data, dict) or data.get("schema") != "measurement/1":
         raise UserError(f'{where}: not a result line: "schema" must be "measurement/1"')
     try:
-        return Measurement.from_json(data)
+        measurement = Measurement.from_json(data)
+        hash(measurement.trial)  # a list where a text should be
+        return measurement
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         schema.check("measurement", data, where)
         raise UserError(f"{where}: {type(error).__name__}: {error}") from None

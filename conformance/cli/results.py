@@ -1,6 +1,7 @@
 """Commands over results and zones: reports, comparisons with published figures, zone tools."""
 
 import pathlib
+import sys
 
 import click
 
@@ -83,7 +84,7 @@ def plot(what, results, form, algorithm, stack, folder):
 
 def _write(content, target):
     if str(target) == "-":
-        click.get_binary_stream("stdout").write(content)
+        sys.stdout.buffer.write(content)
         return
     target = pathlib.Path(target)
     try:
