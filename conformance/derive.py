@@ -41,6 +41,25 @@ def interval(values, metric="utilization"):
 
 def derive(measurements, algorithm, version_text, metric="utilization", profile="atc25", name="heatmap"):
     """The zone document of `algorithm`. Raises UserError where the measurements cannot serve as a reference."""
+    values, head = reference(measurements, algorithm, version_text, metric, profile, name)
+    (source,) = head["references"]
+    return {
+        "$schema": "../../conformance/schemas/zone.json",
+        **{key: head[key] for key in ("version", "id", "algorithm", "algorithm_version")},
+        "metric": metric,
+        **{key: head[key] for key in ("profile", "profile_digest")},
+        "margin_rule": margin_rule(metric),
+        "references": head["references"],
+        "smoke": [],
+        "cells": [_entry(cell, found, source, metric) for cell, found in sorted(values.items())],
+    }
+
+
+def reference(measurements, algorithm, version_text, metric, profile, name):
+    """({cell: values of its trials}, what zone documents of every kind say of where they come from).
+
+    Raises UserError where the measurements cannot serve as a reference.
+    """
     own = [m for m in measurements if m.trial.scheme.algorithm == algorithm and m.trial.setting.profile == profile]
     if not own:
         raise UserError(f"no measurements of {algorithm!r} under profile {profile} in these results")
@@ -58,19 +77,15 @@ def derive(measurements, algorithm, version_text, metric="utilization", profile=
     few = [cell.id for cell, found in values.items() if len(found) < _MIN_TRIALS]
     if few:
         raise UserError(f"cell {few[0]} has fewer than {_MIN_TRIALS} reference trials")
-    reference = f"linux-{first.scheme.kernel_release}"
-    return {
-        "$schema": "../../conformance/schemas/zone.json",
+    return values, {
         "version": 1,
         "id": f"{algorithm}/{name}",
         "algorithm": algorithm,
         "algorithm_version": version_text,
-        "metric": metric,
         "profile": first.setting.profile,
         "profile_digest": first.setting.profile_digest,
-        "margin_rule": margin_rule(metric),
         "references": {
-            reference: {
+            f"linux-{first.scheme.kernel_release}": {
                 "scheme": first.scheme.id,
                 "stack_version": first.scheme.stack_version,
                 "kernel_digest": first.scheme.kernel_digest,
@@ -78,8 +93,6 @@ def derive(measurements, algorithm, version_text, metric="utilization", profile=
                 "what": "our own runs in the virtual room",
             }
         },
-        "smoke": [],
-        "cells": [_entry(cell, found, reference, metric) for cell, found in sorted(values.items())],
     }
 
 
@@ -165,12 +178,17 @@ def choose_smoke_cells():
 def _write(document, target):
     schema.check("zone", document, target)
     found = zone.from_json(document, target)
+    write_text(target, dumps(document))
+    return found
+
+
+def write_text(target, text):
+    """Write a document, making its folder. Raises UserError."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(dumps(document), encoding="utf-8")
+        target.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UserError(f"cannot write {target}: {error.strerror}") from None
-    return found
 
 
 def dumps(document):

@@ -29,24 +29,33 @@ LIMITS = {
 _DATASETS = ("figure4", "D3-2025-01-11", "D1-2024-12-22")
 
 
-def published_cells(path):
-    """{(algorithm, cell): (utilization, dataset)} of Linux TCP, the figure of the best dataset for each."""
+def published_rows(path):
+    """Yield (row, cell, utilization) of a CSV of published cells; those without a utilization are left out."""
     try:
         with open(path, newline="") as f:
-            found = {}
             for number, row in enumerate(csv.DictReader(f), 2):
                 try:
                     cell = Cell(float(row["bandwidth_mbps"]), float(row["one_way_delay_ms"]), float(row["loss_pct"]))
-                    key, dataset = (row["algorithm"], cell), row["dataset"]
-                    if row["implementation"] != "linux-tcp" or dataset not in _DATASETS or not row["utilization"]:
-                        continue
-                    if key not in found or _DATASETS.index(dataset) < _DATASETS.index(found[key][1]):
-                        found[key] = float(row["utilization"]), dataset
+                    if not {"algorithm", "implementation", "dataset"} <= row.keys():
+                        raise KeyError("algorithm, implementation or dataset")
+                    if row["utilization"]:
+                        yield row, cell, float(row["utilization"])
                 except (KeyError, TypeError, ValueError) as error:
                     raise UserError(f"{path}:{number}: {type(error).__name__}: {error}") from None
-            return found
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}", "give the published cells with --published") from None
+
+
+def published_cells(path):
+    """{(algorithm, cell): (utilization, dataset)} of Linux TCP, the figure of the best dataset for each."""
+    found = {}
+    for row, cell, utilization in published_rows(path):
+        key, dataset = (row["algorithm"], cell), row["dataset"]
+        if row["implementation"] != "linux-tcp" or dataset not in _DATASETS:
+            continue
+        if key not in found or _DATASETS.index(dataset) < _DATASETS.index(found[key][1]):
+            found[key] = utilization, dataset
+    return found
 
 
 def compare(measurements, published):

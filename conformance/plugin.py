@@ -1,14 +1,13 @@
-"""pytest plugin: one test for each cell of each zone. Thin: the engine measures, the model judges.
+"""pytest plugin: one test for each cell of each zone, one for each check of its split part. Thin: the engine measures,
+the model judges, conformance/suite/items.py has the tests.
 
 Measuring happens in a test's setup, so that a fault of emulator, guest or adapter is an ERROR; judging
 happens in its call, so that only a violation is a FAILURE. Cells are measured in the background, ahead of
 the tests that wait for them; under pytest-xdist each worker measures its own.
 """
 
-import dataclasses
 import pathlib
 import re
-import shlex
 import time
 
 import pytest
@@ -17,12 +16,13 @@ from conformance import engine, paths, specs, store
 from conformance.lab import manifest
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
-from conformance.model.verdict import Status, judge
 from conformance.store import DEFAULT_RESULTS
+from conformance.suite.items import CAMPAIGN, CHOICE_DEFAULTS, CellItem, JudgedItem, LabFault, SplitItem, rerun_command
 
+#: the kind of tests, and of zone files, that are about paths and not about cells
+_SPLIT = "split"
 _SUITE = paths.PACKAGE / "suite" / "heatmap.py"
 _TICK_S = 10.0
-_CHOICE_DEFAULTS = dataclasses.asdict(engine.Choice())
 
 
 def pytest_addoption(parser):
@@ -31,7 +31,12 @@ def pytest_addoption(parser):
     group.addoption("--client", default="common", help="who fetches: common (default), own, or an adapter's name")
     group.addoption("--interop-rootfs", default=None, help="in the place of --stack: an exported interop runner image")
     group.addoption("--trials", type=int, default=5, help="trials of each cell (default: 5)")
-    group.addoption("--grid", default="full", help="full, 10mbps ..., or cells such as 10mbps-20ms-1pct, with commas")
+    group.addoption(
+        "--grid",
+        default=None,
+        help="full, 10mbps ..., or cells such as 10mbps-20ms-1pct, with commas (default: all cells of a zone; for its"
+        " split part those at 10 Mbit/s)",
+    )
     group.addoption("--lab", default="virtual", help="virtual (default) or host")
     group.addoption("--kernel", default=None, help="name of the guest kernel (default: the one that has the algorithm)")
     group.addoption("--results", default=DEFAULT_RESULTS, help=f"results file (default: {DEFAULT_RESULTS})")
@@ -40,10 +45,13 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    config.stash[_MARKERS] = {*specs.KINDS, "smoke", "full"}
+    config.stash[_MARKERS] = {*specs.KINDS, _SPLIT, "smoke", "full"}
     config.addinivalue_line("markers", "heatmap: metric: utilization over bandwidth, delay and loss")
     config.addinivalue_line(
         "markers", "loss: metric: share of the sender's bytes that never arrive, over the same cells"
+    )
+    config.addinivalue_line(
+        "markers", "split: metric: what a connection-splitting proxy would bring, predicted from cells"
     )
     config.addinivalue_line("markers", "smoke: tier: the few cells that tell the algorithms apart")
     config.addinivalue_line("markers", "full: tier: every cell of the zone")
@@ -77,7 +85,6 @@ def _joined(arguments):
 
 _MAY_BE_PATHS = ("--stack", "--client", "--interop-rootfs", "--results")
 _MARKERS = pytest.StashKey[set]()
-_CAMPAIGN = pytest.StashKey["_Campaign"]()
 _MISTAKE = pytest.StashKey[UserError]()
 
 
@@ -95,13 +102,17 @@ class _SuiteFile(pytest.File):
         option = self.config.option
         try:
             _check_mark_expression(self.config)
-            wanted = None if option.grid == "full" else grids.cells(option.grid)
+            wanted = None if option.grid in (None, "full") else grids.cells(option.grid)
+            profile, stack = _profile(option), _stack_name(option.interop_rootfs or option.stack)
             by_algorithm = {}
             for kind in specs.KINDS:
-                for zone in specs.all_zones(kind, _profile(option)):
+                for zone in specs.all_zones(kind, profile):
                     by_algorithm.setdefault(zone.algorithm, []).append((kind, zone))
-            for _, zones in sorted(by_algorithm.items()):
-                yield from self._items(zones, wanted, _stack_name(option.interop_rootfs or option.stack))
+            splits = {zone.algorithm: zone for zone in map(specs.split_zone, specs.zone_files(_SPLIT, profile))}
+            for algorithm in sorted(by_algorithm.keys() | splits.keys()):
+                yield from self._items(by_algorithm.get(algorithm, []), wanted, stack)
+                if algorithm in splits:
+                    yield from self._split_items(splits[algorithm], option.grid, stack)
         except UserError as error:
             self.config.stash[_MISTAKE] = error
 
@@ -113,9 +124,15 @@ class _SuiteFile(pytest.File):
                     name = f"{kind}[{zone.algorithm}-{cell.id}-{stack}]"
                     yield CellItem.from_parent(self, name=name, kind=kind, zone=zone, cell=cell)
 
+    def _split_items(self, zone, grid, stack):
+        """The paths there are in a grid. Cells that heatmaps have measured are not measured again."""
+        for check in zone.checks_within(grids.cells(grid or zone.default_grid)):
+            name = f"{_SPLIT}[{zone.algorithm}-{check.id}-{stack}]"
+            yield SplitItem.from_parent(self, name=name, kind=_SPLIT, zone=zone, check=check)
+
 
 def _choice(option):
-    return engine.Choice(**{name: getattr(option, name) for name in _CHOICE_DEFAULTS})
+    return engine.Choice(**{name: getattr(option, name) for name in CHOICE_DEFAULTS})
 
 
 def _profile(option):
@@ -139,99 +156,13 @@ def _check_mark_expression(config):
             raise UserError(f"-m {word}: no such algorithm, metric or tier; there are zones for {algorithms}")
 
 
-class LabFault(Exception):
-    """Nothing is known about the stack: emulator, guest or adapter failed."""
-
-
-class Violation(AssertionError):
-    """The measured value is outside the zone."""
-
-
-class CellItem(pytest.Item):
-    """One cell of one zone, for the stack and kernel of this session."""
-
-    def __init__(self, *, kind, zone, cell, **kwargs):
-        super().__init__(**kwargs)
-        self.kind, self.zone, self.cell = kind, zone, cell
-        self.setting = specs.profile(zone.profile, cell)
-        self.measurements = self.verdict = None
-        for marker in (zone.algorithm, kind, "full", *(["smoke"] if cell in zone.smoke else [])):
-            self.add_marker(marker)
-
-    def setup(self):
-        try:
-            self.measurements = self.config.stash[_CAMPAIGN].measure(self)
-            self.verdict = judge(self.zone, self.cell, self.measurements)
-        except UserError as error:
-            raise LabFault(str(error)) from None
-        if self.verdict.status is Status.ERROR:
-            raise LabFault(self.verdict.reason)
-
-    def runtest(self):
-        verdict = self.verdict
-        self.user_properties.append(("verdict", str(verdict.status)))
-        if verdict.value is not None:
-            self.user_properties.append((self.zone.metric, verdict.value))
-        if verdict.status is Status.UNSUPPORTED:
-            pytest.skip(f"unsupported: {verdict.reason}")
-        strict = self.config.option.fail_inconclusive
-        if verdict.status is Status.INCONCLUSIVE and not strict:
-            pytest.skip(f"inconclusive: {verdict.reason}; {_measured(self)}")
-        if verdict.status is not Status.CONFORMS:
-            raise Violation(explain(self))
-
-    def repr_failure(self, excinfo, style=None):
-        if isinstance(excinfo.value, Violation):
-            return str(excinfo.value)
-        return super().repr_failure(excinfo, style)
-
-    def reportinfo(self):
-        return self.path, None, self.name
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
     """pytest asks an item for its words only in the call phase; a lab fault happens in setup."""
     report = yield
-    if isinstance(item, CellItem) and call.excinfo is not None and isinstance(call.excinfo.value, LabFault):
+    if isinstance(item, JudgedItem) and call.excinfo is not None and isinstance(call.excinfo.value, LabFault):
         report.longrepr = f"error: {call.excinfo.value}\n  rerun      {rerun_command(item)}"
     return report
-
-
-def _measured(item):
-    v = item.verdict
-    low, high = v.interval
-    interval = f"90 % interval {low:.3f}..{high:.3f}" if low > float("-inf") else "too few for an interval"
-    return f"{item.zone.metric} {v.value:.3f} (median of {v.n} trials; {interval})"
-
-
-def explain(item):
-    """What a person needs to know about a violation: measured, permitted, basis, how to see it again."""
-    v, basis = item.verdict, item.verdict.permitted.basis
-    scheme = item.measurements[0].trial.scheme
-    return "\n".join(
-        (
-            f"{scheme.id} {v.status} zone {v.zone_id} at {v.cell.id}: {v.reason}",
-            f"  measured   {_measured(item)}",
-            f"  permitted  {v.permitted.low:.3f}..{v.permitted.high:.3f}",
-            f"  basis      {basis['reference']}: median {basis['median']:.3f} of {basis['n']} trials"
-            f" ({basis['min']:.3f}..{basis['max']:.3f}); {item.zone.margin_rule['text']}",
-            f"  rerun      {rerun_command(item)}",
-        )
-    )
-
-
-def rerun_command(item):
-    option = item.config.option
-    parts = [
-        f'pytest -m "{item.zone.algorithm} and {item.kind}"',
-        f"--grid {item.cell.id}",
-        f"--trials {option.trials}",
-    ]
-    for name, default in _CHOICE_DEFAULTS.items():
-        if getattr(option, name) != default:
-            parts.append(f"--{name.replace('_', '-')} {shlex.quote(getattr(option, name))}")
-    return " ".join(parts)
 
 
 class _Campaign:
@@ -244,13 +175,13 @@ class _Campaign:
         self._seeds = engine.seeds(option.trials)
         self._run = None
         if not hasattr(config, "workerinput"):
-            work = [(item.zone.algorithm, item.setting) for item in items]
+            work = [(item.zone.algorithm, setting) for item in items for setting in item.settings]
             self._run = engine.Run(self._bench, self._store, work, self._seeds, option.workers)
 
-    def measure(self, item):
+    def measure(self, algorithm, setting):
         if self._run is not None:
-            return self._run.result(item.zone.algorithm, item.setting)
-        trials = self._bench.trials(item.zone.algorithm, item.setting, self._seeds)
+            return self._run.result(algorithm, setting)
+        trials = self._bench.trials(algorithm, setting, self._seeds)
         return next(engine.measure(self._bench, self._store, [trials]))
 
     def close(self):
@@ -260,18 +191,18 @@ class _Campaign:
 
 def pytest_collection_finish(session):
     config = session.config
-    items = [item for item in session.items if isinstance(item, CellItem)]
+    items = [item for item in session.items if isinstance(item, JudgedItem)]
     try:
         if _MISTAKE in config.stash:
             raise config.stash[_MISTAKE]
         if items and not config.option.collectonly:
-            config.stash[_CAMPAIGN] = _Campaign(config, items)
+            config.stash[CAMPAIGN] = _Campaign(config, items)
     except UserError as error:
         raise pytest.UsageError(str(error)) from None
 
 
 def pytest_sessionfinish(session):
-    campaign = session.config.stash.get(_CAMPAIGN, None)
+    campaign = session.config.stash.get(CAMPAIGN, None)
     if campaign is not None:
         campaign.close()
 
@@ -284,7 +215,7 @@ class _Ticker:
         self._done, self._total = 0, 0
 
     def pytest_collection_finish(self, session):
-        self._total = sum(isinstance(item, CellItem) for item in session.items) or self._total
+        self._total = sum(isinstance(item, JudgedItem) for item in session.items) or self._total
         self._began = self._last = time.monotonic()
 
     @pytest.hookimpl(optionalhook=True)
@@ -293,7 +224,7 @@ class _Ticker:
         self._began = self._last = time.monotonic()
 
     def pytest_runtest_logfinish(self, nodeid, location):
-        self._done += any(f"::{kind}[" in nodeid for kind in specs.KINDS)
+        self._done += any(f"::{kind}[" in nodeid for kind in (*specs.KINDS, _SPLIT))
         now = time.monotonic()
         if self._began is None or not self._done or now - self._last < _TICK_S or self._done >= self._total:
             return
@@ -302,7 +233,7 @@ class _Ticker:
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
             reporter.ensure_newline()
-            reporter.write_line(f"{self._done} of {self._total} cells, about {engine.duration(left)} left")
+            reporter.write_line(f"{self._done} of {self._total} tests, about {engine.duration(left)} left")
 
 
 def _check_before_workers_start(config):
@@ -312,7 +243,7 @@ def _check_before_workers_start(config):
         return
     try:
         _check_mark_expression(config)
-        grids.cells(config.option.grid)
+        grids.cells(config.option.grid or "full")
         engine.seeds(config.option.trials)
         engine.bench(_choice(config.option))
     except UserError as error:

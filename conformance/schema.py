@@ -32,16 +32,21 @@ def check(name, data, where):
 
 def load(name, path):
     """The JSON document at `path`, checked. Raises UserError."""
+    data = read(path)
+    check(name, data, path)
+    return data
+
+
+def read(path):
+    """The JSON document at `path`, whatever it holds. Raises UserError."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
     try:
-        data = json.loads(text, parse_constant=_refuse)
+        return json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: not JSON: {error}") from None
-    check(name, data, path)
-    return data
 
 
 def _refuse(constant):

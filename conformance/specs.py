@@ -4,6 +4,7 @@ import functools
 import pathlib
 
 from conformance import paths, schema
+from conformance.model import split_zone as split_zones
 from conformance.model import zone as zones
 from conformance.model.errors import UserError
 from conformance.model.setting import Setting
@@ -61,6 +62,19 @@ def zone(path):
     """The Zone in a file. Raises UserError naming file and place."""
     path = pathlib.Path(path)
     return zones.from_json(schema.load("zone", path), path)
+
+
+def split_zone(path):
+    """The SplitZone in a file. Raises UserError naming file and place."""
+    path = pathlib.Path(path)
+    return split_zones.from_json(schema.load("split-zone", path), path)
+
+
+def any_zone(path):
+    """The Zone or SplitZone in a file, as its `$schema` says. Raises UserError naming file and place."""
+    data = schema.read(pathlib.Path(path))
+    named = data.get("$schema") if isinstance(data, dict) else None
+    return split_zone(path) if str(named).endswith("split-zone.json") else zone(path)
 
 
 def all_zones(kind="heatmap", profile=_FIRST_PROFILE):

@@ -161,7 +161,41 @@ def test_results_are_not_measured_again(suite):
 
 
 def test_it_works_under_xdist(suite):
-    suite("-m", "cubic", "--grid", "10mbps", "-n", "2").assert_outcomes(passed=60)
+    suite("-m", "cubic", "--grid", "10mbps", "-n", "2").assert_outcomes(passed=70)
+
+
+@pytest.mark.parametrize(("arguments", "passed"), [((), 10), (("--grid", "full"), 14)])
+def test_the_split_part_is_six_paths_and_four_shares_for_each_grid(suite, arguments, passed):
+    suite("-m", "bbrv3 and split", *arguments).assert_outcomes(passed=passed)
+
+
+def test_a_path_needs_only_its_own_cells(suite):
+    grid = "10mbps-100ms-0pct,10mbps-1ms-4pct,10mbps-100ms-4pct"
+    result = suite("-m", "cubic and split", "--grid", grid, "-v")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["*split[[]cubic-I-near-10mbps-100ms-0pct+10mbps-1ms-4pct-linux-tcp]*"])
+
+
+def test_a_split_violation_says_all_that_is_needed(suite):
+    result = suite("-m", "bbrv1 and split", kind="bad")
+    assert result.parseoutcomes()["failed"] == 7
+    where = "10mbps-100ms-0pct+10mbps-1ms-4pct (class I near)"
+    result.stdout.fnmatch_lines(
+        [
+            f"bbrv1/fake/6.12.0 violates zone bbrv1/split at {where}: split, predicted: below the zone; end-to-end, *",
+            "  measured   split, predicted 0.001 (90 % interval 0.001..0.001); end-to-end, predicted 0.001 *",
+            "  permitted  0.*..0.*; 0.*..0.*",
+            "  basis      linux-6.12.*: median 0.*",
+            '  rerun      pytest -m "bbrv1 and split"'
+            " --grid 10mbps-100ms-0pct,10mbps-1ms-4pct,10mbps-100ms-4pct --trials 5",
+        ]
+    )
+    result.stdout.fnmatch_lines(['  rerun      pytest -m "bbrv1 and split" --grid 10mbps --trials 5'])
+
+
+def test_split_faults_are_errors_and_unsupported_is_skipped(suite):
+    suite("-m", "cubic and split", kind="error").assert_outcomes(errors=10)
+    suite("-m", "cubic and split", "--results", "other.jsonl", kind="unsupported").assert_outcomes(skipped=10)
 
 
 @pytest.mark.parametrize(

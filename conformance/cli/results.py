@@ -107,8 +107,7 @@ def zones_check(files):
     from conformance import specs
 
     for path in files or specs.zone_files("*"):
-        zone = specs.zone(path)
-        out.print(f"ok  {zone.id}: {len(zone.cells)} cells, {path}", soft_wrap=True)
+        out.print(f"ok  {specs.any_zone(path).summary}, {path}", soft_wrap=True)
 
 
 @zones.command("derive")
@@ -117,18 +116,22 @@ def zones_check(files):
 @click.option("--version-text", required=True, help="Which version of the algorithm, with its document.")
 @click.option(
     "--metric",
-    type=click.Choice(["utilization", "lost_pct", "queue_mean_bdp"]),
+    type=click.Choice(["utilization", "lost_pct", "queue_mean_bdp", "split"]),
     default="utilization",
     show_default=True,
+    help="What the zone is about; split: what a connection-splitting proxy may bring, predicted.",
 )
 @click.option("--profile", default="atc25", show_default=True, help="Which of the results' profiles.")
 @click.option("--out", "target", required=True, type=click.Path(path_type=pathlib.Path))
 def zones_derive(results, algorithm, version_text, metric, profile, target):
     """Derive the zone of ALGORITHM from the reference runs in RESULTS."""
-    from conformance import derive
+    from conformance import derive, derive_split
 
-    zone = derive.derive_file(results, algorithm, version_text, target, metric, profile)
-    out.print(f"zone {zone.id}: {len(zone.cells)} cells, {len(zone.smoke)} smoke cells, {target}", soft_wrap=True)
+    if metric == "split":
+        zone = derive_split.derive_file(results, algorithm, version_text, target, profile)
+    else:
+        zone = derive.derive_file(results, algorithm, version_text, target, metric, profile)
+    out.print(f"zone {zone.summary}, {target}", soft_wrap=True)
 
 
 @zones.command("smoke")

@@ -42,6 +42,30 @@ def overall(verdicts):
     return next(status for status in _WORST_FIRST if status in found)
 
 
+def obstacle(zone, measurements):
+    """(Status, reason) where measurements of some cells say nothing about congestion control, else None.
+
+    Raises UserError where they are of more than one scheme, or under another profile than the zone's.
+    """
+    runs = {(m.trial.scheme, m.trial.setting.profile_digest, m.trial.room, m.trial.lab_digest) for m in measurements}
+    if len(runs) > 1:
+        where = ", ".join(sorted({m.trial.setting.cell.id for m in measurements})[:2])
+        raise UserError(f"measurements of unlike runs in cell {where}", "judge each run by itself")
+    setting = measurements[0].trial.setting
+    if setting.profile_digest != zone.profile_digest:
+        raise UserError(
+            f"zone {zone.id} was measured under another {zone.profile} profile (digest {zone.profile_digest})"
+            f" than these results ({setting.profile_digest})",
+            "use the profile it names or derive the zone anew",
+        )
+    for outcome, status in ((Outcome.ERROR, Status.ERROR), (Outcome.UNSUPPORTED, Status.UNSUPPORTED)):
+        bad = [m for m in measurements if m.outcome is outcome]
+        if bad:
+            n = f" ({len(bad)} of {len(measurements)} trials)" if len(measurements) > 1 else ""
+            return status, f"{bad[0].message}{n}"
+    return None
+
+
 def judge(zone, cell, measurements, confidence=0.9):
     """Judge one cell of a zone by the measurements of one scheme.
 
@@ -58,20 +82,11 @@ def judge(zone, cell, measurements, confidence=0.9):
 
     if not measurements:
         return verdict(Status.ERROR, "nothing was measured")
-    if len({(m.trial.scheme, m.trial.setting, m.trial.room, m.trial.lab_digest) for m in measurements}) > 1:
-        raise UserError(f"measurements of unlike runs in cell {cell.id}", "judge each run by itself")
-    setting = measurements[0].trial.setting
-    if setting.profile_digest != zone.profile_digest:
-        raise UserError(
-            f"zone {zone.id} was measured under another {zone.profile} profile (digest {zone.profile_digest})"
-            f" than these results ({setting.profile_digest})",
-            "use the profile it names or derive the zone anew",
-        )
-    for outcome, status in ((Outcome.ERROR, Status.ERROR), (Outcome.UNSUPPORTED, Status.UNSUPPORTED)):
-        bad = [m for m in measurements if m.outcome is outcome]
-        if bad:
-            n = f" ({len(bad)} of {len(measurements)} trials)" if len(measurements) > 1 else ""
-            return verdict(status, f"{bad[0].message}{n}", n=len(measurements))
+    if {m.trial.setting.cell for m in measurements} != {cell}:
+        raise UserError(f"measurements of other cells than {cell.id}", "judge each cell by itself")
+    in_the_way = obstacle(zone, measurements)
+    if in_the_way:
+        return verdict(*in_the_way, n=len(measurements))
     values = [m.value(zone.metric) for m in measurements]
     if None in values:
         return verdict(Status.ERROR, f"{zone.metric} was not seen in {values.count(None)} of {len(values)} trials")

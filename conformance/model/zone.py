@@ -41,6 +41,10 @@ class Zone:
     def cells(self):
         return tuple(self.intervals)
 
+    @property
+    def summary(self):
+        return f"{self.id}: {len(self.intervals)} cells, {len(self.smoke)} smoke cells"
+
 
 def from_json(data, where):
     """Build a Zone from a document that satisfies the schema; `where` names it in errors. Raises UserError."""

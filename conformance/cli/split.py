@@ -1,0 +1,47 @@
+"""`conformance split`: where a connection-splitting proxy would help, and what it brings."""
+
+import pathlib
+
+import click
+
+from conformance.cli.base import out
+from conformance.store import DEFAULT_RESULTS
+
+
+@click.group()
+def split():
+    """Connection-splitting proxies: predict where one would help."""
+
+
+@split.command("analyze")
+@click.argument("results", nargs=-1, type=click.Path(path_type=pathlib.Path))
+@click.option("--algorithm", "algorithms", multiple=True, help="Only this one; may be given several times.")
+@click.option("--stack", help="Only results of this stack.")
+@click.option("--kernel", help="Only results of this guest kernel, by name, release or digest.")
+@click.option("--profile", help="Only results under this profile.")
+@click.option("--transfer-s", type=float, help="Only results of transfers of this length.")
+@click.option("--grid", default="full", show_default=True, help="Which cells paths are made of: full, 10mbps, ...")
+@click.option(
+    "--path", metavar="S1,S2", help="Only this path, client's segment first: 100ms-0pct-20mbps,1ms-4pct-20mbps"
+)
+@click.option(
+    "--interpolate", "interpolated", is_flag=True, help="Also between measured cells; shows the error of that."
+)
+@click.option(
+    "--timeouts", type=click.Choice(["bound", "zero"]), default="bound", show_default=True,
+    help="A transfer that timed out: bound (slower than it was) or zero (as the published study).",
+)  # fmt: skip
+@click.option(
+    "--timeout-s", type=click.FloatRange(0, min_open=True), help="As if transfers had been given up after so long."
+)
+@click.option("--published", is_flag=True, help="Beside what the ATC'25 study published.")
+@click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also draw the bars: FILE.svg or .png.")
+def analyze(results, algorithms, stack, kernel, profile, transfer_s, target, **options):
+    """Which paths of two segments would gain from a proxy, by class, predicted from end-to-end RESULTS."""
+    from conformance import split as analysis
+
+    chosen = analysis.Chosen(algorithms=algorithms, stack=stack, kernel=kernel, profile=profile, transfer_s=transfer_s)
+    analysis.analyze(results or (pathlib.Path(DEFAULT_RESULTS),), chosen=chosen, target=target, console=out, **options)
+
+
+COMMANDS = (split,)

@@ -1,0 +1,156 @@
+"""Derive the split part of a zone from reference runs, by an explicit margin rule.
+
+Of a representative path: predictions from the permissible intervals of its cells, so that whoever is inside the zone of
+the heatmap in these cells is inside here. Of a share of paths: from the smallest to the largest over bootstrap
+replicates (of each cell as many trials as a run makes by default, drawn with replacement, and their median), with the
+filter's limits moved by the relative margin to either side: what the heatmap grants a rate, this grants a gain.
+"""
+
+import itertools
+import json
+import math
+
+import numpy
+
+from conformance import derive, schema, store
+from conformance.model import gains, grid, split, split_zone, statistics
+from conformance.model.errors import UserError
+
+_REPLICATES, _REPLICATE_TRIALS, _SEED = 1000, 5, 1
+#: shares are of the smallest grid unless the user asks for more: minutes, and all that stacks over UDP have zones for
+_GRIDS = ("10mbps", "full")
+_METRIC = "utilization"
+
+
+def margin_rule():
+    relative, absolute = derive.RELATIVE, derive.ABSOLUTE[_METRIC]
+    return {
+        "text": f"paths: predictions from smallest to largest of the reference's trials, widened by {relative:.0%} and"
+        f" {absolute:g}; shares: smallest to largest of {_REPLICATES} bootstrap replicates of {_REPLICATE_TRIALS}"
+        f" trials a cell, the filter's limits moved by {relative:.0%} either way",
+        "relative": relative,
+        "absolute": absolute,
+        "replicates": _REPLICATES,
+        "replicate_trials": _REPLICATE_TRIALS,
+        "seed": _SEED,
+    }
+
+
+def derive_split(measurements, algorithm, version_text, profile="atc25", name="split"):
+    """The split-zone document of `algorithm`. Raises UserError where the measurements cannot serve as a reference."""
+    values, head = derive.reference(measurements, algorithm, version_text, _METRIC, profile, name)
+    grids = [known for known in _GRIDS if set(grid.cells(known)) <= set(values)]
+    if not grids:
+        raise UserError(f"the results lack cells of grid {_GRIDS[0]}", "measure all of it")
+    (source,) = head["references"]
+    bandwidth = grid.cells(grids[0])[0].bandwidth_mbps
+    return {
+        "$schema": "../../conformance/schemas/split-zone.json",
+        **{key: value for key, value in head.items() if key != "references"},
+        "transfer_s": next(m for m in measurements if m.trial.setting.profile == profile).trial.setting.transfer_s,
+        "default_grid": grids[0],
+        "margin_rule": margin_rule(),
+        "references": head["references"],
+        "paths": [_path(path, values, source) for path in split.representative_paths(bandwidth).values()],
+        "shares": [row for known in grids for row in _shares(known, values, source)],
+    }
+
+
+def _path(path, values, source):
+    found = {}
+    for of, function in (("split", split.predict_split), ("end_to_end", split.predict_end_to_end)):
+
+        def predicted(of_cell, function=function):
+            rates = {cell: of_cell(values[cell]) * cell.bandwidth_mbps for cell in path.cells}
+            return function(path, rates) / path.bandwidth_mbps
+
+        found[of] = {
+            "low": _outward(predicted(lambda trials: derive.interval(trials)[0]), math.floor),
+            "high": _outward(predicted(lambda trials: derive.interval(trials)[1]), math.ceil),
+            "basis": _basis(
+                source, min(len(values[cell]) for cell in path.cells),
+                predicted(statistics.median), predicted(min), predicted(max),
+            ),
+        }  # fmt: skip
+    return {"class": str(path.path_class), "path": path.id, **found}
+
+
+def _outward(value, rounding):
+    """Rounded to 0.001, but not by a whole step for what arithmetic adds to 0.896."""
+    slack = 1e-6 if rounding is math.floor else -1e-6
+    return rounding(value * 1000 + slack) / 1000
+
+
+def _basis(source, n, median, least, most, **more):
+    return {
+        "reference": source, "n": n, **more,
+        "median": round(median, 4), "min": round(least, 4), "max": round(most, 4),
+    }  # fmt: skip
+
+
+def _shares(name, values, source):
+    """A row for each filter and class of one grid."""
+    cells = grid.cells(name)
+    paths = split.paths(cells)
+    medians = numpy.array([[statistics.median(values[cell]) * cell.bandwidth_mbps for cell in cells]])
+    replicates = _replicates([numpy.array(values[cell]) * cell.bandwidth_mbps for cell in cells])
+    n = min(len(values[cell]) for cell in cells)
+    classes = [c for c in split.PathClass if any(path.path_class is c for path in paths)]
+    for filter_, path_class in itertools.product(gains.FILTERS, classes):
+        own = [path for path in paths if path.path_class is path_class]
+        (median,) = shares(own, cells, medians, filter_)
+        drawn = shares(own, cells, replicates, filter_)
+        strict = shares(own, cells, replicates, filter_.scaled(1 + derive.RELATIVE))
+        lenient = shares(own, cells, replicates, filter_.scaled(1 - derive.RELATIVE))
+        yield {
+            "grid": name,
+            "gain_above": filter_.gain,
+            "utilization_above": filter_.utilization,
+            "class": str(path_class),
+            "low": _outward(strict.min(), math.floor),
+            "high": _outward(lenient.max(), math.ceil),
+            "basis": _basis(source, n, median, drawn.min(), drawn.max(), paths=len(own)),
+        }
+
+
+def _replicates(rates):
+    """An array of replicates x cells: medians of trials drawn with replacement, of [trials of a cell]."""
+    generator = numpy.random.default_rng(_SEED)
+    drawn = [generator.choice(trials, size=(_REPLICATES, _REPLICATE_TRIALS)) for trials in rates]
+    return numpy.median(numpy.stack(drawn), axis=2).T
+
+
+def shares(paths, cells, rates, filter_):
+    """The share of these paths that pass a filter, for each row of `rates` (rows x cells, Mbit/s).
+
+    What gains.count says, in bulk: it would take minutes for the replicates of the full grid.
+    """
+    at = {cell: number for number, cell in enumerate(cells)}
+    first, second, whole = (numpy.array([at[path.cells[part]] for path in paths]) for part in range(3))
+    bandwidths = numpy.array([path.bandwidth_mbps for path in paths])
+    rate = numpy.minimum(rates[:, first], rates[:, second])
+    passes = numpy.ones(rate.shape, dtype=bool)
+    if filter_.gain is not None:
+        passes &= rate > filter_.gain * rates[:, whole]
+    if filter_.utilization is not None:
+        passes &= rate > filter_.utilization * bandwidths
+    return passes.mean(axis=1)
+
+
+def derive_file(results, algorithm, version_text, target, profile="atc25"):
+    """Write the split-zone document derived from a results file; returns the SplitZone."""
+    document = derive_split(store.read(results), algorithm, version_text, profile, target.stem)
+    schema.check("split-zone", document, target)
+    zone = split_zone.from_json(document, target)
+    derive.write_text(target, dumps(document))
+    return zone
+
+
+def dumps(document):
+    """The document as text: one line for each path and share, so that a difference between versions reads well."""
+    rows = ("paths", "shares")
+    text = json.dumps({k: v for k, v in document.items() if k not in rows}, indent=2, ensure_ascii=False)[:-2]
+    for name in rows:
+        lines = ",\n".join(f"    {json.dumps(row, ensure_ascii=False)}" for row in document[name])
+        text += f',\n  "{name}": [\n{lines}\n  ]'
+    return text + "\n}\n"

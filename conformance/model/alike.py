@@ -1,0 +1,59 @@
+"""Measurements that may be looked at together, by scheme; unlike ones are refused, by name of what differs."""
+
+import collections
+import dataclasses
+
+from conformance.model.errors import UserError
+
+
+def by_scheme(measurements):
+    """{scheme's id: {cell: measurements}} of results of one transfer length, each scheme measured in one way.
+
+    Raises UserError naming the two that differ: transfers of different lengths among any of them (algorithms that
+    back off as they go look worse the longer they are watched), and within one scheme another kernel, stack, profile,
+    room or version of the lab.
+    """
+    _one_length(measurements)
+    firsts, found = {}, collections.defaultdict(lambda: collections.defaultdict(list))
+    for m in measurements:
+        scheme_id = m.trial.scheme.id
+        difference = _difference(firsts.setdefault(scheme_id, m.trial), m.trial)
+        if difference:
+            what, one, other, mend = difference
+            raise UserError(f"results of {scheme_id} are of {what} {one} and {other}", mend)
+        found[scheme_id][m.trial.setting.cell].append(m)
+    return {scheme_id: dict(cells) for scheme_id, cells in found.items()}
+
+
+def _one_length(measurements):
+    lengths = {}
+    for m in measurements:
+        setting = m.trial.setting
+        lengths.setdefault(setting.transfer_s, setting.profile)
+        if len(lengths) > 1:
+            (one, its), (other, others) = lengths.items()
+            raise UserError(
+                f"results are of transfers of {one:g} s (profile {its}) and of {other:g} s (profile {others})",
+                "the rate may change with time: choose a length with --transfer-s",
+            )
+
+
+def _difference(one, other):
+    """(what, one's, other's, how to mend it) of the first thing that differs, or None."""
+    a, b = one.setting, other.setting
+    if a.profile != b.profile:
+        return "profiles", a.profile, b.profile, "choose one with --profile"
+    if one.scheme.kernel_digest != other.scheme.kernel_digest:
+        kernels = (f"{t.scheme.kernel} (digest {t.scheme.kernel_digest})" for t in (one, other))
+        return "kernels", *kernels, "choose one by name or digest with --kernel"
+    if one.scheme.stack_digest != other.scheme.stack_digest:
+        stacks = (f"{t.scheme.stack_version} (digest {t.scheme.stack_digest})" for t in (one, other))
+        return "stacks", *stacks, "give results of one of them"
+    for name in (field.name for field in dataclasses.fields(a) if field.name != "cell"):
+        mine, theirs = getattr(a, name), getattr(b, name)
+        if mine != theirs:
+            return f"profile {a.profile} with {name}", repr(mine), repr(theirs), "give results of one of them"
+    for name in ("room", "lab_digest"):
+        if getattr(one, name) != getattr(other, name):
+            return name.replace("_", " ") + "s", getattr(one, name), getattr(other, name), "give results of one of them"
+    return None

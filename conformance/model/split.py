@@ -1,0 +1,159 @@
+"""Paths of two segments, and what a connection-splitting proxy between them is predicted to bring.
+
+The heuristic of the ATC'25 study: split, the slower segment is the limit, throughput(s1) and throughput(s2) being
+those of a connection over one segment alone; end to end, a connection sees one segment with the bandwidth, delay and
+loss of both, compose(s1, s2). So one grid of end-to-end measurements predicts every path made of its cells.
+
+A segment is a Cell. A rate is goodput in Mbit/s. `rates` is any mapping from Cell to rate; a cell that is not in it
+was not measured, and what depends on it is None: missing is missing, never zero.
+"""
+
+import dataclasses
+import enum
+import functools
+import re
+
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+
+
+def compose(s1, s2):
+    """The one segment that is like two in a row: bandwidth min, delay sum, loss l1 + l2 - l1 l2 (independent losses).
+
+    Commutes exactly, associates up to rounding. Raises UserError where the result is no Cell (loss above 50 %).
+    """
+    loss_pct = s1.loss_pct + s2.loss_pct - s1.loss_pct * s2.loss_pct / 100
+    return Cell(min(s1.bandwidth_mbps, s2.bandwidth_mbps), s1.one_way_delay_ms + s2.one_way_delay_ms, loss_pct)
+
+
+def compose_on_grid(s1, s2):
+    """The same by the published grid's rules, or None where they give no path: l1 + l2 above 4 %, or above 100 ms.
+
+    A delay of 1 ms stands for none: 1 + x = x, so that sums of the grid's delays are delays of the grid; losses add.
+    On the grid 1 ms is thus neutral, and this commutes and associates exactly wherever it is defined; of other
+    delays it does not associate: (0.5 + 0.5) + 20 would be 20, 0.5 + (0.5 + 20) is 21.
+    """
+    loss_pct = s1.loss_pct + s2.loss_pct
+    delay_ms = s1.one_way_delay_ms + s2.one_way_delay_ms
+    if 1 in (s1.one_way_delay_ms, s2.one_way_delay_ms):
+        delay_ms -= 1
+    if loss_pct > 4 or delay_ms > 100:
+        return None
+    return Cell(min(s1.bandwidth_mbps, s2.bandwidth_mbps), delay_ms, loss_pct)
+
+
+class PathClass(enum.StrEnum):
+    """Classes of the ATC'25 study (Table 3). "Near": the short lossy segment is the server's, who sends."""
+
+    I_NEAR = "I near"
+    I_FAR = "I far"
+    II = "II"
+    III = "III"
+    ZERO_LOSS = "zero loss"
+    OTHER = "other"
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Path:
+    """Two segments in the order of the published study: the client's (receiver's) first, then the server's.
+
+    `exact`: composed exactly, not by the grid's rules; for rates that are interpolated.
+    """
+
+    s1: Cell
+    s2: Cell
+    exact: bool = False
+
+    @property
+    def id(self):
+        return f"{self.s1.id}+{self.s2.id}"
+
+    @property
+    def bandwidth_mbps(self):
+        return min(self.s1.bandwidth_mbps, self.s2.bandwidth_mbps)
+
+    @functools.cached_property
+    def end_to_end(self):
+        """The cell that both together are like, or None where the grid's rules give none."""
+        return compose(self.s1, self.s2) if self.exact else compose_on_grid(self.s1, self.s2)
+
+    @property
+    def cells(self):
+        """The cells whose measurements the predictions rest on."""
+        return (self.s1, self.s2, self.end_to_end)
+
+    @functools.cached_property
+    def path_class(self):
+        """The published tests, in the published order: the first that holds decides."""
+        s1, s2 = self.s1, self.s2
+        if s2.one_way_delay_ms == 1 and s2.loss_pct > 0 and s1.one_way_delay_ms > 1 and s1.loss_pct == 0:
+            return PathClass.I_NEAR
+        if s1.one_way_delay_ms == 1 and s1.loss_pct > 0 and s2.one_way_delay_ms > 1 and s2.loss_pct == 0:
+            return PathClass.I_FAR
+        if s1.loss_pct > 0 and s2.loss_pct > 0:
+            return PathClass.II if 1 in (s1.one_way_delay_ms, s2.one_way_delay_ms) else PathClass.III
+        return PathClass.ZERO_LOSS if s1.loss_pct == s2.loss_pct == 0 else PathClass.OTHER
+
+    @classmethod
+    def parse(cls, text):
+        """Of two segments with `,` or `+` between them, such as 100ms-0pct-20mbps,1ms-4pct-20mbps. Raises UserError."""
+        parts = re.split(r"[,+]", text)
+        if len(parts) != 2:
+            raise UserError(
+                f"path {text!r} has {len(parts)} segments, not two", "write it as 100ms-0pct-20mbps,1ms-4pct-20mbps"
+            )
+        return cls(*(_segment(part.strip()) for part in parts))
+
+
+def _segment(text):
+    """A Cell from its three parts, in any order: the units say which is which."""
+    found = dict((unit, number) for number, unit in re.findall(r"(?:^|-)([\d.]+)(mbps|ms|pct)(?=-|$)", text))
+    try:
+        if text.count("-") != 2:
+            raise ValueError
+        return Cell(float(found["mbps"]), float(found["ms"]), float(found["pct"]))
+    except (KeyError, ValueError):
+        raise UserError(f"segment {text!r} is not of the form 20mbps-100ms-0pct") from None
+
+
+def paths(cells):
+    """All ordered pairs of these cells whose composition is one of them, too: 7,875 of the full grid's 150."""
+    return _paths(tuple(cells))
+
+
+@functools.lru_cache(maxsize=16)  # zones and checks ask for the same few grids again and again
+def _paths(cells):
+    among = frozenset(cells)
+    made = (Path(s1, s2) for s1 in cells for s2 in cells)
+    return tuple(path for path in made if path.end_to_end in among)
+
+
+def representative_paths(bandwidth_mbps=None):
+    """One Path of each class: those of the published Figure 1, at their own bandwidths or at this one.
+
+    Figure 1 has classes I (near), II and III. I far is its mirror image; zero loss and other are class III's path with
+    no loss on both segments and with all of it on one.
+    """
+    figure = {
+        PathClass.I_NEAR: (20, (100, 0), (1, 4)),
+        PathClass.I_FAR: (20, (1, 4), (100, 0)),
+        PathClass.II: (20, (100, 2), (1, 2)),
+        PathClass.III: (40, (40, 2), (40, 2)),
+        PathClass.ZERO_LOSS: (40, (40, 0), (40, 0)),
+        PathClass.OTHER: (40, (40, 4), (40, 0)),
+    }
+    return {
+        path_class: Path(Cell(bandwidth_mbps or own, *s1), Cell(bandwidth_mbps or own, *s2))
+        for path_class, (own, s1, s2) in figure.items()
+    }
+
+
+def predict_split(path, rates):
+    """Rate of a connection split between the two segments, or None where one was not measured."""
+    first, second = rates.get(path.s1), rates.get(path.s2)
+    return None if first is None or second is None else min(first, second)
+
+
+def predict_end_to_end(path, rates):
+    """Rate of one connection over both segments, or None where the composed cell was not measured or is not there."""
+    return None if path.end_to_end is None else rates.get(path.end_to_end)

@@ -1,0 +1,173 @@
+"""What `pytest` runs: a cell of a zone, or a check of its split part, for the stack and kernel of this session."""
+
+import dataclasses
+import shlex
+
+import pytest
+
+from conformance import engine, specs
+from conformance.model import split_zone
+from conformance.model.errors import UserError
+from conformance.model.verdict import Status, judge
+
+#: options that name what is tested, and what they are unless given
+CHOICE_DEFAULTS = dataclasses.asdict(engine.Choice())
+#: measures for the items: has measure(algorithm, setting) -> measurements
+CAMPAIGN = pytest.StashKey()
+
+
+class LabFault(Exception):
+    """Nothing is known about the stack: emulator, guest or adapter failed."""
+
+
+class Violation(AssertionError):
+    """The measured value is outside the zone."""
+
+
+class JudgedItem(pytest.Item):
+    """Measures in its setup, judges in its call. `settings` is what it needs measured."""
+
+    def __init__(self, *, kind, zone, cells, markers, **kwargs):
+        super().__init__(**kwargs)
+        self.kind, self.zone = kind, zone
+        self.settings = [specs.profile(zone.profile, cell) for cell in cells]
+        self.measured = self.verdict = None
+        for marker in (zone.algorithm, kind, *markers):
+            self.add_marker(marker)
+
+    def judge(self):
+        """The verdict on `measured`, {cell: measurements}."""
+        raise NotImplementedError
+
+    def values(self):
+        """{name: value} of what was measured, as reports keep it."""
+        raise NotImplementedError
+
+    def lines(self):
+        """(title, text) of what a person needs to know of the verdict: measured, permitted, basis."""
+        raise NotImplementedError
+
+    def setup(self):
+        campaign = self.config.stash[CAMPAIGN]
+        try:
+            self.measured = {s.cell: campaign.measure(self.zone.algorithm, s) for s in self.settings}
+            self.verdict = self.judge()
+        except UserError as error:
+            raise LabFault(str(error)) from None
+        if self.verdict.status is Status.ERROR:
+            raise LabFault(self.verdict.reason)
+
+    def runtest(self):
+        verdict = self.verdict
+        self.user_properties.append(("verdict", str(verdict.status)))
+        self.user_properties.extend(self.values().items())
+        if verdict.status is Status.UNSUPPORTED:
+            pytest.skip(f"unsupported: {verdict.reason}")
+        strict = self.config.option.fail_inconclusive
+        if verdict.status is Status.INCONCLUSIVE and not strict:
+            pytest.skip(f"inconclusive: {verdict.reason}; {dict(self.lines())['measured']}")
+        if verdict.status is not Status.CONFORMS:
+            raise Violation(explain(self))
+
+    def repr_failure(self, excinfo, style=None):
+        if isinstance(excinfo.value, Violation):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self):
+        return self.path, None, self.name
+
+
+class CellItem(JudgedItem):
+    """One cell of one zone."""
+
+    def __init__(self, *, zone, cell, **kwargs):
+        markers = ("full", "smoke") if cell in zone.smoke else ("full",)
+        super().__init__(zone=zone, cells=[cell], markers=markers, **kwargs)
+        self.cell = cell
+
+    where = property(lambda self: self.cell.id)
+
+    def judge(self):
+        return judge(self.zone, self.cell, self.measured[self.cell])
+
+    def values(self):
+        return {} if self.verdict.value is None else {self.zone.metric: self.verdict.value}
+
+    def lines(self):
+        v = self.verdict
+        return (
+            ("measured", f"{self.zone.metric} {v.value:.3f} (median of {v.n} trials; {_interval(v.interval)})"),
+            ("permitted", f"{v.permitted.low:.3f}..{v.permitted.high:.3f}"),
+            ("basis", f"{_basis(v.permitted.basis)}; {self.zone.margin_rule['text']}"),
+        )
+
+
+class SplitItem(JudgedItem):
+    """One check of the split part: a representative path, or a filter's shares of all paths of a grid."""
+
+    def __init__(self, *, zone, check, **kwargs):
+        super().__init__(zone=zone, cells=check.cells, markers=("full",), **kwargs)
+        self.check = check
+
+    where = property(lambda self: self.check.name)
+
+    def judge(self):
+        return split_zone.judge(self.zone, self.check, self.measured)
+
+    def values(self):
+        return {finding.what: finding.value[0] for finding in self.verdict.findings}
+
+    def lines(self):
+        # All that is not conforming; of these the first basis is enough to find the others in the zone's file.
+        wrong = [f for f in self.verdict.findings if f.status is not Status.CONFORMS]
+        values = [f"{f.what} {_range(f.value)} ({_interval(f.interval)})" for f in wrong]
+        return (
+            ("measured", "; ".join(values)),
+            ("permitted", "; ".join(f"{f.permitted.low:.3f}..{f.permitted.high:.3f}" for f in wrong)),
+            ("basis", f"{_basis(wrong[0].permitted.basis)}; {self.zone.margin_rule['text']}" if wrong else ""),
+        )
+
+
+def _interval(interval):
+    low, high = interval
+    return f"90 % interval {low:.3f}..{high:.3f}" if high < float("inf") else "too few for an interval"
+
+
+def _range(value):
+    return f"{value[0]:.3f}" if value[0] == value[1] else f"{value[0]:.3f} to {value[1]:.3f}"
+
+
+def _basis(basis):
+    return (
+        f"{basis['reference']}: median {basis['median']:.3f} of {basis['n']} trials"
+        f" ({basis['min']:.3f}..{basis['max']:.3f})"
+    )
+
+
+def explain(item):
+    """What a person needs to know about a violation: measured, permitted, basis, how to see it again."""
+    v = item.verdict
+    scheme = next(iter(item.measured.values()))[0].trial.scheme
+    lines = [f"{scheme.id} {v.status} zone {item.zone.id} at {item.where}: {v.reason}"]
+    lines += [f"  {title:10} {text}" for title, text in (*item.lines(), ("rerun", rerun_command(item)))]
+    return "\n".join(lines)
+
+
+def rerun_command(item):
+    option = item.config.option
+    parts = [
+        f'pytest -m "{item.zone.algorithm} and {item.kind}"',
+        f"--grid {_grid(item)}",
+        f"--trials {option.trials}",
+    ]
+    for name, default in CHOICE_DEFAULTS.items():
+        if getattr(option, name) != default:
+            parts.append(f"--{name.replace('_', '-')} {shlex.quote(getattr(option, name))}")
+    return " ".join(parts)
+
+
+def _grid(item):
+    """The shortest way to name the cells of an item."""
+    grid = getattr(getattr(item, "check", None), "grid", None)
+    return grid or ",".join(setting.cell.id for setting in item.settings)
