@@ -10,8 +10,9 @@ import pytest
 from helpers import results_file
 
 from conformance import __version__
+from conformance.model import gains, split
 from conformance.model.errors import UserError
-from conformance.reporting import benchmark, site
+from conformance.reporting import benchmark, site, split_page, tables
 from conformance.reporting.source import Source
 
 
@@ -142,3 +143,27 @@ def test_the_benchmark_builds_from_lines_like_real_ones(tmp_path):
     front = site.write(Source([path]), tmp_path / "site")
     assert front.stat().st_size < 2_000_000
     assert pathlib.Path(front).name == "index.html"
+
+
+def test_a_grid_of_cells_has_a_page_of_predictions_for_proxies(tmp_path):
+    """The numbers are those of the model, put through it here once more."""
+    path = tmp_path / "synthetic.jsonl"
+    path.write_bytes(b"".join(line for line in benchmark.synthetic(1) if b'"bandwidth_mbps":10,' in line))
+    source = Source([path])
+    folder = site.write(source, tmp_path / "site").parent
+    series = tables.all_series(source.measurements)[0]
+    rates = gains.Rates.medians({cell: r.measurements for cell, r in series.utilization.results.items()})
+    predictions = [gains.predict(p, rates) for p in split.paths(series.cells)]
+    passed = sum(gains.FILTERS[0].passes(p) is True for p in predictions)
+    found = split_page.of_series([series])[0]
+    assert found.paths == len(predictions) == 315
+    assert found.counts[0][:3] == (gains.FILTERS[0].title, found.counts[0][1], passed)
+    assert sum(found.counts[0][1]) == passed > 0
+    page = Page(folder / "split.html")
+    assert f"{passed}" in page.text and "II" in page.text
+    assert "split.html" in Page(folder / "index.html").links
+
+
+def test_without_the_cells_for_paths_there_is_no_such_page(built):
+    assert not (built / "split.html").exists()
+    assert "split.html" not in Page(built / "index.html").links

@@ -23,6 +23,7 @@ from conformance.reporting import (
     markdown,
     names,
     rfc9743,
+    split_page,
     tables,
 )
 
@@ -54,7 +55,9 @@ class _Site:
             trim_blocks=True,
             lstrip_blocks=True,
         )
+        self._predicted = split_page.of_series(series)
         self._environment.globals |= {
+            "has_split": bool(self._predicted),
             "version": __version__,
             "files": source.files,
             "labs": sorted({s.utilization.lab_digest for s in series}),
@@ -87,6 +90,8 @@ class _Site:
         yield "style.css", self._style()
         yield "index.html", self._render("index.html", groups=groups, stacks_by_algorithm=self._overview())
         yield "rfc9743.html", self._render("rfc9743.html", answers=rfc9743.answers(self._series))
+        if self._predicted:
+            yield "split.html", self._render("split.html", predicted=self._predicted)
         for algorithm, series in groups:
             if len(series) > 1:
                 yield algorithm_page(algorithm), self._compare(algorithm, series)
