@@ -26,6 +26,13 @@ def profile(name, cell, queue=None, offload=None, transfer_s=None, sysctls=()):
     )
 
 
+@functools.lru_cache(maxsize=1024)
+def profile_or_none(name, cell):
+    """The Setting of a profile at `cell`, or None where the suite does not know the profile."""
+    known = any(path.stem == name for path in paths.data("zones", "profiles").glob("*.json"))
+    return profile(name, cell) if known else None
+
+
 @functools.cache
 def _profile_document(name):
     """Read and checked once, not for each of a grid's cells."""

@@ -5,6 +5,7 @@ transfer length, sysctls. A Setting is both, validated once, here, so that nothi
 """
 
 import dataclasses
+import functools
 import math
 import re
 
@@ -122,7 +123,7 @@ class Setting:
     def from_json(cls, data):
         return cls(**{**data, "cell": Cell(**data["cell"]), "sysctls": tuple(sorted(data["sysctls"].items()))})
 
-    @property
+    @functools.cached_property
     def profile_digest(self):
         """Digest of all but the cell: what must agree before results may be compared."""
         data = self.to_json()
