@@ -1,12 +1,16 @@
 """Read the documents that ship with the suite or that a user gives: profiles and zones."""
 
+import dataclasses
 import functools
 import pathlib
 
 from conformance import paths, schema
 from conformance.model import zone as zones
 from conformance.model.errors import UserError
-from conformance.model.setting import Setting
+from conformance.model.setting import Setting, end_to_end
+
+#: in topologies/
+PATH_TOPOLOGY = "two_segment"
 
 
 def profile(name, cell, queue=None, offload=None, transfer_s=None, sysctls=()):
@@ -22,6 +26,14 @@ def profile(name, cell, queue=None, offload=None, transfer_s=None, sysctls=()):
         topology=data["topology"],
         host_queue=data["host_queue"],
         sysctls=tuple(sorted({**data["sysctls"], **dict(sysctls)}.items())),
+    )
+
+
+def path(name, segments, proxy=None, queue_sized_by="path", **overrides):
+    """The Setting of a profile over a path of two segments, with a Proxy between them or none. Raises UserError."""
+    one = profile(name, end_to_end(segments), **overrides)
+    return dataclasses.replace(
+        one, topology=PATH_TOPOLOGY, segments=tuple(segments), proxy=proxy, queue_sized_by=queue_sized_by
     )
 
 
