@@ -41,7 +41,11 @@ def interval(values, metric="utilization"):
 
 def derive(measurements, algorithm, version_text, metric="utilization", profile="atc25", name="heatmap"):
     """The zone document of `algorithm`. Raises UserError where the measurements cannot serve as a reference."""
-    own = [m for m in measurements if m.trial.scheme.algorithm == algorithm and m.trial.setting.profile == profile]
+    own = [
+        m
+        for m in measurements
+        if m.trial.scheme.algorithm == algorithm and m.trial.setting.profile == profile and not m.trial.setting.segments
+    ]
     if not own:
         raise UserError(f"no measurements of {algorithm!r} under profile {profile} in these results")
     first = own[0].trial

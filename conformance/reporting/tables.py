@@ -96,14 +96,21 @@ def _cell(cell, measurements, zone):
 
 
 def from_files(paths):
-    """Heatmaps of result files, in order of scheme; raises UserError where there is nothing to show."""
+    """Heatmaps of result files, in order of scheme; raises UserError where there is nothing to show.
+
+    Paths of two segments have no place in a heatmap of cells: `conformance split` shows them.
+    """
     groups = collections.defaultdict(list)
     for path in paths:
         for m in store.read(path):
             t = m.trial
+            if t.setting.segments:
+                continue
             groups[t.scheme, t.setting.profile_digest, t.room, t.lab_digest].append(m)
     if not groups:
-        raise UserError(f"no results in {', '.join(str(p) for p in paths)}", "run `make conformance` first")
+        raise UserError(
+            f"no results over one segment in {', '.join(str(p) for p in paths)}", "run `make conformance` first"
+        )
     zones = {
         (zone.algorithm, zone.profile_digest): zone
         for profile in specs.PROFILES.values()
