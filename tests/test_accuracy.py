@@ -3,12 +3,13 @@
 import io
 
 import pytest
+from click.testing import CliRunner
 from helpers import scheme, trial
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from conformance import engine, split_accuracy
+from conformance import cli, engine, split_accuracy, split_measure
 from conformance.model import accuracy
 from conformance.model.setting import Cell, end_to_end
 from conformance.model.trial import Measurement, Outcome
@@ -74,9 +75,9 @@ class Bench:
         return scheme(algorithm)
 
 
-def measured(goodputs, outcome=Outcome.OK, message=None):
-    metrics = [{"goodput_mbps": g} if outcome is Outcome.OK else {} for g in goodputs]
-    return [Measurement(trial=trial(), outcome=outcome, message=message, metrics=m) for m in metrics]
+def measured(goodputs, outcome=Outcome.OK, message=None, **metrics):
+    known = [{"goodput_mbps": g, **metrics} if outcome is Outcome.OK else metrics for g in goodputs]
+    return [Measurement(trial=trial(), outcome=outcome, message=message, metrics=m) for m in known]
 
 
 def run(monkeypatch, tmp_path, results, proxy="splitter"):
@@ -144,3 +145,45 @@ def test_errors_leave_holes_and_not_zeros(monkeypatch, tmp_path):
     assert "error: cubic, 10mbps-1ms-4pct+10mbps-80ms-0pct: the proxy died" in text
     assert " none " in text
     assert overall(text) == ["50", "1", "0.0%", "+0.0%", "+0.0%"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["accuracy", "cubic", "--proxy", "pepsal"], "no pepsal on PATH"),
+        (["measure", "cubic", "10mbps-1ms-0pct"], "is not of the form 10mbps-20ms-0pct+50mbps-60ms-1pct"),
+        (["measure", "cubic", "10mbps-1ms-0pct+10mbps-1ms-0pct", "--to-client", "; rm"], "kernel's name"),
+        (["measure", "cubic", "10mbps-1ms-0pct+10mbps-1ms-0pct", "--proxy", "none", "--to-client", "bbr"], "no proxy"),
+        (["measure", "cubic", "10mbps-1ms-0pct+10mbps-1ms-0pct", "--back-pressure-bytes", "1"], "whole number"),
+    ],
+)
+def test_mistakes_are_one_line_and_status_2(monkeypatch, arguments, words):
+    monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.setattr(engine, "bench", lambda choice: Bench())
+    done = CliRunner().invoke(cli.main, ["split", *arguments])
+    assert done.exit_code == 2
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_measure_shows_each_path(monkeypatch):
+    paths = ["10mbps-1ms-4pct+10mbps-80ms-0pct", "10mbps-80ms-0pct+20mbps-1ms-4pct"]
+
+    def results(setting):
+        if setting.segments[0].loss_pct:
+            return measured([2, 3, 1], utilization=0.2)
+        return measured([2, 3, 1], Outcome.TIMEOUT, "slow", utilization=0.01)
+
+    monkeypatch.setattr(engine, "bench", lambda choice: Bench())
+    monkeypatch.setattr(split_measure, "measure", lambda b, work, *_: [(key, results(key[1])) for key in work])
+    console = Console(width=200, file=io.StringIO())
+    status = split_measure.run(
+        "cubic", paths, engine.Choice(), proxy="none", proxy_options={}, queue_sized_by="segment", overrides={},
+        trials=3, results="", workers=None, profile=None, console=console,
+    )  # fmt: skip
+    text = console.file.getvalue()
+    assert status == 0
+    rows = [[column.strip() for column in row.split("│")[1:6]] for row in text.splitlines() if "pct" in row]
+    assert rows == [
+        [paths[0], "2.000", "2.000", "2.000", "0.200"], [paths[1], "< 0.100", "< 0.100", "0.100", "< 0.010"],
+    ]  # fmt: skip

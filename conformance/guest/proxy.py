@@ -37,7 +37,8 @@ def hand_over(router, port, interfaces):
             ["ip", "-batch", "-"], input="\n".join(routing(port, *interfaces)) + "\n", capture_output=True, text=True
         )
     if done.returncode != 0:
-        raise RuntimeError(f"the kernel cannot hand connections to a proxy: ip: {done.stderr.strip()}")
+        words = " ".join(done.stderr.split())
+        raise RuntimeError(f"this kernel cannot route by rule, as a proxy needs: ip: {words}; build the kernel again")
 
 
 class Proxy:
