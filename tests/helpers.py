@@ -105,7 +105,7 @@ def facts(size=12_500_000, **changes):
 
 NETWORK = {
     "kernel": "6.12.0", "sysctls": {}, "offload": {},
-    "calibration": {"rate_mbps": 10.0, "delays_ms": [20.1], "loss_sent": 2000, "loss_lost": 20},
+    "calibration": [{"rate_mbps": 10.0, "delays_ms": [20.1], "loss_sent": 2000, "loss_lost": 20}],
 }  # fmt: skip
 
 

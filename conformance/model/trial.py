@@ -130,7 +130,8 @@ class Measurement:
         """A metric that zones are about, or None where it was not seen.
 
         utilization; lost_pct: share of the bytes the sender put on its link that never arrived, lost at random
-        or dropped by the queue; queue_mean_bdp: mean length of the bottleneck's queue, in bandwidth-delay products.
+        or dropped by the queue (not where a proxy makes two transfers of one); queue_mean_bdp: mean length of the
+        bottleneck's queue, in bandwidth-delay products.
         """
         if metric == "lost_pct":
             return self._lost_pct()
@@ -142,7 +143,7 @@ class Measurement:
     def _lost_pct(self):
         """By the interfaces' own counters, so that it is known of every stack, whatever it says of itself."""
         interfaces = self.evidence.get("interfaces")
-        if not interfaces:
+        if not interfaces or self.trial.setting.proxy:
             return None
         sent = sum(counters["tx_bytes"] for counters in interfaces["server"].values())
         came = sum(counters["rx_bytes"] for counters in interfaces["client"].values())

@@ -183,9 +183,12 @@ def _cell(cell, measurements, verdict, metric):
 
 
 def all_series(measurements):
-    """The Series of any measurements, in order of scheme and profile."""
+    """The Series of any measurements, in order of scheme and profile.
+
+    Paths of two segments have no place in a heatmap of cells: `conformance split` shows them.
+    """
     groups = collections.defaultdict(list)
-    for m in measurements:
+    for m in (m for m in measurements if not m.trial.setting.segments):
         groups[m.trial.scheme, m.trial.setting.profile_digest, m.trial.room, m.trial.lab_digest].append(m)
     zones = _zones()
     made = [
