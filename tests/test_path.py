@@ -32,7 +32,8 @@ def test_end_to_end_is_the_slowest_the_sum_and_either_loss(first, second):
     whole = end_to_end((first, second))
     assert whole == end_to_end((second, first))
     assert whole.bandwidth_mbps == min(first.bandwidth_mbps, second.bandwidth_mbps)
-    assert whole.one_way_delay_ms == pytest.approx(first.one_way_delay_ms + second.one_way_delay_ms)
+    # To the picosecond: sums of decimals that a file can hold.
+    assert whole.one_way_delay_ms == pytest.approx(first.one_way_delay_ms + second.one_way_delay_ms, abs=1e-9)
     added = first.loss_pct + second.loss_pct
     assert max(first.loss_pct, second.loss_pct) - 1e-6 <= whole.loss_pct <= added + 1e-6
 
