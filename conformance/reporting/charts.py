@@ -28,7 +28,7 @@ def rows(drawn):
             "delay_ms": cell.one_way_delay_ms,
             "loss_pct": cell.loss_pct,
             "measured": result.value,
-            "measured_text": "" if result.value is None else f"{result.value:{form}}",
+            "measured_text": grids.value_text(metric, result),
             "measured_ink": colours.ink_of(colours.value_step(metric, result.value)),
             "reference": result.reference,
             "reference_text": f"{permitted.low:{form}}\n{permitted.high:{form}}" if permitted else "",
