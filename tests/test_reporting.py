@@ -17,7 +17,7 @@ from conformance import schema, specs, store
 from conformance.cli import measuring
 from conformance.model import digest
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell
+from conformance.model.setting import Cell, end_to_end
 from conformance.model.trial import Outcome
 from conformance.reporting import badge, colours, compare, export, grids, markdown, names, rerun, rfc9743, tables
 from conformance.reporting.source import Source
@@ -129,6 +129,22 @@ def test_medians_intervals_and_losses(series):
     # Missing is never zero.
     failed = of(series).utilization.results[Cell(10, 80, 1)]
     assert failed.value is None and failed.difference is None
+
+
+def test_what_timed_out_is_shown_as_a_bound(series):
+    result = of(series).utilization.results[Cell(10, 100, 4)]
+    assert (result.late, result.interval) == (1, None)
+    assert grids.value_text("utilization", result) == "≤0.01"
+    assert "1 of 1 transfers timed out\nutilization at most 0.0100" in grids.about("utilization", result)
+
+
+def test_paths_of_two_segments_are_not_cells():
+    segments = (Cell(10, 20, 0), Cell(50, 60, 1))
+    path = dataclasses.replace(setting(), cell=end_to_end(segments), segments=segments)
+    made = dataclasses.replace(measurement(), trial=dataclasses.replace(measurement().trial, setting=path))
+    with pytest.raises(UserError, match="paths of two segments only"):
+        tables.all_series([made])
+    assert len(tables.all_series([made, measurement()])) == 1
 
 
 def test_words_of_a_cell_hold_trials_interval_zone_and_verdict(series):

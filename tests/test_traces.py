@@ -35,7 +35,7 @@ def test_goodput_is_bytes_over_time():
 def test_without_the_kernels_word_goodput_is_not_claimed():
     found = drawn(trace(tcp=False))
     assert "Goodput" not in found
-    assert "Throughput of the bottleneck, headers and retransmissions included" in found
+    assert "Throughput, with headers and retransmissions" in found
     assert "only Linux TCP tells" in found["Round-trip time"].missing
     assert "only Linux TCP tells" in found["Congestion window"].missing
 

@@ -28,7 +28,7 @@ def rows(drawn):
             "delay_ms": cell.one_way_delay_ms,
             "loss_pct": cell.loss_pct,
             "measured": result.value,
-            "measured_text": "" if result.value is None else f"{result.value:{form}}",
+            "measured_text": grids.value_text(metric, result),
             "measured_ink": colours.ink_of(colours.value_step(metric, result.value)),
             "reference": result.reference,
             "reference_text": f"{permitted.low:{form}}\n{permitted.high:{form}}" if permitted else "",
@@ -105,7 +105,7 @@ def _panel(data, value, title, color):
 
 
 def comparison(section):
-    """Utilization of several series (compare.Section) over loss: delays down, bandwidths across, the zone as a band."""
+    """Utilization of several series (compare.Section) over loss: bandwidths down, delays across, the zone as a band."""
     points, zone = [], []
     for row in section.rows:
         results = [series.utilization.results.get(row.cell) for series in section.series]
@@ -139,10 +139,10 @@ def comparison(section):
     ]
     return (
         altair.layer(*layers)
-        .properties(width=120, height=70)
+        .properties(width=130, height=90)
         .facet(
-            row=altair.Row("delay:N", title=None, sort=altair.SortField("delay_ms")),
-            column=altair.Column("bandwidth:N", title=None, sort=altair.SortField("bandwidth_mbps")),
+            row=altair.Row("bandwidth:N", title=None, sort=altair.SortField("bandwidth_mbps")),
+            column=altair.Column("delay:N", title=None, sort=altair.SortField("delay_ms")),
             spacing=8,
         )
         .configure(font=_FONT, background="transparent")

@@ -67,6 +67,6 @@ def _row(cell, found):
 def _value(result):
     if result is None:
         return None
-    text = "" if result.value is None else f"{result.value:.2f}"
+    text = grids.value_text("utilization", result)
     step = colours.value_step("utilization", result.value)
     return text, step, result.status, colours.MARKS[result.status], grids.about("utilization", result)

@@ -180,6 +180,7 @@ def _cell(result):
         "cell": result.cell.id,
         **{name: number(value) for name, value in result.cell.to_json().items()},
         "trials": result.n,
+        "timeouts": result.late,
         "median": result.value,
         "interval": list(result.interval) if result.interval else None,
         "permitted": [result.permitted.low, result.permitted.high] if result.permitted else None,

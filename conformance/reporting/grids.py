@@ -45,6 +45,14 @@ def number(metric, value, more=0, sign=""):
     return f"{value:{sign}.{int(form[1]) + more}f}{unit}"
 
 
+def value_text(metric, result):
+    """The median as a cell shows it; a bound as a bound, and nothing for what is not known."""
+    if result.value is None:
+        return ""
+    bound = "\N{LESS-THAN OR EQUAL TO}" if result.late and metric == "utilization" else ""
+    return f"{bound}{result.value:{METRICS[metric][1]}}"
+
+
 def signed(metric, difference):
     """A difference of a metric with its sign; none for what rounds to zero, and nothing for what is not known."""
     if difference is None:
@@ -60,12 +68,17 @@ def about(metric, result):
     if result.value is None:
         lines.append(f"{result.status}: {result.message or 'nothing was measured'}")
         return "\n".join(lines)
-    interval = (
-        f"90 % interval {number(metric, result.interval[0], 2)} to {number(metric, result.interval[1], 2)}"
-        if result.interval
-        else "too few trials for an interval"
-    )
-    lines.append(f"{name} {number(metric, result.value, 2)}, median of {result.n}; {interval}")
+    if result.late:
+        bound = "at most " if metric == "utilization" else "of a part of the transfer "
+        lines.append(f"{result.late} of {result.n} transfers timed out")
+        lines.append(f"{name} {bound}{number(metric, result.value, 2)}, median of {result.n}; no interval")
+    else:
+        interval = (
+            f"90 % interval {number(metric, result.interval[0], 2)} to {number(metric, result.interval[1], 2)}"
+            if result.interval
+            else "too few trials for an interval"
+        )
+        lines.append(f"{name} {number(metric, result.value, 2)}, median of {result.n}; {interval}")
     lines.append(f"trials from {number(metric, result.low, 2)} to {number(metric, result.high, 2)}")
     if result.permitted:
         low, high = (number(metric, edge, 1) for edge in (result.permitted.low, result.permitted.high))
@@ -93,7 +106,7 @@ def _grid(title, results, box):
 
 def _measured(metric, result, href):
     return Box(
-        text=f"{result.value:{METRICS[metric][1]}}" if result.value is not None else "",
+        text=value_text(metric, result),
         step=colours.value_step(metric, result.value),
         status=result.status,
         mark=colours.MARKS[result.status],

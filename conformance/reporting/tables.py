@@ -6,6 +6,7 @@ import functools
 
 from conformance import specs
 from conformance.model import digest, statistics
+from conformance.model.errors import UserError
 from conformance.model.setting import Cell, Setting
 from conformance.model.trial import Measurement, Outcome, Scheme
 from conformance.model.verdict import CONFIDENCE, Verdict, judge_zone, overall
@@ -17,7 +18,8 @@ class CellResult:
     """`value` is the median of the metric over the trials that ran, None where none did.
 
     `low` and `high` are their least and most; `interval` holds the median with 90 %, None where there are too few
-    trials; `verdict` and `permitted` are there where a zone applies.
+    trials, or where transfers timed out (`late` of them): then value, low and high are upper bounds, not numbers.
+    `verdict` and `permitted` are there where a zone applies.
     """
 
     cell: Cell
@@ -26,6 +28,7 @@ class CellResult:
     low: float | None
     high: float | None
     interval: tuple[float, float] | None
+    late: int
     message: str | None
     unsupported: bool
     verdict: Verdict | None
@@ -62,6 +65,7 @@ class Heatmap:
     lab_digest: str
     metric: str
     zone: Zone | None
+    false_alarms: str | None
     results: dict[Cell, CellResult]
 
     @property
@@ -150,7 +154,8 @@ def heatmap(measurements, zone, metric="utilization"):
     for measurement in measurements:
         by_cell[measurement.trial.setting.cell].append(measurement)
     judged = {cell: found for cell, found in by_cell.items() if zone and cell in zone.intervals}
-    verdicts = judge_zone(zone, judged).verdicts if judged else {}
+    whole = judge_zone(zone, judged) if judged else None
+    verdicts = whole.verdicts if whole else {}
     return Heatmap(
         scheme=first.scheme,
         setting=first.setting,
@@ -158,6 +163,7 @@ def heatmap(measurements, zone, metric="utilization"):
         lab_digest=first.lab_digest,
         metric=metric,
         zone=zone,
+        false_alarms=whole.false_alarms if whole else None,
         results={cell: _cell(cell, found, verdicts.get(cell), metric) for cell, found in sorted(by_cell.items())},
     )
 
@@ -167,13 +173,15 @@ def _cell(cell, measurements, verdict, metric):
     values = [value for value in (m.value(metric) for m in ran) if value is not None]
     messages = [m.message for m in measurements if m.message]
     interval = statistics.median_interval(values, CONFIDENCE)
+    late = sum(m.outcome is Outcome.TIMEOUT for m in measurements)
     return CellResult(
         cell=cell,
         n=len(measurements),
         value=statistics.median(values) if values else None,
         low=min(values, default=None),
         high=max(values, default=None),
-        interval=interval if interval[0] > float("-inf") else None,
+        interval=interval if interval[0] > float("-inf") and not late else None,
+        late=late,
         message=messages[0] if messages else None,
         unsupported=any(m.outcome is Outcome.UNSUPPORTED for m in measurements),
         verdict=verdict,
@@ -185,11 +193,14 @@ def _cell(cell, measurements, verdict, metric):
 def all_series(measurements):
     """The Series of any measurements, in order of scheme and profile.
 
-    Paths of two segments have no place in a heatmap of cells: `conformance split` shows them.
+    Paths of two segments have no place in a heatmap of cells: `conformance split` shows them. Raises UserError where
+    there is nothing else.
     """
     groups = collections.defaultdict(list)
     for m in (m for m in measurements if not m.trial.setting.segments):
         groups[m.trial.scheme, m.trial.setting.profile_digest, m.trial.room, m.trial.lab_digest].append(m)
+    if not groups:
+        raise UserError("these results are of paths of two segments only", "see `conformance split`")
     zones = _zones()
     made = [
         Series(

@@ -102,7 +102,7 @@ def _goodput(columns, end, bandwidth_mbps):
     """Acknowledged by the receiver where the kernel's TCP says so; of other stacks what left the queue."""
     for title, name in (
         ("Goodput", "bytes_acked"),
-        ("Throughput of the bottleneck, headers and retransmissions included", "queue_out_bytes"),
+        ("Throughput, with headers and retransmissions", "queue_out_bytes"),
     ):
         found = {style: c.rate_mbps(name, end / _RATE_STEPS) for style, c in columns.items()}
         drawn = [(style, *rates, title) for style, rates in found.items() if rates and rates[0]]
