@@ -4,10 +4,10 @@ Exit statuses: 0 all conforms (or done), 1 something violates, 2 the user can me
 guest or adapter, 4 inconclusive or unsupported and nothing worse, 130 interrupted.
 """
 
-from conformance.cli import building, measuring, results
+from conformance.cli import building, measuring, results, testing
 from conformance.cli.base import main
 
-for module in (measuring, building, results):
+for module in (measuring, building, results, testing):
     for command in module.COMMANDS:
         main.add_command(command)
 

@@ -34,12 +34,13 @@ def zones():
 @zones.command("check")
 @click.argument("files", nargs=-1, type=click.Path())
 def zones_check(files):
-    """Check zone files (all that ship, if none is named) against schema and invariants."""
-    from conformance import specs
+    """Check zone files (all that ship, if none is named) against schema, invariants and the mutants' record."""
+    from conformance import detected, specs
 
     for path in files or specs.zone_files("*"):
         zone = specs.zone(path)
-        out.print(f"ok  {zone.id}: {len(zone.cells)} cells, {path}", soft_wrap=True)
+        said = detected.check(zone, pathlib.Path(path))
+        out.print(f"ok  {zone.id}: {len(zone.cells)} cells, {f'{said}, ' if said else ''}{path}", soft_wrap=True)
 
 
 @zones.command("derive")

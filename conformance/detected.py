@@ -1,0 +1,90 @@
+"""What the zones said of the mutants when they were last tried: tests/mutants/detected.json.
+
+`conformance mutants --record` writes it, `zones check` reads it: a zone that accepts every mutant of its algorithm is
+no use, and to know that, nothing has to be measured. It says which file of a zone it is about.
+"""
+
+import collections
+import dataclasses
+import json
+
+from conformance import paths, specs
+from conformance.model import digest as digests
+from conformance.model import mutants
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+
+#: how many of the cells that told a mutant are kept
+_CELLS = 4
+
+
+def path():
+    return paths.PACKAGE.parent / "tests" / "mutants" / "detected.json"
+
+
+def digest(zone_file):
+    """Of a zone as it was judged by."""
+    return digests.of_bytes(zone_file.read_bytes())
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """`zones`: {zone id: {"digest", "rejects", "accepts"}}; `cells`: {mutant's id: ids of cells that told it}."""
+
+    zones: dict
+    cells: dict
+
+    def telling(self, mutant_id, algorithm):
+        """(cells that told this mutant, cells that told others of the algorithm): see model.mutants.order()."""
+        others = [c for other, cells in self.cells.items() if other.startswith(f"{algorithm}-") for c in cells]
+        return [Cell.parse(c) for c in self.cells.get(mutant_id, ())], [Cell.parse(c) for c in others]
+
+
+def load():
+    """The Record; an empty one where there is no file."""
+    try:
+        data = json.loads(path().read_text())
+    except FileNotFoundError:
+        return Record({}, {})
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path()}: {error}", "write it anew with `conformance mutants --record`") from None
+    return Record(data["zones"], data["cells"])
+
+
+def record(findings, zone_digests):
+    """Write what was found of all mutants; the file's path. What other zones said stays."""
+    known = load()
+    zones = dict(known.zones)
+    judged = collections.defaultdict(lambda: ([], []))
+    for finding in findings:
+        for zone_id in {verdict.zone_id for verdict in finding.verdicts}:
+            judged[zone_id][zone_id not in finding.rejecting].append(finding.mutant.id)
+    for zone_id, (rejects, accepts) in judged.items():
+        zones[zone_id] = {"digest": zone_digests[zone_id], "rejects": sorted(rejects), "accepts": sorted(accepts)}
+    cells = dict(known.cells)
+    for finding in findings:
+        if finding.outcome is mutants.Outcome.DETECTED:
+            cells[finding.mutant.id] = list(dict.fromkeys(v.cell.id for v in finding.telling))[:_CELLS]
+        elif finding.outcome is mutants.Outcome.MISSED:
+            cells.pop(finding.mutant.id, None)
+    about = {"zones": dict(sorted(zones.items())), "cells": dict(sorted(cells.items()))}
+    path().write_text(json.dumps(about, indent=1) + "\n")
+    return path()
+
+
+def check(zone, zone_file):
+    """Raise UserError where a zone accepts every mutant that it was tried on; what else there is to say of it, or None.
+
+    A zone of a user's own, or of an algorithm that has no mutants, was tried on none.
+    """
+    found = load().zones.get(zone.id)
+    if found is None or specs.zone_path(zone.id) != zone_file.resolve():
+        return None
+    if found["digest"] != digest(zone_file):
+        return "not tried on the mutants since it changed: `conformance mutants --record`"
+    if not found["rejects"]:
+        raise UserError(
+            f"{zone_file}: it accepts every mutant of {zone.algorithm} ({len(found['accepts'])} of them)",
+            "narrow it, or give it cells that tell them apart",
+        )
+    return f"rejects {len(found['rejects'])} of {len(found['rejects']) + len(found['accepts'])} mutants"

@@ -1,0 +1,232 @@
+"""`conformance mutants`: does the suite detect implementations that are wrong, and leave alone those that are right?
+
+Each mutant (tests/mutants/mutants.json) is measured cell by cell, the most telling ones first, until a zone of its
+algorithm violates. The false alarms are counted over whole runs of the references, with seeds that nothing else used.
+"""
+
+import collections
+import contextlib
+import dataclasses
+import functools
+import pathlib
+import time
+
+import rich.progress
+
+from conformance import detected, engine, paths, schema, specs, store, variants
+from conformance.kernel import build
+from conformance.lab import adapter
+from conformance.lab.virtual import VirtualRoom
+from conformance.model import grid, mutants
+from conformance.model.errors import UserError
+from conformance.model.mutants import Outcome
+from conformance.model.verdict import Status, judge, overall
+from conformance.reporting import scores
+
+GRID = "10mbps"
+#: Linux TCP's algorithms that the default kernel has: the references of the false alarms
+REFERENCES = ("cubic", "reno", "bbrv1")
+#: what `make mutants` asks for: at least so much of the mutants detected, at most so much of the runs false alarms
+LEAST_DETECTED, MOST_FALSE_ALARMS = 0.9, 0.01
+_PATCHED_KERNEL = "mutants"
+#: cells of a mutant's first looks: few, as most mutants are detected by any of the most telling ones
+_ROUNDS = (4, 8, 18)
+
+
+def corpus():
+    """The mutants. Raises UserError."""
+    path = folder() / "mutants.json"
+    return mutants.from_json(schema.load("mutants", path), path)
+
+
+def folder():
+    """Of the corpus, which is in the checkout only. Raises UserError."""
+    found = paths.PACKAGE.parent / "tests" / "mutants"
+    if not found.is_dir():
+        raise UserError("the mutants are not part of the installed package", "run this in a checkout of the suite")
+    return found
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How mutants, or references, are measured. `whole`: in every cell, not just until one violates."""
+
+    profile: str | None
+    trials: int
+    first_seed: int
+    results: str
+    workers: int | None
+    whole: bool = False
+
+
+def run(ids, plan, record, target, console):
+    """Measure, show the score, `record` it (detected.py), write it to `target` as Markdown.
+
+    Returns the exit status: 0 at least LEAST_DETECTED of the mutants are detected, 1 fewer, 3 errors.
+    """
+    chosen = mutants.choose(corpus(), ids)
+    if record and ids:
+        raise UserError("--record keeps the score of all mutants", "name none")
+    known = detected.load()
+    kept = store.Store(plan.results)
+    findings = []
+    with _bar(console, len(chosen)) as bar:
+        for mutant in chosen:
+            findings.append(_look(mutant, plan, kept, known, bar))
+            bar.done(mutant.id, findings[-1].outcome, findings[-1].trials)
+    scores.show(findings, console)
+    if record:
+        console.print(f"recorded: {detected.record(findings, _digests(findings))}", soft_wrap=True)
+    if target:
+        scores.write(findings, target)
+    score = mutants.score(findings)
+    if score.errors:
+        return 3
+    return 0 if score.share is not None and score.share >= LEAST_DETECTED else 1
+
+
+def _look(mutant, plan, kept, known, bar):
+    """Measure a mutant until a zone violates; the Finding."""
+    bench = _bench(mutant, bar.say)
+    zones = _zones(mutant.algorithm, plan.profile or bench.profile)
+    ordered = mutants.order(zones, *known.telling(mutant.id, mutant.algorithm))
+    ordered = [cell for cell in grid.cells(GRID) if cell in ordered] if plan.whole else ordered
+    sizes = (len(ordered),) if plan.whole else _ROUNDS
+    measured = {}
+    for cells in mutants.rounds(ordered, sizes):
+        measured.update(_measure(bench, kept, mutant.measured, cells, zones[0].profile, plan, bar.trial))
+        finding = mutants.Finding(
+            mutant=mutant, verdicts=_verdicts(zones, measured), trials=sum(len(found) for found in measured.values())
+        )
+        if finding.outcome is Outcome.DETECTED:
+            break
+    return finding
+
+
+def _verdicts(zones, measured):
+    """The verdicts of these zones on {cell: measurements}: the one place that knows how cells are judged."""
+    return tuple(
+        judge(zone, cell, found) for zone in zones for cell, found in measured.items() if cell in zone.intervals
+    )
+
+
+def _measure(bench, kept, algorithm, cells, profile, plan, on_trial):
+    """{cell: measurements}, from the results file or made now."""
+    work = [(algorithm, specs.profile(profile, cell)) for cell in cells]
+    seeds = engine.seeds(plan.trials, plan.first_seed)
+    with engine.Run(bench, kept, work, seeds, plan.workers, on_trial=on_trial) as running:
+        found = {setting.cell: measurements for (_, setting), measurements in running.as_completed()}
+    return {cell: found[cell] for cell in cells}
+
+
+@functools.cache
+def _zones(algorithm, profile):
+    """An algorithm's zones, with the cells of GRID only."""
+    cells = grid.cells(GRID)
+    found = [specs.zone_of(algorithm, kind, profile) for kind in specs.KINDS]
+    return [
+        dataclasses.replace(zone, intervals={c: i for c, i in zone.intervals.items() if c in cells}) for zone in found
+    ]
+
+
+def _digests(findings):
+    """{zone id: digest of its file} of the zones that judged."""
+    return {
+        verdict.zone_id: detected.digest(specs.zone_path(verdict.zone_id))
+        for finding in findings
+        for verdict in finding.verdicts
+    }
+
+
+def _bench(mutant, say):
+    """The Bench that has this mutant, built now if need be. Raises UserError."""
+    if mutant.kernel is None:
+        manifest = str(folder() / mutant.stack)
+        adapter.build(manifest, progress=lambda done, total, line: say("building aioquic"))
+        return engine.bench(engine.Choice(stack=manifest))
+    if mutant.kernel == _PATCHED_KERNEL:
+        _build_patched_kernel(say)
+    kernel = variants.ready(mutant.id, mutant.kernel, mutant.parameters)
+    place = engine.Place(kernel=kernel, room=VirtualRoom(kernel))
+    return dataclasses.replace(engine.bench(engine.Choice(stack=mutant.stack)), place=lambda algorithm: place)
+
+
+@functools.cache
+def _build_patched_kernel(say):
+    patch = folder() / "linux-6.12.patch"
+    build.build(
+        _PATCHED_KERNEL, patches=[patch], progress=lambda done, total, what: say(f"kernel: {what} {done} of {total}")
+    )
+
+
+def false_alarms(n, plan, console):
+    """Count the runs, of `n`, in which a zone violates a reference. Returns the exit status: 0, 1 too many, 3 errors.
+
+    Run by run in turn over REFERENCES, each over the whole grid; each has its own results file in the folder of
+    `plan.results`, false-alarms/, so that a run needs to read no other's.
+    """
+    bench = engine.bench()
+    runs = [(REFERENCES[k % len(REFERENCES)], plan.first_seed + plan.trials * (k // len(REFERENCES))) for k in range(n)]
+    violated, failed = collections.defaultdict(list), []
+    count = collections.Counter(algorithm for algorithm, _ in runs)
+    with _bar(console, n) as bar:
+        for algorithm, first_seed in runs:
+            verdicts = _reference(bench, algorithm, dataclasses.replace(plan, first_seed=first_seed), bar)
+            status = overall(verdicts)
+            if status in (Status.ERROR, Status.UNSUPPORTED):
+                failed.append((algorithm, first_seed, verdicts))
+            elif status is Status.VIOLATES:
+                violated[algorithm].append((first_seed, [v for v in verdicts if v.status is Status.VIOLATES]))
+            bar.done(f"{algorithm}, seeds from {first_seed}", status, plan.trials * len(grid.cells(GRID)))
+    scores.show_false_alarms(violated, count, failed, console)
+    if failed:
+        return 3
+    return 0 if sum(map(len, violated.values())) <= MOST_FALSE_ALARMS * n else 1
+
+
+def _reference(bench, algorithm, plan, bar):
+    zones = _zones(algorithm, plan.profile or bench.profile)
+    kept = store.Store(pathlib.Path(plan.results).parent / "false-alarms" / f"{algorithm}-{plan.first_seed}.jsonl")
+    measured = _measure(bench, kept, algorithm, grid.cells(GRID), zones[0].profile, plan, bar.trial)
+    return _verdicts(zones, measured)
+
+
+@contextlib.contextmanager
+def _bar(console, total):
+    columns = (
+        rich.progress.TextColumn("{task.description}", markup=False),
+        rich.progress.BarColumn(20),
+        rich.progress.MofNCompleteColumn(),
+        rich.progress.TextColumn("{task.fields[line]}", markup=False),
+    )
+    with rich.progress.Progress(*columns, console=console, transient=True, refresh_per_second=4) as progress:
+        yield _Bar(console, progress, progress.add_task("mutants", total=total, line="starting"), total)
+
+
+class _Bar:
+    """How many of the mutants, or runs, are done, how far the present one is, and how long the rest will take."""
+
+    def __init__(self, console, progress, task, total):
+        self._console, self._progress, self._task, self._left = console, progress, task, total
+        self._began, self._fresh, self._spent_s, self._done_fresh = time.monotonic(), False, 0.0, 0
+
+    def say(self, line):
+        left = f"; about {engine.duration(self._rest_s())} left" if self._done_fresh else ""
+        self._progress.update(self._task, line=line + left)
+
+    def trial(self, progress):
+        self._fresh = self._fresh or bool(progress.fresh)
+        self.say(f"{progress.done} of {progress.total} trials")
+
+    def done(self, name, status, trials):
+        """One is done; what came from the results file alone says nothing about time."""
+        took_s = time.monotonic() - self._began
+        if self._fresh:
+            self._spent_s, self._done_fresh = self._spent_s + took_s, self._done_fresh + 1
+        self._left -= 1
+        self._progress.advance(self._task)
+        self._console.print(f"{status:10} {name} ({trials} trials, {engine.duration(took_s)})", soft_wrap=True)
+        self._began, self._fresh = time.monotonic(), False
+
+    def _rest_s(self):
+        return self._spent_s / self._done_fresh * self._left
