@@ -29,15 +29,20 @@ def digest(zone_file):
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """`zones`: {zone id: {"digest", "rejects", "accepts"}}; `cells`: {mutant's id: ids of cells that told it}."""
+    """`zones`: {zone id: {"digest", "rejects", "accepts"}}; `cells`: {mutant: ["PROFILE CELL", ...] that told it}."""
 
     zones: dict
     cells: dict
 
     def telling(self, mutant_id, algorithm):
-        """(cells that told this mutant, cells that told others of the algorithm): see model.mutants.order()."""
+        """What told this mutant, and what told others of the algorithm: see model.mutants.order()."""
         others = [c for other, cells in self.cells.items() if other.startswith(f"{algorithm}-") for c in cells]
-        return [Cell.parse(c) for c in self.cells.get(mutant_id, ())], [Cell.parse(c) for c in others]
+        return [_parse(c) for c in self.cells.get(mutant_id, ())], [_parse(c) for c in others]
+
+
+def _parse(text):
+    profile, _, cell = text.partition(" ")
+    return profile, Cell.parse(cell)
 
 
 def load():
@@ -51,20 +56,27 @@ def load():
     return Record(data["zones"], data["cells"])
 
 
-def record(findings, zone_digests):
+def record(findings, zones_that_judged):
     """Write what was found of all mutants; the file's path. What other zones said stays."""
     known = load()
+    profiles = {zone.id: zone.profile for zone in zones_that_judged}
     zones = dict(known.zones)
     judged = collections.defaultdict(lambda: ([], []))
     for finding in findings:
         for zone_id in {verdict.zone_id for verdict in finding.verdicts}:
             judged[zone_id][zone_id not in finding.rejecting].append(finding.mutant.id)
     for zone_id, (rejects, accepts) in judged.items():
-        zones[zone_id] = {"digest": zone_digests[zone_id], "rejects": sorted(rejects), "accepts": sorted(accepts)}
+        zones[zone_id] = {
+            "digest": digest(specs.zone_path(zone_id)),
+            "rejects": sorted(rejects),
+            "accepts": sorted(accepts),
+        }
     cells = dict(known.cells)
     for finding in findings:
         if finding.outcome is mutants.Outcome.DETECTED:
-            cells[finding.mutant.id] = list(dict.fromkeys(v.cell.id for v in finding.telling))[:_CELLS]
+            cells[finding.mutant.id] = list(
+                dict.fromkeys(f"{profiles[v.zone_id]} {v.cell.id}" for v in finding.telling)
+            )[:_CELLS]
         elif finding.outcome is mutants.Outcome.MISSED:
             cells.pop(finding.mutant.id, None)
     about = {"zones": dict(sorted(zones.items())), "cells": dict(sorted(cells.items()))}

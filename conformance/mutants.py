@@ -15,7 +15,7 @@ import rich.progress
 
 from conformance import detected, engine, paths, schema, specs, store, variants
 from conformance.kernel import build
-from conformance.lab import adapter
+from conformance.lab import adapter, manifest
 from conformance.lab.virtual import VirtualRoom
 from conformance.model import grid, mutants
 from conformance.model.errors import UserError
@@ -24,6 +24,8 @@ from conformance.model.verdict import Status, judge, overall
 from conformance.reporting import scores
 
 GRID = "10mbps"
+#: zones of 30 s transfers through a tail-drop queue, some without random loss: where the curve of a window shows
+LONG_KINDS = ("identify-utilization", "identify-queue")
 #: Linux TCP's algorithms that the default kernel has: the references of the false alarms
 REFERENCES = ("cubic", "reno", "bbrv1")
 #: what `make mutants` asks for: at least so much of the mutants detected, at most so much of the runs false alarms
@@ -76,7 +78,8 @@ def run(ids, plan, record, target, console):
             bar.done(mutant.id, findings[-1].outcome, findings[-1].trials)
     scores.show(findings, console)
     if record:
-        console.print(f"recorded: {detected.record(findings, _digests(findings))}", soft_wrap=True)
+        judging = [zone for mutant in chosen for zone in _zones(mutant, plan)]
+        console.print(f"recorded: {detected.record(findings, judging)}", soft_wrap=True)
     if target:
         scores.write(findings, target)
     score = mutants.score(findings)
@@ -88,67 +91,69 @@ def run(ids, plan, record, target, console):
 def _look(mutant, plan, kept, known, bar):
     """Measure a mutant until a zone violates; the Finding."""
     bench = _bench(mutant, bar.say)
-    zones = _zones(mutant.algorithm, plan.profile or bench.profile)
+    zones = _zones(mutant, plan)
     ordered = mutants.order(zones, *known.telling(mutant.id, mutant.algorithm))
-    ordered = [cell for cell in grid.cells(GRID) if cell in ordered] if plan.whole else ordered
-    sizes = (len(ordered),) if plan.whole else _ROUNDS
     measured = {}
-    for cells in mutants.rounds(ordered, sizes):
-        measured.update(_measure(bench, kept, mutant.measured, cells, zones[0].profile, plan, bar.trial))
-        finding = mutants.Finding(
-            mutant=mutant, verdicts=_verdicts(zones, measured), trials=sum(len(found) for found in measured.values())
-        )
+    for part in mutants.rounds(ordered, (len(ordered),) if plan.whole else _ROUNDS):
+        measured.update(_measure(bench, kept, mutant.measured, part, plan, bar.trial))
+        trials = sum(len(found) for found in measured.values())
+        finding = mutants.Finding(mutant=mutant, verdicts=_verdicts(zones, measured), trials=trials)
         if finding.outcome is Outcome.DETECTED:
             break
     return finding
 
 
 def _verdicts(zones, measured):
-    """The verdicts of these zones on {cell: measurements}: the one place that knows how cells are judged."""
+    """The verdicts of zones on {(profile, cell): measurements}: the one place that knows how cells are judged."""
     return tuple(
-        judge(zone, cell, found) for zone in zones for cell, found in measured.items() if cell in zone.intervals
+        judge(zone, cell, measured[zone.profile, cell])
+        for zone in zones
+        for cell in zone.intervals
+        if (zone.profile, cell) in measured
     )
 
 
-def _measure(bench, kept, algorithm, cells, profile, plan, on_trial):
-    """{cell: measurements}, from the results file or made now."""
-    work = [(algorithm, specs.profile(profile, cell)) for cell in cells]
+def _measure(bench, kept, algorithm, where, plan, on_trial):
+    """{(profile, cell): measurements}, from the results file or made now."""
+    work = [(algorithm, specs.profile(profile, cell)) for profile, cell in where]
     seeds = engine.seeds(plan.trials, plan.first_seed)
     with engine.Run(bench, kept, work, seeds, plan.workers, on_trial=on_trial) as running:
-        found = {setting.cell: measurements for (_, setting), measurements in running.as_completed()}
-    return {cell: found[cell] for cell in cells}
+        return {(setting.profile, setting.cell): found for (_, setting), found in running.as_completed()}
+
+
+def _zones(mutant, plan):
+    """The zones of the algorithm that a mutant claims to be, under its transport's profile or the plan's."""
+    transport = manifest.read(_stack(mutant)).transport
+    return _zones_of(mutant.algorithm, plan.profile or specs.PROFILES[transport])
 
 
 @functools.cache
-def _zones(algorithm, profile):
-    """An algorithm's zones, with the cells of GRID only."""
+def _zones_of(algorithm, profile):
+    """An algorithm's zones: those of the grid, limited to GRID, and those of long transfers."""
     cells = grid.cells(GRID)
     found = [specs.zone_of(algorithm, kind, profile) for kind in specs.KINDS]
-    return [
+    limited = [
         dataclasses.replace(zone, intervals={c: i for c, i in zone.intervals.items() if c in cells}) for zone in found
     ]
+    return [*limited, *(specs.zone_of(algorithm, kind) for kind in LONG_KINDS)]
 
 
-def _digests(findings):
-    """{zone id: digest of its file} of the zones that judged."""
-    return {
-        verdict.zone_id: detected.digest(specs.zone_path(verdict.zone_id))
-        for finding in findings
-        for verdict in finding.verdicts
-    }
+def _stack(mutant):
+    """Name of an adapter that ships, or path of one beside the corpus."""
+    return mutant.stack if mutant.kernel else str(folder() / mutant.stack)
 
 
 def _bench(mutant, say):
     """The Bench that has this mutant, built now if need be. Raises UserError."""
+    choice = engine.Choice(stack=_stack(mutant))
     if mutant.kernel is None:
-        manifest = str(folder() / mutant.stack)
-        adapter.build(manifest, progress=lambda done, total, line: say("building aioquic"))
-        return engine.bench(engine.Choice(stack=manifest))
+        adapter.build(choice.stack, progress=lambda done, total, line: say("building its stack"))
+        return engine.bench(choice)
     if mutant.kernel == _PATCHED_KERNEL:
         _build_patched_kernel(say)
     kernel = variants.ready(mutant.id, mutant.kernel, mutant.parameters)
     place = engine.Place(kernel=kernel, room=VirtualRoom(kernel))
-    return dataclasses.replace(engine.bench(engine.Choice(stack=mutant.stack)), place=lambda algorithm: place)
+    return dataclasses.replace(engine.bench(choice), place=lambda algorithm: place)
 
 
 @functools.cache
@@ -177,7 +182,7 @@ def false_alarms(n, plan, console):
                 failed.append((algorithm, first_seed, verdicts))
             elif status is Status.VIOLATES:
                 violated[algorithm].append((first_seed, [v for v in verdicts if v.status is Status.VIOLATES]))
-            bar.done(f"{algorithm}, seeds from {first_seed}", status, plan.trials * len(grid.cells(GRID)))
+            bar.done(f"{algorithm}, seeds from {first_seed}", status, plan.trials)
     scores.show_false_alarms(violated, count, failed, console)
     if failed:
         return 3
@@ -185,10 +190,9 @@ def false_alarms(n, plan, console):
 
 
 def _reference(bench, algorithm, plan, bar):
-    zones = _zones(algorithm, plan.profile or bench.profile)
+    zones = _zones_of(algorithm, plan.profile or bench.profile)
     kept = store.Store(pathlib.Path(plan.results).parent / "false-alarms" / f"{algorithm}-{plan.first_seed}.jsonl")
-    measured = _measure(bench, kept, algorithm, grid.cells(GRID), zones[0].profile, plan, bar.trial)
-    return _verdicts(zones, measured)
+    return _verdicts(zones, _measure(bench, kept, algorithm, mutants.order(zones), plan, bar.trial))
 
 
 @contextlib.contextmanager

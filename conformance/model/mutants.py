@@ -126,23 +126,22 @@ def score(findings):
 
 
 def order(zones, first=(), most=()):
-    """The cells of these zones, those first that are likely to tell a mutant from the algorithm.
+    """[(profile, cell)] of these zones, those first that are likely to tell a mutant from the algorithm.
 
-    `first`: cells that told this one before; `most`: cells that told others, one entry for each. Then those whose zone
+    `first`: those that told this one before; `most`: those that told others, one entry for each. Then those whose zone
     is narrow for what it permits.
     """
-    cells = {cell for zone in zones for cell in zone.intervals}
+    widths = {}
+    for zone in zones:
+        for cell, interval in zone.intervals.items():
+            where = zone.profile, cell
+            widths[where] = min(_width(interval), widths.get(where, float("inf")))
 
-    def key(cell):
-        at = first.index(cell) if cell in first else len(first)
-        return (
-            at,
-            -most.count(cell),
-            min(_width(zone.intervals[cell]) for zone in zones if cell in zone.intervals),
-            cell,
-        )
+    def key(where):
+        at = first.index(where) if where in first else len(first)
+        return at, -most.count(where), widths[where], where
 
-    return sorted(cells, key=key)
+    return sorted(widths, key=key)
 
 
 def _width(interval):
@@ -151,11 +150,11 @@ def _width(interval):
     return (interval.high - interval.low) / middle if middle else float("inf")
 
 
-def rounds(cells, sizes):
+def rounds(items, sizes):
     """Split a list into lists of these sizes, the last as often as needed."""
     at = 0
-    for size in (*sizes, *[sizes[-1]] * len(cells)):
-        if part := cells[at : at + size]:
+    for size in (*sizes, *[sizes[-1]] * len(items)):
+        if part := items[at : at + size]:
             yield part
         at += size
 
