@@ -66,6 +66,8 @@ def record(findings, zones_that_judged):
         for zone_id in {verdict.zone_id for verdict in finding.verdicts}:
             judged[zone_id][zone_id not in finding.rejecting].append(finding.mutant.id)
     for zone_id, (rejects, accepts) in judged.items():
+        if not specs.zone_path(zone_id).exists():
+            continue
         zones[zone_id] = {
             "digest": digest(specs.zone_path(zone_id)),
             "rejects": sorted(rejects),

@@ -51,7 +51,10 @@ def folder():
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How mutants, or references, are measured. `whole`: in every cell, not just until one violates."""
+    """How mutants, or references, are measured. `whole`: in every cell, not just until one violates.
+
+    `zones`: files of further zones to judge by, of whichever algorithms.
+    """
 
     profile: str | None
     trials: int
@@ -59,6 +62,7 @@ class Plan:
     results: str
     workers: int | None
     whole: bool = False
+    zones: tuple[str, ...] = ()
 
 
 def run(ids, plan, record, target, console):
@@ -124,18 +128,21 @@ def _measure(bench, kept, algorithm, where, plan, on_trial):
 def _zones(mutant, plan):
     """The zones of the algorithm that a mutant claims to be, under its transport's profile or the plan's."""
     transport = manifest.read(_stack(mutant)).transport
-    return _zones_of(mutant.algorithm, plan.profile or specs.PROFILES[transport])
+    return _zones_of(mutant.algorithm, plan.profile or specs.PROFILES[transport], plan.zones)
 
 
 @functools.cache
-def _zones_of(algorithm, profile):
-    """An algorithm's zones: those of the grid, limited to GRID, and those of long transfers."""
-    cells = grid.cells(GRID)
+def _zones_of(algorithm, profile, files=()):
+    """An algorithm's zones: those of the grid, limited to GRID, those of long transfers, and those of `files`."""
     found = [specs.zone_of(algorithm, kind, profile) for kind in specs.KINDS]
-    limited = [
-        dataclasses.replace(zone, intervals={c: i for c, i in zone.intervals.items() if c in cells}) for zone in found
-    ]
-    return [*limited, *(specs.zone_of(algorithm, kind) for kind in LONG_KINDS)]
+    long = [specs.zone_of(algorithm, kind) for kind in LONG_KINDS]
+    further = [zone for zone in map(specs.zone, files) if zone.algorithm == algorithm]
+    return [_limited(zone) if zone.profile == profile else zone for zone in (*found, *long, *further)]
+
+
+def _limited(zone):
+    cells = grid.cells(GRID)
+    return dataclasses.replace(zone, intervals={c: i for c, i in zone.intervals.items() if c in cells})
 
 
 def _stack(mutant):
@@ -190,7 +197,7 @@ def false_alarms(n, plan, console):
 
 
 def _reference(bench, algorithm, plan, bar):
-    zones = _zones_of(algorithm, plan.profile or bench.profile)
+    zones = _zones_of(algorithm, plan.profile or bench.profile, plan.zones)
     kept = store.Store(pathlib.Path(plan.results).parent / "false-alarms" / f"{algorithm}-{plan.first_seed}.jsonl")
     return _verdicts(zones, _measure(bench, kept, algorithm, mutants.order(zones), plan, bar.trial))
 

@@ -250,7 +250,6 @@ def made_up(monkeypatch, tmp_path):
     monkeypatch.setattr(mutants, "_bench", lambda mutant, say: mutant.id)
     monkeypatch.setattr(mutants, "_measure", measure)
     monkeypatch.setattr(mutants, "_zones", lambda mutant, plan: [found])
-    monkeypatch.setattr(mutants, "_zones_of", lambda algorithm, profile: [found])
     monkeypatch.setattr(mutants, "_ROUNDS", (1,))
     monkeypatch.setattr(detected, "path", lambda: tmp_path / "detected.json")
     return values, measured
