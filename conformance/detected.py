@@ -4,15 +4,14 @@
 no use, and to know that, nothing has to be measured. It says which file of a zone it is about.
 """
 
-import collections
 import dataclasses
 import json
 
 from conformance import paths, specs
 from conformance.model import digest as digests
-from conformance.model import mutants
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
+from conformance.model.verdict import Status
 
 #: how many of the cells that told a mutant are kept
 _CELLS = 4
@@ -57,33 +56,32 @@ def load():
 
 
 def record(findings, zones_that_judged):
-    """Write what was found of all mutants; the file's path. What other zones said stays."""
+    """Write what was found of all mutants; the file's path. What other zones said stays.
+
+    A zone rejects a mutant where it violates, and accepts it where it does not though all its cells were measured:
+    of a mutant that another zone told first, it may say nothing.
+    """
     known = load()
+    zones, cells = dict(known.zones), dict(known.cells)
+    for zone in zones_that_judged:
+        file = specs.zone_path(zone.id)
+        if file.exists():
+            rejects = [f.mutant.id for f in findings if zone.id in f.rejecting]
+            accepts = [f.mutant.id for f in findings if f.mutant.id not in rejects and _all_measured(zone, f)]
+            zones[zone.id] = {"digest": digest(file), "rejects": sorted(rejects), "accepts": sorted(accepts)}
     profiles = {zone.id: zone.profile for zone in zones_that_judged}
-    zones = dict(known.zones)
-    judged = collections.defaultdict(lambda: ([], []))
     for finding in findings:
-        for zone_id in {verdict.zone_id for verdict in finding.verdicts}:
-            judged[zone_id][zone_id not in finding.rejecting].append(finding.mutant.id)
-    for zone_id, (rejects, accepts) in judged.items():
-        if not specs.zone_path(zone_id).exists():
-            continue
-        zones[zone_id] = {
-            "digest": digest(specs.zone_path(zone_id)),
-            "rejects": sorted(rejects),
-            "accepts": sorted(accepts),
-        }
-    cells = dict(known.cells)
-    for finding in findings:
-        if finding.outcome is mutants.Outcome.DETECTED:
-            cells[finding.mutant.id] = list(
-                dict.fromkeys(f"{profiles[v.zone_id]} {v.cell.id}" for v in finding.telling)
-            )[:_CELLS]
-        elif finding.outcome is mutants.Outcome.MISSED:
-            cells.pop(finding.mutant.id, None)
+        cells.pop(finding.mutant.id, None)
+        if telling := [f"{profiles[v.zone_id]} {v.cell.id}" for v in finding.telling]:
+            cells[finding.mutant.id] = list(dict.fromkeys(telling))[:_CELLS]
     about = {"zones": dict(sorted(zones.items())), "cells": dict(sorted(cells.items()))}
     path().write_text(json.dumps(about, indent=1) + "\n")
     return path()
+
+
+def _all_measured(zone, finding):
+    judged = {v.cell for v in finding.verdicts if v.zone_id == zone.id and v.status is not Status.ERROR}
+    return judged == set(zone.intervals)
 
 
 def check(zone, zone_file):
@@ -96,6 +94,8 @@ def check(zone, zone_file):
         return None
     if found["digest"] != digest(zone_file):
         return "not tried on the mutants since it changed: `conformance mutants --record`"
+    if not found["rejects"] and not found["accepts"]:
+        return None
     if not found["rejects"]:
         raise UserError(
             f"{zone_file}: it accepts every mutant of {zone.algorithm} ({len(found['accepts'])} of them)",

@@ -82,7 +82,7 @@ def run(ids, plan, record, target, console):
             bar.done(mutant.id, findings[-1].outcome, findings[-1].trials)
     scores.show(findings, console)
     if record:
-        judging = [zone for mutant in chosen for zone in _zones(mutant, plan)]
+        judging = {zone.id: zone for mutant in chosen for zone in _zones(mutant, plan)}.values()
         console.print(f"recorded: {detected.record(findings, judging)}", soft_wrap=True)
     if target:
         scores.write(findings, target)

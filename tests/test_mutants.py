@@ -166,7 +166,7 @@ def test_parameters_that_are_none_are_refused(words, why):
 
 
 def finding(*statuses, mutant=CORPUS[0]):
-    made = zone(intervals={})
+    made = zone()
     values = {Status.VIOLATES: 0.9, Status.CONFORMS: 0.5}
     verdicts = [
         dataclasses.replace(
@@ -363,6 +363,19 @@ def test_a_zone_that_accepts_every_mutant_is_refused(zone_file):
         detected.check(zone(), file)
     keep(["cubic-a"], ["cubic-b"])
     assert detected.check(zone(), file) == "rejects 1 of 2 mutants"
+    keep([], [])
+    assert detected.check(zone(), file) is None
+
+
+def test_a_zone_accepts_only_what_it_was_measured_with_in_every_cell(zone_file):
+    whole, part = zone(), zone(intervals=dict.fromkeys((A, A_CELL), zone().intervals[A_CELL]))
+    missed = finding(Status.CONFORMS)
+    detected.record([missed], [part])
+    assert detected.load().zones["cubic/heatmap"]["accepts"] == []
+    detected.record([missed], [whole])
+    assert detected.load().zones["cubic/heatmap"]["accepts"] == [missed.mutant.id]
+    with pytest.raises(UserError, match="accepts every mutant"):
+        detected.check(whole, zone_file[0])
 
 
 def test_a_record_of_another_version_of_a_zone_convicts_nobody(zone_file):
