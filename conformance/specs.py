@@ -70,6 +70,11 @@ def zone_files(kind="heatmap", profile=_FIRST_PROFILE):
     return sorted(p for p in paths.data("zones").glob(f"*/{stem}.json") if p.parent.name != "profiles")
 
 
+def zone_path(zone_id):
+    """File of the zone of this id, among those that ship."""
+    return paths.data("zones", f"{zone_id}.json").resolve()
+
+
 def zone(path):
     """The Zone in a file. Raises UserError naming file and place."""
     path = pathlib.Path(path)

@@ -4,10 +4,10 @@ Exit statuses: 0 all conforms (or done), 1 something violates, 2 the user can me
 guest or adapter, 4 inconclusive or unsupported and nothing worse, 130 interrupted.
 """
 
-from conformance.cli import building, expect, measuring, results, split, zones
+from conformance.cli import building, expect, measuring, results, split, testing, zones
 from conformance.cli.base import main
 
-for module in (measuring, building, results, expect, split, zones):
+for module in (measuring, building, results, expect, split, testing, zones):
     for command in module.COMMANDS:
         main.add_command(command)
 

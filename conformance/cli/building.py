@@ -45,6 +45,18 @@ def kernel_build(name, source, patches, jobs):
     out.print(f"kernel {built.name}: Linux {built.release}, {built.digest}, {built.binary}", soft_wrap=True)
 
 
+@kernel.command("variant")
+@click.argument("name")
+@click.option("--of", default="default", show_default=True, help="The kernel it is a variant of.")
+@click.option("--parameter", "parameters", multiple=True, required=True, help="MODULE.NAME=VALUE (repeatable).")
+def kernel_variant(name, of, parameters):
+    """Give a built kernel with other module parameters a NAME of its own; boots it once, to see that it has them."""
+    from conformance import variants
+
+    made = variants.make(name, of, variants.parse(parameters))
+    out.print(f"kernel {made.name}: {_described(made)}", soft_wrap=True)
+
+
 @kernel.command("list")
 def kernel_list():
     """List the guest kernels that are built."""
@@ -54,8 +66,13 @@ def kernel_list():
     if not found:
         out.print("no guest kernel is built; run `conformance kernel build`")
     for k in found:
-        patches = f" + {', '.join(k.patches)}" if k.patches else ""
-        out.print(f"{k.name:12} Linux {k.release:14} {k.digest}  {k.source}{patches}", soft_wrap=True)
+        out.print(f"{k.name:12} {_described(k)}", soft_wrap=True)
+
+
+def _described(kernel):
+    added = [*kernel.patches, *(f"{name}={value}" for name, value in kernel.parameters)]
+    plus = f" + {', '.join(added)}" if added else ""
+    return f"Linux {kernel.release:14} {kernel.digest}  {kernel.source}{plus}"
 
 
 @click.command()
