@@ -11,6 +11,7 @@ A stack that writes logs makes system calls, which cost virtual time: its trial 
 measured. Packets alone are captured without a trace of the capture: the trial is the same to the byte.
 """
 
+import contextlib
 import json
 import pathlib
 import shutil
@@ -44,19 +45,40 @@ def run(algorithm, choice, *, cell, seed, profile, packets_only, target, console
     trials = bench.trials(algorithm, specs.profile(profile or bench.profile, cells[0]), [seed])
     console.print(f"tracing {trials[0].scheme.id} at {cells[0].id}, seed {seed}")
     how = "packets" if packets_only else "all"
-    reader, captured = job.Reader([trials], bench.adapter), {}
-    measurement = None
-    with virtual.one_guest(place.kernel, bench.adapter, [trials], memory=_MEMORY, trace=how) as (guest, scratch):
-        for event in virtual.events(guest, scratch, _WALL_TIMEOUT_S):
-            captured = event.get("captured", captured)
-            measurement = next(iter(reader.feed(event, {})), measurement)
-        measurement = measurement or next(iter(reader.give_up(virtual.why_it_ended(guest.exit_status, scratch), {})))
-        with virtual.disk_errors():
-            target.mkdir(parents=True, exist_ok=True)
-            if (scratch / "trace" / f"0-{seed}").exists():
-                shutil.copytree(scratch / "trace" / f"0-{seed}", target, dirs_exist_ok=True)
-            (target / "measurement.json").write_text(json.dumps(measurement.to_json(), indent=1, sort_keys=True) + "\n")
+    with contextlib.closing(take(place.kernel, bench.adapter, [trials], how)) as traces:
+        measurement, captured, folder = next(traces)
+        keep(folder, target, measurement)
     return _show(measurement, captured, target, console)
+
+
+def take(kernel, adapter, batches, how):
+    """Make traced trials in one guest, which ends with this generator; yield (measurement, captured, folder) as they
+    come.
+
+    `batches`: lists of trials, one list for each cell. `how`: "packets" or "all". `captured`: {pcap file: (frames,
+    frames that did not fit)}, empty where nothing was. `folder` holds what this module's head says, as long as it is
+    not asked for the next; it is None where there is nothing. What a guest leaves undone is an error. Raises
+    UserError.
+    """
+    reader = job.Reader(batches, adapter)
+    with virtual.one_guest(kernel, adapter, batches, memory=_MEMORY, trace=how) as (guest, scratch):
+        for event in virtual.events(guest, scratch, _WALL_TIMEOUT_S * len(batches)):
+            for measurement in reader.feed(event, {}):
+                folder = scratch / "trace" / f"{event.get('index')}-{event.get('seed')}"
+                yield measurement, event.get("captured", {}), folder if folder.exists() else None
+                shutil.rmtree(folder, ignore_errors=True)
+        while reader.owed:
+            for measurement in reader.give_up(virtual.why_it_ended(guest.exit_status, scratch), {}):
+                yield measurement, {}, None
+
+
+def keep(folder, target, measurement):
+    """Copy what take() left to the folder `target`, and the measurement. Raises UserError."""
+    with virtual.disk_errors():
+        target.mkdir(parents=True, exist_ok=True)
+        if folder:
+            shutil.copytree(folder, target, dirs_exist_ok=True)
+        (target / "measurement.json").write_text(json.dumps(measurement.to_json(), indent=1, sort_keys=True) + "\n")
 
 
 def _show(measurement, captured, target, console):

@@ -118,6 +118,7 @@ def test_a_cell_is_judged_by_loss_too(suite):
             "cubic/fake/6.12.0 violates zone cubic/loss at 10mbps-20ms-1pct: above the zone",
             "  measured   lost_pct 100.000 *",
             '  rerun      pytest -m "cubic and loss" --grid 10mbps-20ms-1pct --trials 5',
+            "  why        conformance why cubic",
         ]
     )
 

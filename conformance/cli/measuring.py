@@ -206,4 +206,17 @@ def trace(choice, algorithm, cell, seed, profile, packets_only, target):
     sys.exit(status)
 
 
-COMMANDS = (run, identify, identify_check, cross, drift, trace, matrix, bench)
+@click.command()
+@click.argument("algorithm")
+@_with_choice(*_ALL)
+@_trials(3, "Traces of each cell with loss.")
+@click.option("--first-seed", default=1, show_default=True, type=click.IntRange(1))
+@click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Keep pcaps, why.json, why.svg here.")
+def why(choice, algorithm, trials, first_seed, target):
+    """Say what looks wrong with a stack's ALGORITHM, from traces of it and of Linux TCP's: suspects with evidence."""
+    from conformance import why as asking
+
+    sys.exit(asking.run(algorithm, choice, trials=trials, first_seed=first_seed, target=target, console=out))
+
+
+COMMANDS = (run, identify, identify_check, cross, drift, trace, why, matrix, bench)

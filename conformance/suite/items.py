@@ -182,7 +182,10 @@ def explain(item):
     v = item.verdict
     scheme = next(iter(item.measured.values()))[0].trial.scheme
     lines = [f"{scheme.id} {v.status} zone {item.zone.id} at {item.where}: {v.reason}"]
-    lines += [f"  {title:10} {text}" for title, text in (*item.lines(), ("rerun", rerun_command(item)))]
+    told = [*item.lines(), ("rerun", rerun_command(item))]
+    if item.config.option.lab == "virtual":
+        told.append(("why", f"conformance why {item.zone.algorithm}{_chosen(item.config.option)}"))
+    lines += [f"  {title:10} {text}" for title, text in told]
     return "\n".join(lines)
 
 
@@ -195,10 +198,15 @@ def rerun_command(item):
     ]
     if option.baseline:
         parts.append(f"--baseline {shlex.quote(option.baseline)}")
-    for name, default in CHOICE_DEFAULTS.items():
-        if getattr(option, name) != default:
-            parts.append(f"--{name.replace('_', '-')} {shlex.quote(getattr(option, name))}")
-    return " ".join(parts)
+    return " ".join(parts) + _chosen(option)
+
+
+def _chosen(option):
+    """Options that choose what is tested, as given, each with a space before it."""
+    given = {
+        name: getattr(option, name) for name, default in CHOICE_DEFAULTS.items() if getattr(option, name) != default
+    }
+    return "".join(f" --{name.replace('_', '-')} {shlex.quote(value)}" for name, value in given.items())
 
 
 def _grid(item):

@@ -1,0 +1,212 @@
+"""What became of every packet that a server sent, and so how much it had in flight: from two captures, not from a
+stack's words.
+
+One capture is taken where the server's packets enter the emulator, one where they leave the bottleneck's queue. The
+server's link has no delay: the first sees packets when they are sent, and acknowledgements when they arrive. What QUIC
+says is encrypted, so nothing but times, sizes and identities is looked at, for TCP as well: both are measured alike.
+
+A packet is delivered, or lost. The sender knows of a delivered one when its acknowledgement can have come back, one
+one-way delay after it left the queue, and of a lost one when three sent later are known to be delivered (RFC 5681, 3.2;
+RFC 9002, 6.1.1). Acknowledgements that are lost or delayed come later; the flight is exact whenever one arrives.
+"""
+
+import collections
+import dataclasses
+
+import numpy
+
+from conformance.model.errors import UserError
+
+#: packets sent later that are delivered before one counts as lost: kPacketThreshold, duplicate ACKs
+_REORDERING = 3
+#: fewer packets are no transfer
+_FEWEST_PACKETS = 20
+#: shares that may not fit together: more means that the captures are not of one transfer
+_MOST_STRANGE = 0.001
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Flow:
+    """The server's packets in the order sent. Arrays of the same length; times in seconds since the first packet.
+
+    `out_s`: when it left the queue, NaN where it was lost. `known_s`: when the sender can have known which. `flight`:
+    bytes in flight just after it was sent, itself included. `rtt_s`: of the path at that time, with the queue.
+    """
+
+    sent_s: numpy.ndarray
+    bytes: numpy.ndarray
+    out_s: numpy.ndarray
+    known_s: numpy.ndarray
+    flight: numpy.ndarray
+    rtt_s: numpy.ndarray
+    #: of a full packet
+    full_bytes: int
+    #: when the transfer was asked for
+    request_s: float
+    one_way_s: float
+    bytes_per_s: float
+    #: seconds to add for the time that the pcap files say
+    began_s: float
+    #: acknowledging packets of the client's for each of the server's
+    ack_ratio: float
+
+    @property
+    def lost(self):
+        """Whether each packet was lost."""
+        return numpy.isnan(self.out_s)
+
+    @property
+    def base_rtt_s(self):
+        return 2 * self.one_way_s
+
+    @property
+    def bdp_bytes(self):
+        return self.base_rtt_s * self.bytes_per_s
+
+    def window(self, start_s, end_s):
+        """The most in flight in [start_s, end_s), in full packets; NaN where nothing was sent then."""
+        a, b = numpy.searchsorted(self.sent_s, (start_s, end_s))
+        return float(self.flight[a:b].max()) / self.full_bytes if b > a else numpy.nan
+
+    def window_after(self, start_s, end_s):
+        """The same, but where nothing was sent then, the window was smaller than what was in flight: as the next
+        sending shows.
+        """
+        found = self.window(start_s, end_s)
+        at = numpy.searchsorted(self.sent_s, end_s)
+        return float(self.flight[at]) / self.full_bytes if numpy.isnan(found) and at < len(self.sent_s) else found
+
+
+def matched(sent, came):
+    """When each packet of `sent` came out, NaN where it did not; and how many came out that were never sent.
+
+    Both are lists of pcap.Packet, in order. Equal ones are matched first to first, as no queue here reorders.
+    """
+    where = collections.defaultdict(collections.deque)
+    for at, packet in enumerate(sent):
+        where[packet.identity].append(at)
+    out_s = numpy.full(len(sent), numpy.nan)
+    strange = 0
+    for packet in came:
+        candidates = where.get(packet.identity)
+        if candidates:
+            out_s[candidates.popleft()] = packet.seconds
+        else:
+            strange += 1
+    return out_s, strange
+
+
+def known(out_s, one_way_s):
+    """When the sender can have known what became of each packet; see the head of this file.
+
+    `out_s` is (n,), NaN where lost, and ends with a delivered packet. Where fewer than three are delivered later, the
+    last one tells.
+    """
+    lost = numpy.isnan(out_s)
+    delivered = numpy.flatnonzero(~lost)
+    back_s = out_s + one_way_s
+    # Packets may overtake each other in a queue that is not first in, first out; knowledge does not go away.
+    in_order_s = numpy.maximum.accumulate(back_s[delivered])
+    later = numpy.searchsorted(delivered, numpy.flatnonzero(lost)) + _REORDERING - 1
+    found = back_s.copy()
+    found[lost] = in_order_s[numpy.minimum(later, len(delivered) - 1)]
+    return found
+
+
+def in_flight(sent_s, sizes, known_s):
+    """Bytes in flight just after each sending, itself included: what was sent less what is known. All (n,)."""
+    order = numpy.argsort(known_s, kind="stable")
+    resolved = numpy.concatenate(([0], numpy.cumsum(sizes[order])))
+    return numpy.cumsum(sizes) - resolved[numpy.searchsorted(known_s[order], sent_s, side="right")]
+
+
+def flow(sent, came, asked, *, one_way_s, bytes_per_s):
+    """The Flow of a transfer. `sent`, `came`: the server's packets, before and after the queue; `asked`: the client's,
+    as they reached the server. Lists of pcap.Packet. Raises UserError where they are not of one transfer.
+
+    What was sent after the last delivered packet is left out: nobody knows what would have become of it.
+    """
+    out_s, strange = matched(sent, came)
+    if strange > 10 + _MOST_STRANGE * len(came):
+        raise UserError(f"{strange} of {len(came)} packets came out of the queue that never entered it")
+    delivered = numpy.flatnonzero(~numpy.isnan(out_s))
+    if len(delivered) < _FEWEST_PACKETS:
+        raise UserError(f"{len(delivered)} packets were delivered", "too few to say anything about")
+    end = delivered[-1] + 1
+    sent_s = numpy.array([packet.seconds for packet in sent[:end]])
+    sizes = numpy.array([packet.bytes for packet in sent[:end]], dtype=numpy.int64)
+    began_s = sent_s[0]
+    sent_s, out_s = sent_s - began_s, out_s[:end] - began_s
+    if numpy.any(numpy.diff(sent_s) < 0) or numpy.any(out_s < sent_s):
+        raise UserError("the captures' clocks disagree")
+    known_s = known(out_s, one_way_s)
+    travel_s = numpy.interp(sent_s, sent_s[delivered], (out_s - sent_s)[delivered])
+    full_bytes = int(numpy.percentile(sizes, 99, method="lower"))
+    return Flow(
+        sent_s=sent_s, bytes=sizes, out_s=out_s, known_s=known_s, flight=in_flight(sent_s, sizes, known_s),
+        rtt_s=travel_s + one_way_s, full_bytes=full_bytes,
+        request_s=_request_s(sent_s, sizes, full_bytes, asked, began_s), one_way_s=one_way_s, bytes_per_s=bytes_per_s,
+        began_s=float(began_s), ack_ratio=len(asked) / len(sent_s),
+    )  # fmt: skip
+
+
+#: an acknowledgement alone is shorter, as long as nothing is lost: 66 bytes in TCP, about 80 in QUIC
+_REQUEST_BYTES = 100
+#: full packets that no handshake here has, as its certificate is short
+_CERTAINLY_RESPONSE = 5
+
+
+def _request_s(sent_s, sizes, full_bytes, asked, began_s):
+    """When the last thing reached the server that was no acknowledgement, before it sent 5 full packets.
+
+    Later ones may be probes for a larger MTU.
+    """
+    full = numpy.flatnonzero(sizes >= 0.9 * full_bytes)
+    limit_s = sent_s[full[min(_CERTAINLY_RESPONSE, len(full)) - 1]]
+    times = [p.seconds - began_s for p in asked if p.bytes > _REQUEST_BYTES and p.seconds - began_s <= limit_s]
+    return max(times, default=0.0)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LossEvent:
+    """Losses that call for one reduction: all that were sent before the first was known (RFC 9002, 7.3.2).
+
+    `known_s`: when the first was known. `before`, `after`: the window in full packets, in the round trip before that
+    and in the second after it.
+    """
+
+    first: int
+    losses: int
+    known_s: float
+    rtt_s: float
+    before: float
+    after: float
+
+    @property
+    def kept(self):
+        """The share of the window that was left."""
+        return self.after / self.before
+
+
+def loss_events(flow):
+    """The LossEvents of a Flow, in order."""
+    found = []
+    lost = numpy.flatnonzero(flow.lost)
+    at = 0
+    while at < len(lost):
+        first = lost[at]
+        # Those of its burst may be known before it, when a queue reorders; the first sent counts.
+        known_s = flow.known_s[first]
+        end = at + 1
+        while end < len(lost) and flow.sent_s[lost[end]] < known_s:
+            end += 1
+        rtt_s = float(flow.rtt_s[first])
+        found.append(
+            LossEvent(
+                first=int(first), losses=end - at, known_s=float(known_s), rtt_s=rtt_s,
+                before=flow.window(known_s - rtt_s, known_s),
+                after=flow.window_after(known_s + rtt_s, known_s + 2 * rtt_s),
+            )
+        )  # fmt: skip
+        at = end
+    return found

@@ -1,0 +1,217 @@
+"""`conformance why`: what looks wrong with an implementation, from traces of it and of the reference in a few telling
+cells.
+
+The reference is Linux TCP's algorithm of the same name, on the kernel that has it. Where that is not built, what the
+documents say stands in its place, as far as it goes. Stack and reference are traced at the same time, each in a guest
+of its own.
+"""
+
+import concurrent.futures
+import contextlib
+import dataclasses
+import json
+import threading
+
+from conformance import engine, specs, trace
+from conformance.model import flow as flows
+from conformance.model import pcap, suspects, telling
+from conformance.model.errors import UserError
+from conformance.model.trial import Outcome
+from conformance.reporting import why as showing
+
+_PROTOCOLS = {"tcp": 6, "udp": 17}
+_SERVER = bytes((10, 0, 0, 3))
+_SENT, _CAME = "emulator-to_server", "emulator-to_client"
+
+
+@dataclasses.dataclass(kw_only=True)
+class Traced:
+    """What came of the traces of one scheme: `flows` is {cell's name: {seed: Flow}}, `problems` are sentences."""
+
+    scheme: object
+    flows: dict
+    problems: list
+    unsupported: str | None = None
+
+
+def run(algorithm, choice, *, trials, first_seed, target, console):
+    """Returns the exit status: 0 nothing looks wrong, 1 something does, 3 an error, 4 unsupported. Raises UserError."""
+    if choice.lab != "virtual":
+        raise UserError("traces are taken in the virtual room only", "leave --lab out")
+    if target and target.exists() and any(target.iterdir()):
+        raise UserError(f"{target} is not empty", "name another folder with --out")
+    bench = engine.bench(choice)
+    why_not = _why_not(bench, algorithm)
+    if why_not:
+        console.print(f"unsupported: {why_not}", soft_wrap=True)
+        return 4
+    benches = {"stack": bench}
+    usual = engine.bench(engine.Choice())
+    if not _why_not(usual, algorithm):
+        benches["reference"] = usual
+    seeds = engine.seeds(trials, first_seed)
+    with showing.progress(console, sum(len(of) for of in _plan(seeds).values()) * len(benches)) as bar:
+        found = traced_all({role: (b, algorithm) for role, b in benches.items()}, seeds, target, bar)
+    ours, reference = found["stack"], found.get("reference")
+    if ours.unsupported or not ours.flows:
+        console.print(ours.unsupported or "; ".join(ours.problems) or "no trace was made", soft_wrap=True)
+        return 4 if ours.unsupported else 3
+    if reference is not None and not reference.flows:
+        console.print(f"the reference: {'; '.join(reference.problems) or reference.unsupported}", soft_wrap=True)
+        return 3
+    report = Report(algorithm=algorithm, stack=ours, reference=reference)
+    showing.show(report, console)
+    if target:
+        with _disk_errors(target):
+            target.mkdir(parents=True, exist_ok=True)
+            (target / "why.json").write_text(json.dumps(report.to_json(), indent=1, sort_keys=True) + "\n")
+            (target / "why.svg").write_text(showing.svg(report))
+        console.print(
+            f"kept: {target}: why.json, why.svg, and what each trial left (conformance trace)", soft_wrap=True
+        )
+    return 1 if report.suspects else 0
+
+
+class Report:
+    """The readings of a stack and of its reference, and the suspects."""
+
+    def __init__(self, *, algorithm, stack, reference):
+        self.algorithm, self.stack, self.reference = algorithm, stack, reference
+        self.ours = suspects.readings(stack.flows)
+        self.theirs = suspects.readings(reference.flows) if reference else suspects.documented(algorithm)
+        self.suspects = suspects.suspects(algorithm, self.ours, self.theirs)
+        self.problems = stack.problems + (reference.problems if reference else [])
+
+    @property
+    def against(self):
+        """What the stack was compared with, in words."""
+        return self.reference.scheme.id if self.reference else "what the documents say (its kernel is not built)"
+
+    @property
+    def compared(self):
+        """How many features both have."""
+        return len(self.ours.keys() & self.theirs.keys())
+
+    def pcap_s(self, evidence):
+        """[(cell's id, seed, seconds)] where to look at it in the stack's pcap files."""
+        name = evidence.feature.cell
+        found = self.stack.flows[name]
+        return [(telling.CELLS[name][0].id, seed, found[seed].began_s + at) for seed, at in evidence.ours.seen]
+
+    def to_json(self):
+        """A document of schemas/why.json."""
+        return {
+            "scheme": dataclasses.asdict(self.stack.scheme),
+            "reference": dataclasses.asdict(self.reference.scheme) if self.reference else None,
+            "suspects": [
+                {
+                    "label": suspect.label,
+                    "weight": round(suspect.weight, 2),
+                    "evidence": [self._evidence(evidence) for evidence in suspect.evidence],
+                }
+                for suspect in self.suspects
+            ],
+            "features": {
+                feature.id: {"stack": _values(reading), "reference": _values(self.theirs.get(feature))}
+                for feature, reading in self.ours.items()
+            },
+            "problems": self.problems,
+        }
+
+    def _evidence(self, evidence):
+        return {
+            "feature": evidence.feature.id,
+            "score": round(evidence.score, 2),
+            "sentence": evidence.sentence,
+            "seen": [{"cell": cell, "seed": seed, "pcap_s": round(at, 6)} for cell, seed, at in self.pcap_s(evidence)],
+        }
+
+
+def _values(reading):
+    if reading is None:
+        return None
+    return {name: round(getattr(reading, name), 4) for name in ("value", "low", "high", "spread")} | {"n": reading.n}
+
+
+def traced_all(benches, seeds, target=None, bar=None):
+    """{role: Traced}, of {role: (Bench, algorithm)}; each in a guest of its own, as many at a time as there are
+    cores.
+    """
+    stop = threading.Event()
+    with concurrent.futures.ThreadPoolExecutor(len(benches)) as executor:
+        futures = {
+            role: executor.submit(traced, bench, algorithm, seeds, target / role if target else None, bar, stop)
+            for role, (bench, algorithm) in benches.items()
+        }
+        try:
+            return {role: future.result() for role, future in futures.items()}
+        except BaseException:
+            stop.set()
+            raise
+
+
+def traced(bench, algorithm, seeds, target=None, bar=None, stop=None):
+    """The Traced of an algorithm in the telling cells, in one guest; `target` keeps what trials leave. Raises
+    UserError.
+    """
+    plan = _plan(seeds)
+    settings = {
+        name: specs.profile(telling.PROFILE, cell, transfer_s=transfer_s)
+        for name, (cell, transfer_s) in telling.CELLS.items()
+    }
+    names = {setting.cell: name for name, setting in settings.items()}
+    batches = [bench.trials(algorithm, settings[name], of) for name, of in plan.items()]
+    found = Traced(scheme=bench.scheme(algorithm), flows={}, problems=[])
+    kernel = bench.place(algorithm).kernel
+    with contextlib.closing(trace.take(kernel, bench.adapter, batches, "packets")) as traces:
+        for measurement, captured, folder in traces:
+            if stop and stop.is_set():
+                break
+            setting, seed = measurement.trial.setting, measurement.trial.seed
+            if measurement.outcome is Outcome.UNSUPPORTED:
+                found.unsupported = f"unsupported: {measurement.message}"
+                break
+            where = f"{setting.cell.id}, seed {seed}"
+            try:
+                flow = _flow(measurement, captured, folder, _PROTOCOLS[bench.adapter.manifest.transport])
+                found.flows.setdefault(names[setting.cell], {})[seed] = flow
+            except UserError as why:
+                found.problems.append(f"{found.scheme.id} at {where}: {why}")
+            if target:
+                trace.keep(folder, target / f"{setting.cell.id}-{seed}", measurement)
+            if bar:
+                bar.one_more(f"{found.scheme.id} at {where}")
+    return found
+
+
+def _plan(seeds):
+    """{cell's name: seeds}: where nothing is lost at random, all seeds are alike."""
+    return {name: seeds[:1] if cell.loss_pct == 0 else seeds for name, (cell, _) in telling.CELLS.items()}
+
+
+def _flow(measurement, captured, folder, protocol):
+    """The Flow of one trace. Raises UserError where there is none."""
+    if measurement.outcome not in (Outcome.OK, Outcome.TIMEOUT):
+        raise UserError(f"{measurement.outcome}: {measurement.message}")
+    if folder is None or not captured.keys() >= {_SENT, _CAME}:
+        raise UserError("nothing was captured")
+    if any(captured[name][1] for name in (_SENT, _CAME)):
+        raise UserError("its packets did not fit into the memory for captures")
+    sent, asked = pcap.packets((folder / f"{_SENT}.pcap").read_bytes(), protocol, _SERVER)
+    came, _ = pcap.packets((folder / f"{_CAME}.pcap").read_bytes(), protocol, _SERVER)
+    cell = measurement.trial.setting.cell
+    return flows.flow(
+        sent, came, asked, one_way_s=cell.one_way_delay_ms / 1000, bytes_per_s=cell.bandwidth_mbps * 1e6 / 8
+    )
+
+
+def _why_not(bench, algorithm):
+    return bench.adapter.why_not(algorithm) or bench.place(algorithm).why_not
+
+
+@contextlib.contextmanager
+def _disk_errors(target):
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"cannot write {target}: {error.strerror}", "name another folder with --out") from None

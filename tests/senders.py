@@ -1,0 +1,84 @@
+"""Senders whose rules are known, simulated: window-based, over a bottleneck with a tail-drop queue."""
+
+import collections
+import dataclasses
+import heapq
+
+from conformance.model import flow as flows
+from conformance.model.pcap import Packet
+
+FULL_BYTES = 1514
+
+
+@dataclasses.dataclass(kw_only=True)
+class Sender:
+    """`beta`: of the window, what a loss event leaves; `increase`: packets per round trip in congestion avoidance.
+
+    `initial_window`, `ssthresh`: packets. `lost`: indices of packets that the path loses. `every_loss`: beta for each.
+    """
+
+    beta: float = 0.5
+    increase: float = 1.0
+    initial_window: int = 10
+    ssthresh: float = 40
+    lost: frozenset = frozenset()
+    every_loss: bool = False
+    packets: int = 6000
+
+
+def transfer(sender, *, one_way_s=0.02, bytes_per_s=1.25e6, queue_packets=33):
+    """(sent, came, asked) as pcap.packets() gives them."""
+    step_s = FULL_BYTES / bytes_per_s
+    events, order = [], 0
+    window, ssthresh = float(sender.initial_window), float(sender.ssthresh)
+    sent, came, departures, acked_by = [], [], collections.deque(), {}
+    in_flight, now, recovery_until, last_departure_s = set(), 0.0, -1, 0.0
+    resolved = set()
+
+    def send_all(now):
+        nonlocal order, last_departure_s
+        while len(in_flight) < int(window) and len(sent) < sender.packets:
+            index = len(sent)
+            identity = index.to_bytes(8, "big")
+            sent.append(Packet(now, FULL_BYTES, identity))
+            in_flight.add(index)
+            arrives_s = now + one_way_s
+            while departures and departures[0] <= arrives_s:
+                departures.popleft()
+            if index in sender.lost or len(departures) >= queue_packets:
+                continue
+            last_departure_s = max(arrives_s, last_departure_s + step_s)
+            departures.append(last_departure_s)
+            came.append(Packet(last_departure_s, FULL_BYTES, identity))
+            heapq.heappush(events, (last_departure_s + one_way_s, order, index))
+            order += 1
+
+    send_all(now)
+    while events:
+        now, _, index = heapq.heappop(events)
+        in_flight.discard(index)
+        resolved.add(index)
+        acked_by[index] = now
+        missing = sorted(i for i in in_flight if i < index and i + 3 <= index)
+        missing = [i for i in missing if sum(i < j <= index and j in resolved for j in range(i + 1, index + 1)) >= 3]
+        for gone in missing:
+            in_flight.discard(gone)
+            if gone > recovery_until or sender.every_loss:
+                window = ssthresh = max(window * sender.beta, 2.0)
+            if gone > recovery_until:
+                recovery_until = len(sent) - 1
+        if not missing and index > recovery_until:
+            window += 1.0 if window < ssthresh else sender.increase / window
+        send_all(now)
+    return sent, came, []
+
+
+def flow(sender, one_way_s=0.02, bytes_per_s=1.25e6, queue_packets=33):
+    """The Flow of a transfer."""
+    found = transfer(sender, one_way_s=one_way_s, bytes_per_s=bytes_per_s, queue_packets=queue_packets)
+    return flows.flow(*found, one_way_s=one_way_s, bytes_per_s=bytes_per_s)
+
+
+def every(n, packets=6000, first=300):
+    """Indices of lost packets, one in `n`."""
+    return frozenset(range(first, packets, n))
