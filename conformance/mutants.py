@@ -110,7 +110,7 @@ def _look(mutant, plan, kept, known, bar):
 def _verdicts(zones, measured):
     """The verdicts of zones on {(profile, cell): measurements}: the one place that knows how cells are judged."""
     return tuple(
-        judge(zone, cell, measured[zone.profile, cell])
+        judge(zone, cell, measured[zone.profile, cell], len(zone.intervals))
         for zone in zones
         for cell in zone.intervals
         if (zone.profile, cell) in measured
