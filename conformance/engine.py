@@ -5,8 +5,10 @@ It knows neither pytest nor terminals. Rooms do the work; threads wait for them.
 
 import collections.abc
 import concurrent.futures
+import contextlib
 import dataclasses
 import functools
+import itertools
 import os
 import threading
 import time
@@ -23,6 +25,21 @@ _CELLS_A_GUEST = 10
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Choice:
+    """What a user chooses to test, by names that are not looked up yet.
+
+    `kernel` None is the one that an algorithm asks for; `client`: see adapter.load(); `interop_rootfs`, a folder,
+    stands in the place of `stack`.
+    """
+
+    stack: str = "linux-tcp"
+    client: str = adapters.COMMON
+    interop_rootfs: str | None = None
+    kernel: str | None = None
+    lab: str = "virtual"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Place:
     """Room and kernel that an algorithm's trials are run in; no room, and why not, where the kernel is not built."""
 
@@ -33,12 +50,16 @@ class Place:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Bench:
-    """Stack, lab and kernel that trials are run with. `place` finds the Place of an algorithm."""
+    """Stack, lab and kernel that trials are run with, and the `choice` they were found by.
+
+    `place` finds the Place of an algorithm.
+    """
 
     adapter: adapters.Adapter
     lab: str
     place: collections.abc.Callable
     lab_digest: str
+    choice: Choice
 
     @property
     def profile(self):
@@ -63,21 +84,6 @@ class Bench:
             Trial(setting=setting, scheme=scheme, seed=seed, room=self.lab, lab_digest=self.lab_digest)
             for seed in seeds
         ]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Choice:
-    """What a user chooses to test, by names that are not looked up yet.
-
-    `kernel` None is the one that an algorithm asks for; `client`: see adapter.load(); `interop_rootfs`, a folder,
-    stands in the place of `stack`.
-    """
-
-    stack: str = "linux-tcp"
-    client: str = adapters.COMMON
-    interop_rootfs: str | None = None
-    kernel: str | None = None
-    lab: str = "virtual"
 
 
 def bench(choice=Choice()):
@@ -117,7 +123,7 @@ def bench(choice=Choice()):
 
     else:
         raise UserError(f"lab {lab!r} is not known", "choose virtual or host")
-    return Bench(adapter=adapter, lab=lab, place=place, lab_digest=job.lab_digest())
+    return Bench(adapter=adapter, lab=lab, place=place, lab_digest=job.lab_digest(), choice=choice)
 
 
 def seeds(trials, first=1):
@@ -162,11 +168,12 @@ class Run:
         """The measurements, in order of seed. Raises UserError."""
         return self._futures[algorithm, setting].result()
 
-    def as_completed(self):
-        """((algorithm, setting), measurements) as they are completed. Raises UserError."""
+    def as_completed(self, timeout_s=None):
+        """((algorithm, setting), measurements) as they are completed; after `timeout_s` no more. Raises UserError."""
         by_future = {future: key for key, future in self._futures.items()}
-        for future in concurrent.futures.as_completed(by_future):
-            yield by_future[future], future.result()
+        with contextlib.suppress(concurrent.futures.TimeoutError):
+            for future in concurrent.futures.as_completed(by_future, timeout_s):
+                yield by_future[future], future.result()
 
     def close(self):
         self._cancelled.set()
@@ -223,11 +230,9 @@ def _share(work, workers):
     Long lists first, single cells at the end (guided self-scheduling, Polychronopoulos and Kuck 1987): with equal
     lists of ten, one core would work alone for the last minutes of a full grid.
     """
-    groups = {}
-    for algorithm, setting in work:
-        groups.setdefault((algorithm, setting.profile_digest), []).append((algorithm, setting))
     rest = len(work)
-    for group in groups.values():
+    for _, group in itertools.groupby(work, lambda key: (key[0], key[1].profile_digest)):
+        group = list(group)
         at = 0
         while at < len(group):
             size = max(1, min(_CELLS_A_GUEST, rest // (3 * workers), len(group) - at))

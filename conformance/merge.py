@@ -76,11 +76,16 @@ def _check_alike(runs, measurement, where):
     )
 
 
+def order(trial):
+    """What results are sorted by."""
+    return trial.scheme.id, trial.setting.profile, trial.setting.profile_digest, trial.setting.cell, trial.seed
+
+
 def _line(measurement, path, at):
     trial, data = measurement.trial, measurement.to_json()
     seen = digest.of_value({name: data[name] for name in ("outcome", "message", "metrics", "evidence")})
     return _Line(
-        order=(trial.scheme.id, trial.setting.profile, trial.setting.profile_digest, trial.setting.cell, trial.seed),
+        order=order(trial),
         settled=measurement.outcome is not Outcome.ERROR,
         seen=seen,
         line=digest.of_value(data),

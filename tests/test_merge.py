@@ -52,9 +52,8 @@ def test_the_target_may_be_one_of_the_shards(write):
 def test_unlike_runs_are_refused_with_their_digests_and_files(write, tmp_path, name):
     one = write("one", [measurement(cell=A)])
     other = write("other", [measurement(cell=B, **{name: "f" * 16})])
-    with pytest.raises(
-        UserError, match=rf"unlike runs of cubic/linux-tcp .*one:1 and .*other:1: {name} .* and f{{16}};"
-    ):
+    words = rf"unlike runs of cubic/linux-tcp .*one:1 and .*other:1: {name.replace('_', ' ')} .* and f{{16}};"
+    with pytest.raises(UserError, match=words):
         merge.merge([one, other], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
