@@ -17,7 +17,9 @@ from conformance.reporting import tables, terminal
 _LINE_S = 30.0
 
 
-def run(algorithm, choice, *, grid, trials, most_trials, results, profile, overrides, workers, console):
+def run(
+    algorithm, choice, *, grid, trials, most_trials, results, profile, overrides, workers, console, executor=None
+):  # fmt: skip
     """Measure and show; returns the exit status (see conformance/cli.py). Raises UserError."""
     cells = grids.cells(grid)
     # A mistake in the settings is named before anything is looked up or built.
@@ -38,7 +40,7 @@ def run(algorithm, choice, *, grid, trials, most_trials, results, profile, overr
 
     for (_, setting), measurements in measure(
         bench, [(algorithm, s) for s in settings], engine.seeds(numbers[-1]), results, workers, console,
-        engine.Looks(numbers=numbers, clear=clear),
+        engine.Looks(numbers=numbers, clear=clear), executor=executor,
     ):  # fmt: skip
         measured[setting.cell] = measurements
         _complain(console, setting.cell, measurements)
@@ -61,14 +63,16 @@ def _zone(algorithm, setting, console):
     return zone
 
 
-def measure(bench, work, seeds, results, workers, console, looks=None, budget_s=None):
+def measure(bench, work, seeds, results, workers, console, looks=None, budget_s=None, executor=None):
     """Yield ((algorithm, setting), measurements) of `work` as they are completed, under a bar. Raises UserError.
 
     After `budget_s` seconds no more: what was under way then is ended, and made anew by the next run.
     """
     with (
         _bar(console, budget_s) as show,
-        engine.Run(bench, store.Store(results), work, seeds, workers, on_trial=show, looks=looks) as running,
+        engine.Run(
+            bench, store.Store(results), work, seeds, workers, on_trial=show, looks=looks, executor=executor
+        ) as running,
     ):
         yield from running.as_completed(budget_s)
 

@@ -13,7 +13,7 @@ import os
 import threading
 import time
 
-from conformance import specs
+from conformance import remote, specs
 from conformance.kernel import store as kernels
 from conformance.lab import adapter as adapters
 from conformance.lab import job
@@ -77,6 +77,17 @@ class Bench:
             kernel_release=kernel.release,
             kernel_digest=kernel.digest,
         )
+
+    def on(self, executors):
+        """The same bench, but for workers that make the trials. Raises UserError."""
+        if self.lab != "virtual":
+            raise UserError(f"workers do not share the {self.lab} lab", "leave --lab or --executor out")
+
+        def place(algorithm):
+            here = self.place(algorithm)
+            return here if here.room is None else dataclasses.replace(here, room=remote.Room(self.choice, executors))
+
+        return dataclasses.replace(self, place=place)
 
     def trials(self, algorithm, setting, seeds):
         scheme = self.scheme(algorithm)
@@ -147,13 +158,19 @@ class Run:
     """Measures (algorithm, setting) pairs in the background, in the order given; `result()` waits for one.
 
     Each with all `seeds`, or, with `looks`, with as many of them as it takes. Cells of one algorithm and profile share
-    guests, up to `_CELLS_A_GUEST` each. `close()` ends it at once: guests are killed, what was measured is kept.
+    guests, up to `_CELLS_A_GUEST` each. `executor`, a function that makes a concurrent.futures.Executor, has workers
+    make the trials, `workers` batches of them at a time. `close()` ends it at once: guests are killed, what was measured
+    is kept.
     """
 
-    def __init__(self, bench, store, work, seeds, workers=None, on_trial=lambda progress: None, looks=None):
+    def __init__(
+        self, bench, store, work, seeds, workers=None, on_trial=lambda progress: None, looks=None, executor=None
+    ):  # fmt: skip
         # The same trials may be judged by several zones.
         work = list(dict.fromkeys(work))
-        self._bench, self._store, self._on_trial = bench, store, on_trial
+        self._remote = remote.Executors(executor) if executor else None
+        self._bench = bench.on(self._remote) if executor else bench
+        self._store, self._on_trial = store, on_trial
         self._looks = looks or Looks(numbers=(len(seeds),))
         self._cancelled = threading.Event()
         self.progress = Progress(len(work) * self._looks.numbers[0])
@@ -177,6 +194,8 @@ class Run:
 
     def close(self):
         self._cancelled.set()
+        if self._remote:
+            self._remote.close()
         self._executor.shutdown(wait=True, cancel_futures=True)
         for future in self._futures.values():
             if not future.done():

@@ -85,7 +85,7 @@ class Outcome:
 
 def run(
     algorithms, choice, *, grid, budget, shard, trials, most_trials, strict, baseline, results, workers, target,
-    keep_traces, console,
+    keep_traces, console, executor=None,
 ):  # fmt: skip
     """Measure, judge, write `target` (a folder, or None), show; returns the exit status. Raises UserError."""
     began = time.monotonic()
@@ -115,7 +115,7 @@ def run(
         measure(
             bench, [(algorithm, specs.profile(profile, cell)) for algorithm, cell in work], seeds, results, workers,
             console, engine.Looks(numbers=numbers, clear=clear),
-            None if budget_s is None else max(budget_s - (time.monotonic() - began), 0.1),
+            None if budget_s is None else max(budget_s - (time.monotonic() - began), 0.1), executor,
         )
     )  # fmt: skip
     measured = {(algorithm, setting.cell): measurements for (algorithm, setting), measurements in found.items()}

@@ -25,6 +25,7 @@ from conformance.cli.base import out
 @click.option("--baseline", metavar="RESULTS", help="Fail on change from these results, not on the zones.")
 @measuring.RESULTS
 @measuring.WORKERS
+@measuring.EXECUTOR
 @click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Folder for Markdown, JUnit, site ...")
 @click.option(
     "--keep-traces", metavar="DIR", type=click.Path(path_type=pathlib.Path),

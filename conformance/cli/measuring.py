@@ -30,6 +30,17 @@ _FRESH_SEED = click.option(
     "--first-seed", default=101, show_default=True, type=click.IntRange(1), help="Not the references' seeds."
 )
 
+EXECUTOR = click.option(
+    "--executor", metavar="MODULE:FUNCTION", callback=lambda _, __, text: text and _factory(text),
+    help="Have workers make the trials: a function that makes a concurrent.futures.Executor.",
+)  # fmt: skip
+
+
+def _factory(text):
+    from conformance import remote
+
+    return remote.factory(text)
+
 
 def trials(default, what="Trials of each cell.", least=1):
     return click.option("--trials", default=default, show_default=True, type=click.IntRange(least), help=what)
@@ -68,14 +79,15 @@ _ALL = ("stack", "client", "interop_rootfs", "kernel", "lab")
 @click.option("--offload", type=click.Choice(["on", "off"]), help="Replace the profile's offload.")
 @click.option("--transfer-s", type=float, help="Replace the profile's transfer length.")
 @WORKERS
-def run(choice, algorithm, grid, trials, most_trials, results, profile, queue, offload, transfer_s, workers):
+@EXECUTOR
+def run(choice, algorithm, grid, trials, most_trials, results, profile, queue, offload, transfer_s, workers, executor):
     """Measure ALGORITHM over a grid, and judge it where there is a zone for these settings."""
     from conformance import campaign
 
     overrides = {"queue": queue, "transfer_s": transfer_s, "offload": None if offload is None else offload == "on"}
     status = campaign.run(
         algorithm, choice, grid=grid, trials=trials, most_trials=most_trials, results=results, profile=profile,
-        overrides=overrides, workers=workers, console=out,
+        overrides=overrides, workers=workers, console=out, executor=executor,
     )  # fmt: skip
     sys.exit(status)
 
