@@ -159,8 +159,8 @@ class Run:
 
     Each with all `seeds`, or, with `looks`, with as many of them as it takes. Cells of one algorithm and profile share
     guests, up to `_CELLS_A_GUEST` each. `executor`, a function that makes a concurrent.futures.Executor, has workers
-    make the trials, `workers` batches of them at a time. `close()` ends it at once: guests are killed, what was measured
-    is kept.
+    make the trials, `workers` batches of them at a time. `close()` ends it at once: guests are killed, what was
+    measured is kept.
     """
 
     def __init__(
