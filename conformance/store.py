@@ -76,6 +76,12 @@ def _parse(line, where):
         raise UserError(f"{where}: {type(error).__name__}: {error}") from None
 
 
+def dumps(measurement):
+    """A measurement as a line of a results file."""
+    data = json.dumps(measurement.to_json(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return data.encode() + b"\n"
+
+
 class Store:
     """A results file that is being added to. Safe for threads and for processes."""
 
@@ -115,9 +121,8 @@ class Store:
 
     def add(self, measurement):
         """Append one line; raises UserError where the disk does not take it, leaving what was there intact."""
-        data = measurement.to_json()
-        schema.check("measurement", data, f"measurement {measurement.trial.key}")
-        line = json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+        schema.check("measurement", measurement.to_json(), f"measurement {measurement.trial.key}")
+        line = dumps(measurement)
         with self._lock:
             try:
                 self._append(line)

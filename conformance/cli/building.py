@@ -14,10 +14,16 @@ def kernel():
     """Guest kernels: build and list."""
 
 
+_SOURCE = click.option("--source", help="Kernel source: folder, tarball, or a package such as linux-source-6.1.")
+_PATCHES = click.option(
+    "--patch", "patches", multiple=True, type=click.Path(), help="Apply this patch first (repeatable)."
+)
+
+
 @kernel.command("build")
 @click.argument("name", default="default")
-@click.option("--source", help="Kernel source: folder, tarball, or a package such as linux-source-6.1.")
-@click.option("--patch", "patches", multiple=True, type=click.Path(), help="Apply this patch first (repeatable).")
+@_SOURCE
+@_PATCHES
 @click.option("--jobs", type=click.IntRange(1), help="Compile this many files at once (default: all cores).")
 def kernel_build(name, source, patches, jobs):
     """Build a guest kernel and give it NAME; one that was built before is only found."""
@@ -55,6 +61,16 @@ def kernel_variant(name, of, parameters):
 
     made = variants.make(name, of, variants.parse(parameters))
     out.print(f"kernel {made.name}: {_described(made)}", soft_wrap=True)
+
+
+@kernel.command("digest")
+@_SOURCE
+@_PATCHES
+def kernel_digest(source, patches):
+    """The digest that `build` would store a kernel under, for CI's caches; fetches the source, compiles nothing."""
+    from conformance.kernel import build
+
+    click.echo(build.digest_of(source, patches, lambda what: err.print(what, soft_wrap=True)))
 
 
 @kernel.command("list")

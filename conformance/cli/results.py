@@ -105,4 +105,15 @@ def fidelity(results, published):
     compare.show(results or (pathlib.Path(DEFAULT_RESULTS),), published, out)
 
 
-COMMANDS = (report, plot, export, fidelity)
+@click.command()
+@click.argument("results", nargs=-1, required=True, type=click.Path(path_type=pathlib.Path))
+@click.option("--out", "target", required=True, type=click.Path(path_type=pathlib.Path), help="Results file to write.")
+def merge(results, target):
+    """RESULTS of shards as one file; refuses unlike runs, and one trial with two results."""
+    from conformance import merge as merging
+
+    n = merging.merge(results, target)
+    out.print(f"{target}: {n} trials", soft_wrap=True)
+
+
+COMMANDS = (report, plot, export, fidelity, merge)
