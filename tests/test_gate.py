@@ -166,6 +166,7 @@ def test_only_what_was_measured_in_time_is_judged(run, tmp_path):
     skipped = sum(case.find("skipped[@type='not measured']") is not None for case in cases)
     assert len(cases) == 30 and skipped >= 20
     assert f"{30 - skipped} conforms, {skipped} not measured in time and not judged (10mbps-" in done.output
+    assert f"gate passes, by {2 * (30 - skipped)} of 60 verdicts" in done.output
     assert run(*options, "--strict", room=Slow).exit_code == 4
     # The next run goes on from there.
     assert "30 conforms" in run("cubic", "--tier", "10mbps").output

@@ -72,7 +72,8 @@ def _lines(outcome, quote):
     known = sum(finding.as_expected for finding in outcome.findings)
     if known:
         yield f"{known} verdicts are as the stack's expected.json says"
-    yield f"gate {_ENDS[outcome.exit_status]}"
+    judged, left = len(outcome.findings), sum(len(judged.unmeasured) for judged in outcome.judged)
+    yield f"gate {_ENDS[outcome.exit_status]}" + (f", by {judged} of {judged + left} verdicts" if left else "")
 
 
 def words(finding):
