@@ -431,7 +431,7 @@ def test_a_variant_that_the_kernel_does_not_take_is_an_error():
 @pytest.mark.guest
 @pytest.mark.parametrize(
     ("mutant_id", "cells"),
-    [("cubic-slow-start-never", "10mbps-100ms-0pct"), ("cubic-beta-0.875", "10mbps-20ms-1pct")],
+    [("cubic-slow-start-never", "10mbps-100ms-0pct"), ("cubic-no-friendliness", "10mbps-20ms-1pct")],
 )
 def test_mutants_are_detected_on_the_default_kernel(tmp_path, monkeypatch, mutant_id, cells, console):
     monkeypatch.setattr(mutants, "_zones", lambda mutant, plan: only(mutant.algorithm, cells))
