@@ -25,8 +25,9 @@ _LEAST_EPOCH, _LEAST_SHAPE, _LEAST_RISE = 4, 10, 5
 _FILLED, _FASTER = 0.8, 1.35
 #: packets closer than this share of their serialization time at the bottleneck were sent at once
 _AT_ONCE = 0.1
-#: a dip: less than this share of the median flight, for so long. BBRv1 leaves four packets, BBRv3 half of the BDP.
-_DIP_SHARE, _DIP_S = 0.6, 0.1
+#: a dip: less than this share of the median flight, for so long. BBRv1 leaves four packets, BBRv3 half of the BDP,
+#: which a loss may do as well: then nothing may have been lost for so long before.
+_DEEP_SHARE, _DIP_SHARE, _DIP_S, _DIP_QUIET_S = 0.25, 0.6, 0.1, 2
 #: when start-up is over, in round trips after the request; of it, what shows its bursts
 _SETTLED, _BEGINNING = 60, 10
 
@@ -230,20 +231,28 @@ def flight_high(flow):
 
 
 def dips_per_10_s(flow):
-    """How often in 10 s the flight falls below 0.6 of its median for 100 ms or more, with nothing lost before."""
+    """How often in 10 s the flight falls below 0.6 of its median for 100 ms or more with nothing lost before, or below
+    a quarter, whatever is lost.
+    """
     start_s, end_s = _settled_s(flow), flow.sent_s[-1]
     inside = flow.sent_s >= start_s
     if end_s - start_s < 10 or not inside.any():
         return _samples([])
-    low = flow.flight[inside] < _DIP_SHARE * numpy.median(flow.flight[inside])
-    times = flow.sent_s[inside]
-    edges = numpy.flatnonzero(numpy.diff(numpy.concatenate(([0], low.astype(int), [0]))))
-    found = [
-        times[a]
-        for a, b in zip(edges[::2], edges[1::2], strict=True)
-        if b < len(times) and times[b] - times[a] >= _DIP_S and not _lost_between(flow, times[a] - 2, times[a])
+    flights, times = flow.flight[inside] / numpy.median(flow.flight[inside]), flow.sent_s[inside]
+    found = _stretches(times, flights < _DEEP_SHARE)
+    found += [
+        at
+        for at in _stretches(times, flights < _DIP_SHARE)
+        if not _lost_between(flow, at - _DIP_QUIET_S, at) and all(abs(at - other) > 1 for other in found)
     ]
-    return _one(10 * len(found) / (end_s - start_s), found[0] if found else start_s)
+    return _one(10 * len(found) / (end_s - start_s), min(found, default=start_s))
+
+
+def _stretches(times, low):
+    """When stretches of samples that are `low` begin, those that last."""
+    edges = numpy.flatnonzero(numpy.diff(numpy.concatenate(([0], low.astype(int), [0]))))
+    ends = zip(edges[::2], edges[1::2], strict=True)
+    return [times[a] for a, b in ends if b < len(times) and times[b] - times[a] >= _DIP_S]
 
 
 def packet_fill(flow):

@@ -1,8 +1,9 @@
 """What looks wrong? A stack's features (features.py) against those of the reference, in the same cells, ranked.
 
-A feature's *score* is by how much the two differ, in units of what they may: the feature's own tolerance, or three
-times the spread of the reference over its seeds, whichever is more. Below 1 nothing is said. A label's suspect has
-the evidence of all its features (telling.py), and the rank of the best.
+A feature's *score* is by how much the two differ, in units of what they may: the feature's own tolerance, three times
+the spread of the reference over its seeds, or, where losses are random, three times the standard error of the medians,
+whichever is more. Below 1 nothing is said. A label's suspect has the evidence of all its features (telling.py), and the
+rank of the best.
 """
 
 import dataclasses
@@ -13,7 +14,9 @@ import numpy
 from conformance.model import features
 from conformance.model.telling import CLEAN, FEATURES, FEW, Feature
 
-_SPREADS = 3
+_TIMES = 3
+#: of a normal distribution: from one quartile to the other; the median's standard error by the mean's
+_QUARTILES_SIGMAS, _MEDIANS_ERROR = 1.349, 1.253
 #: beyond this, how much more says nothing of how likely
 _MOST_SCORE = 8
 #: above this share of its window a sender has kept all of it: no beta, but no response
@@ -131,15 +134,32 @@ def suspects(algorithm, ours, theirs):
 
 def difference(feature, ours, theirs):
     """How far two Readings are apart, in units of what they may be."""
-    if not feature.ratio:
-        return abs(ours.value - theirs.value) / max(feature.tolerance, _SPREADS * theirs.spread)
-    if min(ours.value, theirs.value) <= 0:
-        # No logarithm, and no doubt: one of them has none of it at all.
-        return (
-            0.0 if ours.value == theirs.value else abs(ours.value - theirs.value) / abs(theirs.value or ours.value) * 3
-        )
-    spread = math.log1p(theirs.spread / theirs.value)
-    return abs(math.log(ours.value / theirs.value)) / max(math.log(feature.tolerance), _SPREADS * spread)
+    if feature.only_above and ours.value <= theirs.value:
+        return 0.0
+    a, b = ours, theirs
+    if feature.ratio:
+        if min(ours.value, theirs.value) <= 0:
+            # No logarithm, and no doubt: one of them has none of it at all.
+            return 0.0 if ours.value == theirs.value else float(_MOST_SCORE)
+        a, b = _logarithm(ours), _logarithm(theirs)
+    tolerance = math.log(feature.tolerance) if feature.ratio else feature.tolerance
+    noise = 0.0 if feature.cell == CLEAN else math.hypot(_standard_error(a), _standard_error(b))
+    return abs(a.value - b.value) / max(tolerance, _TIMES * b.spread, _TIMES * noise)
+
+
+def _logarithm(reading):
+    """The Reading of the logarithm, with spread and quartiles as shares of the value."""
+    value = math.log(reading.value)
+    half = (reading.high - reading.low) / 2 / reading.value
+    return dataclasses.replace(
+        reading, value=value, low=value - half, high=value + half, spread=reading.spread / reading.value
+    )
+
+
+def _standard_error(reading):
+    """Of the median of so many samples, from their quartiles, as of a normal distribution: 1.253 sigma / sqrt(n)."""
+    sigma = (reading.high - reading.low) / _QUARTILES_SIGMAS
+    return _MEDIANS_ERROR * sigma / math.sqrt(reading.n) if reading.n else 0.0
 
 
 def _label(feature, algorithm, ours, theirs):

@@ -15,7 +15,8 @@ CLEAN, FEW, MANY = "clean", "few", "many"
 CELLS = {CLEAN: (Cell(10, 40, 0), 30), FEW: (Cell(10, 20, 0.3), 15), MANY: (Cell(10, 20, 3), 5)}
 #: tail drop of one BDP, loss by the packet
 PROFILE = "identify"
-_DIRECT, _LESS, _FOLLOWS = 1.0, 0.5, 0.25
+#: what follows from nothing else, is seen directly, may follow from other faults, does follow from most
+_ALONE, _DIRECT, _LESS, _FOLLOWS = 3.0, 1.0, 0.5, 0.25
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -37,6 +38,8 @@ class Feature:
     weight: float = _DIRECT
     digits: int = 2
     mean: bool = False
+    #: a smaller value is no fault
+    only_above: bool = False
     #: divided by what isolated losses leave
     of_kept: bool = False
 
@@ -61,7 +64,7 @@ FEATURES = (
         tolerance=1.25,
         ratio=True,
         digits=0,
-        weight=2.0,
+        weight=_ALONE,
         says="it sent {value} full packets in the first round trip",
         above="a larger initial window",
         below="a smaller initial window",
@@ -119,18 +122,21 @@ FEATURES = (
         says="in start-up, a packet was one of {value} sent at once",
         above="as if nothing were paced",
         below="as if paced",
+        only_above=True,
+        weight=_LESS,
     ),
     Feature(
         name="burst",
         cell=CLEAN,
-        label=("pacing",) * 2,
-        tolerance=1.5,
+        label=_of_bbr("pacing"),
+        tolerance=1.25,
         ratio=True,
         digits=1,
-        weight=_LESS,
+        weight=_ALONE,
         says="after start-up, a packet was one of {value} sent at once",
         above="as if nothing were paced",
         below="as if paced",
+        only_above=True,
     ),
     Feature(
         name="kept",
@@ -156,7 +162,7 @@ FEATURES = (
         label=("response", None),
         tolerance=0.15,
         mean=True,
-        weight=2.0,
+        weight=_ALONE,
         says="{value} of {n} loss events were followed by a smaller window",
         above="a reduction too often",
         below="a reduction that is missing",
@@ -275,7 +281,7 @@ FEATURES = (
         cell=CLEAN,
         label=("queue", "queue"),
         tolerance=0.1,
-        weight=_LESS,
+        weight=_FOLLOWS,
         says="it stood in a queue of {value} BDP",
         above="a standing queue",
         below="an empty queue",
@@ -285,7 +291,7 @@ FEATURES = (
         cell=CLEAN,
         label=_of_bbr("queue"),
         tolerance=0.06,
-        weight=_LESS,
+        weight=_FOLLOWS,
         says="there were always {value} BDP in the queue",
         above="a queue that is never drained",
         below="an empty queue",
@@ -298,6 +304,7 @@ FEATURES = (
         says="after start-up the queue held {value} BDP",
         above="start-up's queue is not drained",
         below="an empty queue",
+        weight=_FOLLOWS,
     ),
     Feature(
         name="rate_high",
@@ -324,7 +331,7 @@ FEATURES = (
         label=_of_bbr("gains"),
         tolerance=1.1,
         ratio=True,
-        weight=_LESS,
+        weight=_FOLLOWS,
         says="a twentieth of the time it had more than {value} BDP in flight",
         above="a window gain that is too high",
         below="a window gain that is too low",
@@ -335,7 +342,7 @@ FEATURES = (
         label=_of_bbr("gains"),
         tolerance=1.1,
         ratio=True,
-        weight=_LESS,
+        weight=_FOLLOWS,
         says="with a few losses, a twentieth of the time it had more than {value} BDP in flight",
         above="a window gain that is too high",
         below="a window gain that is too low",
@@ -345,7 +352,6 @@ FEATURES = (
         cell=CLEAN,
         label=_of_bbr("probe_rtt"),
         tolerance=0.3,
-        weight=3.0,
         digits=1,
         says="in 10 s it emptied the path {value} times",
         above="ProbeRTT too often",
