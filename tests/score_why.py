@@ -12,10 +12,10 @@ import pathlib
 import threading
 
 import click
-from conformance.model.mutants import choose
 
 from conformance import engine, mutants, why
 from conformance.model import digest, suspects
+from conformance.model.mutants import choose
 
 _SUITE = pathlib.Path(why.__file__).parent
 #: what a line of the results depends on, besides the mutant
@@ -68,8 +68,9 @@ def table(lines):
     looked = [line for line in lines if not line["problems"]]
     top, two = (sum(line.rank is not None and line.rank <= most for line in looked) for most in (1, 2))
     rows = [
-        f"{len(looked)} mutants: the top suspect is the right one of {top} ({top / max(len(looked), 1):.0%}), one of the"
-        f" top two of {two} ({two / max(len(looked), 1):.0%}); {sum(not line['found'] for line in looked)} without a suspect;"
+        f"{len(looked)} mutants: the top suspect is the right one of {top} ({top / max(len(looked), 1):.0%}), one of"
+        f" the top two of {two} ({two / max(len(looked), 1):.0%});"
+        f" {sum(not line['found'] for line in looked)} without a suspect;"
         f" {len(lines) - len(looked)} errors.",
         "",
         "| mutant | is wrong | rank | suspects, with their weights | evidence of the first |",
