@@ -2,84 +2,90 @@
 
     python tests/score_why.py [--trials 2] [--results results/why-mutants.jsonl] [--out TABLE.md] [IDS ...]
 
-Each mutant is traced as `conformance why` does it, and compared with the reference that it claims to be. What is in
-the results file already, measured by the same code on the same kernel, is not traced again.
+Each mutant is traced as `conformance why` does it, and compared with the reference that it claims to be. What was read
+of its traces is kept in the results file: what is there, read by the same code on the same kernel, is not traced again.
 """
 
 import concurrent.futures
+import dataclasses
 import json
 import pathlib
 import threading
 
 import click
+from conformance.model.mutants import choose
 
 from conformance import engine, mutants, why
 from conformance.model import digest, suspects
-from conformance.model.mutants import choose
+from conformance.model.telling import FEATURES
 
 _SUITE = pathlib.Path(why.__file__).parent
-#: what a line of the results depends on, besides the mutant
-_CODE = ("why.py", "trace.py", "model/flow.py", "model/features.py", "model/telling.py", "model/suspects.py")
+#: what a reading depends on, besides what is traced
+_CODE = ("why.py", "trace.py", "model/flow.py", "model/features.py", "model/telling.py")
 
 
-class Line(dict):
-    """Of the results file: id, key, label (what is wrong), found ([[label, weight], ...]), sentence, problems."""
+class Readings:
+    """{Feature: Reading} of schemes, from the results file, or traced now and added to it."""
+
+    def __init__(self, path, seeds):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = path.read_text().splitlines() if path.exists() else ()
+        self._known = {line["key"]: line for line in map(json.loads, lines)}
+        self._path, self._seeds, self._lock = path, seeds, threading.Lock()
+
+    def of(self, name, bench, algorithm):
+        """(readings, problems). Raises UserError."""
+        scheme = bench.scheme(algorithm)
+        code = [(_SUITE / file).read_text() for file in _CODE]
+        key = digest.of_value([algorithm, scheme.kernel_digest, scheme.stack_digest, list(self._seeds), code])
+        if key not in self._known:
+            found = why.traced(bench, algorithm, self._seeds)
+            read = suspects.readings(found.flows)
+            problems = found.problems + ([found.unsupported] if found.unsupported else [])
+            line = {"key": key, "name": name, "problems": problems}
+            line["readings"] = {feature.id: dataclasses.asdict(reading) for feature, reading in read.items()}
+            with self._lock, open(self._path, "a") as out:
+                out.write(json.dumps(line) + "\n")
+            self._known[key] = line
+        line = self._known[key]
+        by_id = {feature.id: feature for feature in FEATURES}
+        read = {by_id[name]: suspects.Reading(**reading) for name, reading in line["readings"].items()}
+        return read, line["problems"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Score:
+    """What came of one mutant."""
+
+    mutant: mutants.mutants.Mutant
+    suspects: list
+    problems: list
 
     @property
     def rank(self):
         """1 where the top suspect is the right one; None where none of them is."""
-        return next((at for at, (label, _) in enumerate(self["found"], 1) if label == self["label"]), None)
+        labels = [suspect.label for suspect in self.suspects]
+        return labels.index(self.mutant.suspect) + 1 if self.mutant.suspect in labels else None
 
 
-class References:
-    """The references' readings, each traced once."""
-
-    def __init__(self, seeds):
-        self._seeds, self._lock, self._known = seeds, threading.Lock(), {}
-
-    def of(self, algorithm):
-        with self._lock:
-            if algorithm not in self._known:
-                found = why.traced(engine.bench(), algorithm, self._seeds)
-                self._known[algorithm] = suspects.readings(found.flows)
-            return self._known[algorithm]
-
-
-def look(mutant, bench, seeds, references, key):
-    """The Line of one mutant, traced now."""
-    ours = why.traced(bench, mutant.measured, seeds)
-    found = suspects.suspects(mutant.algorithm, suspects.readings(ours.flows), references.of(mutant.algorithm))
-    return Line(
-        id=mutant.id, key=key, label=mutant.suspect,
-        found=[[suspect.label, round(suspect.weight, 1)] for suspect in found],
-        sentence=found[0].evidence[0].sentence if found else "", problems=ours.problems,
-    )  # fmt: skip
-
-
-def key_of(mutant, bench, seeds):
-    code = [(_SUITE / name).read_text() for name in _CODE]
-    return digest.of_value(
-        [mutant.id, bench.scheme(mutant.measured).kernel_digest, bench.adapter.digest, len(seeds), code]
-    )
-
-
-def table(lines):
+def table(scores):
     """Markdown: the counts, and a row for each mutant."""
-    looked = [line for line in lines if not line["problems"]]
-    top, two = (sum(line.rank is not None and line.rank <= most for line in looked) for most in (1, 2))
+    looked = [score for score in scores if not score.problems]
+    counts = [sum(score.rank is not None and score.rank <= most for score in looked) for most in (1, 2)]
+    shares = [f"{count} ({count / max(len(looked), 1):.0%})" for count in counts]
+    without, errors = sum(not score.suspects for score in looked), len(scores) - len(looked)
     rows = [
-        f"{len(looked)} mutants: the top suspect is the right one of {top} ({top / max(len(looked), 1):.0%}), one of"
-        f" the top two of {two} ({two / max(len(looked), 1):.0%});"
-        f" {sum(not line['found'] for line in looked)} without a suspect;"
-        f" {len(lines) - len(looked)} errors.",
+        f"{len(looked)} mutants: the top suspect is the right one of {shares[0]}, one of the top two of {shares[1]};"
+        f" {without} without a suspect; {errors} errors.",
         "",
         "| mutant | is wrong | rank | suspects, with their weights | evidence of the first |",
         "|---|---|---|---|---|",
     ]
-    for line in lines:
-        found = ", ".join(f"{label} {weight}" for label, weight in line["found"])
-        words = line["sentence"] if not line["problems"] else f"error: {line['problems'][0]}"
-        rows.append(f"| {line['id']} | {line['label']} | {line.rank or ''} | {found} | {words} |")
+    for score in scores:
+        found = ", ".join(f"{suspect.label} {suspect.weight:.1f}" for suspect in score.suspects)
+        words = score.suspects[0].evidence[0].sentence if score.suspects else ""
+        words = f"error: {score.problems[0]}" if score.problems else words
+        rows.append(f"| {score.mutant.id} | {score.mutant.suspect} | {score.rank or '-'} | {found} | {words} |")
     return "\n".join(rows) + "\n"
 
 
@@ -87,34 +93,27 @@ def table(lines):
 @click.argument("ids", nargs=-1)
 @click.option("--trials", default=3, show_default=True, type=click.IntRange(1))
 @click.option("--workers", default=2, show_default=True, type=click.IntRange(1))
-@click.option(
-    "--results", default="results/why-mutants.jsonl", show_default=True, type=click.Path(path_type=pathlib.Path)
-)
+@click.option("--results", default="results/why-mutants.jsonl", type=click.Path(path_type=pathlib.Path))
 @click.option("--out", "target", type=click.Path(path_type=pathlib.Path))
 def main(ids, trials, workers, results, target):
-    results.parent.mkdir(parents=True, exist_ok=True)
-    known = {}
-    if results.exists():
-        known = {line["key"]: line for line in map(Line, map(json.loads, results.read_text().splitlines()))}
-    seeds, lock = engine.seeds(trials), threading.Lock()
-    references = References(seeds)
+    """Print the table; with --out, write it as well."""
+    kept = Readings(results, engine.seeds(trials))
+    chosen = choose(mutants.corpus(), ids)
+    usual = engine.bench()
+    theirs = {name: kept.of(name, usual, name)[0] for name in sorted({mutant.algorithm for mutant in chosen})}
 
     def one(mutant, bench):
-        key = key_of(mutant, bench, seeds)
-        if key not in known:
-            line = look(mutant, bench, seeds, references, key)
-            with lock, open(results, "a") as out:
-                out.write(json.dumps(line) + "\n")
-            click.echo(f"{line.rank or '-'}  {line['id']}: {line['label']}; {line['found']}")
-            known[key] = line
-        return known[key]
+        ours, problems = kept.of(mutant.id, bench, mutant.measured)
+        found = suspects.suspects(mutant.algorithm, ours, theirs[mutant.algorithm])
+        score = Score(mutant=mutant, suspects=found, problems=problems)
+        click.echo(f"{score.rank or '-'}  {mutant.id}: {mutant.suspect}; {', '.join(s.label for s in found)}")
+        return score
 
-    chosen = choose(mutants.corpus(), ids)
-    # Kernels are built and variants tried out one after the other.
-    benches = [mutants._bench(mutant, lambda line: None) for mutant in chosen]
     with concurrent.futures.ThreadPoolExecutor(workers) as executor:
-        lines = list(executor.map(one, chosen, benches))
-    text = table(lines)
+        # Kernels are built, and variants tried out, one after the other.
+        futures = [executor.submit(one, mutant, mutants._bench(mutant, lambda line: None)) for mutant in chosen]
+        scores = [future.result() for future in futures]
+    text = table(scores)
     click.echo(text)
     if target:
         target.write_text(text)

@@ -145,25 +145,24 @@ def flow(sent, came, asked, *, one_way_s, bytes_per_s):
     return Flow(
         sent_s=sent_s, bytes=sizes, out_s=out_s, known_s=known_s, flight=in_flight(sent_s, sizes, known_s),
         rtt_s=travel_s + one_way_s, full_bytes=full_bytes,
-        request_s=_request_s(sent_s, sizes, full_bytes, asked, began_s), one_way_s=one_way_s, bytes_per_s=bytes_per_s,
+        request_s=_request_s(sent_s, sizes, asked, began_s), one_way_s=one_way_s, bytes_per_s=bytes_per_s,
         began_s=float(began_s), ack_ratio=len(asked) / len(sent_s),
     )  # fmt: skip
 
 
 #: an acknowledgement alone is shorter, as long as nothing is lost: 66 bytes in TCP, about 80 in QUIC
 _REQUEST_BYTES = 100
-#: full packets that no handshake here has, as its certificate is short
-_CERTAINLY_RESPONSE = 5
+#: more than any handshake here has, as its certificate is short
+_CERTAINLY_RESPONSE_BYTES = 6000
 
 
-def _request_s(sent_s, sizes, full_bytes, asked, began_s):
-    """When the last thing reached the server that was no acknowledgement, before it sent 5 full packets.
+def _request_s(sent_s, sizes, asked, began_s):
+    """When the last thing reached the server that was no acknowledgement, before it sent more than a handshake.
 
     Later ones may be probes for a larger MTU.
     """
-    full = numpy.flatnonzero(sizes >= 0.9 * full_bytes)
-    limit_s = sent_s[full[min(_CERTAINLY_RESPONSE, len(full)) - 1]]
-    times = [p.seconds - began_s for p in asked if p.bytes > _REQUEST_BYTES and p.seconds - began_s <= limit_s]
+    at = min(numpy.searchsorted(numpy.cumsum(sizes), _CERTAINLY_RESPONSE_BYTES), len(sent_s) - 1)
+    times = [p.seconds - began_s for p in asked if p.bytes > _REQUEST_BYTES and p.seconds - began_s <= sent_s[at]]
     return max(times, default=0.0)
 
 

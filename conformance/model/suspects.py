@@ -21,6 +21,7 @@ _QUARTILES_SIGMAS, _MEDIANS_ERROR = 1.349, 1.253
 _MOST_SCORE = 8
 #: above this share of its window a sender has kept all of it: no beta, but no response
 _KEPT_ALL = 0.93
+_UNTOUCHED = {"kept": _KEPT_ALL, "trough": 0.85}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -37,10 +38,10 @@ class Reading:
 
 
 def read(feature, flows):
-    """The Reading of a feature in {seed: Flow} of its cell; None where there is not one sample."""
+    """The Reading of a feature in {seed: Flow} of its cell; None where there are too few samples."""
     found = {seed: getattr(features, feature.name)(flow) for seed, flow in flows.items()}
     found = {seed: samples for seed, samples in found.items() if len(samples)}
-    if not found:
+    if sum(len(samples) for samples in found.values()) < feature.least:
         return None
     middle = numpy.mean if feature.mean else numpy.median
     each = [float(middle(samples.values)) for samples in found.values()]
@@ -164,7 +165,7 @@ def _standard_error(reading):
 
 def _label(feature, algorithm, ours, theirs):
     label = feature.label[algorithm.startswith("bbr")]
-    if feature.name == "kept" and label == "beta" and ours.value > _KEPT_ALL:
+    if label == "beta" and ours.value > _UNTOUCHED[feature.name]:
         return "response"
     return label
 

@@ -38,6 +38,8 @@ class Feature:
     weight: float = _DIRECT
     digits: int = 2
     mean: bool = False
+    #: samples: fewer say nothing
+    least: int = 1
     #: a smaller value is no fault
     only_above: bool = False
     #: divided by what isolated losses leave
@@ -141,6 +143,7 @@ FEATURES = (
     Feature(
         name="kept",
         cell=FEW,
+        least=5,
         label=("beta", "response"),
         tolerance=0.04,
         says="on {n} isolated losses it kept {value} ({low}..{high}) of its window",
@@ -150,6 +153,7 @@ FEATURES = (
     Feature(
         name="trough",
         cell=FEW,
+        least=5,
         label=("beta", "response"),
         tolerance=0.15,
         says="after {n} isolated losses its flight fell to {value} ({low}..{high}) of its window",
@@ -159,6 +163,7 @@ FEATURES = (
     Feature(
         name="responded",
         cell=FEW,
+        least=5,
         label=("response", None),
         tolerance=0.15,
         mean=True,
@@ -195,6 +200,7 @@ FEATURES = (
     Feature(
         name="growth",
         cell=FEW,
+        least=5,
         label=_of_loss("growth"),
         tolerance=0.15,
         says="between {n} losses it grew by {value} ({low}..{high}) packets a round trip",
@@ -215,6 +221,7 @@ FEATURES = (
     Feature(
         name="doubling",
         cell=FEW,
+        least=5,
         label=_of_loss("slow_start"),
         tolerance=1.25,
         ratio=True,

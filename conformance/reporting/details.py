@@ -115,8 +115,9 @@ def _row(measurement, style):
 def _facts(measurement):
     """What the emulator and the kernel said of a trial, whatever of it is in the line."""
     evidence = measurement.evidence
-    calibration = evidence.get("calibration")
-    if calibration:
+    # One for each segment; a line of an older lab has one alone.
+    calibrations = evidence.get("calibration") or ()
+    for calibration in [calibrations] if isinstance(calibrations, dict) else calibrations:
         sent, lost = calibration["loss_sent"], calibration["loss_lost"]
         delays = ", ".join(sorted({f"{delay:.3f}" for delay in calibration["delays_ms"]}))
         yield (
