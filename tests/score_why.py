@@ -13,10 +13,10 @@ import pathlib
 import threading
 
 import click
-from conformance.model.mutants import choose
 
 from conformance import engine, mutants, why
 from conformance.model import digest, suspects
+from conformance.model.mutants import choose
 from conformance.model.telling import FEATURES
 
 _SUITE = pathlib.Path(why.__file__).parent

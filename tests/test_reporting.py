@@ -346,3 +346,13 @@ def test_zones_of_another_profile_do_not_judge():
     (found,) = tables.all_series(other)
     assert found.utilization.zone is None and found.utilization.verdict == "not judged"
     assert tables.heatmap(measurements([0.5] * 5), zone()).verdict == "conforms"
+
+
+def test_a_calibration_is_told_of_old_and_new_lines(tmp_path):
+    from conformance import store
+    from conformance.reporting import details
+
+    found = [
+        dict(details._facts(m)).get("calibration") for m in store.read(results_file(tmp_path / "r.jsonl")) if m.evidence
+    ]
+    assert set(found) == {"10 Mbit/s; one-way delay 20.100 ms; 20 of 2000 packets lost"}
