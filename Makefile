@@ -1,10 +1,12 @@
 # `make conformance` does everything a newcomer needs; `make test` runs the suite's own tests.
-.PHONY: conformance test fast setup kernel fidelity bench bbr identify-check reference zones-check lint clean
+.PHONY: conformance test fast setup kernel fidelity bench bbr identify-check reference zones-check mutants mutants-record lint clean
 .DEFAULT_GOAL := conformance
 
 CONFORMANCE := .venv/bin/conformance
 PYTEST := .venv/bin/pytest
 TRIALS ?= 5
+#: whole runs of the references that count the false alarms
+RUNS ?= 200
 #: the generations of BBR whose kernels the user has built (README, "BBR by generation")
 BUILT_BBR = $(shell $(CONFORMANCE) kernel list 2> /dev/null | grep -oE '^bbrv[23] ')
 
@@ -51,6 +53,15 @@ identify-check: kernel  ## 20 identifications of every algorithm with a zone for
 
 zones-check: setup  ## zone files against schema and invariants
 	$(CONFORMANCE) zones check
+
+mutants: kernel  ## test the tester: mutants detected, by which cells, and the false alarms of RUNS runs; it resumes (3 h)
+	status=0; \
+	$(CONFORMANCE) mutants || status=$$?; \
+	$(CONFORMANCE) mutants --false-alarms $(RUNS) || status=$$?; \
+	exit $$status
+
+mutants-record: kernel  ## keep the score of `make mutants` for `zones check`, and write it as Markdown for docs/mutants.md
+	$(CONFORMANCE) mutants --record --out results/mutants.md
 
 lint: setup
 	.venv/bin/ruff check .

@@ -63,7 +63,7 @@ elif command -v apt-cache > /dev/null && [ -z "$(apt-cache search --names-only '
     if [ "$(id -u)" = 0 ]; then apt-get update -q; else sudo -n apt-get update -q || true; fi
 fi
 
-if [ ! -x .venv/bin/conformance ] || [ requirements.lock -nt .venv/ready ]; then
+if [ ! -x .venv/bin/conformance ] || [ ! -e .venv/ready ] || [ requirements.lock -nt .venv/ready ]; then
     echo "setup: making the virtual environment .venv (versions and hashes from requirements.lock)"
     python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
         echo "setup: python3 is $(python3 -V), 3.11 or later is needed" >&2

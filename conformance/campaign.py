@@ -1,6 +1,7 @@
 """`conformance run`: a grid without pytest. Measures, shows progress, judges, draws."""
 
 import contextlib
+import time
 
 import rich.progress
 import rich.text
@@ -12,8 +13,13 @@ from conformance.model.trial import Outcome
 from conformance.model.verdict import Status, judge, looks
 from conformance.reporting import tables, terminal
 
+#: between two lines of progress where there is no terminal
+_LINE_S = 30.0
 
-def run(algorithm, choice, *, grid, trials, most_trials, results, profile, overrides, workers, console):
+
+def run(
+    algorithm, choice, *, grid, trials, most_trials, results, profile, overrides, workers, console, executor=None
+):  # fmt: skip
     """Measure and show; returns the exit status (see conformance/cli.py). Raises UserError."""
     cells = grids.cells(grid)
     # A mistake in the settings is named before anything is looked up or built.
@@ -34,7 +40,7 @@ def run(algorithm, choice, *, grid, trials, most_trials, results, profile, overr
 
     for (_, setting), measurements in measure(
         bench, [(algorithm, s) for s in settings], engine.seeds(numbers[-1]), results, workers, console,
-        engine.Looks(numbers=numbers, clear=clear),
+        engine.Looks(numbers=numbers, clear=clear), executor=executor,
     ):  # fmt: skip
         measured[setting.cell] = measurements
         _complain(console, setting.cell, measurements)
@@ -57,18 +63,43 @@ def _zone(algorithm, setting, console):
     return zone
 
 
-def measure(bench, work, seeds, results, workers, console, looks=None):
-    """Yield ((algorithm, setting), measurements) of `work` as they are completed, under a bar. Raises UserError."""
+def measure(bench, work, seeds, results, workers, console, looks=None, budget_s=None, executor=None):
+    """Yield ((algorithm, setting), measurements) of `work` as they are completed, under a bar. Raises UserError.
+
+    After `budget_s` seconds no more: what was under way then is ended, and made anew by the next run.
+    """
     with (
-        _bar(console) as show,
-        engine.Run(bench, store.Store(results), work, seeds, workers, on_trial=show, looks=looks) as running,
+        _bar(console, budget_s) as show,
+        engine.Run(
+            bench, store.Store(results), work, seeds, workers, on_trial=show, looks=looks, executor=executor
+        ) as running,
     ):
-        yield from running.as_completed()
+        yield from running.as_completed(budget_s)
 
 
 @contextlib.contextmanager
-def _bar(console):
-    """A bar with the time that is left, moved by the function it gives; gone when done."""
+def _bar(console, budget_s=None):
+    """A bar with the time that is left, moved by the function it gives; gone when done.
+
+    Where there is no terminal, as in CI, a line every half a minute.
+    """
+    began = last = time.monotonic()
+
+    def words(progress):
+        if budget_s is None:
+            return progress.line()
+        left = max(budget_s - (time.monotonic() - began), 0)
+        return f"{progress.line()}; {engine.duration(left)} of the budget left"
+
+    def print_line(progress):
+        nonlocal last
+        if time.monotonic() - last >= _LINE_S:
+            last = time.monotonic()
+            console.print(words(progress), soft_wrap=True)
+
+    if not console.is_terminal:
+        yield print_line
+        return
     columns = (
         rich.progress.TextColumn("{task.description}"),
         rich.progress.BarColumn(),
@@ -76,7 +107,7 @@ def _bar(console):
     )
     with rich.progress.Progress(*columns, console=console, transient=True, refresh_per_second=4) as bar:
         task = bar.add_task("measuring", total=None, line="starting guests")
-        yield lambda progress: bar.update(task, completed=progress.done, total=progress.total, line=progress.line())
+        yield lambda progress: bar.update(task, completed=progress.done, total=progress.total, line=words(progress))
 
 
 def _complain(console, cell, measurements):

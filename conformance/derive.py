@@ -66,7 +66,11 @@ def reference(measurements, algorithm, version_text, metric, profile, name):
 
     Raises UserError where the measurements cannot serve as a reference.
     """
-    own = [m for m in measurements if m.trial.scheme.algorithm == algorithm and m.trial.setting.profile == profile]
+    own = [
+        m
+        for m in measurements
+        if m.trial.scheme.algorithm == algorithm and m.trial.setting.profile == profile and not m.trial.setting.segments
+    ]
     if not own:
         raise UserError(f"no measurements of {algorithm!r} under profile {profile} in these results")
     first = own[0].trial

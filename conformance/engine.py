@@ -5,13 +5,15 @@ It knows neither pytest nor terminals. Rooms do the work; threads wait for them.
 
 import collections.abc
 import concurrent.futures
+import contextlib
 import dataclasses
 import functools
+import itertools
 import os
 import threading
 import time
 
-from conformance import specs
+from conformance import remote, specs
 from conformance.kernel import store as kernels
 from conformance.lab import adapter as adapters
 from conformance.lab import job
@@ -20,6 +22,21 @@ from conformance.model.trial import Measurement, Outcome, Scheme, Trial
 
 #: few enough that a killed guest costs little, many enough that its start does not count
 _CELLS_A_GUEST = 10
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Choice:
+    """What a user chooses to test, by names that are not looked up yet.
+
+    `kernel` None is the one that an algorithm asks for; `client`: see adapter.load(); `interop_rootfs`, a folder,
+    stands in the place of `stack`.
+    """
+
+    stack: str = "linux-tcp"
+    client: str = adapters.COMMON
+    interop_rootfs: str | None = None
+    kernel: str | None = None
+    lab: str = "virtual"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,12 +50,16 @@ class Place:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Bench:
-    """Stack, lab and kernel that trials are run with. `place` finds the Place of an algorithm."""
+    """Stack, lab and kernel that trials are run with, and the `choice` they were found by.
+
+    `place` finds the Place of an algorithm.
+    """
 
     adapter: adapters.Adapter
     lab: str
     place: collections.abc.Callable
     lab_digest: str
+    choice: Choice
 
     @property
     def profile(self):
@@ -57,27 +78,23 @@ class Bench:
             kernel_digest=kernel.digest,
         )
 
+    def on(self, executors):
+        """The same bench, but for workers that make the trials. Raises UserError."""
+        if self.lab != "virtual":
+            raise UserError(f"workers do not share the {self.lab} lab", "leave --lab or --executor out")
+
+        def place(algorithm):
+            here = self.place(algorithm)
+            return here if here.room is None else dataclasses.replace(here, room=remote.Room(self.choice, executors))
+
+        return dataclasses.replace(self, place=place)
+
     def trials(self, algorithm, setting, seeds):
         scheme = self.scheme(algorithm)
         return [
             Trial(setting=setting, scheme=scheme, seed=seed, room=self.lab, lab_digest=self.lab_digest)
             for seed in seeds
         ]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Choice:
-    """What a user chooses to test, by names that are not looked up yet.
-
-    `kernel` None is the one that an algorithm asks for; `client`: see adapter.load(); `interop_rootfs`, a folder,
-    stands in the place of `stack`.
-    """
-
-    stack: str = "linux-tcp"
-    client: str = adapters.COMMON
-    interop_rootfs: str | None = None
-    kernel: str | None = None
-    lab: str = "virtual"
 
 
 def bench(choice=Choice()):
@@ -117,7 +134,7 @@ def bench(choice=Choice()):
 
     else:
         raise UserError(f"lab {lab!r} is not known", "choose virtual or host")
-    return Bench(adapter=adapter, lab=lab, place=place, lab_digest=job.lab_digest())
+    return Bench(adapter=adapter, lab=lab, place=place, lab_digest=job.lab_digest(), choice=choice)
 
 
 def seeds(trials, first=1):
@@ -141,13 +158,19 @@ class Run:
     """Measures (algorithm, setting) pairs in the background, in the order given; `result()` waits for one.
 
     Each with all `seeds`, or, with `looks`, with as many of them as it takes. Cells of one algorithm and profile share
-    guests, up to `_CELLS_A_GUEST` each. `close()` ends it at once: guests are killed, what was measured is kept.
+    guests, up to `_CELLS_A_GUEST` each. `executor`, a function that makes a concurrent.futures.Executor, has workers
+    make the trials, `workers` batches of them at a time. `close()` ends it at once: guests are killed, what was
+    measured is kept.
     """
 
-    def __init__(self, bench, store, work, seeds, workers=None, on_trial=lambda progress: None, looks=None):
+    def __init__(
+        self, bench, store, work, seeds, workers=None, on_trial=lambda progress: None, looks=None, executor=None
+    ):  # fmt: skip
         # The same trials may be judged by several zones.
         work = list(dict.fromkeys(work))
-        self._bench, self._store, self._on_trial = bench, store, on_trial
+        self._remote = remote.Executors(executor) if executor else None
+        self._bench = bench.on(self._remote) if executor else bench
+        self._store, self._on_trial = store, on_trial
         self._looks = looks or Looks(numbers=(len(seeds),))
         self._cancelled = threading.Event()
         self.progress = Progress(len(work) * self._looks.numbers[0])
@@ -162,14 +185,17 @@ class Run:
         """The measurements, in order of seed. Raises UserError."""
         return self._futures[algorithm, setting].result()
 
-    def as_completed(self):
-        """((algorithm, setting), measurements) as they are completed. Raises UserError."""
+    def as_completed(self, timeout_s=None):
+        """((algorithm, setting), measurements) as they are completed; after `timeout_s` no more. Raises UserError."""
         by_future = {future: key for key, future in self._futures.items()}
-        for future in concurrent.futures.as_completed(by_future):
-            yield by_future[future], future.result()
+        with contextlib.suppress(concurrent.futures.TimeoutError):
+            for future in concurrent.futures.as_completed(by_future, timeout_s):
+                yield by_future[future], future.result()
 
     def close(self):
         self._cancelled.set()
+        if self._remote:
+            self._remote.close()
         self._executor.shutdown(wait=True, cancel_futures=True)
         for future in self._futures.values():
             if not future.done():
@@ -223,11 +249,9 @@ def _share(work, workers):
     Long lists first, single cells at the end (guided self-scheduling, Polychronopoulos and Kuck 1987): with equal
     lists of ten, one core would work alone for the last minutes of a full grid.
     """
-    groups = {}
-    for algorithm, setting in work:
-        groups.setdefault((algorithm, setting.profile_digest), []).append((algorithm, setting))
     rest = len(work)
-    for group in groups.values():
+    for _, group in itertools.groupby(work, lambda key: (key[0], key[1].profile_digest)):
+        group = list(group)
         at = 0
         while at < len(group):
             size = max(1, min(_CELLS_A_GUEST, rest // (3 * workers), len(group) - at))

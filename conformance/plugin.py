@@ -12,12 +12,14 @@ import re
 import time
 
 import pytest
+import rich.console
 
-from conformance import baseline, engine, expectations, paths, specs, store
+from conformance import baseline, engine, expectations, paths, specs, store, trace
 from conformance.lab import manifest
 from conformance.model import expectation
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
+from conformance.model.setting import Cell
 from conformance.model.verdict import Status, looks
 from conformance.store import DEFAULT_RESULTS
 from conformance.suite import summary
@@ -48,10 +50,15 @@ def pytest_addoption(parser):
     group.addoption("--results", default=DEFAULT_RESULTS, help=f"results file (default: {DEFAULT_RESULTS})")
     group.addoption("--baseline", default=None, help="results file to gate on: fail on change from it, not on the zone")
     group.addoption("--workers", type=int, default=None, help="guests at a time (default: one for each core)")
+    group.addoption("--keep-traces", default=None, metavar="DIR", help="packets and qlog of a few cells that violate")
     group.addoption("--fail-inconclusive", action="store_true", help="an inconclusive cell fails (--strict, too)")
 
 
 def pytest_configure(config):
+    if getattr(config.option, "allure_report_dir", None):
+        from conformance.suite import allure_report
+
+        config.pluginmanager.register(allure_report.Describer(config), "conformance-allure")
     config.stash[_MARKERS] = {*specs.KINDS, _SPLIT, "smoke", "full"}
     config.addinivalue_line("markers", "heatmap: metric: utilization over bandwidth, delay and loss")
     config.addinivalue_line(
@@ -90,7 +97,7 @@ def _joined(arguments):
     return joined
 
 
-_MAY_BE_PATHS = ("--stack", "--client", "--interop-rootfs", "--results", "--baseline")
+_MAY_BE_PATHS = ("--stack", "--client", "--interop-rootfs", "--results", "--baseline", "--keep-traces")
 _MARKERS = pytest.StashKey[set]()
 _MISTAKE = pytest.StashKey[UserError]()
 
@@ -299,6 +306,32 @@ def pytest_sessionstart(session):
         _check_before_workers_start(config)
     config.pluginmanager.register(_Ticker(config), "conformance-ticker")
     config.pluginmanager.register(summary.Zones(), "conformance-zones")
+    if config.option.keep_traces:
+        config.pluginmanager.register(_Traces(config), "conformance-traces")
+
+
+class _Traces:
+    """`--keep-traces`: when all is over, traces of a few cells whose tests failed because they violate."""
+
+    def __init__(self, config):
+        self._option, self._cells = config.option, {}
+
+    def pytest_runtest_logreport(self, report):
+        for name, value in report.user_properties:
+            if name == summary.PROPERTY and report.failed and value[2] == Status.VIOLATES:
+                self._cells[value[0].split("/")[0], Cell.parse(value[1])] = None
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_terminal_summary(self, terminalreporter):
+        if not self._cells:
+            return
+        terminalreporter.section("traces")
+        console = rich.console.Console(highlight=False, markup=False)
+        try:
+            folder, choice = self._option.keep_traces, _choice(self._option)
+            trace.keep_some(self._cells, choice, _profile(self._option), folder, console)
+        except UserError as error:
+            terminalreporter.write_line(f"no traces kept: {error}")
 
 
 def pytest_report_header(config):

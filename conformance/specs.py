@@ -1,5 +1,6 @@
 """Read the documents that ship with the suite or that a user gives: profiles and zones."""
 
+import dataclasses
 import functools
 import pathlib
 
@@ -7,7 +8,10 @@ from conformance import paths, schema
 from conformance.model import split_zone as split_zones
 from conformance.model import zone as zones
 from conformance.model.errors import UserError
-from conformance.model.setting import Setting
+from conformance.model.setting import Setting, end_to_end
+
+#: in topologies/
+PATH_TOPOLOGY = "two_segment"
 
 
 def profile(name, cell, queue=None, offload=None, transfer_s=None, sysctls=()):
@@ -23,6 +27,21 @@ def profile(name, cell, queue=None, offload=None, transfer_s=None, sysctls=()):
         topology=data["topology"],
         host_queue=data["host_queue"],
         sysctls=tuple(sorted({**data["sysctls"], **dict(sysctls)}.items())),
+    )
+
+
+@functools.lru_cache(maxsize=1024)
+def profile_or_none(name, cell):
+    """The Setting of a profile at `cell`, or None where the suite does not know the profile."""
+    known = any(path.stem == name for path in paths.data("zones", "profiles").glob("*.json"))
+    return profile(name, cell) if known else None
+
+
+def path(name, segments, proxy=None, queue_sized_by="path", **overrides):
+    """The Setting of a profile over a path of two segments, with a Proxy between them or none. Raises UserError."""
+    one = profile(name, end_to_end(segments), **overrides)
+    return dataclasses.replace(
+        one, topology=PATH_TOPOLOGY, segments=tuple(segments), proxy=proxy, queue_sized_by=queue_sized_by
     )
 
 
@@ -49,6 +68,11 @@ def zone_files(kind="heatmap", profile=_FIRST_PROFILE):
     """Files of the zones that ship, by kind: heatmap, loss, split, identify-* (what `identify` rests on), * (all)."""
     stem = kind if profile == _FIRST_PROFILE else f"{kind}-{profile}"
     return sorted(p for p in paths.data("zones").glob(f"*/{stem}.json") if p.parent.name != "profiles")
+
+
+def zone_path(zone_id):
+    """File of the zone of this id, among those that ship."""
+    return paths.data("zones", f"{zone_id}.json").resolve()
 
 
 def zone(path):

@@ -23,30 +23,39 @@ _SETTLED = {Outcome.OK, Outcome.TIMEOUT, Outcome.UNSUPPORTED}
 
 def read(path):
     """Measurements of a results file, in order, the last of each key. Raises UserError naming file and line."""
-    by_key = {}
-    for number, line in _lines(path):
-        if not _cut_short(line):
-            measurement = _parse(line, f"{path}:{number}")
-            by_key[measurement.trial.key] = measurement
-    return list(by_key.values())
+    return list({measurement.trial.key: measurement for _, _, measurement in scan(path)}.values())
+
+
+def scan(path):
+    """(line number, where it begins in the file, Measurement) of every line, in order.
+
+    One at a time: files may be larger than memory. Raises UserError naming file and line.
+    """
+    try:
+        with open(path, "rb") as f:
+            at = 0
+            for number, line in enumerate(f, 1):
+                # What follows the last newline is a line being written, or cut short.
+                if line.endswith(b"\n") and line.strip() and not _cut_short(line):
+                    yield number, at, _parse(line, f"{path}:{number}")
+                at += len(line)
+    except OSError as error:
+        raise UserError(f"cannot read results {path}: {error.strerror}") from None
+
+
+def read_at(path, at):
+    """The Measurement whose line begins there, as scan() said. Raises UserError."""
+    try:
+        with open(path, "rb") as f:
+            f.seek(at)
+            return _parse(f.readline(), f"{path}: byte {at}")
+    except OSError as error:
+        raise UserError(f"cannot read results {path}: {error.strerror}") from None
 
 
 def _cut_short(line):
     """True for the beginning of a line of ours: an append that a crash or a full disk ended early."""
     return line.startswith(b'{"evidence":') and not line.rstrip().endswith(b"}")
-
-
-def _lines(path):
-    try:
-        with open(path, "rb") as f:
-            data = f.read()
-    except OSError as error:
-        raise UserError(f"cannot read results {path}: {error.strerror}") from None
-    lines = data.split(b"\n")
-    # What follows the last newline is a line being written, or cut short.
-    for number, line in enumerate(lines[:-1], 1):
-        if line.strip():
-            yield number, line
 
 
 def _parse(line, where):
@@ -57,10 +66,20 @@ def _parse(line, where):
     if not isinstance(data, dict) or data.get("schema") != "measurement/1":
         raise UserError(f'{where}: not a result line: "schema" must be "measurement/1"')
     try:
-        return Measurement.from_json(data)
+        measurement = Measurement.from_json(data)
+        hash(measurement.trial)  # a list where a text should be
+        return measurement
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         schema.check("measurement", data, where)
         raise UserError(f"{where}: {type(error).__name__}: {error}") from None
+
+
+def dumps(measurement):
+    """A measurement as a line of a results file."""
+    data = json.dumps(measurement.to_json(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return data.encode() + b"\n"
 
 
 class Store:
@@ -102,9 +121,8 @@ class Store:
 
     def add(self, measurement):
         """Append one line; raises UserError where the disk does not take it, leaving what was there intact."""
-        data = measurement.to_json()
-        schema.check("measurement", data, f"measurement {measurement.trial.key}")
-        line = json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+        schema.check("measurement", measurement.to_json(), f"measurement {measurement.trial.key}")
+        line = dumps(measurement)
         with self._lock:
             try:
                 self._append(line)

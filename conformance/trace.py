@@ -25,6 +25,8 @@ from conformance.model.trial import Outcome
 _WALL_TIMEOUT_S = 600
 #: captures are kept in the guest's memory until the trial is over
 _MEMORY = "1G"
+#: cells whose traces keep_some() takes
+_MOST_KEPT = 3
 
 
 def run(algorithm, choice, *, cell, seed, profile, packets_only, target, console):
@@ -79,6 +81,27 @@ def keep(folder, target, measurement):
         if folder:
             shutil.copytree(folder, target, dirs_exist_ok=True)
         (target / "measurement.json").write_text(json.dumps(measurement.to_json(), indent=1, sort_keys=True) + "\n")
+
+
+def keep_some(cells, choice, profile, folder, console):
+    """Trace the first seed of some of `cells`, pairs (algorithm, Cell), into FOLDER/ALGORITHM-CELL, and say so.
+
+    Bounded: packets of one trial are tens of megabytes. What was kept before is left alone. Raises UserError.
+    """
+    cells = list(cells)
+    if cells and choice.lab != "virtual":
+        console.print("no traces kept: they are taken in the virtual room only", soft_wrap=True)
+        return
+    for algorithm, cell in cells[:_MOST_KEPT]:
+        target = pathlib.Path(folder) / f"{algorithm}-{cell.id}"
+        if target.exists():
+            console.print(f"trace kept before: {target}", soft_wrap=True)
+            continue
+        run(
+            algorithm, choice, cell=cell.id, seed=1, profile=profile, packets_only=False, target=target, console=console
+        )  # fmt: skip
+    if len(cells) > _MOST_KEPT:
+        console.print(f"traces of {_MOST_KEPT} cells kept, of {len(cells)} that violate", soft_wrap=True)
 
 
 def _show(measurement, captured, target, console):

@@ -105,5 +105,71 @@ def facts(size=12_500_000, **changes):
 
 NETWORK = {
     "kernel": "6.12.0", "sysctls": {}, "offload": {},
-    "calibration": {"rate_mbps": 10.0, "delays_ms": [20.1], "loss_sent": 2000, "loss_lost": 20},
+    "calibration": [{"rate_mbps": 10.0, "delays_ms": [20.1], "loss_sent": 2000, "loss_lost": 20}],
 }  # fmt: skip
+
+
+def trace(points=40, seconds=20.0, size=12_500_000, drops=True, tcp=True):
+    """What a sampler saw; `drops` False: as lines were before those columns; `tcp` False: a stack over UDP."""
+    share = [at / (points - 1) for at in range(points)]
+    none = [None] * points
+    made = {
+        "t_s": [round(seconds * s, 4) for s in share],
+        "cwnd_segments": [round(10 + 30 * s) for s in share] if tcp else none,
+        "rtt_ms": [40 + 10 * s for s in share] if tcp else none,
+        "in_flight_segments": [round(10 + 30 * s) for s in share] if tcp else none,
+        "bytes_acked": [round(size * s) for s in share] if tcp else none,
+        "queue_bytes": [round(30_000 * s) for s in share],
+    }
+    if drops:
+        made["queue_out_bytes"] = [round(1.05 * size * s) for s in share]
+        made["queue_dropped_packets"] = [round(10 * s) for s in share]
+        made["dropped_packets"] = [round(90 * s) for s in share]
+    return made
+
+
+#: what no page may hold as it is
+EVIL = "<script>alert('x')</script>\"&<img src=x onerror=alert(1)>"
+
+
+def results_file(path):
+    """Result lines of every kind: each verdict, stacks over TCP and UDP, old traces and new, and an evil stack."""
+    from conformance import store
+
+    def with_evidence(made, **options):
+        interfaces = {"server": {"eth0": {"tx_bytes": 1000}}, "client": {"eth0": {"rx_bytes": 981}}}
+        side = {"tx_bytes": 0, "rx_bytes": 0}
+        interfaces = {s: {n: {**side, **c} for n, c in by.items()} for s, by in interfaces.items()}
+        evidence = {"interfaces": interfaces, "trace": trace(**options), "kernel_release": "6.12.0"}
+        # Lines of older labs have one calibration, those of today one for each segment.
+        (calibration,) = NETWORK["calibration"]
+        evidence["calibration"] = [calibration] if options.get("drops", True) else calibration
+        return [
+            dataclasses.replace(
+                m,
+                evidence=evidence if m.metrics else {},
+                metrics={**m.metrics, "queue_mean_bytes": 5000.0} if m.metrics else {},
+            )
+            for m in made
+        ]
+
+    def cell_of(zone_cell, **scheme):
+        return {"cell": Cell(*zone_cell), **scheme}
+
+    ok = [0.42, 0.41, 0.43, 0.44, 0.40]
+    lines = [
+        *with_evidence(measurements(ok)),
+        *with_evidence(measurements([0.9, 0.91, 0.92, 0.93, 0.94], **cell_of((10, 40, 1)))),
+        *with_evidence(measurements([0.17, 0.31, 0.32, 0.33, 0.34], **cell_of((10, 60, 1))), drops=False),
+        *with_evidence(measurements([0.95], **cell_of((20, 20, 0)))),
+        measurement(seed=1, outcome=Outcome.ERROR, message=f"the server died: {EVIL}", **cell_of((10, 80, 1))),
+        measurement(0.01, 1, Outcome.TIMEOUT, "the transfer took longer than 3600 s", **cell_of((10, 100, 4))),
+        *with_evidence(measurements(ok, stack=f"evil{EVIL}", stack_version=EVIL), tcp=False),
+        *with_evidence(measurements(ok, stack="quick", kernel_release="7.2.0"), tcp=False),
+        measurement(seed=1, outcome=Outcome.UNSUPPORTED, message="no prague here", algorithm="prague"),
+        *with_evidence(measurements(ok, algorithm="newalgo")),
+    ]
+    kept = store.Store(path)
+    for line in lines:
+        kept.add(line)
+    return path

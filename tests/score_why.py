@@ -13,10 +13,10 @@ import pathlib
 import threading
 
 import click
-from conformance.model.mutants import Mutant, choose
 
 from conformance import engine, mutants, why
 from conformance.model import digest, suspects
+from conformance.model.mutants import Mutant, choose
 from conformance.model.telling import CELLS, FEATURES, PROFILE
 
 _SUITE = pathlib.Path(why.__file__).parent

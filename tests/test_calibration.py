@@ -19,7 +19,7 @@ GOOD = {"rate_mbps": 10.02, "delays_ms": [20.1, 20.2], "loss_sent": 2000, "loss_
 
 
 def test_a_right_emulator_has_no_problems():
-    assert calibration.problems(setting(CELL), GOOD) == []
+    assert calibration.problems(setting(CELL), [GOOD]) == []
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_a_right_emulator_has_no_problems():
     ],
 )
 def test_a_wrong_one_is_named(change, words):
-    found = calibration.problems(setting(CELL), {**GOOD, **change})
+    found = calibration.problems(setting(CELL), [{**GOOD, **change}])
     assert any(words in problem for problem in found), found
 
 
@@ -63,7 +63,7 @@ def test_sysctls_must_be_held_as_asked_where_the_kernel_has_them():
 
 def test_no_loss_means_none():
     observed = {**GOOD, "loss_lost": 1, "qdiscs": [{**QDISCS[0], "options": {"delay": {"delay": 0.02}}}, QDISCS[1]]}
-    assert "lost 1 of 2000" in calibration.problems(setting(Cell(10, 20, 0)), observed)[0]
+    assert "lost 1 of 2000" in calibration.problems(setting(Cell(10, 20, 0)), [observed])[0]
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,9 @@ def world(monkeypatch, tmp_path):
     def make(like=None, outcome=Outcome.OK, shift=None):
         def bench(choice):
             place = engine.Place(kernel=None, room=Room(choice.kernel or "default", like or {}, outcome, shift or {}))
-            return Bench(adapter=Adapter(), lab="virtual", place=lambda algorithm: place, lab_digest="7" * 16)
+            return Bench(
+                choice=choice, adapter=Adapter(), lab="virtual", place=lambda algorithm: place, lab_digest="7" * 16
+            )
 
         monkeypatch.setattr(engine, "bench", bench)
         console = rich.console.Console(record=True, width=250, markup=False)

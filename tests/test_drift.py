@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance import drift as command
-from conformance.model import drift
+from conformance.model import drift, statistics
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 
@@ -63,7 +63,7 @@ def test_the_family_wise_error_rate_is_kept():
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=40))
 def test_holm_is_monotone_and_between_the_p_value_and_bonferroni(p_values):
-    adjusted = drift.holm(p_values)
+    adjusted = statistics.holm_adjusted(p_values)
     for p, q in zip(p_values, adjusted, strict=True):
         assert p <= q <= 1.0
     assert min(adjusted) == pytest.approx(min(1.0, min(p_values) * len(p_values)))

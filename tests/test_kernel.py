@@ -171,3 +171,19 @@ def test_where_no_suite_has_it_the_error_says_what_they_have_and_no_address(apt,
     apt.update({suite: ["linux-source-6.12"] for suite in suites.SUITES})
     with pytest.raises(UserError, match=r"neither this machine's apt nor .* have linux-source-7\.2 \(they have linux-"):
         suites.find("linux-source-7.2", tmp_path)
+
+
+def test_the_digest_is_had_without_building_and_is_the_one_that_a_build_is_found_by(
+    tree, tmp_path, own_cache, monkeypatch
+):
+    patch = tmp_path / "own.patch"
+    patch.write_text("x")
+    digest = build.digest_of(tree)
+    assert digest != build.digest_of(tree, [patch])
+    home = store.folder(digest)
+    home.mkdir(parents=True)
+    (home / "kernel.json").write_text('{"release": "6.12.1", "source": "linux", "patches": []}')
+    monkeypatch.setattr(build, "missing_tools", list)
+    assert build.build("mine", tree).digest == digest
+    with pytest.raises(UserError, match=r"--patch .*none: no such file"):
+        build.digest_of(tree, [tmp_path / "none"])

@@ -30,7 +30,9 @@ def shown(monkeypatch, tmp_path):
     def show(like=None, outcome=Outcome.OK):
         def bench(choice):
             place = engine.Place(kernel=None, room=Room("default", like or {}, outcome, {}))
-            return Bench(adapter=FakeAdapter(), lab="virtual", place=lambda algorithm: place, lab_digest="7" * 16)
+            return Bench(
+                choice=choice, adapter=FakeAdapter(), lab="virtual", place=lambda algorithm: place, lab_digest="7" * 16
+            )
 
         monkeypatch.setattr(engine, "bench", bench)
         return table(tmp_path)

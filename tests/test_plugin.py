@@ -11,56 +11,12 @@ from conformance.suite import summary
 
 CELLS = [f"c{i}" for i in range(64)]
 
-#: replaces the engine's bench by one whose room makes up measurements; utilization by cell and seed
+#: replaces the engine's bench by one whose room makes up measurements
 FAKE = """
-import pathlib, sys, threading
+import sys
 sys.path.insert(0, {tests!r})
-import pytest
-from helpers import scheme, setting
-from conformance import engine, specs
-from conformance.model.trial import Measurement, Outcome, Trial
-from conformance.model.errors import UserError
-
-class Room:
-    name = "virtual"
-    def run(self, adapter, batches, cancelled):
-        for trials in batches:
-            for trial in trials:
-                yield made(trial)
-
-def made(trial):
-    zone = specs.zone_of(trial.scheme.algorithm)
-    permitted = zone.intervals[trial.setting.cell]
-    kind = {kind!r}
-    value = permitted.basis["median"] if kind == "good" else 0.001
-    if kind == "error":
-        return Measurement(trial=trial, outcome=Outcome.ERROR, message="the guest died")
-    if kind == "unsupported":
-        return Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message="not offered")
-    if kind == "unclear" and trial.seed % 2 or kind == "clear later" and trial.seed > 2:
-        value = permitted.low
-    metrics = {{"bytes": 1, "completion_s": 1.0, "goodput_mbps": 1.0, "utilization": value}}
-    lost_pct = specs.zone_of(trial.scheme.algorithm, "loss").intervals[trial.setting.cell].basis["median"]
-    came = 0 if kind == "bad" else 10**6 * (1 - lost_pct / 100)
-    evidence = {{"interfaces": {{"server": {{"e": {{"tx_bytes": 10**6}}}}, "client": {{"e": {{"rx_bytes": came}}}}}}}}
-    return Measurement(trial=trial, outcome=Outcome.OK, metrics=metrics, evidence=evidence)
-
-class Adapter:
-    name = "fake"
-    def why_not(self, algorithm):
-        return None
-
-class Bench(engine.Bench):
-    def scheme(self, algorithm):
-        return scheme(algorithm, stack="fake")
-
-def bench(choice):
-    if choice.stack == "missing":
-        raise UserError("stack 'missing' is not known", "choose another")
-    place = engine.Place(kernel=None, room=Room())
-    return Bench(adapter=Adapter(), lab="virtual", place=lambda algorithm: place, lab_digest="7" * 16)
-
-engine.bench = bench
+import fake_room
+fake_room.install({kind!r})
 """
 
 

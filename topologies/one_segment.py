@@ -19,11 +19,12 @@ class OneSegment(Topo):
         self.addLink("emulator", "server", intfName1="to_server")
 
 
-#: interfaces whose egress carries the queue chain: (node, interface)
-SHAPED = (("emulator", "to_client"), ("emulator", "to_server"))
+#: segment by segment, the client's first: the interfaces whose egress carries the queue chain, as (node, interface); of
+#: each segment first the one whose queue the transfer's data stands in
+SEGMENTS = ((("emulator", "to_client"), ("emulator", "to_server")),)
 
-#: the one whose queue the transfer's data stands in
-BOTTLENECK = ("emulator", "to_client")
+#: segment by segment: who sends data into it, who receives them, and by which address
+ENDS = (("server", "client", "10.0.0.1"),)
 
 
 def build():

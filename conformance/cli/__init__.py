@@ -1,13 +1,20 @@
 """The `conformance` command: thin; each command calls one function of the engine and prints what it returns.
 
-Exit statuses: 0 all conforms (or done), 1 something violates, 2 the user can mend it, 3 an error of emulator,
-guest or adapter, 4 inconclusive or unsupported and nothing worse, 130 interrupted.
+Exit statuses, of every command and of CI's gate (docs/ci.md):
+
+0    conforms, or done
+1    something violates; for `gate`: and was not expected, or was expected and does not happen any more
+2    misuse: the user can mend it; the line on standard error says how
+3    an error of emulator, guest or adapter: nothing is known about the stack
+4    inconclusive, unsupported (for `gate`: or not measured in time) and nothing worse. `gate` passes over these without
+     --strict, as long as it learned anything at all
+130  interrupted; the same command again resumes
 """
 
-from conformance.cli import building, expect, measuring, results, split, zones
+from conformance.cli import building, expect, gate, measuring, results, split, testing, zones
 from conformance.cli.base import main
 
-for module in (measuring, building, results, expect, split, zones):
+for module in (measuring, gate, building, results, expect, split, testing, zones):
     for command in module.COMMANDS:
         main.add_command(command)
 

@@ -14,10 +14,16 @@ def kernel():
     """Guest kernels: build and list."""
 
 
+_SOURCE = click.option("--source", help="Kernel source: folder, tarball, or a package such as linux-source-6.1.")
+_PATCHES = click.option(
+    "--patch", "patches", multiple=True, type=click.Path(), help="Apply this patch first (repeatable)."
+)
+
+
 @kernel.command("build")
 @click.argument("name", default="default")
-@click.option("--source", help="Kernel source: folder, tarball, or a package such as linux-source-6.1.")
-@click.option("--patch", "patches", multiple=True, type=click.Path(), help="Apply this patch first (repeatable).")
+@_SOURCE
+@_PATCHES
 @click.option("--jobs", type=click.IntRange(1), help="Compile this many files at once (default: all cores).")
 def kernel_build(name, source, patches, jobs):
     """Build a guest kernel and give it NAME; one that was built before is only found."""
@@ -45,6 +51,28 @@ def kernel_build(name, source, patches, jobs):
     out.print(f"kernel {built.name}: Linux {built.release}, {built.digest}, {built.binary}", soft_wrap=True)
 
 
+@kernel.command("variant")
+@click.argument("name")
+@click.option("--of", default="default", show_default=True, help="The kernel it is a variant of.")
+@click.option("--parameter", "parameters", multiple=True, required=True, help="MODULE.NAME=VALUE (repeatable).")
+def kernel_variant(name, of, parameters):
+    """Give a built kernel with other module parameters a NAME of its own; boots it once, to see that it has them."""
+    from conformance import variants
+
+    made = variants.make(name, of, variants.parse(parameters))
+    out.print(f"kernel {made.name}: {_described(made)}", soft_wrap=True)
+
+
+@kernel.command("digest")
+@_SOURCE
+@_PATCHES
+def kernel_digest(source, patches):
+    """The digest that `build` would store a kernel under, for CI's caches; fetches the source, compiles nothing."""
+    from conformance.kernel import build
+
+    click.echo(build.digest_of(source, patches, lambda what: err.print(what, soft_wrap=True)))
+
+
 @kernel.command("list")
 def kernel_list():
     """List the guest kernels that are built."""
@@ -54,8 +82,13 @@ def kernel_list():
     if not found:
         out.print("no guest kernel is built; run `conformance kernel build`")
     for k in found:
-        patches = f" + {', '.join(k.patches)}" if k.patches else ""
-        out.print(f"{k.name:12} Linux {k.release:14} {k.digest}  {k.source}{patches}", soft_wrap=True)
+        out.print(f"{k.name:12} {_described(k)}", soft_wrap=True)
+
+
+def _described(kernel):
+    added = [*kernel.patches, *(f"{name}={value}" for name, value in kernel.parameters)]
+    plus = f" + {', '.join(added)}" if added else ""
+    return f"Linux {kernel.release:14} {kernel.digest}  {kernel.source}{plus}"
 
 
 @click.command()

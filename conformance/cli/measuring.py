@@ -24,18 +24,29 @@ _CHOICE = {
 _CCA = click.option("--cca", required=True, help="Congestion control to ask the stack for, by any name it knows.")
 _GRID = click.option("--grid", default="full", show_default=True, help="full, 10mbps, or cells with commas.")
 _PROFILE = click.option("--profile", help="All of a setting but its cell (default: atc25 for TCP, packets for UDP).")
-_RESULTS = click.option("--results", default=DEFAULT_RESULTS, show_default=True, help="Results file to add to.")
-_WORKERS = click.option("--workers", type=click.IntRange(1), help="Guests at a time (default: one for each core).")
+RESULTS = click.option("--results", default=DEFAULT_RESULTS, show_default=True, help="Results file to add to.")
+WORKERS = click.option("--workers", type=click.IntRange(1), help="Guests at a time (default: one for each core).")
 _FRESH_SEED = click.option(
     "--first-seed", default=101, show_default=True, type=click.IntRange(1), help="Not the references' seeds."
 )
 
+EXECUTOR = click.option(
+    "--executor", metavar="MODULE:FUNCTION", callback=lambda _, __, text: text and _factory(text),
+    help="Have workers make the trials: a function that makes a concurrent.futures.Executor.",
+)  # fmt: skip
 
-def _trials(default, what="Trials of each cell.", least=1):
+
+def _factory(text):
+    from conformance import remote
+
+    return remote.factory(text)
+
+
+def trials(default, what="Trials of each cell.", least=1):
     return click.option("--trials", default=default, show_default=True, type=click.IntRange(least), help=what)
 
 
-def _with_choice(*names):
+def with_choice(*names):
     """Add these of the options that say what is tested; the command gets them as one Choice."""
 
     def decorate(function):
@@ -56,37 +67,38 @@ _ALL = ("stack", "client", "interop_rootfs", "kernel", "lab")
 
 @click.command()
 @click.argument("algorithm")
-@_with_choice(*_ALL)
+@with_choice(*_ALL)
 @_GRID
-@_trials(5)
+@trials(5)
 @click.option(
     "--max-trials", "most_trials", type=click.IntRange(1), help="Of a cell that is unclear (default: --trials)."
 )
-@_RESULTS
+@RESULTS
 @_PROFILE
 @click.option("--queue", help="Replace the profile's queue: red, bfifo:1, fq_codel, ...")
 @click.option("--offload", type=click.Choice(["on", "off"]), help="Replace the profile's offload.")
 @click.option("--transfer-s", type=float, help="Replace the profile's transfer length.")
-@_WORKERS
-def run(choice, algorithm, grid, trials, most_trials, results, profile, queue, offload, transfer_s, workers):
+@WORKERS
+@EXECUTOR
+def run(choice, algorithm, grid, trials, most_trials, results, profile, queue, offload, transfer_s, workers, executor):
     """Measure ALGORITHM over a grid, and judge it where there is a zone for these settings."""
     from conformance import campaign
 
     overrides = {"queue": queue, "transfer_s": transfer_s, "offload": None if offload is None else offload == "on"}
     status = campaign.run(
         algorithm, choice, grid=grid, trials=trials, most_trials=most_trials, results=results, profile=profile,
-        overrides=overrides, workers=workers, console=out,
+        overrides=overrides, workers=workers, console=out, executor=executor,
     )  # fmt: skip
     sys.exit(status)
 
 
 @click.command()
 @_CCA
-@_with_choice(*_ALL)
-@_trials(3)
+@with_choice(*_ALL)
+@trials(3)
 @click.option("--first-seed", default=1, show_default=True, type=click.IntRange(1))
-@_RESULTS
-@_WORKERS
+@RESULTS
+@WORKERS
 def identify(choice, cca, trials, first_seed, results, workers):
     """Say which algorithm and version a stack's congestion control behaves like."""
     from conformance import identify as identification
@@ -98,11 +110,11 @@ def identify(choice, cca, trials, first_seed, results, workers):
 
 
 @click.command("identify-check")
-@_with_choice("stack", "client")
-@_trials(20, "Identifications of each algorithm.")
+@with_choice("stack", "client")
+@trials(20, "Identifications of each algorithm.")
 @_FRESH_SEED
-@_RESULTS
-@_WORKERS
+@RESULTS
+@WORKERS
 def identify_check(choice, trials, first_seed, results, workers):
     """Identify every known algorithm many times and count how often the answer is right."""
     from conformance import identify as identification
@@ -115,11 +127,11 @@ def identify_check(choice, trials, first_seed, results, workers):
 
 @click.command()
 @click.argument("algorithms", nargs=-1, required=True)
-@_with_choice("stack", "client", "kernel")
-@_trials(5)
+@with_choice("stack", "client", "kernel")
+@trials(5)
 @_FRESH_SEED
-@_RESULTS
-@_WORKERS
+@RESULTS
+@WORKERS
 def cross(choice, algorithms, trials, first_seed, results, workers):
     """Measure each of ALGORITHMS and judge it by the zone of each: the diagonal should conform, nothing else."""
     from conformance import cross as crossing
@@ -132,15 +144,15 @@ def cross(choice, algorithms, trials, first_seed, results, workers):
 
 @click.command()
 @_CCA
-@_with_choice("stack", "client")
+@with_choice("stack", "client")
 @click.option("--kernel", "kernels", multiple=True, help="Guest kernel; give two to compare them.")
 @click.option("--sysctl", "sysctls", multiple=True, help="net.ipv4.NAME=VALUE[,...]; one is compared with the profile.")
 @_GRID
-@_trials(10, "Trials of each cell and side.", least=5)
+@trials(10, "Trials of each cell and side.", least=5)
 @click.option("--matters", default=0.01, show_default=True, help="Smallest difference of medians that counts.")
 @_PROFILE
-@_RESULTS
-@_WORKERS
+@RESULTS
+@WORKERS
 @click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write it here, as Markdown.")
 def drift(choice, cca, kernels, sysctls, grid, trials, matters, profile, results, workers, target):
     """Compare two kernels, or two sysctl settings: which cells moved, beyond noise?"""
@@ -155,14 +167,19 @@ def drift(choice, cca, kernels, sysctls, grid, trials, matters, profile, results
 
 @click.command()
 @click.option("--algorithm", default="cubic", show_default=True)
-@_with_choice("stack", "client", "kernel")
+@with_choice("stack", "client", "kernel")
 @click.option("--stacks", is_flag=True, help="One row for each stack and rate, in the place of one for each cell.")
-@_trials(3, least=2)
-def bench(choice, algorithm, stacks, trials):
+@click.option("--site", is_flag=True, help="What building a site costs: ten made-up schemes, 150 cells, 20 trials.")
+@trials(3, least=2)
+def bench(choice, algorithm, stacks, site, trials):
     """Measure what trials cost: wall seconds, virtual seconds per wall second, system calls per packet."""
     from conformance import benchmark
 
-    if stacks:
+    if site:
+        from conformance.reporting import benchmark as building
+
+        building.run((), 20, out)
+    elif stacks:
         benchmark.run_stacks(choice, trials, out)
     else:
         benchmark.run(algorithm, choice, trials, out)
@@ -170,10 +187,10 @@ def bench(choice, algorithm, stacks, trials):
 
 @click.command()
 @click.argument("stacks", nargs=-1)
-@_with_choice("client", "kernel")
-@_trials(5)
-@_RESULTS
-@_WORKERS
+@with_choice("client", "kernel")
+@trials(5)
+@RESULTS
+@WORKERS
 @click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write it here, as Markdown.")
 def matrix(choice, stacks, trials, results, workers, target):
     """Every adapter (or STACKS) x algorithm: built or why not, verdict in the smoke cells, seconds."""
@@ -186,7 +203,7 @@ def matrix(choice, stacks, trials, results, workers, target):
 @click.command()
 @click.argument("algorithm")
 @click.argument("cell")
-@_with_choice(*_ALL)
+@with_choice(*_ALL)
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(1))
 @_PROFILE
 @click.option("--packets-only", is_flag=True, help="No logs of the stack's: the trial is the same to the byte.")
@@ -203,8 +220,8 @@ def trace(choice, algorithm, cell, seed, profile, packets_only, target):
 
 @click.command()
 @click.argument("algorithm")
-@_with_choice(*_ALL)
-@_trials(3, "Traces of each cell with loss.")
+@with_choice(*_ALL)
+@trials(3, "Traces of each cell with loss.")
 @click.option("--first-seed", default=1, show_default=True, type=click.IntRange(1))
 @click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Keep pcaps, why.json, why.svg here.")
 def why(choice, algorithm, trials, first_seed, target):

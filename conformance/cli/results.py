@@ -1,29 +1,98 @@
-"""Commands over results: reports, comparisons with published figures."""
+"""Commands over results: reports, exports, figures, comparisons with published figures."""
 
 import pathlib
+import sys
 
 import click
 
 from conformance.cli.base import out
+from conformance.model.errors import UserError
 from conformance.store import DEFAULT_RESULTS
+
+_RESULTS = click.argument("results", nargs=-1, type=click.Path(path_type=pathlib.Path))
+
+
+def _source(results):
+    from conformance.reporting import source
+
+    return source.Source(results or (pathlib.Path(DEFAULT_RESULTS),))
 
 
 @click.command()
-@click.argument("results", nargs=-1, type=click.Path(path_type=pathlib.Path))
-@click.option(
-    "--out", "target", default="report/index.html", show_default=True, type=click.Path(path_type=pathlib.Path)
-)
+@_RESULTS
+@click.option("--out", "target", default="report", show_default=True, type=click.Path(path_type=pathlib.Path))
 @click.option("--terminal/--no-terminal", default=True, help="Also draw the heatmaps in the terminal.")
 def report(results, target, terminal):
-    """Heatmaps of RESULTS, their zones and the differences: in the terminal and as one HTML page."""
-    from conformance.reporting import html, tables
+    """A site of RESULTS in a folder: schemes, cells, comparisons, RFC 9743, data. Opens from disk."""
+    from conformance.reporting import site, tables
     from conformance.reporting import terminal as drawn
 
-    heatmaps = tables.from_files(results or (pathlib.Path(DEFAULT_RESULTS),))
+    source = _source(results)
     if terminal:
-        drawn.show(heatmaps, out)
-    html.write(heatmaps, target)
-    out.print(f"report: {target.absolute()}", soft_wrap=True)
+        drawn.show([series.utilization for series in tables.all_series(source.measurements)], out)
+    out.print(f"report: {site.write(source, target).absolute()}", soft_wrap=True)
+
+
+#: what `conformance export` writes, and where unless told otherwise
+_EXPORTS = {
+    "json": "summary.json",
+    "csv": "cells.csv",
+    "parquet": "cells.parquet",
+    "markdown": "summary.md",
+    "badge-json": "badge.json",
+    "badge-svg": "badge.svg",
+}
+
+
+@click.command()
+@click.argument("form", type=click.Choice(list(_EXPORTS)), metavar=f"[{'|'.join(_EXPORTS)}]")
+@_RESULTS
+@click.option("--out", "target", help="File to write, or - (default: named after what it is).")
+def export(form, results, target):
+    """RESULTS for other tools: cells as CSV or Parquet, a JSON summary, Markdown for a pull request, a badge."""
+    from conformance.reporting import badge, markdown, tables
+    from conformance.reporting import export as tool
+
+    source = _source(results)
+    series = tables.all_series(source.measurements)
+    made = {
+        "json": lambda: tool.summary_json(series, source.files),
+        "csv": lambda: tool.csv_bytes(series),
+        "parquet": lambda: tool.parquet_bytes(series),
+        "markdown": lambda: markdown.render(series).encode(),
+        "badge-json": lambda: badge.endpoint(series),
+        "badge-svg": lambda: badge.svg(series),
+    }[form]()
+    _write(made, target or _EXPORTS[form])
+
+
+@click.command()
+@click.argument("what", type=click.Choice(["heatmap", "loss", "compare"]))
+@_RESULTS
+@click.option("--format", "form", type=click.Choice(["pdf", "svg", "png"]), default="pdf", show_default=True)
+@click.option("--algorithm", help="Only of this algorithm.")
+@click.option("--stack", help="Only of this stack.")
+@click.option("--out", "folder", default="figures", show_default=True, type=click.Path(path_type=pathlib.Path))
+def plot(what, results, form, algorithm, stack, folder):
+    """Figures for papers: heatmaps of utilization or loss with zone and difference, or several schemes compared."""
+    from conformance.reporting import charts, figures, tables
+
+    series = tables.all_series(_source(results).measurements)
+    for name, chart in figures.chosen(what, series, algorithm, stack):
+        _write(charts.render(chart, form), folder / f"{name}.{form}")
+
+
+def _write(content, target):
+    if str(target) == "-":
+        sys.stdout.buffer.write(content)
+        return
+    target = pathlib.Path(target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+    except OSError as error:
+        raise UserError(f"cannot write {target}: {error.strerror}", "choose another --out") from None
+    out.print(str(target), soft_wrap=True)
 
 
 @click.command()
@@ -36,4 +105,15 @@ def fidelity(results, published):
     compare.show(results or (pathlib.Path(DEFAULT_RESULTS),), published, out)
 
 
-COMMANDS = (report, fidelity)
+@click.command()
+@click.argument("results", nargs=-1, required=True, type=click.Path(path_type=pathlib.Path))
+@click.option("--out", "target", required=True, type=click.Path(path_type=pathlib.Path), help="Results file to write.")
+def merge(results, target):
+    """RESULTS of shards as one file; refuses unlike runs, and one trial with two results."""
+    from conformance import merge as merging
+
+    n = merging.merge(results, target)
+    out.print(f"{target}: {n} trials", soft_wrap=True)
+
+
+COMMANDS = (report, plot, export, fidelity, merge)

@@ -4,13 +4,14 @@ import pathlib
 
 import click
 
+from conformance.cli import split_accuracy
 from conformance.cli.base import out
 from conformance.store import DEFAULT_RESULTS
 
 
 @click.group()
 def split():
-    """Connection-splitting proxies: predict where one would help."""
+    """Connection-splitting proxies: predict where one would help, and measure what one brings."""
 
 
 @split.command("analyze")
@@ -43,5 +44,8 @@ def analyze(results, algorithms, stack, kernel, profile, transfer_s, target, **o
     chosen = analysis.Chosen(algorithms=algorithms, stack=stack, kernel=kernel, profile=profile, transfer_s=transfer_s)
     analysis.analyze(results or (pathlib.Path(DEFAULT_RESULTS),), chosen=chosen, target=target, console=out, **options)
 
+
+for command in split_accuracy.COMMANDS:
+    split.add_command(command)
 
 COMMANDS = (split,)

@@ -16,11 +16,12 @@ def zones():
 @zones.command("check")
 @click.argument("files", nargs=-1, type=click.Path())
 def zones_check(files):
-    """Check zone files (all that ship, if none is named) against schema and invariants."""
-    from conformance import specs, zonefiles
+    """Check zone files (all that ship, if none is named) against schema, invariants and the mutants' record."""
+    from conformance import detected, specs, zonefiles
 
     for path, zone in zonefiles.check_all(files or specs.zone_files("*")):
-        out.print(f"ok  {zone.summary}, {path}", soft_wrap=True)
+        said = detected.check(zone, path)
+        out.print(f"ok  {zone.summary}, {f'{said}, ' if said else ''}{path}", soft_wrap=True)
 
 
 @zones.command("fmt")

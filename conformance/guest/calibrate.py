@@ -1,6 +1,6 @@
-"""Does the emulator deliver what was asked? Observations only; the engine judges them.
+"""Does an emulator deliver what was asked? Observations only; the engine judges them.
 
-From server to client, the direction of the data: a train of datagrams at one and a half times the link's rate, beyond
+Over one link, in the direction of the data: a train of datagrams at one and a half times the link's rate, beyond
 what is lost at random, tells the rate; lone datagrams the delay; a long thin train the loss. All packets are single
 segments, so the loss is per packet whatever the offload setting.
 """
@@ -22,7 +22,10 @@ _THIN_PAYLOAD_BYTES = 64
 
 
 def observe(server, client, client_address, cell, rate_packets, loss_packets):
-    """Return {"rate_mbps", "delays_ms", "loss_sent", "loss_lost"}; rate is None where too little arrived."""
+    """{"rate_mbps", "delays_ms", "loss_sent", "loss_lost"} of a link; rate is None where too little arrived.
+
+    `server` and `client` are the nodes at its ends, `cell` is what was asked of it.
+    """
     bandwidth_mbps, one_way_delay_ms = cell["bandwidth_mbps"], cell["one_way_delay_ms"]
     with inside(client):
         receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

@@ -46,35 +46,42 @@ def _private(path, flags):
 
 def _run(job, scratch, emit):
     # Mininet is imported late, so that a machine without it gets a fault event and not a stack trace.
-    from conformance.guest import calibrate, netns, probe
+    from conformance.guest import calibrate, netns, probe, proxy
     from conformance.guest.process import kill_descendants, prepare_harness
     from conformance.guest.trace import run_traced
-    from conformance.guest.trial import Fault, fresh_start, run_trial
+    from conformance.guest.trial import Fault, fresh_start, read_queues, run_trial
 
     prepare_harness()
     _allow_all_algorithms()
     job["pki"] = shutil.copytree(job["pki"], os.path.join(job["work_dir"], "pki"))
     topology = _load(os.path.join(scratch, "topology.py"))
     net = topology.build()
+    job.update(scratch=scratch, server_address=net["server"].IP())
+    # A proxy is the end of connections, and a sender, like the server.
+    senders = [net["server"], *([net[topology.ROUTER[0]]] if job["proxy"] else [])]
+    ends = [*senders, net["client"]]
     try:
-        sysctls = {node.name: netns.set_sysctls(node, job["sysctls"]) for node in (net["server"], net["client"])}
+        sysctls = {node.name: netns.set_sysctls(node, job["sysctls"]) for node in ends}
         name = None
         if job["kernel_algorithms"]:
             name, why_not = _set_kernel_algorithm(netns, net["server"], job["kernel_algorithms"])
             if why_not:
                 emit("unsupported", message=why_not)
                 return
-            sysctls["server"].update(netns.set_sysctls(net["server"], {"net.ipv4.tcp_congestion_control": name}))
+            for node in senders:
+                sysctls[node.name].update(netns.set_sysctls(node, {"net.ipv4.tcp_congestion_control": name}))
         offload = {
             f"{node.name}:{name}": netns.set_offload(node, name, job["offload"])
             for node in net.hosts
             for name in node.intfNames()
         }
         if job["host_queue"]:
-            for node in (net["server"], net["client"]):
+            for node in ends:
                 netns.run_tc(node, [f"qdisc replace dev {n} root {job['host_queue']}" for n in node.intfNames()])
         if job["port"] < 1024:
             netns.set_sysctls(net["server"], {"net.ipv4.ip_unprivileged_port_start": job["port"]})
+        if job["proxy"]:
+            proxy.hand_over(net[topology.ROUTER[0]], job["port"], topology.ROUTER[1:])
         emit("network", sysctls=sysctls, offload=offload, kernel=os.uname().release, kernel_algorithm=name)
         _rule_the_processor()
         _protect(net)
@@ -88,11 +95,12 @@ def _run(job, scratch, emit):
             emit("cell", index=index)
             cell["www"] = _payload(job["work_dir"], cell["transfer_bytes"])
             fresh_start(net, topology, {**job, **cell}, job["calibration_seed"])
-            observed = calibrate.observe(
-                net["server"], net["client"], net["client"].IP(), cell, job["rate_packets"], job["loss_packets"]
-            )
-            node = topology.BOTTLENECK[0]
-            observed["qdiscs"] = netns.read_qdiscs(net[node], [i for n, i in topology.SHAPED if n == node])
+            observed = [
+                calibrate.observe(net[source], net[sink], address, link, job["rate_packets"], job["loss_packets"])
+                for (source, sink, address), link in zip(topology.ENDS, cell["links"], strict=True)
+            ]
+            for link, segment in zip(observed, topology.SEGMENTS, strict=True):
+                link["qdiscs"] = read_queues(net, segment)
             emit("calibration", index=index, observed=observed)
             for seed in cell["seeds"]:
                 try:

@@ -91,7 +91,7 @@ def _unknown_algorithm(pair):
 
 def _transfer(pair):
     """One transfer as any trial, with its frames looked at, and what it leaves behind."""
-    node, interface = pair.topology.BOTTLENECK
+    node, interface = pair.topology.SEGMENTS[pair.job["bottleneck"]][0]
     with netns.inside(pair.net[node]):
         capture = socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_NONBLOCK, socket.htons(_ETH_P_ALL))
         capture.bind((interface, 0))

@@ -59,14 +59,14 @@ def _as_nobody(limits):
             resource.setrlimit(which, value)
 
 
-class StackProcess:
-    """One program of an adapter, started in a node's network namespace."""
+class Process:
+    """A program started in a node's network namespace and a session of its own; `rights`: a block it is started in."""
 
-    def __init__(self, node, command, environment, directory, limits):
+    def __init__(self, node, command, environment, directory, rights):
         # Read by these descriptors and never by name: a stack may put a pipe in their place, or a link to any file.
         self._output = {name: open(os.path.join(directory, name), "w+b", buffering=0) for name in ("stdout", "stderr")}
         try:
-            with inside(node), _as_nobody(limits):
+            with inside(node), rights:
                 self._process = subprocess.Popen(
                     command, stdin=subprocess.DEVNULL, cwd=directory, env=environment, start_new_session=True,
                     **self._output,
@@ -75,7 +75,6 @@ class StackProcess:
             self._close_output()
             raise
         self.pidfd = os.pidfd_open(self._process.pid)
-        _first_to_die(self._process.pid)
 
     @property
     def pid(self):
@@ -113,6 +112,14 @@ class StackProcess:
     def _close_output(self):
         for file in self._output.values():
             file.close()
+
+
+class StackProcess(Process):
+    """One program of an adapter: nobody's, limited, and the first to go where memory runs out."""
+
+    def __init__(self, node, command, environment, directory, limits):
+        super().__init__(node, command, environment, directory, _as_nobody(limits))
+        _first_to_die(self.pid)
 
 
 def _kernel_log():

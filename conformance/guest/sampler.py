@@ -1,4 +1,4 @@
-"""Look at the sender and at the bottleneck's queue while a transfer runs.
+"""Look at the sender and at the bottleneck's queue while a transfer runs; where a proxy splits it, at its sender too.
 
 One look every 20 ms of virtual time at first, half as often after each 64 looks, down to every 2.56 s: a 10-second
 transfer gets about 180 looks, a 1000-second one about 750. The trace that is kept has at most `points` points, evenly
@@ -17,9 +17,13 @@ _FIRST_GAP_NS, _LAST_GAP_NS, _LOOKS_PER_GAP = 20_000_000, 2_560_000_000, 64
 class Sampler:
     """`look(now_ns)` until the transfer ends, then `result()`."""
 
-    def __init__(self, server, port, bottleneck, interface_index, handle, points=128):
+    def __init__(self, server, port, bottleneck, interface_index, handle, points=128, proxy=None):
         with inside(server):
             self._tcp = TcpInfo()
+        self._proxy_tcp = self._proxy_info = None
+        if proxy is not None:
+            with inside(proxy):
+                self._proxy_tcp = TcpInfo()
         with inside(bottleneck):
             self._queue = QueueStatistics(interface_index, handle)
         self._port = port
@@ -45,6 +49,9 @@ class Sampler:
             self._see_congestion_control(info.pop("congestion_control", None))
             self._see_bbr(info.pop("bbr", None))
             self._tcp_info = info
+        if self._proxy_tcp is not None:
+            # Transparent: towards the client its port is the server's.
+            self._proxy_info = self._proxy_tcp.busiest(self._port) or self._proxy_info
         if backlog is not None:
             if self._last_queue is not None:
                 self._queue_ns_bytes += self._last_queue[0] * (now_ns - self._last_at_ns)
@@ -103,6 +110,7 @@ class Sampler:
             },
             "tcp_info": self._tcp_info,
             "congestion_control": self._found(),
+            "proxy": self._proxy_info,
             "queue_mean_bytes": None if mean is None else round(mean, 1),
             "queue_peak_bytes": self._queue_peak[0] if self._last_queue is not None else None,
             "queue_peak_packets": self._queue_peak[1] if self._last_queue is not None else None,
@@ -110,4 +118,6 @@ class Sampler:
 
     def close(self):
         self._tcp.close()
+        if self._proxy_tcp is not None:
+            self._proxy_tcp.close()
         self._queue.close()

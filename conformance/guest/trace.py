@@ -28,7 +28,8 @@ def run_traced(net, topology, job, cell, seed, target):
     epoch_s = int(time.time())
     captures = {
         f"{node}-{interface}": Capture(net[node], interface, cell["transfer_bytes"], epoch_s)
-        for node, interface in topology.SHAPED
+        for segment in topology.SEGMENTS
+        for node, interface in segment
     }
     facts = run_trial(net, topology, {**job, "trace": folders if job["trace"] == "all" else None}, cell, seed)
     facts["captured"] = {

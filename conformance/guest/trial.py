@@ -16,6 +16,7 @@ import time
 
 from conformance.guest import folders, netns
 from conformance.guest.process import StackProcess, kill_descendants
+from conformance.guest.proxy import Proxy
 from conformance.guest.sampler import Sampler
 
 #: TIME_WAIT lasts a minute (net/ipv4/tcp.h: TCP_TIMEWAIT_LEN)
@@ -42,7 +43,7 @@ def run_trial(net, topology, job, cell, seed):
     job = {**job, **cell}
     fresh_start(net, topology, job, seed)
     processes = []
-    sampler = None
+    sampler = proxy = None
     spare = {node.pid for node in net.hosts}
     try:
         began_ns = time.monotonic_ns()
@@ -50,23 +51,31 @@ def run_trial(net, topology, job, cell, seed):
         processes.append(server_process)
         if not wait_for_port(server, server_process, job):
             return _facts(job, seed, server_process, None, ready=False, virtual_s=_since(began_ns))
+        router = None
+        if job["proxy"]:
+            router = net[topology.ROUTER[0]]
+            proxy = Proxy(router, job)
+            processes.append(proxy)
+            _wait_for_proxy(router, proxy, job)
         before, calls_before = _counters(net), _system_calls()
-        node, interface = topology.BOTTLENECK
+        node, interface = topology.SEGMENTS[job["bottleneck"]][0]
         with netns.inside(net[node]):
             index = socket.if_nametoindex(interface)
-        sampler = Sampler(server, job["port"], net[node], index, int(job["queue_handle"], 16) << 16)
+        sampler = Sampler(server, job["port"], net[node], index, int(job["queue_handle"], 16) << 16, proxy=router)
         if job["virtual"]:
             _align_clock(_CLIENT_ALIGN_MS)
         client_process = _start(client, "client", job)
         processes.append(client_process)
-        elapsed_s, timed_out, half_time = _watch(client, client_process, sampler, job["timeout_s"])
+        watched = [client_process, *([proxy] if proxy else [])]
+        elapsed_s, timed_out, half_time = _watch(client, watched, sampler, job["timeout_s"])
         facts = _facts(job, seed, server_process, client_process, ready=True, timed_out=timed_out)
         facts["elapsed_s"] = round(elapsed_s, 6)
         facts["half_time"] = half_time
         facts["sampled"] = sampler.result()
         facts["system_calls"] = _system_calls(calls_before)
         facts["counters"] = {"before": before, "after": _counters(net)}
-        facts["qdiscs"] = netns.read_qdiscs(net[node], [i for n, i in topology.SHAPED if n == node])
+        facts["qdiscs"] = [queue for segment in topology.SEGMENTS for queue in read_queues(net, segment)]
+        facts["proxy"] = proxy.facts() if proxy else None
         facts["virtual_s"] = _since(began_ns)
         return facts
     finally:
@@ -81,18 +90,24 @@ def fresh_start(net, topology, job, seed):
     """Fresh folders, and queues as job["tc"] says; in virtual time also a round clock and a seeded kernel."""
     folders.renew(job)
     by_node = {}
-    for node, interface in topology.SHAPED:
-        lines = by_node.setdefault(node, [])
-        # Deleting what is not there is an error; so there is something.
-        lines.append(f"qdisc replace dev {interface} root handle 99: pfifo limit 1000")
-        lines.append(f"qdisc del dev {interface} root")
-        lines += [line.replace("{dev}", interface) for line in job["tc"]]
+    for segment, tc in zip(topology.SEGMENTS, job["tc"], strict=True):
+        for node, interface in segment:
+            lines = by_node.setdefault(node, [])
+            # Deleting what is not there is an error; so there is something.
+            lines.append(f"qdisc replace dev {interface} root handle 99: pfifo limit 1000")
+            lines.append(f"qdisc del dev {interface} root")
+            lines += [line.replace("{dev}", interface) for line in tc]
     if job["virtual"]:
         _align_clock(_ALIGN_MS, _TIME_WAIT_MS)
         with open(_SEED_FILE, "w") as f:
             f.write(str(seed))
     for node, lines in by_node.items():
         netns.run_tc(net[node], lines)
+
+
+def read_queues(net, segment):
+    """netns.read_qdiscs() of the interfaces of a segment, all of which are one emulator's."""
+    return netns.read_qdiscs(net[segment[0][0]], [interface for _, interface in segment])
 
 
 def _align_clock(step_ms, at_least_ms=0):
@@ -158,13 +173,26 @@ def wait_for_port(server, process, job):
     return False
 
 
-def _watch(client, client_process, sampler, timeout_s):
-    """Sample until the client ends or the time is over; returns (elapsed seconds, timed out, at half time).
+def _wait_for_proxy(router, proxy, job):
+    began_ns = time.monotonic_ns()
+    while not netns.port_is_bound(router, job["port"], "tcp"):
+        facts = proxy.facts()
+        if facts["exit_status"] is not None:
+            words = " ".join(facts["stderr"].split())[-300:] or "it printed nothing"
+            raise Fault(f"the proxy ended with status {facts['exit_status']} before it was ready: {words}")
+        if time.monotonic_ns() - began_ns > job["ready_timeout_s"] * 10**9:
+            raise Fault("the proxy was never ready")
+        time.sleep(0.005)
+
+
+def _watch(client, watched, sampler, timeout_s):
+    """Sample until one of the `watched` processes ends or the time is over: (elapsed seconds, timed out, at half time).
 
     The last is the client's interface counters when half of the time was over; None where it never was.
     """
     poll = select.poll()
-    poll.register(client_process.pidfd, select.POLLIN)
+    for process in watched:
+        poll.register(process.pidfd, select.POLLIN)
     # Integers: a rounding error that depends on the uptime would move a look, and with it everything.
     start_ns = due_ns = time.monotonic_ns()
     end_ns = start_ns + round(timeout_s * 1e9)
@@ -196,10 +224,10 @@ def _since(began_ns):
 
 
 def _counters(net):
+    ends = [node for node in net.hosts if node.name in ("client", "router", "server")]
     return {
         "interfaces": {node.name: netns.interface_counters(node) for node in net.hosts},
-        "server": netns.snmp_counters(net["server"], _SNMP),
-        "client": netns.snmp_counters(net["client"], _SNMP),
+        **{node.name: netns.snmp_counters(node, _SNMP) for node in ends},
     }
 
 

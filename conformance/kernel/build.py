@@ -70,15 +70,35 @@ def build(name=store.DEFAULT_NAME, source=None, patches=(), progress=lambda done
     compiled files. Raises UserError.
     """
     store.check_name(name)
-    patches = [pathlib.Path(p) for p in patches]
-    for patch in patches:
-        if not patch.is_file():
-            raise UserError(f"--patch {patch}: no such file")
+    patches = _users(patches)
     lacking = missing_tools()
     if lacking:
         raise UserError(f"building a kernel needs {', '.join(lacking)}", f"run `apt-get install {' '.join(lacking)}`")
     progress(0, 0, "finding the source")
     located = sources.locate(source, lambda what: progress(0, 0, what))
+    inputs, own, faster, fragment = _inputs(located, patches)
+    digest = digests.of_value(inputs)
+    if not (store.folder(digest) / "kernel.json").exists():
+        _build(digest, inputs, located, (patches, own, faster), fragment, progress, jobs or os.cpu_count() or 1)
+    store.link(name, digest)
+    return store.find(name)
+
+
+def digest_of(source=None, patches=(), say=lambda what: None):
+    """The digest that build() would store a kernel under; fetches the source, compiles nothing. Raises UserError."""
+    return digests.of_value(_inputs(sources.locate(source, say), _users(patches))[0])
+
+
+def _users(patches):
+    patches = [pathlib.Path(p) for p in patches]
+    for patch in patches:
+        if not patch.is_file():
+            raise UserError(f"--patch {patch}: no such file")
+    return patches
+
+
+def _inputs(located, patches):
+    """(all that a kernel is a function of, our patches, those that only make it faster, our configuration)."""
     version = sources.version(located)
     own, faster = own_patches(version), faster_patches(version)
     fragment = (_RECIPE / "guest.config").read_text()
@@ -88,11 +108,7 @@ def build(name=store.DEFAULT_NAME, source=None, patches=(), progress=lambda done
         "config": digests.of_bytes(fragment.encode()),
         "patches": [digests.of_bytes(p.read_bytes()) for p in [*patches, *own, *faster]],
     }
-    digest = digests.of_value(inputs)
-    if not (store.folder(digest) / "kernel.json").exists():
-        _build(digest, inputs, located, (patches, own, faster), fragment, progress, jobs or os.cpu_count() or 1)
-    store.link(name, digest)
-    return store.find(name)
+    return inputs, own, faster, fragment
 
 
 def _build(digest, inputs, located, patches, fragment, progress, jobs):

@@ -1,6 +1,9 @@
 """Built kernels, in the user's cache under a digest of source, configuration and patches.
 
 CACHE/kernels/DIGEST/{linux,kernel.json,config} and CACHE/kernels/names/NAME, which holds a digest.
+
+A variant is a built kernel with module parameters on its command line: a digest of its own, over those and the
+kernel's, and a kernel.json that names both; the binary is the kernel's.
 """
 
 import dataclasses
@@ -10,6 +13,7 @@ import pathlib
 import re
 
 from conformance import paths
+from conformance.model import digest as digests
 from conformance.model.errors import UserError
 
 DEFAULT_NAME = "default"
@@ -24,6 +28,8 @@ _HOW = {
     "7.2": "conformance kernel build 7.2 --source linux-source-7.2",
 }
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+_PARAMETER = re.compile(r"[a-z0-9_]+\.[a-z0-9_]+\Z")
+_VALUE = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -36,6 +42,8 @@ class Kernel:
     binary: pathlib.Path
     #: whether it can run programs under seccomp in the place of ptrace
     seccomp: bool = False
+    #: ((module.name, value), ...) of a variant, in order of name
+    parameters: tuple[tuple[str, str], ...] = ()
 
 
 def check_name(name):
@@ -57,6 +65,38 @@ def link(name, digest):
     temporary.replace(names / name)
 
 
+def check_parameters(parameters):
+    """Raise UserError unless all of {module.name: value} may stand on a kernel's command line."""
+    for name, value in parameters.items():
+        if not _PARAMETER.match(name) or not _VALUE.match(value):
+            raise UserError(f"kernel parameter {name}={value}", "give it as MODULE.NAME=VALUE, as tcp_cubic.beta=610")
+
+
+def variant(name, of, parameters):
+    """The Kernel that is the kernel `of` with these parameters, {module.name: value}, besides its own; not stored."""
+    check_parameters(parameters)
+    merged = {**dict(of.parameters), **parameters}
+    base = _base(of.digest)
+    digest = digests.of_value({"kernel": base, "parameters": merged}) if merged else base
+    return dataclasses.replace(of, name=check_name(name), digest=digest, parameters=tuple(sorted(merged.items())))
+
+
+def _base(digest):
+    """Digest of the kernel whose binary it has."""
+    return json.loads((folder(digest) / "kernel.json").read_text()).get("kernel", digest)
+
+
+def keep_variant(kernel, of):
+    """Store a variant() of `of`, under no name yet."""
+    about = json.loads((folder(of.digest) / "kernel.json").read_text())
+    about.update(kernel=_base(of.digest), parameters=dict(kernel.parameters))
+    home = folder(kernel.digest)
+    home.mkdir(parents=True, exist_ok=True)
+    temporary = home / f".kernel.json.{os.getpid()}"
+    temporary.write_text(json.dumps(about, indent=2) + "\n")
+    temporary.replace(home / "kernel.json")
+
+
 def _read(name, digest):
     home = folder(digest)
     about = json.loads((home / "kernel.json").read_text())
@@ -66,8 +106,9 @@ def _read(name, digest):
         release=about["release"],
         source=about["source"],
         patches=tuple(about["patches"]),
-        binary=home / "linux",
+        binary=folder(about.get("kernel", digest)) / "linux",
         seccomp=about.get("seccomp", False),
+        parameters=tuple(sorted(about.get("parameters", {}).items())),
     )
 
 

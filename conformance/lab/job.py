@@ -5,10 +5,11 @@ import json
 import shutil
 
 from conformance import paths
-from conformance.lab import pki
+from conformance.lab import pki, proxy
 from conformance.model import calibration, congestion, measure, network
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
+from conformance.model.setting import SPLITTER
 from conformance.model.trial import Measurement, Outcome
 
 _READY_TIMEOUT_S = 30
@@ -23,11 +24,13 @@ _LAB_FILES = (
     "conformance/lab/host.py",
     "conformance/lab/job.py",
     "conformance/lab/pki.py",
+    "conformance/lab/proxy.py",
     "conformance/lab/virtual.py",
     "conformance/model/calibration.py",
     "conformance/model/congestion.py",
     "conformance/model/measure.py",
     "conformance/model/network.py",
+    "conformance/proxy/*",
     "topologies/*.py",
 )
 
@@ -69,7 +72,7 @@ def write(scratch, adapter, at, batches, probe=False, trace=None):
         "port": adapter.manifest.port,
         "hostname": pki.HOSTNAME,
         "pki": f"{guest_scratch}/pki",
-        "server_address": "10.0.0.3",
+        "proxy": _proxy(setting, adapter, scratch),
         "ready_timeout_s": _READY_TIMEOUT_S,
         "limits": _LIMITS,
         # In a guest, memory; on a host, the scratch folder, which nobody else writes and which is removed.
@@ -87,6 +90,20 @@ def write(scratch, adapter, at, batches, probe=False, trace=None):
     # What the network is like is nothing that a stack should read.
     (scratch / "job.json").touch(mode=0o600)
     (scratch / "job.json").write_text(json.dumps(job, indent=1))
+
+
+def _proxy(setting, adapter, scratch):
+    """How to run the setting's proxy, whose program is put into the scratch folder; or None."""
+    if setting.proxy is None:
+        return None
+    if adapter.manifest.transport != "tcp":
+        raise UserError(f"a proxy splits TCP, and {adapter.name} serves over {adapter.manifest.transport}")
+    shutil.copy(proxy.program(setting.proxy), scratch / "proxy")
+    return {
+        "program": "proxy",
+        "ours": setting.proxy.program == SPLITTER,
+        "options": proxy.options(setting.proxy, adapter.manifest.port),
+    }
 
 
 def _own(adapter, at):
@@ -108,7 +125,10 @@ def _cell(trials):
         "one_way_delay_ms": setting.cell.one_way_delay_ms,
         "loss_pct": setting.cell.loss_pct,
         "transfer_bytes": setting.transfer_bytes,
-        "tc": network.tc_lines(setting),
+        # A list of tc commands for each link, and which of them is the bottleneck.
+        "tc": [network.tc_lines(setting, link) for link in range(len(setting.links))],
+        "links": [link.to_json() for link in setting.links],
+        "bottleneck": setting.bottleneck,
         "seeds": [trial.seed for trial in trials],
     }
 

@@ -41,8 +41,10 @@ def command(kernel, scratch, adapter=None, time_travel=True, run=None, memory=_M
     clock = [f"time-travel-start={_WALL_CLOCK_NS}", "time-travel=inf-cpu"] if time_travel else []
     # Where the host does not let it, such a kernel uses ptrace: slower, with the same results.
     calls = ["seccomp=auto"] if kernel.seccomp else []
+    # A variant's come first: of what stands twice, the last counts, and what follows is the lab's.
+    parameters = [f"{name}={value}" for name, value in kernel.parameters]
     return [
-        str(kernel.binary), f"mem={memory}", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
+        str(kernel.binary), *parameters, f"mem={memory}", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
         *clock, *calls, f"random.seed={_BOOT_SEED}", "norandmaps", "ipv6.disable_ipv6=1", "thash_entries=512",
         f"syscall.cost_ns={SYSCALL_COST_NS}", f"syscall.empty_poll_ns={EMPTY_POLL_COST_NS}",
         f"time.clock_reads={CLOCK_READS}",

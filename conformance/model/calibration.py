@@ -36,7 +36,7 @@ def binomial_p_value(lost, sent, probability):
     return min(1.0, 2 * min(below, above))
 
 
-def _read_back(setting, qdiscs):
+def _read_back(cell, queue, qdiscs):
     """Problems with what tc shows; each netem must have the asked delay and loss, on every interface."""
     netems = [q for q in qdiscs if q.get("kind") == "netem"]
     if not netems:
@@ -45,12 +45,11 @@ def _read_back(setting, qdiscs):
         options = q.get("options", {})
         delay_ms = options.get("delay", {}).get("delay", 0) * 1000
         loss_pct = options.get("loss-random", {}).get("loss", 0) * 100
-        cell = setting.cell
         if not math.isclose(delay_ms, cell.one_way_delay_ms, rel_tol=1e-3, abs_tol=2e-3):
             yield f"netem on {q.get('dev')} has a delay of {delay_ms:g} ms, asked were {cell.one_way_delay_ms:g}"
         if not math.isclose(loss_pct, cell.loss_pct, rel_tol=1e-3, abs_tol=1e-6):
             yield f"netem on {q.get('dev')} has a loss of {loss_pct:g} %, asked were {cell.loss_pct:g}"
-    wanted = setting.queue.partition(":")[0]
+    wanted = queue.partition(":")[0]
     wanted = "bfifo" if wanted == "policer" else wanted
     if not any(q.get("kind") == wanted for q in qdiscs):
         yield f"no {wanted} qdisc is installed"
@@ -66,9 +65,21 @@ def sysctl_problems(setting, found):
 
 
 def problems(setting, observed):
-    """Sentences about what the emulator did not deliver; empty when it delivered all."""
-    found = list(_read_back(setting, observed["qdiscs"]))
-    cell = setting.cell
+    """Sentences about what the emulators did not deliver; empty when they delivered all.
+
+    `observed`: for each link, the client's first, what was seen (conformance/guest/calibrate.py), and its "qdiscs".
+    """
+    if len(observed) != len(setting.links):
+        return [f"{len(observed)} links were calibrated, the setting has {len(setting.links)}"]
+    found = []
+    for cell, seen, side in zip(setting.links, observed, ("client", "server"), strict=False):
+        where = f" ({side}'s segment)" if setting.segments else ""
+        found += [f"{problem}{where}" for problem in _link_problems(cell, setting.queue, seen)]
+    return found
+
+
+def _link_problems(cell, queue, observed):
+    found = list(_read_back(cell, queue, observed["qdiscs"]))
     rate = observed["rate_mbps"]
     if rate is None:
         found.append("no probe packets arrived at the link's rate")

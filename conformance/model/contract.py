@@ -49,7 +49,7 @@ def _unknown(facts, own_algorithms):
 def _transfer(facts, trial, network):
     """The transfer itself, its report, its encryption and what it leaves behind."""
     uncalibrated = dict.fromkeys(("rate_mbps", "delays_ms", "loss_sent", "loss_lost"))
-    measured = measure.measurement(trial, facts, {**network, "calibration": uncalibrated}, {})
+    measured = measure.measurement(trial, facts, {**network, "calibration": [uncalibrated]}, {})
     ok = measured.outcome is Outcome.OK
     yield Clause(
         name="a transfer works, and its report agrees with counters and clock", kept=ok,

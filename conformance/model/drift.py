@@ -37,7 +37,7 @@ class Drift:
 def compare(before, after, alpha=ALPHA, matters=MATTERS):
     """Drifts, in order of cell, of the cells that both hold; each is {cell: [value of each trial]}."""
     cells = sorted(set(before) & set(after))
-    adjusted = holm([rank_sum_p(before[cell], after[cell]) for cell in cells])
+    adjusted = statistics.holm_adjusted([rank_sum_p(before[cell], after[cell]) for cell in cells])
     found = []
     for cell, p in zip(cells, adjusted, strict=True):
         a, b = statistics.median(before[cell]), statistics.median(after[cell])
@@ -63,13 +63,3 @@ def rank_sum_p(a, b):
     expected = total * len(a) / len(doubled)
     extreme = abs(sums - expected) >= abs(observed - expected) - 1e-9
     return float(ways[-1, extreme].sum() / ways[-1].sum())
-
-
-def holm(p_values):
-    """Adjusted p-values: below alpha exactly where Holm's step-down method rejects at family-wise rate alpha."""
-    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
-    adjusted, largest = [1.0] * len(p_values), 0.0
-    for rank, i in enumerate(order):
-        largest = max(largest, min(1.0, p_values[i] * (len(p_values) - rank)))
-        adjusted[i] = largest
-    return adjusted

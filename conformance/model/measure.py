@@ -15,6 +15,7 @@ _CLOCK_SLACK_S = 0.25
 _RATE_SLACK = 1.02
 _BURST_BYTES = 65_536
 _TAIL = 300
+_CALIBRATION = ("rate_mbps", "delays_ms", "loss_sent", "loss_lost")
 #: what crosses the link before the first byte of the body, at most
 _HANDSHAKE_BYTES = 20_000
 
@@ -52,7 +53,10 @@ def measurement(trial, facts, network, host):
     algorithm, stack = trial.scheme.algorithm, trial.scheme.stack
     if facts.get("fault"):
         return failed(Outcome.ERROR, facts["fault"])
-    server, client = facts["server"], facts["client"]
+    server, client, proxy = facts["server"], facts["client"], facts.get("proxy")
+    if proxy is not None and proxy["exit_status"] is not None:
+        # First: whatever else went wrong, went wrong because of that.
+        return failed(Outcome.ERROR, f"the proxy died with {_status(proxy)} during the transfer{_said(proxy)}")
     for role, process in (("server", server), ("client", client)):
         if process is not None and process["exit_status"] == 127:
             if facts["ready"] and _crossed_bytes(facts) >= _HANDSHAKE_BYTES:
@@ -113,6 +117,9 @@ def _other_transfer(stack, facts, network):
     why = congestion.not_as_set(network.get("kernel_algorithm"), sampled["congestion_control"], facts["elapsed_s"])
     if why:
         return f"the server of {stack} {why}"
+    passed = _difference(facts, "router", "Tcp.ActiveOpens")
+    if facts.get("proxy") is not None and passed == 0:
+        return "the connection did not pass through the proxy"
     # Of TCP only: a QUIC stack's programs may talk to each other by TCP, and its connections are not the kernel's.
     opened = _difference(facts, "client", "Tcp.ActiveOpens") if sampled["tcp_info"] else None
     if opened is not None and opened > 1:
@@ -220,10 +227,19 @@ def _evidence(facts, network):
         "interfaces": interfaces,
         "snmp": {
             side: {name: _difference(facts, side, name) for name in facts["counters"]["after"][side]}
-            for side in ("server", "client")
+            for side in ("server", "client", "router")
+            if side in facts["counters"]["after"]
         },
         "tcp_info": facts["sampled"]["tcp_info"],
         "congestion_control": congestion.describe(facts["sampled"]["congestion_control"]),
         "trace": facts["sampled"]["trace"],
-        "calibration": {k: network["calibration"][k] for k in ("rate_mbps", "delays_ms", "loss_sent", "loss_lost")},
+        "calibration": [{name: seen[name] for name in _CALIBRATION} for seen in network["calibration"]],
+        **({"proxy": _proxy(facts)} if facts.get("proxy") else {}),
     }
+
+
+def _proxy(facts):
+    """What is known of a proxy's sending half: the kernel's words on its socket towards the client."""
+    info = dict(facts["sampled"]["proxy"] or {})
+    info.pop("bbr", None)
+    return {"tcp_info": info or None, "connections": _difference(facts, "router", "Tcp.ActiveOpens")}

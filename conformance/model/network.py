@@ -36,9 +36,14 @@ def red_parameters(cell):
     }
 
 
-def tc_lines(setting):
-    """tc commands for one egress interface, which they call {dev}; `tc` itself left out."""
-    cell = setting.cell
+def tc_lines(setting, link=0):
+    """tc commands for one egress interface of a link, which they call {dev}; `tc` itself left out.
+
+    Of a path, each link keeps its own rate, delay and loss. The published testbed sizes the queues of both by the
+    bandwidth-delay product of the whole path; `queue_sized_by` "segment" sizes each by its own.
+    """
+    cell = setting.links[link]
+    sized_by = cell if setting.queue_sized_by == "segment" else setting.cell
     rate = f"{cell.bandwidth_mbps:g}mbit"
     kind, _, size = setting.queue.partition(":")
     loss = f" loss {cell.loss_pct:g}%" if cell.loss_pct else ""
@@ -50,7 +55,7 @@ def tc_lines(setting):
         "qdisc add dev {dev} parent 1: handle 5: htb default 1",
         f"class add dev {{dev}} parent 5: classid 5:1 htb rate {htb_rate_mbps:g}mbit quantum {max(quantum, 1514)}",
     ]
-    lines.append(f"qdisc add dev {{dev}} parent 5:1 handle {QUEUE_HANDLE}: {_queue(kind, size, cell, rate)}")
+    lines.append(f"qdisc add dev {{dev}} parent 5:1 handle {QUEUE_HANDLE}: {_queue(kind, size, sized_by, rate)}")
     if kind == "policer":
         # 10 ms at the policed rate, but never less than a super-packet: a bucket it does not fit in drops all
         burst = max(math.floor(cell.bandwidth_mbps * 1e6 / 8 * 0.010), 65_536 if setting.offload else 3028)

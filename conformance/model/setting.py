@@ -2,9 +2,14 @@
 
 A *cell* (bandwidth, one-way delay, loss) is one point of a grid. A *profile* holds the rest: queue, offload,
 transfer length, sysctls. A Setting is both, validated once, here, so that nothing later has to ask.
+
+A *path* has two segments, each a cell, the client's first, with a router between them. The Setting's cell is then what
+they come to end to end, so that whatever is said of a cell (transfer, utilization, bandwidth-delay product) is said of
+the whole path. On the router there may be a *proxy*, which splits the connection.
 """
 
 import dataclasses
+import functools
 import math
 import re
 
@@ -70,9 +75,80 @@ class Cell:
         return dataclasses.asdict(self)
 
 
+def end_to_end(segments):
+    """The Cell that segments in a row come to: the smallest bandwidth, the sum of delays, and either's loss.
+
+    Loss is of packets that may be lost in each, independently: l1 + l2 - l1 l2 of two.
+    """
+    kept = math.prod(1 - cell.loss_pct / 100 for cell in segments)
+    return Cell(
+        min(cell.bandwidth_mbps for cell in segments),
+        round(math.fsum(cell.one_way_delay_ms for cell in segments), 9),
+        round(100 * (1 - kept), 9),
+    )
+
+
+def path_id(segments):
+    return "+".join(cell.id for cell in segments)
+
+
+def parse_path(text):
+    """The inverse of `path_id`, of two segments; raises UserError."""
+    parts = text.split("+")
+    if len(parts) != 2:
+        raise UserError(
+            f"path {text!r} is not of the form 10mbps-20ms-0pct+50mbps-60ms-1pct", "the client's side first"
+        )
+    return tuple(Cell.parse(part.strip()) for part in parts)
+
+
+#: our own proxy, and the other one that can take its place
+SPLITTER, PEPSAL = "splitter", "pepsal"
+_ALGORITHM_NAME = re.compile(r"[a-z0-9_]{1,15}\Z")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Proxy:
+    """What splits connections on the router. None of an option leaves the kernel's default.
+
+    program: SPLITTER or PEPSAL; digest: of a program that is not the suite's own, None for SPLITTER.
+    to_client, to_server: kernel's name of the congestion control on each side; None is the sender's own algorithm.
+    send_buffer_bytes, receive_buffer_bytes, unsent_bytes: SO_SNDBUF, SO_RCVBUF, TCP_NOTSENT_LOWAT of both its sockets.
+    back_pressure_bytes: at most so many bytes in the proxy and unacknowledged by the receiver (docs/proxy.md).
+    """
+
+    program: str = SPLITTER
+    digest: str | None = None
+    to_client: str | None = None
+    to_server: str | None = None
+    send_buffer_bytes: int | None = None
+    receive_buffer_bytes: int | None = None
+    unsent_bytes: int | None = None
+    back_pressure_bytes: int | None = None
+
+    def __post_init__(self):
+        if self.program not in (SPLITTER, PEPSAL):
+            raise UserError(f"proxy {self.program!r} is not known", f"choose {SPLITTER} or {PEPSAL}")
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if value is None or field.name in ("program", "digest"):
+                continue
+            if self.program == PEPSAL:
+                raise UserError(f"{PEPSAL} has no {field.name}", f"only {SPLITTER} has")
+            if field.name.endswith("_bytes"):
+                if isinstance(value, bool) or not isinstance(value, int) or not 2 <= value <= 1 << 30:
+                    raise UserError(f"{field.name} is {value!r}", "it must be a whole number from 2 to 2^30")
+            elif not _ALGORITHM_NAME.match(value):
+                raise UserError(f"{field.name} is {value!r}", "it must be a kernel's name of a congestion control")
+
+
+#: what sizes the queue of a path's link: the whole path, as in the published testbed, or the link's own segment
+QUEUE_SIZED_BY = ("path", "segment")
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Setting:
-    """A cell under a profile. Raises UserError where a value makes no sense."""
+    """A cell under a profile, or a path of two segments under it. Raises UserError where a value makes no sense."""
 
     cell: Cell
     profile: str
@@ -83,8 +159,13 @@ class Setting:
     topology: str
     host_queue: str | None
     sysctls: tuple[tuple[str, str], ...]
+    #: none, or two, the client's side first
+    segments: tuple[Cell, ...] = ()
+    queue_sized_by: str = "path"
+    proxy: Proxy | None = None
 
     def __post_init__(self):
+        self._check_path()
         kind, _, size = self.queue.partition(":")
         if kind not in QUEUES:
             raise UserError(f"queue {self.queue!r} is not known", f"choose one of {', '.join(QUEUES)}")
@@ -110,21 +191,55 @@ class Setting:
             if not _SYSCTL_NAME.match(name):
                 raise UserError(f"sysctl {name!r} is not one of the network's", "names begin with net.")
 
+    def _check_path(self):
+        if self.queue_sized_by not in QUEUE_SIZED_BY:
+            raise UserError(f"queue_sized_by is {self.queue_sized_by!r}", f"choose {' or '.join(QUEUE_SIZED_BY)}")
+        if not self.segments:
+            if self.proxy or self.queue_sized_by != "path":
+                raise UserError("a proxy, and queues sized by segment, need a path of two segments")
+        elif len(self.segments) != 2 or self.cell != end_to_end(self.segments):
+            raise UserError(f"{path_id(self.segments)} is no path of two segments that come to {self.cell.id}")
+
+    @property
+    def links(self):
+        """The cells of its links, the client's first: one of one segment, two of a path."""
+        return self.segments or (self.cell,)
+
+    @property
+    def bottleneck(self):
+        """Index of the slowest link, where the transfer's data queues; of equals, the one that they come to first."""
+        return max(range(len(self.links)), key=lambda i: (-self.links[i].bandwidth_mbps, i))
+
+    @property
+    def id(self):
+        return path_id(self.links)
+
     @property
     def transfer_bytes(self):
         """`transfer_s` seconds at the bottleneck's rate, as the ATC'25 testbed sizes its transfers."""
         return math.floor(self.transfer_s * 1e6 * self.cell.bandwidth_mbps / 8)
 
     def to_json(self):
-        return {**dataclasses.asdict(self), "sysctls": dict(self.sysctls), "cell": self.cell.to_json()}
+        data = {**dataclasses.asdict(self), "sysctls": dict(self.sysctls), "cell": self.cell.to_json()}
+        if self.segments:
+            data["segments"] = [cell.to_json() for cell in self.segments]
+        else:
+            # As before there were paths, so that what was measured and derived then keeps its digest.
+            del data["segments"], data["queue_sized_by"], data["proxy"]
+        return data
 
     @classmethod
     def from_json(cls, data):
-        return cls(**{**data, "cell": Cell(**data["cell"]), "sysctls": tuple(sorted(data["sysctls"].items()))})
+        path = {
+            "segments": tuple(Cell(**cell) for cell in data.get("segments", ())),
+            "proxy": Proxy(**data["proxy"]) if data.get("proxy") else None,
+        }
+        return cls(**{**data, **path, "cell": Cell(**data["cell"]), "sysctls": tuple(sorted(data["sysctls"].items()))})
 
-    @property
+    @functools.cached_property
     def profile_digest(self):
-        """Digest of all but the cell: what must agree before results may be compared."""
+        """Digest of all but the cell and the segments: what must agree before results may be compared."""
         data = self.to_json()
         del data["cell"]
+        data.pop("segments", None)
         return digest.of_value(data)

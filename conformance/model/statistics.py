@@ -61,15 +61,20 @@ def sign_test_p(n, k):
     return sum(math.comb(n, i) for i in range(k, n + 1)) / 2**n
 
 
-def holm(p_values, alpha):
-    """Indices of the hypotheses that Holm's procedure rejects: {index}.
+def holm_adjusted(p_values):
+    """Adjusted p-values: at most alpha exactly where Holm's procedure rejects at family-wise rate alpha.
 
-    The chance that any true one is among them is at most alpha, however they depend on each other (S. Holm, A simple
-    sequentially rejective multiple test procedure, Scand. J. Stat. 6, 1979).
+    The chance that any true hypothesis is among those rejected is at most alpha, however they depend on each other
+    (S. Holm, A simple sequentially rejective multiple test procedure, Scand. J. Stat. 6, 1979).
     """
-    rejected = set()
-    for rank, index in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
-        if p_values[index] > alpha / (len(p_values) - rank):
-            break
-        rejected.add(index)
-    return rejected
+    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
+    adjusted, largest = [1.0] * len(p_values), 0.0
+    for rank, i in enumerate(order):
+        largest = max(largest, min(1.0, p_values[i] * (len(p_values) - rank)))
+        adjusted[i] = largest
+    return adjusted
+
+
+def holm(p_values, alpha):
+    """Indices of the hypotheses that Holm's procedure rejects: {index}."""
+    return {index for index, p in enumerate(holm_adjusted(p_values)) if p <= alpha}

@@ -29,6 +29,7 @@ class Zone:
 
     id: str
     algorithm: str
+    algorithm_version: str = ""
     metric: str
     profile: str
     profile_digest: str
@@ -78,6 +79,7 @@ def from_json(data, where):
     return Zone(
         id=data["id"],
         algorithm=data["algorithm"],
+        algorithm_version=data["algorithm_version"],
         metric=data["metric"],
         profile=data["profile"],
         profile_digest=data["profile_digest"],

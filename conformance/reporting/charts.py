@@ -1,96 +1,181 @@
-"""Heatmaps as charts (Vega-Altair), rendered to SVG or PNG by vl-convert: no browser, no network."""
+"""Charts for papers and comparisons (Vega-Altair); SVG, PNG or PDF by vl-convert: no browser, no network."""
+
+import json
+import textwrap
 
 import altair
 import vl_convert
 
-_CELL_PX = 46
+from conformance.reporting import colours, grids
+
+FORMATS = ("svg", "png", "pdf")
+_CELL_PX, _CELL_HEIGHT = 48, 34
+_FONT = "DejaVu Sans, sans-serif"
+#: Okabe and Ito (2008), in an order that begins with the most different ones; shapes say the same without colour
+_SERIES_COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#999999"]
+_SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
 
 
-def rows(heatmap):
-    """One record for each cell, as the charts and the page's table read them."""
-    for cell, result in heatmap.results.items():
-        verdict = result.verdict
-        permitted = verdict.permitted if verdict else None
-        reference = permitted.basis["median"] if permitted else None
+def rows(drawn):
+    """One record for each cell of a Heatmap, as its chart reads them; None or no text where something is not known."""
+    metric = drawn.metric
+    form = grids.METRICS[metric][1]
+    for cell, result in drawn.results.items():
+        permitted = result.permitted
         yield {
             "bandwidth": f"{cell.bandwidth_mbps:g} Mbit/s",
             "bandwidth_mbps": cell.bandwidth_mbps,
             "delay_ms": cell.one_way_delay_ms,
             "loss_pct": cell.loss_pct,
-            "n": result.n,
             "measured": result.value,
-            "trials_low": result.low,
-            "trials_high": result.high,
-            "zone_low": permitted.low if permitted else None,
-            "zone_high": permitted.high if permitted else None,
-            "reference": reference,
-            "difference": None if reference is None or result.value is None else result.value - reference,
-            "verdict": str(verdict.status) if verdict else "not judged",
-            "message": result.message or (verdict.reason if verdict else ""),
+            "measured_text": grids.value_text(metric, result),
+            "measured_ink": colours.ink_of(colours.value_step(metric, result.value)),
+            "reference": result.reference,
+            "reference_text": f"{permitted.low:{form}}\n{permitted.high:{form}}" if permitted else "",
+            "reference_ink": colours.ink_of(colours.value_step(metric, result.reference)),
+            "difference": result.difference,
+            "difference_text": grids.signed(metric, result.difference),
+            "difference_ink": colours.ink_of(colours.difference_step(metric, result.difference)),
+            "verdict": result.status,
+            "mark": colours.MARKS[result.status],
         }
 
 
-def chart(heatmap):
-    """Measured, zone and difference, one above the other; bandwidths side by side."""
-    data = list(rows(heatmap))
-    panels = [_panel(data, "measured", "Measured: median utilization", _sequential("utilization"), ".2f")]
-    if heatmap.zone is not None:
-        for row in data:
-            row["zone"] = None if row["zone_low"] is None else f"{row['zone_low']:.2f}\n{row['zone_high']:.2f}"
-        panels.append(
-            _panel(data, "reference", "Permissible zone: low and high", _sequential("utilization"), None, "zone")
-        )
-        panels.append(_panel(data, "difference", "Difference: measured minus reference", _diverging(), "+.2f"))
+def heatmap(drawn):
+    """Measured, zone and difference of a Heatmap, one above the other; bandwidths side by side."""
+    data = list(rows(drawn))
+    metric = drawn.metric
+    name, _, unit = grids.METRICS[metric]
+    values = {"scale": _scale(colours.VIRIDIS, [0, colours.FULL_SCALE[metric]]), "title": f"{name}{unit}"}
+    panels = [_panel(data, "measured", f"Measured: median of up to {drawn.trials} trials", values)]
+    if drawn.zone is not None:
+        full = colours.FULL_DIFFERENCE[metric]
+        differences = {"scale": _scale(colours.PUOR, [-full, full]), "title": f"difference{unit}"}
+        panels.append(_panel(data, "reference", "Permissible zone: low and high, coloured by the reference", values))
+        panels.append(_panel(data, "difference", "Difference: measured minus reference", differences))
+    title = altair.TitleParams(drawn.scheme_id, subtitle=_lines(drawn), anchor="start")
     return (
-        altair.vconcat(*panels, spacing=18).resolve_scale(color="independent").configure(font="DejaVu Sans, sans-serif")
+        altair.vconcat(*panels, spacing=18, title=title)
+        .resolve_scale(color="independent")
+        .configure(font=_FONT)
+        .configure_title(offset=12)
     )
 
 
-def _sequential(title):
-    return {"scale": altair.Scale(scheme="viridis", domain=[0, 1]), "title": title}
+def _lines(drawn):
+    return [*textwrap.wrap(drawn.stack_version, 80), drawn.settings]
 
 
-def _diverging():
-    return {"scale": altair.Scale(scheme="blueorange", domain=[-0.3, 0.3], clamp=True), "title": "difference"}
+def _scale(anchors, domain):
+    return altair.Scale(range=[f"#{anchor}" for anchor in anchors], domain=_even(domain, len(anchors)), clamp=True)
 
 
-def _panel(data, value, title, color, number_format, text=None):
+def _even(domain, count):
+    low, high = domain
+    return [low + (high - low) * at / (count - 1) for at in range(count)]
+
+
+def _panel(data, value, title, color):
     base = altair.Chart(altair.Data(values=data)).encode(
         x=altair.X("loss_pct:O", title="loss, %", axis=altair.Axis(labelAngle=0)),
         y=altair.Y("delay_ms:O", title="one-way delay, ms"),
     )
     boxes = base.mark_rect(stroke="white").encode(
         color=altair.Color(f"{value}:Q", scale=color["scale"], legend=altair.Legend(title=color["title"])),
-        tooltip=[
-            f"{name}:N" for name in ("measured", "trials_low", "trials_high", "zone_low", "zone_high", "verdict", "n")
-        ],
     )
-    dark = (
-        "datum.difference != null && abs(datum.difference) > 0.2" if value == "difference" else f"datum.{value} < 0.6"
-    )
-    label = altair.Text(f"{text}:N") if text else altair.Text(f"{value}:Q", format=number_format)
-    words = base.mark_text(fontSize=11, lineBreak="\n", baseline="middle", dy=-6 if text else 0).encode(
-        text=label, color=altair.condition(dark, altair.value("white"), altair.value("black"))
-    )
-    layers = [boxes, words]
-    if value != "reference":
-        bad = base.transform_filter("datum.verdict == 'violates' || datum.verdict == 'error'")
-        layers.append(bad.mark_rect(filled=False, stroke="#d7191c", strokeWidth=3, fillOpacity=0))
-        unclear = base.transform_filter("datum.verdict == 'inconclusive'")
-        layers.append(
-            unclear.mark_rect(filled=False, stroke="#fdae61", strokeWidth=2, strokeDash=[4, 3], fillOpacity=0)
-        )
+    ink = altair.condition(f"datum.{value}_ink == 'white'", altair.value("white"), altair.value("black"))
+    two_lines = value == "reference"
+    words = base.mark_text(fontSize=11, lineBreak="\n", baseline="middle", dy=-6 if two_lines else 0)
+    layers = [boxes, words.encode(text=f"{value}_text:N", color=ink)]
+    if not two_lines:
+        frame = {"filled": False, "fillOpacity": 0, "width": _CELL_PX - 5, "height": _CELL_HEIGHT - 5, "strokeWidth": 2}
+        bad = base.transform_filter("datum.verdict == 'violates' || datum.verdict == 'error'").mark_rect(**frame)
+        unclear = base.transform_filter("datum.verdict == 'inconclusive'").mark_rect(**frame, strokeDash=[4, 3])
+        layers += [bad.encode(stroke=ink), unclear.encode(stroke=ink)]
+        # A frame says that a cell does not conform; the mark in its corner says which verdict it is.
+        right, bottom = _CELL_PX / 2 - 9, _CELL_HEIGHT / 2 - 2
+        marks = base.mark_text(fontSize=10, fontWeight="bold", baseline="bottom", dx=right, dy=bottom)
+        layers.append(marks.encode(text="mark:N", color=ink))
     delays = len({row["delay_ms"] for row in data})
     losses = len({row["loss_pct"] for row in data})
-    layered = altair.layer(*layers).properties(width=_CELL_PX * losses, height=_CELL_PX * 0.72 * delays)
+    layered = altair.layer(*layers).properties(width=_CELL_PX * losses, height=_CELL_HEIGHT * delays)
     return layered.facet(
         column=altair.Column("bandwidth:N", title=None, sort=altair.SortField("bandwidth_mbps"))
     ).properties(title=altair.TitleParams(title, anchor="start"))
 
 
-def svg(heatmap):
-    return vl_convert.vegalite_to_svg(chart(heatmap).to_json())
+def comparison(section):
+    """Utilization of several series (compare.Section) over loss: bandwidths down, delays across, the zone as a band."""
+    points, zone = [], []
+    for row in section.rows:
+        results = [series.utilization.results.get(row.cell) for series in section.series]
+        place = {**_place(row.cell.bandwidth_mbps, row.cell.one_way_delay_ms), "loss_pct": row.cell.loss_pct}
+        permitted = next((r.permitted for r in results if r is not None and r.permitted), None)
+        if permitted:
+            zone.append({**place, "low": permitted.low, "high": permitted.high})
+        for name, result in zip(section.names, results, strict=True):
+            if result is not None and result.value is not None:
+                points.append({**place, "scheme": name, "utilization": result.value})
+    # Vega puts facets one after another: where a pair of bandwidth and delay had no row, all after it would move up.
+    bandwidths = sorted({row.cell.bandwidth_mbps for row in section.rows})
+    places = [_place(b, d) for b in bandwidths for d in sorted({row.cell.one_way_delay_ms for row in section.rows})]
+    everything = altair.Data(
+        values=[{"kind": kind, **v} for kind, found in (("", places), ("zone", zone), ("point", points)) for v in found]
+    )
+    x = altair.X("loss_pct:Q", title="loss, %", scale=altair.Scale(nice=False, padding=8))
+    y_scale = altair.Scale(domain=[0, 1])
+    base = altair.Chart(everything)
+    band = base.transform_filter("datum.kind == 'zone'").mark_area(color="#888888", opacity=0.3, line=False)
+    layers = [
+        band.encode(x=x, y=altair.Y("low:Q", scale=y_scale, title="utilization"), y2="high:Q"),
+        base.transform_filter("datum.kind == 'point'")
+        .mark_line(point=altair.OverlayMarkDef(size=26, filled=True), strokeWidth=1)
+        .encode(
+            x=x,
+            y=altair.Y("utilization:Q", scale=y_scale),
+            color=altair.Color("scheme:N", scale=_names(section, _SERIES_COLOURS), legend=_LEGEND),
+            shape=altair.Shape("scheme:N", scale=_names(section, _SHAPES), legend=_LEGEND),
+        ),
+    ]
+    return (
+        altair.layer(*layers)
+        .properties(width=130, height=90)
+        .facet(
+            row=altair.Row("bandwidth:N", title=None, sort=altair.SortField("bandwidth_mbps")),
+            column=altair.Column("delay:N", title=None, sort=altair.SortField("delay_ms")),
+            spacing=8,
+        )
+        .configure(font=_FONT, background="transparent")
+        .configure_view(stroke="#999999")
+    )
 
 
-def png(heatmap, scale=1.5):
-    return vl_convert.vegalite_to_png(chart(heatmap).to_json(), scale=scale)
+def _place(bandwidth_mbps, delay_ms):
+    """The facet that a cell is in."""
+    return {
+        "bandwidth": f"{bandwidth_mbps:g} Mbit/s", "bandwidth_mbps": bandwidth_mbps,
+        "delay": f"{delay_ms:g} ms", "delay_ms": delay_ms,
+    }  # fmt: skip
+
+
+_LEGEND = altair.Legend(title=None, orient="top", columns=2, labelLimit=400)
+
+
+def _names(section, values):
+    repeated = [values[at % len(values)] for at in range(len(section.names))]
+    return altair.Scale(domain=list(section.names), range=repeated)
+
+
+def render(chart, form):
+    """The chart as bytes in one of FORMATS."""
+    specification = json.dumps(chart.to_dict())
+    if form == "svg":
+        return vl_convert.vegalite_to_svg(specification).encode()
+    if form == "png":
+        return vl_convert.vegalite_to_png(specification, scale=2)
+    return vl_convert.vegalite_to_pdf(specification)
+
+
+def svg(chart):
+    """The chart as SVG text."""
+    return render(chart, "svg").decode()

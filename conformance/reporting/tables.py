@@ -1,117 +1,222 @@
-"""From measurements to heatmaps: what every report draws. Pure but for reading the files."""
+"""From measurements to heatmaps: what every report draws, and the one place where reports ask for verdicts."""
 
 import collections
 import dataclasses
+import functools
 
-from conformance import specs, store
-from conformance.model import statistics
+from conformance import specs
+from conformance.model import digest, statistics
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell
-from conformance.model.trial import Outcome
-from conformance.model.verdict import Verdict, judge_zone
-from conformance.model.zone import Zone
+from conformance.model.setting import Cell, Setting
+from conformance.model.trial import Measurement, Outcome, Scheme
+from conformance.model.verdict import CONFIDENCE, Verdict, judge_zone, overall
+from conformance.model.zone import Interval, Zone
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CellResult:
-    """`value` is the median utilization of the trials that ran, None where none did; `verdict` where a zone applies."""
+    """`value` is the median of the metric over the trials that ran, None where none did.
+
+    `low` and `high` are their least and most; `interval` holds the median with 90 %, None where there are too few
+    trials, or where transfers timed out (`late` of them): then value, low and high are upper bounds, not numbers.
+    `verdict` and `permitted` are there where a zone applies.
+    """
 
     cell: Cell
     n: int
     value: float | None
     low: float | None
     high: float | None
+    interval: tuple[float, float] | None
+    late: int
     message: str | None
     unsupported: bool
     verdict: Verdict | None
+    permitted: Interval | None
+    measurements: tuple[Measurement, ...]
+
+    @property
+    def reference(self):
+        """The median of the zone's reference in this cell, or None."""
+        return self.permitted.basis["median"] if self.permitted else None
+
+    @property
+    def difference(self):
+        """Measured minus reference, or None where either is not known."""
+        return None if self.value is None or self.permitted is None else self.value - self.reference
+
+    @property
+    def status(self):
+        """The verdict's status as text; where no zone judges: not judged, unsupported or error."""
+        if self.verdict:
+            return str(self.verdict.status)
+        if self.value is not None:
+            return "not judged"
+        return "unsupported" if self.unsupported else "error"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Heatmap:
-    """One scheme under one profile, made by one version of the lab: runs that may be looked at together."""
+    """One metric of one scheme under one profile, made by one version of the lab: what may be looked at together."""
 
-    algorithm: str
-    scheme_id: str
-    stack_version: str
-    kernel_digest: str
-    stack_digest: str
-    lab_digest: str
-    profile: str
-    profile_digest: str
-    settings: str
+    scheme: Scheme
+    setting: Setting
     room: str
+    lab_digest: str
+    metric: str
     zone: Zone | None
+    false_alarms: str | None
     results: dict[Cell, CellResult]
+
+    @property
+    def algorithm(self):
+        return self.scheme.algorithm
+
+    @property
+    def scheme_id(self):
+        return self.scheme.id
+
+    @property
+    def stack_version(self):
+        return self.scheme.stack_version
+
+    @property
+    def profile(self):
+        return self.setting.profile
+
+    @property
+    def settings(self):
+        return settings(self.setting)
 
     @property
     def trials(self):
         return max((r.n for r in self.results.values()), default=0)
+
+    @property
+    def verdict(self):
+        """The status of the whole heatmap as text: of what was judged, or that nothing was."""
+        verdicts = [r.verdict for r in self.results.values() if r.verdict]
+        return str(overall(verdicts)) if verdicts else "not judged"
 
     def count(self):
         """{verdict's status: number of cells}, without cells that no zone judges."""
         return collections.Counter(str(r.verdict.status) for r in self.results.values() if r.verdict)
 
 
-def heatmap(measurements, zone):
-    """The Heatmap of measurements that differ in nothing but cell and seed."""
-    first = measurements[0].trial
-    by_cell = collections.defaultdict(list)
-    for measurement in measurements:
-        by_cell[measurement.trial.setting.cell].append(measurement)
-    judged = {cell: found for cell, found in by_cell.items() if zone and cell in zone.intervals}
-    verdicts = judge_zone(zone, judged).verdicts if judged else {}
-    return Heatmap(
-        algorithm=first.scheme.algorithm,
-        scheme_id=first.scheme.id,
-        stack_version=first.scheme.stack_version,
-        kernel_digest=first.scheme.kernel_digest,
-        stack_digest=first.scheme.stack_digest,
-        lab_digest=first.lab_digest,
-        profile=first.setting.profile,
-        profile_digest=first.setting.profile_digest,
-        settings=_settings(first.setting),
-        room=first.room,
-        zone=zone,
-        results={cell: _cell(cell, found, verdicts.get(cell)) for cell, found in sorted(by_cell.items())},
-    )
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Series:
+    """All that was measured of one scheme under one profile: its utilization, and what was lost."""
+
+    utilization: Heatmap
+    lost: Heatmap
+
+    @property
+    def heatmaps(self):
+        return (self.utilization, self.lost)
+
+    @property
+    def scheme(self):
+        return self.utilization.scheme
+
+    @property
+    def setting(self):
+        """The setting of one of its cells: all but the cell is that of every other."""
+        return self.utilization.setting
+
+    @property
+    def cells(self):
+        return tuple(self.utilization.results)
+
+    @property
+    def bandwidths(self):
+        return sorted({cell.bandwidth_mbps for cell in self.cells})
+
+    @functools.cached_property
+    def digest(self):
+        """What tells this series from all others: scheme, profile, room and lab."""
+        h = self.utilization
+        return digest.of_value(
+            [dataclasses.asdict(h.scheme), h.setting.profile_digest, h.room, h.lab_digest],
+        )
 
 
-def _settings(setting):
+def settings(setting):
     """What a report says of a profile, since options of `conformance run` may have replaced parts of it."""
     offload = "on" if setting.offload else "off"
     return f"profile {setting.profile}: queue {setting.queue}, offload {offload}, {setting.transfer_s:g} s transfers"
 
 
-def _cell(cell, measurements, verdict):
-    values = [m.utilization for m in measurements if m.outcome in (Outcome.OK, Outcome.TIMEOUT)]
+def heatmap(measurements, zone, metric="utilization"):
+    """The Heatmap of measurements that differ in nothing but cell and seed."""
+    first = measurements[0].trial
+    metric = zone.metric if zone else metric
+    by_cell = collections.defaultdict(list)
+    for measurement in measurements:
+        by_cell[measurement.trial.setting.cell].append(measurement)
+    judged = {cell: found for cell, found in by_cell.items() if zone and cell in zone.intervals}
+    whole = judge_zone(zone, judged) if judged else None
+    verdicts = whole.verdicts if whole else {}
+    return Heatmap(
+        scheme=first.scheme,
+        setting=first.setting,
+        room=first.room,
+        lab_digest=first.lab_digest,
+        metric=metric,
+        zone=zone,
+        false_alarms=whole.false_alarms if whole else None,
+        results={cell: _cell(cell, found, verdicts.get(cell), metric) for cell, found in sorted(by_cell.items())},
+    )
+
+
+def _cell(cell, measurements, verdict, metric):
+    ran = [m for m in measurements if m.outcome in (Outcome.OK, Outcome.TIMEOUT)]
+    values = [value for value in (m.value(metric) for m in ran) if value is not None]
     messages = [m.message for m in measurements if m.message]
+    interval = statistics.median_interval(values, CONFIDENCE)
+    late = sum(m.outcome is Outcome.TIMEOUT for m in measurements)
     return CellResult(
         cell=cell,
         n=len(measurements),
         value=statistics.median(values) if values else None,
         low=min(values, default=None),
         high=max(values, default=None),
+        interval=interval if interval[0] > float("-inf") and not late else None,
+        late=late,
         message=messages[0] if messages else None,
         unsupported=any(m.outcome is Outcome.UNSUPPORTED for m in measurements),
         verdict=verdict,
+        permitted=verdict.permitted if verdict else None,
+        measurements=tuple(sorted(measurements, key=lambda m: m.trial.seed)),
     )
 
 
-def from_files(paths):
-    """Heatmaps of result files, in order of scheme; raises UserError where there is nothing to show."""
+def all_series(measurements):
+    """The Series of any measurements, in order of scheme and profile.
+
+    Paths of two segments have no place in a heatmap of cells: `conformance split` shows them. Raises UserError where
+    there is nothing else.
+    """
     groups = collections.defaultdict(list)
-    for path in paths:
-        for m in store.read(path):
-            t = m.trial
-            groups[t.scheme, t.setting.profile_digest, t.room, t.lab_digest].append(m)
+    for m in (m for m in measurements if not m.trial.setting.segments):
+        groups[m.trial.scheme, m.trial.setting.profile_digest, m.trial.room, m.trial.lab_digest].append(m)
     if not groups:
-        raise UserError(f"no results in {', '.join(str(p) for p in paths)}", "run `make conformance` first")
-    zones = {
-        (zone.algorithm, zone.profile_digest): zone
+        raise UserError("these results are of paths of two segments only", "see `conformance split`")
+    zones = _zones()
+    made = [
+        Series(
+            utilization=heatmap(found, zones.get(("heatmap", scheme.algorithm, profile_digest))),
+            lost=heatmap(found, zones.get(("loss", scheme.algorithm, profile_digest)), "lost_pct"),
+        )
+        for (scheme, profile_digest, _, _), found in groups.items()
+    ]
+    return sorted(made, key=lambda s: (s.scheme.id, s.setting.profile, s.utilization.room, s.digest))
+
+
+def _zones():
+    """{(kind, algorithm, profile's digest): Zone} of what stacks are judged by."""
+    return {
+        (kind, zone.algorithm, zone.profile_digest): zone
+        for kind in specs.KINDS
         for profile in specs.PROFILES.values()
-        for zone in specs.all_zones(profile=profile)
+        for zone in specs.all_zones(kind, profile)
     }
-    maps = []
-    for (scheme, profile_digest, _, _), measurements in groups.items():
-        maps.append(heatmap(measurements, zones.get((scheme.algorithm, profile_digest))))
-    return sorted(maps, key=lambda h: (h.algorithm, h.scheme_id, h.profile, h.lab_digest))

@@ -1,0 +1,41 @@
+"""`conformance gate`."""
+
+import pathlib
+import sys
+
+import click
+
+from conformance.cli import measuring
+from conformance.cli.base import out
+
+
+@click.command()
+@click.argument("algorithms", nargs=-1)
+@measuring.with_choice("stack", "client", "interop_rootfs", "kernel", "lab")
+@click.option(
+    "--grid", "--tier", default="full", show_default=True, help="smoke, 10mbps ..., full, or cells with commas."
+)
+@click.option("--budget", help="End after this long, such as 90s, 10m or 1h; the most telling cells come first.")
+@click.option("--shard", default="1/1", show_default=True, help="Which of how many parts of the cells, such as 2/5.")
+@measuring.trials(5, "Trials of each cell, to begin with.")
+@click.option(
+    "--max-trials", "most_trials", default=20, show_default=True, type=click.IntRange(1), help="Of an unclear cell."
+)
+@click.option("--strict", is_flag=True, help="Whatever is not known fails: inconclusive, unsupported, not measured.")
+@click.option("--baseline", metavar="RESULTS", help="Fail on change from these results, not on the zones.")
+@measuring.RESULTS
+@measuring.WORKERS
+@measuring.EXECUTOR
+@click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Folder for Markdown, JUnit, site ...")
+@click.option(
+    "--keep-traces", metavar="DIR", type=click.Path(path_type=pathlib.Path),
+    help="Packets and qlog of a few cells that violate.",
+)  # fmt: skip
+def gate(choice, algorithms, **options):
+    """What a CI runs: measure ALGORITHMS (default: all) within a budget, judge, compare with what is expected."""
+    from conformance import gate as gating
+
+    sys.exit(gating.run(algorithms, choice, **options, console=out))
+
+
+COMMANDS = (gate,)

@@ -1,0 +1,36 @@
+"""Commands that test the suite itself."""
+
+import pathlib
+import sys
+
+import click
+
+from conformance.cli.base import out
+
+
+@click.command()
+@click.argument("ids", nargs=-1)
+@click.option(
+    "--false-alarms", "n", type=click.IntRange(1), help="Whole runs of the references, in the mutants' place."
+)
+@click.option("--profile", help="Of the zones that judge (default: atc25 for TCP, packets for UDP).")
+@click.option("--trials", default=5, show_default=True, type=click.IntRange(1), help="Trials of each cell.")
+@click.option("--first-seed", type=click.IntRange(1), help="Default: 101; of the false alarms, 1001.")
+@click.option("--zone", "zones", multiple=True, type=click.Path(), help="A further zone file to judge by (repeatable).")
+@click.option("--whole", is_flag=True, help="Measure every cell, not just until one tells.")
+@click.option("--record", is_flag=True, help="Keep the score where `zones check` finds it.")
+@click.option("--results", default="results/mutants.jsonl", show_default=True, help="Results file to add to.")
+@click.option("--workers", type=click.IntRange(1), help="Guests at a time (default: one for each core).")
+@click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write it here, as Markdown.")
+def mutants(ids, n, first_seed, record, target, **plan):
+    """Test the tester: are mutants (IDS, or all) detected? With --false-alarms, are the references left alone?"""
+    from conformance import mutants as testing
+    from conformance.model.errors import UserError
+
+    if n and (ids or record or target or plan["whole"]):
+        raise UserError("--false-alarms measures no mutant", "give it without IDS, --whole, --record and --out")
+    plan = testing.Plan(first_seed=first_seed or (1001 if n else 101), **plan)
+    sys.exit(testing.false_alarms(n, plan, out) if n else testing.run(ids, plan, record, target, out))
+
+
+COMMANDS = (mutants,)

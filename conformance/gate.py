@@ -1,0 +1,239 @@
+"""`conformance gate`: what a CI runs: measure within a budget, judge zone by zone, compare with what is expected.
+
+The most telling cells come first, so that a budget that ends early has spent its time well. What is not measured by
+then is said and never judged.
+"""
+
+import collections
+import dataclasses
+import itertools
+import re
+import time
+
+from conformance import baseline as baselines
+from conformance import derive, engine, expectations, specs
+from conformance.campaign import measure
+from conformance.model import expectation
+from conformance.model import grid as grids
+from conformance.model.errors import UserError
+from conformance.model.expectation import Expected, Surprise
+from conformance.model.setting import Cell
+from conformance.model.verdict import Status, Verdict, judge, judge_zone, looks
+from conformance.model.zone import Zone
+from conformance.reporting import gate as reporting
+
+SMOKE = "smoke"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Finding:
+    """The verdict on one cell of a zone, beside what the stack is known to do there."""
+
+    verdict: Verdict
+    expected: Expected | None
+
+    @property
+    def surprise(self):
+        return expectation.compare(self.verdict, self.expected)
+
+    @property
+    def as_expected(self):
+        """Whether it is a deviation that is known."""
+        return self.expected is not None and self.verdict.status is self.expected.verdict
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Judged:
+    """A zone's cells of this run: those that were measured in time, and those that were not."""
+
+    zone: Zone
+    scheme_id: str
+    findings: tuple[Finding, ...]
+    unmeasured: tuple[Cell, ...]
+
+    def count(self):
+        return collections.Counter(finding.verdict.status for finding in self.findings)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """All that a gate found. `strict`: whatever is not known fails."""
+
+    judged: tuple[Judged, ...]
+    strict: bool
+
+    @property
+    def findings(self):
+        return [finding for judged in self.judged for finding in judged.findings]
+
+    @property
+    def surprises(self):
+        return [finding for finding in self.findings if finding.surprise is not Surprise.NONE]
+
+    @property
+    def exit_status(self):
+        """As conformance/cli/__init__.py says. A gate that learned nothing does not pass, strict or not."""
+        statuses = {f.verdict.status for f in self.findings if not f.as_expected}
+        if self.surprises:
+            return 1
+        if Status.ERROR in statuses:
+            return 3
+        unknown = bool(statuses & {Status.INCONCLUSIVE, Status.UNSUPPORTED}) or any(j.unmeasured for j in self.judged)
+        nothing = Status.CONFORMS not in statuses and not any(f.as_expected for f in self.findings)
+        return 4 if nothing or (self.strict and unknown) else 0
+
+
+def run(
+    algorithms, choice, *, grid, budget, shard, trials, most_trials, strict, baseline, results, workers, target,
+    keep_traces, console, executor=None,
+):  # fmt: skip
+    """Measure, judge, write `target` (a folder, or None), show; returns the exit status. Raises UserError."""
+    began = time.monotonic()
+    budget_s, part = seconds(budget), shares(shard)
+    numbers = looks(trials, max(trials, most_trials))
+    seeds = engine.seeds(numbers[-1])
+    bench = engine.bench(choice)
+    zones = _zones(algorithms, bench, baseline)
+    work = share(order(zones, _others(bench.profile), _wanted(grid)), *part)
+    if not work:
+        raise UserError(f"no zone of {', '.join(zones)} has cells of {grid} in shard {shard}", "choose another --grid")
+    family = {zone.id: sum(cell in zone.intervals for a, cell in work if a == zone.algorithm) for zone in _flat(zones)}
+
+    def clear(key, measurements):
+        cell = key[1].cell
+        judges = [zone for zone in zones[key[0]] if cell in zone.intervals]
+        verdicts = [judge(zone, cell, measurements, family[zone.id]) for zone in judges]
+        return all(verdict.status is not Status.INCONCLUSIVE for verdict in verdicts)
+
+    console.print(
+        f"gate: {bench.adapter.name}, {', '.join(zones)}: {len(work)} cells, {trials} to {numbers[-1]} trials each"
+        + (f", {engine.duration(budget_s)}" if budget_s else ""),
+        soft_wrap=True,
+    )
+    profile = next(_flat(zones)).profile
+    found = dict(
+        measure(
+            bench, [(algorithm, specs.profile(profile, cell)) for algorithm, cell in work], seeds, results, workers,
+            console, engine.Looks(numbers=numbers, clear=clear),
+            None if budget_s is None else max(budget_s - (time.monotonic() - began), 0.1), executor,
+        )
+    )  # fmt: skip
+    measured = {(algorithm, setting.cell): measurements for (algorithm, setting), measurements in found.items()}
+    known = () if baseline or choice.interop_rootfs else expectations.load(choice.stack)
+    schemes = {algorithm: bench.scheme(algorithm).id for algorithm in zones}
+    outcome = Outcome(judged=tuple(judged(zones, work, measured, known, schemes)), strict=strict)
+    reporting.show(outcome, console)
+    if target:
+        reporting.write(outcome, [m for made in found.values() for m in made], target, bool(baseline))
+        console.print(f"reports: {target}", soft_wrap=True)
+    if keep_traces:
+        _keep_traces(outcome, choice, profile, keep_traces, console)
+    return outcome.exit_status
+
+
+def _flat(zones):
+    return itertools.chain.from_iterable(zones.values())
+
+
+def _zones(algorithms, bench, baseline):
+    """{algorithm: its Zones}: those named, or all that the stack offers and zones exist for. Raises UserError."""
+    if baseline:
+        there = [zone for _, zone in baselines.read(baseline, bench.adapter.name, bench.profile)]
+    else:
+        there = [zone for kind in specs.KINDS for zone in specs.all_zones(kind, bench.profile)]
+    known = sorted({zone.algorithm for zone in there})
+    wanted = algorithms or [a for a in bench.adapter.manifest.offered() if a in known]
+    if not wanted:
+        raise UserError(f"{bench.adapter.name} does not say which algorithms it has", "name them")
+    for algorithm in wanted:
+        if algorithm not in known:
+            raise UserError(
+                f"no {'baseline' if baseline else 'zone'} for algorithm {algorithm!r}",
+                f"choose of {', '.join(known)}",
+            )
+    return {algorithm: [zone for zone in there if zone.algorithm == algorithm] for algorithm in dict.fromkeys(wanted)}
+
+
+def _others(profile):
+    return [zone for kind in specs.KINDS for zone in specs.all_zones(kind, profile)]
+
+
+def _wanted(grid):
+    """The cells of a tier or grid; None for each algorithm's smoke cells."""
+    return None if grid == SMOKE else frozenset(grids.cells(grid))
+
+
+def order(zones, others, wanted):
+    """[(algorithm, cell)], the most telling first: smoke cells, then by bandwidth, which is what a trial costs.
+
+    Of one bandwidth those first whose interval is farthest from other algorithms'. `wanted`: cells, or None for smoke
+    cells only.
+    """
+    ranked = []
+    for algorithm, own in zones.items():
+        smoke = {cell for zone in own for cell in zone.smoke}
+        cells = {cell for zone in own for cell in zone.intervals}
+        for cell in cells & (smoke if wanted is None else wanted):
+            telling = _telling(own, others, cell)
+            ranked.append(((cell not in smoke, cell.bandwidth_mbps, algorithm, -telling, cell), (algorithm, cell)))
+    return [key for _, key in sorted(ranked)]
+
+
+def _telling(own, others, cell):
+    """How far this cell tells an algorithm from the one it is most like: in widths of its interval, by any metric."""
+    widest = {}
+    for mine, theirs in itertools.product(own, others):
+        there = cell in mine.intervals and cell in theirs.intervals
+        if there and theirs.metric == mine.metric and theirs.algorithm != mine.algorithm:
+            width = derive.gap(mine.intervals[cell], theirs.intervals[cell])
+            widest[theirs.algorithm] = max(width, widest.get(theirs.algorithm, width))
+    return min(widest.values(), default=0.0)
+
+
+def seconds(text):
+    """Seconds of a length of time such as 10m, 90s, 1.5h; None of None. Raises UserError."""
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(s|m|h)", text.strip())
+    found = float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]] if match else 0
+    if not found:
+        raise UserError(f"--budget {text}", "give a length of time such as 90s, 10m or 1h")
+    return found
+
+
+def shares(text):
+    """(which, of how many) of a shard such as 2/5. Raises UserError."""
+    match = re.fullmatch(r"([1-9]\d{0,5})/([1-9]\d{0,5})", text.strip())
+    if not match or int(match[1]) > int(match[2]):
+        raise UserError(f"--shard {text}", "give which of how many, such as 2/5")
+    return int(match[1]), int(match[2])
+
+
+def share(work, which, of):
+    """Every `of`-th of the work: each shard has its part of the most telling cells, and together they are all."""
+    return work[which - 1 :: of]
+
+
+def judged(zones, work, measured, known, schemes):
+    """One Judged for each zone that this work is about; `measured`: {(algorithm, cell): measurements}, where known."""
+    for zone in _flat(zones):
+        cells = [cell for algorithm, cell in work if algorithm == zone.algorithm and cell in zone.intervals]
+        by_cell = {cell: measured[zone.algorithm, cell] for cell in cells if (zone.algorithm, cell) in measured}
+        verdicts = judge_zone(zone, by_cell).verdicts
+        yield Judged(
+            zone=zone,
+            scheme_id=schemes[zone.algorithm],
+            findings=tuple(
+                Finding(verdict=verdict, expected=expectation.find(known, zone.id, cell))
+                for cell, verdict in verdicts.items()
+            ),
+            unmeasured=tuple(cell for cell in cells if cell not in by_cell),
+        )
+
+
+def _keep_traces(outcome, choice, profile, folder, console):
+    from conformance import trace
+
+    violating = [f.verdict for f in outcome.surprises if f.verdict.status is Status.VIOLATES]
+    cells = dict.fromkeys((verdict.zone_id.split("/")[0], verdict.cell) for verdict in violating)
+    trace.keep_some(cells, choice, profile, folder, console)

@@ -1,0 +1,72 @@
+"""The splitting proxy that runs on a path's router: which program, and with which options."""
+
+import dataclasses
+import hashlib
+import pathlib
+import shutil
+
+from conformance import paths
+from conformance.lab import building
+from conformance.model import digest as digests
+from conformance.model.errors import UserError
+from conformance.model.setting import PEPSAL, SPLITTER, Proxy
+
+_FOLDER = paths.PACKAGE / "proxy"
+_LETTERS = {
+    "to_client": "c", "to_server": "s", "send_buffer_bytes": "S", "receive_buffer_bytes": "R", "unsent_bytes": "L",
+    "back_pressure_bytes": "b",
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class _Recipe:
+    """What building.ensure() asks of an adapter's manifest."""
+
+    name: str = "splitting-proxy"
+    folder: pathlib.Path = _FOLDER
+    build: dict = dataclasses.field(default_factory=lambda: {"program": "build", "needs": ["cc"]})
+
+
+def choose(name, **options):
+    """The Proxy of a name: SPLITTER, PEPSAL where one is on PATH, or None for "none". Raises UserError."""
+    if name == "none":
+        if any(value is not None for value in options.values()):
+            raise UserError("options of a proxy, and no proxy", f"choose {SPLITTER}")
+        return None
+    digest = _digest(_pepsal()) if name == PEPSAL else None
+    return Proxy(program=name, digest=digest, **options)
+
+
+def program(proxy):
+    """Path of the program, built now if need be. Raises UserError."""
+    if proxy.program == PEPSAL:
+        found = _pepsal()
+        if _digest(found) != proxy.digest:
+            raise UserError(f"{found} is not the one that was chosen", "run the same command again")
+        return found
+    if lacking := building.missing(_Recipe().build):
+        raise UserError(f"building the proxy needs {', '.join(lacking)}", "run `apt-get install gcc libc6-dev`")
+    files = sorted(f for f in _FOLDER.iterdir() if f.is_file())
+    files_digest = digests.of_value([[f.name, f.read_text()] for f in files])
+    return building.ensure(_Recipe(), files_digest) / "splitter"
+
+
+def options(proxy, port):
+    """Its arguments."""
+    found = ["-p", str(port)]
+    for name, letter in _LETTERS.items():
+        value = getattr(proxy, name)
+        if value is not None:
+            found += [f"-{letter}", str(value)]
+    return found
+
+
+def _pepsal():
+    found = shutil.which(PEPSAL)
+    if not found:
+        raise UserError(f"no {PEPSAL} on PATH", f"install it, or use the suite's own: --proxy {SPLITTER}")
+    return pathlib.Path(found)
+
+
+def _digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()[: digests.DIGITS]

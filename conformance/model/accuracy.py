@@ -1,0 +1,93 @@
+"""Splits of one path, and how far the predicted split throughput is from the measured one.
+
+The path has a bottleneck of 10 Mbit/s, 80 ms of one-way delay, and 0 % or 4 % of loss; each of these is divided between
+its two segments in five ways, the client's share first. Prediction: a split connection is as fast as the slower of its
+halves, each measured alone (as in the ATC'25 study; shared/reference/atc25-method.md, parts b and e).
+"""
+
+import dataclasses
+import itertools
+import math
+
+from conformance.model.setting import Cell
+
+BANDWIDTH_SPLITS_MBPS = ((10, 50), (10, 30), (10, 10), (30, 10), (50, 10))
+DELAY_SPLITS_MS = ((1, 80), (20, 60), (40, 40), (60, 20), (80, 1))
+LOSS_SPLITS_PCT = ((4, 0), (3, 1), (2, 2), (1, 3), (0, 4))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Panel:
+    """Paths that differ in two ways. `paths`: {(row, column): (client's segment, server's segment)}, both by label."""
+
+    title: str
+    row_title: str
+    column_title: str
+    paths: dict
+
+
+def panels():
+    """Without loss, delay against bandwidth; with 4 %, delay against loss, both links at the bottleneck's rate."""
+    lossless = {
+        (_label(delays), _label(rates)): _segments(rates, delays, (0, 0))
+        for delays, rates in itertools.product(DELAY_SPLITS_MS, BANDWIDTH_SPLITS_MBPS)
+    }
+    lossy = {
+        (_label(delays), _label(losses)): _segments((10, 10), delays, losses)
+        for delays, losses in itertools.product(DELAY_SPLITS_MS, LOSS_SPLITS_PCT)
+    }
+    rows = "one-way delays, ms"
+    return (
+        Panel(title="no loss", row_title=rows, column_title="bandwidths, Mbit/s", paths=lossless),
+        Panel(title="4 % loss", row_title=rows, column_title="losses, %", paths=lossy),
+    )
+
+
+def _label(split):
+    return "+".join(f"{part:g}" for part in split)
+
+
+def _segments(rates, delays, losses):
+    return tuple(Cell(*values) for values in zip(rates, delays, losses, strict=True))
+
+
+def p50(values):
+    """The study's 50th percentile: of an even number of values the upper one of the two in the middle; None of none."""
+    ordered = sorted(values)
+    return ordered[len(ordered) // 2] if ordered else None
+
+
+def predicted_split(segments, throughput_mbps):
+    """min over the segments of {cell: throughput or None}; None where one is missing, which is not zero."""
+    found = [throughput_mbps.get(cell) for cell in segments]
+    return None if None in found else min(found)
+
+
+def relative_error(predicted, measured):
+    """(predicted - measured) / measured: positive where the prediction promises too much; None where one is missing."""
+    return None if predicted is None or not measured else (predicted - measured) / measured
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Accuracy:
+    """Of the relative errors of `paths` paths; `worst` is the largest, with its sign."""
+
+    paths: int
+    missing: int
+    mean_absolute: float
+    worst: float
+    bias: float
+
+
+def summary(errors):
+    """The Accuracy of relative errors, None for what is missing; None where all are."""
+    known = [error for error in errors if error is not None]
+    if not known:
+        return None
+    return Accuracy(
+        paths=len(known),
+        missing=len(errors) - len(known),
+        mean_absolute=math.fsum(map(abs, known)) / len(known),
+        worst=max(known, key=abs),
+        bias=math.fsum(known) / len(known),
+    )

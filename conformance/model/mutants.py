@@ -1,0 +1,169 @@
+"""Test the tester: mutants, each a bug that congestion controls had, and what the zones said of them.
+
+A mutant is *detected* when a zone of its algorithm violates, *missed* when none does, and an *error* when nothing is
+known: then it counts for neither. How the mutants are made and run is not known here.
+"""
+
+import dataclasses
+import enum
+
+import scipy.stats
+
+from conformance.model.errors import UserError
+from conformance.model.verdict import Status
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Mutant:
+    """`parameters` of the kernel `kernel` make it, or the algorithm `measured` of the adapter `stack`.
+
+    `algorithm` is what it claims to be. `suspect`: what an analysis of its traces should name first.
+    """
+
+    id: str
+    algorithm: str
+    what: str
+    reference: dict
+    suspect: str
+    stack: str
+    measured: str
+    kernel: str | None = None
+    parameters: dict = dataclasses.field(default_factory=dict)
+
+
+#: the stack whose congestion control is the guest kernel's
+KERNEL_STACK = "linux-tcp"
+
+
+def from_json(data, where):
+    """The mutants of a document that satisfies the schema; `where` names it in errors. Raises UserError."""
+    found = {}
+    for at, entry in enumerate(data["mutants"]):
+        if entry["id"] in found:
+            raise UserError(f"{where}: /mutants/{at}: mutant {entry['id']} stands twice")
+        if not entry["id"].startswith(entry["algorithm"]):
+            raise UserError(f"{where}: /mutants/{at}/id: it does not begin with {entry['algorithm']}")
+        made = entry["made"]
+        found[entry["id"]] = Mutant(
+            **{name: entry[name] for name in ("id", "algorithm", "what", "reference", "suspect")},
+            stack=made.get("adapter", KERNEL_STACK),
+            measured=made.get("algorithm", entry["algorithm"]),
+            kernel=made.get("kernel"),
+            parameters=made.get("parameters", {}),
+        )
+    return tuple(found.values())
+
+
+def choose(mutants, ids):
+    """Those of these ids, or all where none is named. Raises UserError."""
+    known = {mutant.id: mutant for mutant in mutants}
+    for name in ids:
+        if name not in known:
+            raise UserError(f"mutant {name!r} is not known", f"choose of {', '.join(known)}")
+    return [known[name] for name in ids] if ids else list(mutants)
+
+
+class Outcome(enum.StrEnum):
+    DETECTED = "detected"
+    MISSED = "missed"
+    ERROR = "error"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What came of one mutant: the verdicts on its cells, and how many trials they took."""
+
+    mutant: Mutant
+    verdicts: tuple
+    trials: int
+
+    @property
+    def outcome(self):
+        found = {verdict.status for verdict in self.verdicts}
+        if Status.VIOLATES in found:
+            return Outcome.DETECTED
+        # Nothing is known of a mutant that did not run everywhere.
+        return Outcome.ERROR if not found or found & {Status.ERROR, Status.UNSUPPORTED} else Outcome.MISSED
+
+    @property
+    def telling(self):
+        """The verdicts that violate, those furthest outside first."""
+        return sorted((v for v in self.verdicts if v.status is Status.VIOLATES), key=_outside, reverse=True)
+
+    @property
+    def rejecting(self):
+        """Ids of the zones that violate."""
+        return {verdict.zone_id for verdict in self.telling}
+
+
+def _outside(verdict):
+    """How far a median is outside, in widths of what is permitted."""
+    low, high = verdict.permitted.low, verdict.permitted.high
+    return max(low - verdict.value, verdict.value - high) / max(high - low, 1e-9)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Score:
+    detected: int
+    missed: int
+    errors: int
+
+    @property
+    def share(self):
+        """Of the mutants that ran, the share that was detected; None where none ran."""
+        ran = self.detected + self.missed
+        return self.detected / ran if ran else None
+
+    def __str__(self):
+        share = "" if self.share is None else f" ({self.share:.0%})"
+        errors = f", {self.errors} errors" if self.errors else ""
+        return f"detected {self.detected} of {self.detected + self.missed}{share}, missed {self.missed}{errors}"
+
+
+def score(findings):
+    count = {outcome: sum(f.outcome is outcome for f in findings) for outcome in Outcome}
+    return Score(detected=count[Outcome.DETECTED], missed=count[Outcome.MISSED], errors=count[Outcome.ERROR])
+
+
+def order(zones, first=(), most=()):
+    """[(profile, cell)] of these zones, those first that are likely to tell a mutant from the algorithm.
+
+    `first`: those that told this one before; `most`: those that told others, one entry for each. Then those whose zone
+    is narrow for what it permits.
+    """
+    widths = {}
+    for zone in zones:
+        for cell, interval in zone.intervals.items():
+            where = zone.profile, cell
+            widths[where] = min(_width(interval), widths.get(where, float("inf")))
+
+    def key(where):
+        at = first.index(where) if where in first else len(first)
+        return at, -most.count(where), widths[where], where
+
+    return sorted(widths, key=key)
+
+
+def _width(interval):
+    """Relative to its middle; what permits everything is widest."""
+    middle = (interval.high + interval.low) / 2
+    return (interval.high - interval.low) / middle if middle else float("inf")
+
+
+def rounds(items, sizes):
+    """Split a list into lists of these sizes, the last as often as needed."""
+    at = 0
+    for size in (*sizes, *[sizes[-1]] * len(items)):
+        if part := items[at : at + size]:
+            yield part
+        at += size
+
+
+def upper_bound(k, n, confidence=0.95):
+    """One-sided upper bound of the probability of what happened k times in n.
+
+    Exact (C. J. Clopper, E. S. Pearson, Biometrika 26, 1934): 0 of 200 gives 1.5 % at 95 %.
+    """
+    if not 0 <= k <= n or not n:
+        raise ValueError(f"{k} of {n}")
+    return 1.0 if k == n else float(scipy.stats.beta.ppf(confidence, k + 1, n - k))

@@ -1,0 +1,308 @@
+/* Pairs of connections, and what moves between them.
+ *
+ * Each direction of a pair is for itself: bytes go from one socket into a pipe and on to the other socket by splice(2),
+ * never looked at nor copied; an end of data (FIN) is passed on when all before it is; a reset ends both sockets with
+ * resets. Level-triggered: a socket is watched for what can be done with it now, and for nothing else.
+ */
+#define _GNU_SOURCE
+#include "splitter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { CLIENT, SERVER, PIPE_BYTES = 1 << 16, SEGMENT_BYTES = 1448, WELCOMES = 64, TURNS = 8 };
+
+/* One socket of a pair, and the direction that comes in there and leaves at the other one. */
+struct side {
+    struct pair *pair;
+    int fd;             /* -1 when closed */
+    bool watched;       /* epoll has it ... */
+    uint32_t events;    /* ... for these events */
+    int pipe[2];        /* holds `held` bytes; -1 while there are none */
+    size_t held;
+    bool ended;         /* all it sent is read, and its FIN */
+    bool passed_on;     /* the other side has been sent ours */
+    bool paused;        /* not read from until the other side's receiver acknowledges */
+};
+
+struct pair {
+    struct side side[2];
+    bool connected, dead;
+    struct pair *next, *previous;
+};
+
+static int poller, listener;
+static bool listening;
+static struct pair all = {.next = &all, .previous = &all}, *graveyard;
+static long open_pairs, most_pairs, paused_sides;
+static struct { long connections, refused, resets, most_at_once; unsigned long long bytes[2]; } count;
+
+static struct side *other(struct side *side)
+{
+    return &side->pair->side[side == &side->pair->side[CLIENT] ? SERVER : CLIENT];
+}
+
+static void listen_again(bool yes)
+{
+    struct epoll_event event = {.events = yes ? EPOLLIN : 0, .data.ptr = &listener};
+    if (listening != yes && epoll_ctl(poller, EPOLL_CTL_MOD, listener, &event))
+        fail("epoll_ctl");
+    listening = yes;
+}
+
+static void drop_pipe(struct side *side)
+{
+    if (side->pipe[0] >= 0)
+        give_pipe_back(side->pipe, side->held == 0);
+    side->held = 0;
+}
+
+static void pause_side(struct side *side, bool yes)
+{
+    paused_sides += yes - side->paused;
+    side->paused = yes;
+}
+
+/* Closed with a reset unless both directions came to their end. */
+static void end_pair(struct pair *pair, bool reset)
+{
+    for (int i = 0; i < 2; i++) {
+        struct side *side = &pair->side[i];
+        if (side->fd >= 0 && reset)
+            reset_on_close(side->fd);
+        if (side->fd >= 0)
+            close(side->fd);
+        side->fd = -1;
+        drop_pipe(side);
+        pause_side(side, false);
+    }
+    count.resets += reset;
+    pair->dead = true;
+    pair->next->previous = pair->previous;
+    pair->previous->next = pair->next;
+    /* Events of this round may still point at it. */
+    pair->next = graveyard;
+    graveyard = pair;
+}
+
+void bury(void)
+{
+    while (graveyard) {
+        struct pair *pair = graveyard;
+        graveyard = pair->next;
+        free(pair);
+        open_pairs--;
+        listen_again(true);
+    }
+}
+
+/* What epoll should say of this socket. It always says when one is reset or closed in both directions; the latter would
+ * be said for ever of one that is shut for writing and not read from, because its data has nowhere to go yet. */
+static void watch(struct side *side)
+{
+    struct side *to = other(side);
+    uint32_t wanted = 0;
+    if (side->fd < 0)
+        return;
+    if (!side->pair->connected)
+        wanted = side == &side->pair->side[SERVER] ? EPOLLOUT : 0;
+    else
+        wanted = (!side->ended && !side->held && !side->paused ? EPOLLIN : 0) | (to->held ? EPOLLOUT : 0);
+    bool on = wanted || !to->passed_on;
+    struct epoll_event event = {.events = wanted, .data.ptr = side};
+    if (on == side->watched && wanted == side->events)
+        return;
+    int change = !on ? EPOLL_CTL_DEL : side->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+    if ((on || side->watched) && epoll_ctl(poller, change, side->fd, &event))
+        fail("epoll_ctl");
+    side->watched = on;
+    side->events = wanted;
+}
+
+/* How much may be read for this receiver now. */
+static size_t room(struct side *to)
+{
+    int limit = option.back_pressure_bytes, unacknowledged = 0;
+    if (!limit)
+        return PIPE_BYTES;
+    ioctl(to->fd, SIOCOUTQ, &unacknowledged);
+    int left = limit - unacknowledged;
+    /* No silly windows (RFC 1122, 4.2.3.4): a segment, or half of all there may be. */
+    if (left < (limit / 2 < SEGMENT_BYTES ? limit / 2 : SEGMENT_BYTES))
+        return 0;
+    return left < PIPE_BYTES ? left : PIPE_BYTES;
+}
+
+/* Move what came in at `from` to the other side, as far as that takes it. False: the pair must be reset. */
+static bool pump(struct side *from)
+{
+    struct side *to = other(from);
+    bool more = true;
+    for (int turn = 0; more && turn < TURNS && !from->passed_on; turn++) {
+        more = false;
+        if (!from->held && !from->ended) {
+            size_t most = room(to);
+            pause_side(from, most == 0);
+            if (from->paused)
+                return true;
+            if (from->pipe[0] < 0 && !take_pipe(from->pipe))
+                return false;
+            ssize_t got = splice(from->fd, NULL, from->pipe[1], NULL, most, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+            if (got < 0 && errno != EAGAIN && errno != EINTR)
+                return false;
+            from->ended = got == 0;
+            from->held = got > 0 ? got : 0;
+            more = (size_t)from->held == most;
+            count.bytes[from == &from->pair->side[CLIENT] ? SERVER : CLIENT] += from->held;
+        }
+        if (from->held) {
+            ssize_t put = splice(from->pipe[0], NULL, to->fd, NULL, from->held, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+            if (put < 0 && errno != EAGAIN && errno != EINTR)
+                return false;
+            from->held -= put > 0 ? put : 0;
+        }
+        if (from->held)
+            return true;
+        drop_pipe(from);
+        if (from->ended) {
+            if (shutdown(to->fd, SHUT_WR))
+                return false;
+            from->passed_on = true;
+        }
+    }
+    return true;
+}
+
+/* After anything happened: close what is done, wait for the rest. */
+static void settle(struct pair *pair)
+{
+    for (int i = 0; i < 2; i++) {
+        struct side *side = &pair->side[i];
+        if (side->fd >= 0 && side->passed_on && other(side)->passed_on) {
+            close(side->fd);
+            side->fd = -1;
+        }
+        watch(side);
+    }
+    if (pair->side[CLIENT].fd < 0 && pair->side[SERVER].fd < 0)
+        end_pair(pair, false);
+}
+
+static void something_happened(struct side *side, uint32_t events)
+{
+    struct pair *pair = side->pair;
+    struct side *back = other(side);
+    if (pair->dead)
+        return;
+    if (events & EPOLLERR && option.back_pressure_bytes)
+        read_notes(side->fd);
+    if ((events & EPOLLERR || !pair->connected) && error_of(side->fd)) {
+        end_pair(pair, true);
+        return;
+    }
+    if (!pair->connected)
+        pair->connected = side == &pair->side[SERVER] && events & EPOLLOUT;
+    bool well = true;
+    if (pair->connected && (events & (EPOLLIN | EPOLLHUP) || side->paused))
+        well = pump(side);
+    if (pair->connected && well && (events & EPOLLOUT || back->paused))
+        well = pump(back);
+    if (well)
+        settle(pair);
+    else
+        end_pair(pair, true);
+}
+
+bool waits(void)
+{
+    return paused_sides || (!listening && open_pairs < most_pairs);
+}
+
+/* Under memory pressure the kernel refuses connections, and drops its notes. */
+void retry(void)
+{
+    if (open_pairs < most_pairs)
+        listen_again(true);
+    for (struct pair *pair = all.next, *next; pair != &all; pair = next) {
+        next = pair->next;
+        for (int i = 0; i < 2; i++)
+            if (!pair->dead && pair->side[i].paused)
+                something_happened(&pair->side[i], 0);
+    }
+}
+
+static void welcome(void)
+{
+    for (int i = 0; i < WELCOMES && listening; i++) {
+        struct sockaddr_in client, server;
+        socklen_t size = sizeof client;
+        int fd = accept4(listener, (struct sockaddr *)&client, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0) {
+            /* Out of descriptors or memory: wait, rather than be told again at once. */
+            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+                listen_again(false);
+            return;
+        }
+        struct pair *pair = calloc(1, sizeof *pair);
+        size = sizeof server;
+        if (!pair || getsockname(fd, (struct sockaddr *)&server, &size) || is_ours(server)) {
+            count.refused++;
+            reset_on_close(fd);
+            close(fd);
+            free(pair);
+            continue;
+        }
+        for (int j = 0; j < 2; j++)
+            pair->side[j] = (struct side){.pair = pair, .fd = j == CLIENT ? fd : -1, .pipe = {-1, -1}};
+        pair->next = all.next;
+        pair->previous = &all;
+        all.next->previous = pair;
+        all.next = pair;
+        count.connections++;
+        if (++open_pairs > count.most_at_once)
+            count.most_at_once = open_pairs;
+        if (open_pairs >= most_pairs)
+            listen_again(false);
+        pair->side[SERVER].fd = connected_socket(&client, &server);
+        if (pair->side[SERVER].fd >= 0)
+            settle(pair);
+        else
+            end_pair(pair, true);
+    }
+}
+
+void begin(int epoll_fd, int listener_fd, long most)
+{
+    poller = epoll_fd;
+    listener = listener_fd;
+    most_pairs = most;
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = &listener};
+    if (epoll_ctl(poller, EPOLL_CTL_ADD, listener, &event))
+        fail("epoll_ctl");
+    listening = true;
+}
+
+void happened(void *what, uint32_t events)
+{
+    if (what == &listener)
+        welcome();
+    else
+        something_happened(what, events);
+}
+
+void end_all(void)
+{
+    while (all.next != &all)
+        end_pair(all.next, true);
+    printf("{\"connections\": %ld, \"refused\": %ld, \"resets\": %ld, \"most_at_once\": %ld,"
+           " \"bytes_to_client\": %llu, \"bytes_to_server\": %llu}\n",
+           count.connections, count.refused, count.resets, count.most_at_once, count.bytes[CLIENT], count.bytes[SERVER]);
+}

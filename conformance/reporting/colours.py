@@ -1,0 +1,80 @@
+"""Colours that colour-blind people and printers keep apart, and the marks that say the same without any colour.
+
+Values: viridis (S. van der Walt, N. Smith, 2015), whose lightness grows evenly, so that it prints. Differences: PuOr of
+ColorBrewer (C. Brewer, 2002), safe for red-green blindness; in print the sign that stands in every cell tells its ends
+apart. Verdicts: colours of Okabe and Ito (2008), never without their mark.
+"""
+
+#: steps of a scale: pages name a step by its class (u0 ... u20, d0 ... d20) in the place of a colour
+STEPS = 21
+VIRIDIS = ("440154", "482475", "414487", "355f8d", "2a788e", "21918c", "22a884", "44bf70", "7ad151", "bddf26", "fde725")
+PUOR = ("2d004b", "542788", "8073ac", "b2abd2", "d8daeb", "f7f7f7", "fee0b6", "fdb863", "e08214", "b35806", "7f3b08")
+#: the most that is drawn of a metric, and of its difference to the reference; beyond, the end of the scale
+FULL_SCALE = {"utilization": 1.0, "lost_pct": 8.0}
+FULL_DIFFERENCE = {"utilization": 0.3, "lost_pct": 3.0}
+#: what stands beside a number in a cell, by verdict
+MARKS = {
+    "conforms": "", "violates": "✗", "inconclusive": "?", "unsupported": "-", "error": "!", "not judged": "",
+}  # fmt: skip
+#: the same where there is room, and conforming is worth a mark too
+SYMBOLS = {**MARKS, "conforms": "✓", "not judged": "·"}
+
+
+def value_step(metric, value):
+    """The class of a measured value, or of one that is missing."""
+    return "none" if value is None else f"u{_step(value / FULL_SCALE[metric])}"
+
+
+def difference_step(metric, difference):
+    """The class of a difference, or of one that is missing."""
+    return "none" if difference is None else f"d{_step(0.5 + difference / FULL_DIFFERENCE[metric] / 2)}"
+
+
+def _step(share):
+    return round(min(max(share, 0.0), 1.0) * (STEPS - 1))
+
+
+def ramp(anchors):
+    """The STEPS colours of a scale as (red, green, blue), each from 0 to 255."""
+    made = []
+    for step in range(STEPS):
+        at = step / (STEPS - 1) * (len(anchors) - 1)
+        left = min(int(at), len(anchors) - 2)
+        pair = [[int(anchor[i : i + 2], 16) for i in (0, 2, 4)] for anchor in anchors[left : left + 2]]
+        made.append(tuple(round(a + (b - a) * (at - left)) for a, b in zip(*pair, strict=True)))
+    return made
+
+
+def luminance(colour):
+    """Relative luminance, from 0 to 1 (WCAG 2.2)."""
+    linear = [c / 255 / 12.92 if c / 255 <= 0.04045 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in colour]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(first, second):
+    """Contrast ratio of two colours, from 1 to 21 (WCAG 2.2)."""
+    low, high = sorted((luminance(first), luminance(second)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def ink(colour):
+    """Black or white, whichever is easier to read on this colour: at least 4.58 to 1, WCAG's AA."""
+    return max(((0, 0, 0), (255, 255, 255)), key=lambda text: contrast(colour, text))
+
+
+def ink_of(step):
+    """The ink on a step of either scale, as a colour's name; for "none" as on white."""
+    if step == "none":
+        return "black"
+    colour = ramp(VIRIDIS if step[0] == "u" else PUOR)[int(step[1:])]
+    return "black" if ink(colour) == (0, 0, 0) else "white"
+
+
+def css():
+    """One class for each step of both scales; `fill` for drawings, the rest for table cells."""
+    lines = []
+    for letter, anchors in (("u", VIRIDIS), ("d", PUOR)):
+        for step, colour in enumerate(ramp(anchors)):
+            back, text = ("#{:02x}{:02x}{:02x}".format(*c) for c in (colour, ink(colour)))
+            lines.append(f".{letter}{step}{{background:{back};color:{text};fill:{back}}}")
+    return "\n".join(lines)

@@ -1,0 +1,189 @@
+"""Results for other tools: cells as CSV and Parquet, a summary as JSON (schema: conformance/schemas/summary.json)."""
+
+import csv
+import dataclasses
+import io
+import json
+
+from conformance import __version__
+from conformance.model import statistics
+from conformance.model.setting import number
+from conformance.model.trial import Outcome
+
+_TEXT, _NUMBER, _COUNT = "string", "double", "int32"
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """A column of the table of cells. `kind`: as Arrow calls it. `of`: from (series, cell) to its value or None."""
+
+    name: str
+    kind: str
+    about: str
+    of: object
+
+
+def _utilization(name):
+    return lambda series, cell: getattr(series.utilization.results[cell], name)
+
+
+def _scheme(name):
+    return lambda series, cell: getattr(series.scheme, name)
+
+
+def _setting(name):
+    return lambda series, cell: getattr(series.setting, name)
+
+
+def _edge(which, side):
+    """Of the interval of the median: None where there are too few trials for one."""
+
+    def of(series, cell):
+        interval = getattr(series, which).results[cell].interval
+        return None if interval is None else interval[side]
+
+    return of
+
+
+def _permitted(which, side):
+    return lambda series, cell: getattr(getattr(series, which).results[cell].permitted, side, None)
+
+
+def _outcomes(outcome):
+    return lambda series, cell: sum(m.outcome is outcome for m in series.utilization.results[cell].measurements)
+
+
+def _lost(name):
+    return lambda series, cell: getattr(series.lost.results[cell], name)
+
+
+def _median(metric):
+    def of(series, cell):
+        values = [m.value(metric) for m in series.utilization.results[cell].measurements if m.metrics]
+        known = [v for v in values if v is not None]
+        return statistics.median(known) if known else None
+
+    return of
+
+
+COLUMNS = (
+    Column("algorithm", _TEXT, "the algorithm that the stack claims to run", _scheme("algorithm")),
+    Column("stack", _TEXT, "adapter's name", _scheme("stack")),
+    Column("stack_version", _TEXT, "what the stack says of itself", _scheme("stack_version")),
+    Column("stack_digest", _TEXT, "digest of all that went into the stack", _scheme("stack_digest")),
+    Column("kernel_release", _TEXT, "guest kernel", _scheme("kernel_release")),
+    Column("kernel_digest", _TEXT, "digest of the guest kernel", _scheme("kernel_digest")),
+    Column("lab_digest", _TEXT, "digest of the suite's code in the guest", lambda s, c: s.utilization.lab_digest),
+    Column("room", _TEXT, "virtual or host", lambda s, c: s.utilization.room),
+    Column("profile", _TEXT, "name of the settings apart from the cell", _setting("profile")),
+    Column("profile_digest", _TEXT, "digest of those settings", _setting("profile_digest")),
+    Column("queue", _TEXT, "queue at the bottleneck", _setting("queue")),
+    Column("offload", "bool", "segmentation offload", _setting("offload")),
+    Column("transfer_s", _NUMBER, "length of a transfer, in seconds at the link's rate", _setting("transfer_s")),
+    Column("cell", _TEXT, "the cell's id", lambda s, c: c.id),
+    Column("bandwidth_mbps", _NUMBER, "of the bottleneck", lambda s, c: c.bandwidth_mbps),
+    Column("one_way_delay_ms", _NUMBER, "half of the round trip", lambda s, c: c.one_way_delay_ms),
+    Column("loss_pct", _NUMBER, "random loss in each direction", lambda s, c: c.loss_pct),
+    Column("trials", _COUNT, "trials made", _utilization("n")),
+    Column("trials_ok", _COUNT, "transfers that ended", _outcomes(Outcome.OK)),
+    Column("trials_timeout", _COUNT, "transfers that took too long; their utilization is an upper bound",
+           _outcomes(Outcome.TIMEOUT)),
+    Column("trials_error", _COUNT, "trials that failed", _outcomes(Outcome.ERROR)),
+    Column("utilization", _NUMBER, "median of goodput over bandwidth", _utilization("value")),
+    Column("utilization_low", _NUMBER, "90 % interval of the median, lower end", _edge("utilization", 0)),
+    Column("utilization_high", _NUMBER, "90 % interval of the median, upper end", _edge("utilization", 1)),
+    Column("utilization_min", _NUMBER, "least of the trials", _utilization("low")),
+    Column("utilization_max", _NUMBER, "most of the trials", _utilization("high")),
+    Column("permitted_low", _NUMBER, "zone of utilization, lower end", _permitted("utilization", "low")),
+    Column("permitted_high", _NUMBER, "zone of utilization, upper end", _permitted("utilization", "high")),
+    Column("verdict", _TEXT, "on utilization", _utilization("status")),
+    Column("lost_pct", _NUMBER, "median share of the sender's bytes that never arrived", _lost("value")),
+    Column("lost_low", _NUMBER, "90 % interval of the median, lower end", _edge("lost", 0)),
+    Column("lost_high", _NUMBER, "90 % interval of the median, upper end", _edge("lost", 1)),
+    Column("lost_permitted_low", _NUMBER, "zone of loss, lower end", _permitted("lost", "low")),
+    Column("lost_permitted_high", _NUMBER, "zone of loss, upper end", _permitted("lost", "high")),
+    Column("lost_verdict", _TEXT, "on loss", _lost("status")),
+    Column("goodput_mbps", _NUMBER, "median", _median("goodput_mbps")),
+    Column("completion_s", _NUMBER, "median", _median("completion_s")),
+    Column("min_rtt_ms", _NUMBER, "median of the least RTT, of Linux TCP", _median("min_rtt_ms")),
+    Column("queue_mean_bdp", _NUMBER, "median of the queue's mean length", _median("queue_mean_bdp")),
+    Column("message", _TEXT, "why there is no result, where there is none", _utilization("message")),
+)  # fmt: skip
+
+
+def rows(all_series):
+    """One {column: value} for each cell of each Series; None where something is not known."""
+    for series in all_series:
+        for cell in series.cells:
+            yield {column.name: column.of(series, cell) for column in COLUMNS}
+
+
+def csv_bytes(all_series):
+    """RFC 4180, UTF-8, a line of names first; empty where something is not known."""
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, [column.name for column in COLUMNS], lineterminator="\r\n")
+    writer.writeheader()
+    writer.writerows(rows(all_series))
+    return text.getvalue().encode()
+
+
+def parquet_bytes(all_series):
+    """The same columns, typed; null where something is not known."""
+    import pyarrow
+    import pyarrow.parquet
+
+    found = list(rows(all_series))
+    columns = {c.name: pyarrow.array([r[c.name] for r in found], pyarrow.type_for_alias(c.kind)) for c in COLUMNS}
+    sink = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table(columns), sink, compression="zstd")
+    return sink.getvalue()
+
+
+def summary(all_series, files):
+    """The document of schema summary/1."""
+    return {
+        "schema": "summary/1",
+        "suite_version": __version__,
+        "results": [dataclasses.asdict(file) for file in files],
+        "schemes": [_summary_of(series) for series in all_series],
+    }
+
+
+def summary_json(all_series, files):
+    return (json.dumps(summary(all_series, files), indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
+
+
+def _summary_of(series):
+    setting = series.setting.to_json()
+    del setting["cell"]
+    return {
+        "id": series.scheme.id,
+        "scheme": dataclasses.asdict(series.scheme),
+        "settings": {**setting, "profile_digest": series.setting.profile_digest},
+        "room": series.utilization.room,
+        "lab_digest": series.utilization.lab_digest,
+        "metrics": {heatmap.metric: _metric(heatmap) for heatmap in series.heatmaps},
+    }
+
+
+def _metric(heatmap):
+    return {
+        "zone": heatmap.zone.id if heatmap.zone else None,
+        "verdict": heatmap.verdict,
+        "count": dict(sorted(heatmap.count().items())),
+        "cells": [_cell(result) for result in heatmap.results.values()],
+    }
+
+
+def _cell(result):
+    return {
+        "cell": result.cell.id,
+        **{name: number(value) for name, value in result.cell.to_json().items()},
+        "trials": result.n,
+        "timeouts": result.late,
+        "median": result.value,
+        "interval": list(result.interval) if result.interval else None,
+        "permitted": [result.permitted.low, result.permitted.high] if result.permitted else None,
+        "verdict": result.status,
+        "reason": result.verdict.reason if result.verdict else result.message,
+    }

@@ -1,0 +1,33 @@
+"""Which figures `conformance plot` draws, and what they are called."""
+
+from conformance.model.errors import UserError
+from conformance.reporting import charts, compare, names
+
+
+def chosen(what, all_series, algorithm=None, stack=None):
+    """(name, chart) of each figure: one for each series, or for `compare` one for each algorithm and profile.
+
+    Raises UserError where nothing is left to draw.
+    """
+    kept = [
+        s for s in all_series if algorithm in (None, s.scheme.algorithm) and stack in (None, s.scheme.stack)
+    ]  # fmt: skip
+    if not kept:
+        schemes = ", ".join(dict.fromkeys(s.scheme.id for s in all_series))
+        raise UserError("no results of that algorithm and stack", f"there are {schemes}")
+    if what == "compare":
+        yield from _comparisons(kept)
+        return
+    for series in kept:
+        drawn = series.utilization if what == "heatmap" else series.lost
+        suffix = "" if what == "heatmap" else "-loss"
+        yield f"{names.of_series(series)}{suffix}", charts.heatmap(drawn)
+
+
+def _comparisons(kept):
+    for algorithm in dict.fromkeys(s.scheme.algorithm for s in kept):
+        sections = compare.sections([s for s in kept if s.scheme.algorithm == algorithm])
+        for section in sections:
+            profile = section.series[0].setting
+            end = f"-{profile.profile}-{profile.profile_digest[:4]}" if len(sections) > 1 else ""
+            yield f"compare-{names.of_algorithm(algorithm)}{end}", charts.comparison(section)

@@ -1,0 +1,147 @@
+"""What `conformance gate` says: lines in a terminal, and a folder of what CI systems read.
+
+OUT/summary.md, summary.json, badge.json, badge.svg, junit.xml, results.jsonl and site/.
+"""
+
+import re
+import xml.etree.ElementTree as xml
+
+from conformance import merge, store
+from conformance.model.errors import UserError
+from conformance.model.expectation import Surprise
+from conformance.model.verdict import CONFIDENCE, Status
+from conformance.reporting import badge, export, markdown, site, source, tables
+
+#: of findings and of cells that are named; the site has the others
+_MOST_NAMED = 20
+_MOST_UNMEASURED = 6
+_ENDS = {0: "passes", 1: "fails", 3: "cannot tell: error", 4: "cannot tell"}
+#: what XML 1.0 may hold (W3C, section 2.2); a stack may say anything
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def show(outcome, console):
+    """The same as the Markdown, for a terminal."""
+    for line in _lines(outcome, str):
+        console.print(line, soft_wrap=True)
+
+
+def write(outcome, measurements, target, baseline=False):
+    """Write the folder `target` from this run's measurements alone. Raises UserError."""
+    series, files = [], ()
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        results = target / "results.jsonl"
+        results.write_bytes(b"".join(map(store.dumps, sorted(measurements, key=lambda m: merge.order(m.trial)))))
+        if measurements:
+            made = source.Source([results])
+            series, files = tables.all_series(made.measurements), made.files
+            site.write(made, target / "site")
+        (target / "summary.md").write_text(summary(outcome, series, baseline), encoding="utf-8")
+        (target / "summary.json").write_bytes(export.summary_json(series, files))
+        (target / "badge.json").write_bytes(badge.endpoint(series))
+        (target / "badge.svg").write_bytes(badge.svg(series))
+        (target / "junit.xml").write_bytes(junit(outcome))
+    except OSError as error:
+        raise UserError(f"cannot write {target}: {error.strerror}", "choose another --out") from None
+
+
+def summary(outcome, series, baseline=False):
+    """Markdown: whether the gate passes and why, then the schemes."""
+    lines = [f"### Gate {_ENDS[outcome.exit_status]}", "", *(f"- {line}" for line in _lines(outcome, markdown.code))]
+    if baseline:
+        lines += ["", "The gate judged by the baseline; below, the same results are judged by the zones that ship."]
+    return "\n".join([*lines, "", markdown.render(series)])
+
+
+def _lines(outcome, quote):
+    """`quote` makes text of others' harmless."""
+    for judged in outcome.judged:
+        count = judged.count()
+        parts = [f"{count[status]} {status}" for status in Status if count[status]] or ["nothing measured"]
+        if judged.unmeasured:
+            named = ", ".join(cell.id for cell in judged.unmeasured[:_MOST_UNMEASURED])
+            more = ", ..." if len(judged.unmeasured) > _MOST_UNMEASURED else ""
+            parts.append(f"{len(judged.unmeasured)} not measured in time and not judged ({named}{more})")
+        yield f"zone {judged.zone.id}, {quote(judged.scheme_id)}: {', '.join(parts)}"
+    failing = [f for f in outcome.findings if f.surprise is not Surprise.NONE or f.verdict.status is Status.ERROR]
+    for finding in failing[:_MOST_NAMED]:
+        yield quote(words(finding))
+    if len(failing) > _MOST_NAMED:
+        yield f"and {len(failing) - _MOST_NAMED} more"
+    known = sum(finding.as_expected for finding in outcome.findings)
+    if known:
+        yield f"{known} verdicts are as the stack's expected.json says"
+    judged, left = len(outcome.findings), sum(len(judged.unmeasured) for judged in outcome.judged)
+    yield f"gate {_ENDS[outcome.exit_status]}" + (f", by {judged} of {judged + left} verdicts" if left else "")
+
+
+def words(finding):
+    """One finding as a sentence: verdict, measured, permitted, why."""
+    verdict = finding.verdict
+    text = f"{verdict.status} {verdict.zone_id} at {verdict.cell.id}: {verdict.reason}"
+    if verdict.value is not None:
+        low, high = verdict.interval
+        text += (
+            f"; median {verdict.value:.3f} of {verdict.n} trials ({CONFIDENCE:.0%} interval {low:.3f}..{high:.3f}),"
+            f" permitted {verdict.permitted.low:.3f}..{verdict.permitted.high:.3f}"
+        )
+    if finding.surprise is Surprise.GONE:
+        text += f"; known to be {finding.expected.verdict} ({finding.expected.reason}): take it out of expected.json"
+    elif finding.expected:
+        text += f"; known: {finding.expected.reason}"
+    return text
+
+
+def junit(outcome):
+    """JUnit XML: a suite for each zone, a case for each cell, with its verdict as a property."""
+    root = xml.Element("testsuites", name="conformance gate")
+    for judged in outcome.judged:
+        name = f"{judged.zone.id} {judged.scheme_id}"
+        suite = xml.SubElement(root, "testsuite", name=_xml(name))
+        for finding in judged.findings:
+            case = _case(suite, judged, finding.verdict.cell)
+            _property(case, "verdict", str(finding.verdict.status))
+            _property(case, "trials", str(finding.verdict.n))
+            if finding.verdict.value is not None:
+                _property(case, judged.zone.metric, f"{finding.verdict.value:.6g}")
+            kind = _kind(finding, outcome.strict)
+            if kind:
+                xml.SubElement(case, kind, type=str(finding.verdict.status), message=_xml(words(finding)))
+        for cell in judged.unmeasured:
+            case = _case(suite, judged, cell)
+            kind = "failure" if outcome.strict else "skipped"
+            xml.SubElement(case, kind, type="not measured", message="not measured in time")
+        for name, kind in (("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+            suite.set(name, str(len(list(suite.iter(kind)))))
+    xml.indent(root)
+    return xml.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
+
+
+def _kind(finding, strict):
+    """What JUnit calls it; None for a case that passes."""
+    status = finding.verdict.status
+    if finding.surprise is not Surprise.NONE:
+        return "failure"
+    if finding.as_expected:
+        return "skipped"
+    unknown = "failure" if strict else "skipped"
+    return {
+        Status.ERROR: "error", Status.INCONCLUSIVE: unknown, Status.UNSUPPORTED: unknown, Status.CONFORMS: None,
+    }[status]  # fmt: skip
+
+
+def _case(suite, judged, cell):
+    return xml.SubElement(suite, "testcase", classname=_xml(judged.zone.id.replace("/", ".")), name=cell.id)
+
+
+def _property(case, name, value):
+    properties = case.find("properties")
+    if properties is None:
+        properties = xml.SubElement(case, "properties")
+    xml.SubElement(properties, "property", name=name, value=_xml(value))
+
+
+def _xml(text):
+    """Without characters that XML has no way to write."""
+    return _NO_XML.sub("?", text)

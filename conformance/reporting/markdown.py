@@ -1,0 +1,70 @@
+"""Results for a pull request or a job summary, as GitHub and GitLab render Markdown.
+
+What a stack calls itself may hold anything: it stands in code spans, where neither HTML nor mentions nor links count.
+"""
+
+import re
+
+from conformance.reporting import colours, grids
+
+#: a comment that nobody reads to the end helps nobody
+_MOST_CELLS = 20
+
+
+def code(text):
+    """Any text as a code span inside a table's row: its fence is longer than any run of backticks in it."""
+    plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    fence = "`" * (max((len(run) for run in re.findall("`+", plain)), default=0) + 1)
+    pad = " " if plain.startswith("`") or plain.endswith("`") else ""
+    # In a table even a code span ends at a bar, unless it is escaped.
+    return f"{fence}{pad}{plain.replace('|', chr(92) + '|')}{pad}{fence}" if plain else ""
+
+
+def render(all_series, title="Congestion-control conformance"):
+    """A table of schemes, and for each of them the cells that do not conform."""
+    lines = [f"### {title}", "", "| scheme | settings | utilization | lost |", "|---|---|---|---|"]
+    for series in all_series:
+        verdicts = " | ".join(_verdict(heatmap) for heatmap in series.heatmaps)
+        lines.append(f"| {code(series.scheme.id)} | {code(series.utilization.settings)} | {verdicts} |")
+    for series in all_series:
+        lines += _cells(series)
+    return "\n".join(lines) + "\n"
+
+
+def _verdict(heatmap):
+    verdict = heatmap.verdict
+    return f"{colours.SYMBOLS[verdict]} **{verdict}**: {grids.counts_words(heatmap)}"
+
+
+def _cells(series):
+    found = [
+        (heatmap.metric, result)
+        for heatmap in series.heatmaps
+        for result in heatmap.results.values()
+        if result.status not in ("conforms", "not judged", "unsupported")
+    ]
+    if not found:
+        return []
+    lines = ["", f"<details><summary>{len(found)} verdicts of {_escaped(series.scheme.id)}</summary>", ""]
+    lines += ["| cell | verdict | measured | permitted | why |", "|---|---|---|---|---|"]
+    for metric, result in found[:_MOST_CELLS]:
+        permitted = result.permitted
+        zone = (
+            f"{grids.number(metric, permitted.low, 1)} to {grids.number(metric, permitted.high, 1)}"
+            if permitted
+            else ""
+        )
+        why = result.verdict.reason if result.verdict else result.message or ""
+        value = f"{grids.METRICS[metric][0]} {grids.number(metric, result.value, 1)}"
+        mark = f"{colours.SYMBOLS[result.status]} {result.status}"
+        lines.append(f"| {result.cell.id} | {mark} | {value} | {zone} | {code(why)} |")
+    if len(found) > _MOST_CELLS:
+        lines.append(f"| | | | | and {len(found) - _MOST_CELLS} more: see the report |")
+    return [*lines, "", "</details>"]
+
+
+def _escaped(text):
+    """For HTML inside Markdown, where code spans do not work."""
+    import markupsafe
+
+    return re.sub(r"[^ -~]", "?", str(markupsafe.escape(text))).replace("@", "&#64;").replace("|", "&#124;")

@@ -1,0 +1,66 @@
+"""The command that makes a cell's trials again."""
+
+import shlex
+
+from conformance import specs
+from conformance.model.setting import Setting
+
+
+def cell(measurements):
+    """(command, why not): one of them None. `measurements`: all of one cell.
+
+    Seeds of `conformance run` begin at 1; for others there is a command for each trial only.
+    """
+    trial = measurements[0].trial
+    seeds = sorted({m.trial.seed for m in measurements})
+    options, why_not = _options(trial.setting)
+    if why_not:
+        return None, why_not
+    if seeds != list(range(1, len(seeds) + 1)):
+        return None, f"`conformance run` begins with seed 1; these trials have seeds {_ranges(seeds)}"
+    words = ["conformance", "run", trial.scheme.algorithm, "--grid", trial.setting.cell.id, "--trials", str(len(seeds))]
+    return shlex.join(words + _choice(trial) + options), None
+
+
+def trial(measurement):
+    """The command that makes one trial again and writes its packets down, or None where there is none."""
+    made = measurement.trial
+    setting = made.setting
+    if made.room != "virtual" or specs.profile_or_none(setting.profile, setting.cell) != setting:
+        return None
+    words = ["conformance", "trace", made.scheme.algorithm, setting.cell.id, "--seed", str(made.seed)]
+    return shlex.join([*words, *_choice(made), "--profile", setting.profile, "--packets-only"])
+
+
+def _choice(made):
+    words = ["--stack", made.scheme.stack]
+    return words + (["--lab", "host"] if made.room == "host" else ["--kernel", made.scheme.kernel])
+
+
+def _options(setting):
+    """(options that make the profile this setting, why there are none)."""
+    usual = specs.profile_or_none(setting.profile, setting.cell)
+    if usual is None:
+        return [], f"this suite has no profile {setting.profile!r}"
+    options = ["--profile", setting.profile]
+    if setting.queue != usual.queue:
+        options += ["--queue", setting.queue]
+    if setting.offload != usual.offload:
+        options += ["--offload", "on" if setting.offload else "off"]
+    if setting.transfer_s != usual.transfer_s:
+        options += ["--transfer-s", f"{setting.transfer_s:g}"]
+    usual = specs.profile(
+        setting.profile, setting.cell, queue=setting.queue, offload=setting.offload, transfer_s=setting.transfer_s
+    )
+    if usual != setting:
+        return [], f"no option of `conformance run` makes these settings: {_differences(setting, usual)}"
+    return options, None
+
+
+def _differences(setting, usual):
+    ours, theirs = Setting.to_json(setting), Setting.to_json(usual)
+    return ", ".join(f"{name} {ours[name]}" for name in ours if ours[name] != theirs[name])
+
+
+def _ranges(seeds):
+    return str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"

@@ -1,0 +1,201 @@
+"""The criteria of RFC 9743 (Specifying New Congestion Control Algorithms, BCP 133), and what measurements say to them.
+
+The RFC sets no thresholds: it asks a community to look. So nothing here is a verdict; each criterion gets figures where
+our trials (one flow, one bottleneck, a grid of bandwidth, delay and random loss) speak to it, and otherwise the words
+"not measured". Titles are the RFC's; what a criterion asks is told in our words.
+"""
+
+import dataclasses
+
+from conformance.model import statistics
+
+MEASURED, PARTLY, NOT = "measured", "measured in part", "not measured"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Criterion:
+    """`figures` maps a Series to {column: text}, or to {} where this series says nothing to it."""
+
+    section: str
+    title: str
+    asks: str
+    status: str
+    says: str
+    figures: object = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Answer:
+    """A Criterion with the figures that there are: columns and rows of (series, cells)."""
+
+    criterion: Criterion
+    columns: tuple[str, ...]
+    rows: tuple
+
+    @property
+    def status(self):
+        """What a criterion could have measured, these results may not have."""
+        return self.criterion.status if self.rows or self.criterion.figures is None else NOT
+
+
+def answers(all_series):
+    """One Answer for each criterion, in the RFC's order."""
+    made = []
+    for criterion in CRITERIA:
+        rows = []
+        if criterion.figures:
+            rows = [(series, found) for series in all_series if (found := criterion.figures(series))]
+        columns = tuple(dict.fromkeys(name for _, found in rows for name in found))
+        rows = tuple((series, tuple(found.get(name, "") for name in columns)) for series, found in rows)
+        made.append(Answer(criterion=criterion, columns=columns, rows=rows))
+    return made
+
+
+def _medians(series, metric, wanted):
+    """Medians over the trials of the cells that are `wanted`, of any metric of the results."""
+    found = []
+    for cell, result in series.utilization.results.items():
+        values = [v for v in (m.value(metric) for m in result.measurements if m.metrics) if v is not None]
+        if wanted(cell) and values:
+            found.append(statistics.median(values))
+    return found
+
+
+def _range(values, form, unit=""):
+    """Least, median and most of the cells' medians."""
+    if not values:
+        return None
+    low, middle, high = (f"{v:{form}}" for v in (min(values), statistics.median(values), max(values)))
+    return f"{middle}{unit} ({low} to {high}; {len(values)} cells)" if len(values) > 1 else f"{middle}{unit} (1 cell)"
+
+
+def _some(**columns):
+    """Those columns that are known."""
+    return {name.replace("_", " "): text for name, text in columns.items() if text is not None}
+
+
+def _no_loss(cell):
+    return cell.loss_pct == 0
+
+
+def _bufferbloat(series):
+    return _some(
+        mean_queue_in_BDP=_range(_medians(series, "queue_mean_bdp", _no_loss), ".2f"),
+        bottleneck=series.setting.queue,
+    )
+
+
+def _high_loss(series):
+    own = _medians(series, "lost_pct", _no_loss)
+    lossy = _medians(series, "lost_pct", lambda c: c.loss_pct >= 3)
+    return _some(
+        lost_where_no_loss_is_set=_range(own, ".2f", " %"),
+        lost_where_3_percent_or_more_are_set=_range(lossy, ".2f", " %"),
+    )
+
+
+def _wired(series):
+    return _some(utilization_without_random_loss=_range(_medians(series, "utilization", _no_loss), ".2f"))
+
+
+def _wireless(series):
+    return _some(utilization_with_random_loss=_range(_medians(series, "utilization", lambda c: c.loss_pct > 0), ".2f"))
+
+
+def _high_delay(series):
+    most = max(cell.one_way_delay_ms for cell in series.cells)
+    found = _range(_medians(series, "utilization", lambda c: c.one_way_delay_ms == most), ".2f")
+    return _some(longest_round_trip=f"{2 * most:g} ms", utilization_there=found)
+
+
+def _tail_drop(series):
+    if series.setting.queue.partition(":")[0] not in ("bfifo", "pfifo"):
+        return {}
+    return _some(bottleneck=series.setting.queue, utilization=_range(_medians(series, "utilization", bool), ".2f"))
+
+
+def _aqm(series):
+    if series.setting.queue.partition(":")[0] not in ("red", "fq_codel", "codel", "cake", "pie"):
+        return {}
+    return _some(
+        bottleneck=series.setting.queue,
+        utilization=_range(_medians(series, "utilization", bool), ".2f"),
+        lost=_range(_medians(series, "lost_pct", bool), ".2f", " %"),
+    )
+
+
+def _short_flows(series):
+    if series.setting.transfer_s > 1:
+        return {}
+    return _some(
+        transfer=f"{series.setting.transfer_s:g} s at the link's rate",
+        utilization=_range(_medians(series, "utilization", bool), ".2f"),
+    )
+
+
+def _not(section, title, asks, why):
+    return Criterion(section=section, title=title, asks=asks, status=NOT, says=why)
+
+
+_ONE_FLOW = "Not measured: every trial here has one flow."
+_ARGUMENT = "Not measured: this asks for an argument in a proposal, not for a measurement."
+
+#: in the RFC's order
+CRITERIA = (
+    _not("5.1.1", "Protection Against Congestion Collapse",
+         "Does a sender stop, or back off to less than a packet per round trip, when drops are extreme and persist?",
+         "Not measured: random loss is a few percent here, and no trial brings persistent, extreme congestion."),
+    Criterion(section="5.1.2", title="Protection Against Bufferbloat", status=MEASURED, figures=_bufferbloat,
+              asks="Does it avoid standing queues?",
+              says="Mean length of the bottleneck's queue while one flow fills it, in bandwidth-delay products, in "
+                   "cells without random loss. The bottleneck's own queue management keeps it short as well."),
+    Criterion(section="5.1.3", title="Protection Against High Packet Loss", status=PARTLY, figures=_high_loss,
+              asks="Does it avoid causing high loss, and slow down under it?",
+              says="Share of the sender's bytes that never arrived: where none is lost at random, what the flow itself "
+                   "causes at the bottleneck. Several flows at a shallow buffer, as the RFC names, are not measured."),
+    _not("5.1.4", "Fairness within the Proposed Congestion Control Algorithm",
+         "How do flows of the same algorithm share a bottleneck?", _ONE_FLOW),
+    Criterion(section="5.1.5", title="Short Flows", status=PARTLY, figures=_short_flows,
+              asks="How do short flows affect long ones, and the other way round?",
+              says="Transfers of at most one second's worth of data, alone on the link. Beside long flows: no."),
+    _not("5.2.1", "Existing General-Purpose Congestion Control",
+         "What does it do to flows of Reno, CUBIC and others that share the bottleneck?", _ONE_FLOW),
+    _not("5.2.2", "Real-Time Congestion Control", "Does it coexist with real-time media?", _ONE_FLOW),
+    _not("5.2.3", "Short and Long Flows", "Effect on short and long flows of other algorithms.", _ONE_FLOW),
+    _not("5.3.1", "Differences with Congestion Control Principles", "Deviations from RFC 2914 and RFC 7141.",
+         _ARGUMENT),
+    _not("5.3.2", "Incremental Deployment", "Can it be deployed step by step, with today's equipment?", _ARGUMENT),
+    Criterion(section="6.1", title="Paths with Tail-drop Queues", status=MEASURED, figures=_tail_drop,
+              asks="Behaviour at a drop-tail queue.",
+              says="Results whose bottleneck was a FIFO (`--queue bfifo:BDPs` or `pfifo:PACKETS`)."),
+    _not("6.2", "Tunnel Behavior", "Where signals of the path are hidden by a tunnel.",
+         "Not measured: no trial has one."),
+    Criterion(section="6.3", title="Wired Paths", status=MEASURED, figures=_wired,
+              asks="The baseline: stable capacity, next to no loss but in queues.",
+              says="Utilization of the cells without random loss."),
+    Criterion(section="6.4", title="Wireless Paths", status=PARTLY, figures=_wireless,
+              asks="Loss that is not congestion, capacity that varies, jitter.",
+              says="Utilization of the cells with random loss. Varying capacity and jitter are not measured."),
+    Criterion(section="7.1", title="Active Queue Management (AQM)", status=PARTLY, figures=_aqm,
+              asks="Behaviour under FQ-CoDel, PIE, L4S and others, and the response to ECN marks.",
+              says="Results whose bottleneck manages its queue, by which discipline. Marks: not measured."),
+    _not("7.2", "Operation with the Envelope set by Network Circuit Breakers",
+         "Does it react before equipment on the path ends the flow?", "Not measured: no trial has a circuit breaker."),
+    _not("7.3", "Paths with Varying Delay", "Is it robust when the minimum delay changes?",
+         "Not measured: the delay is constant during a trial."),
+    _not("7.4", "Internet of Things and Constrained Nodes", "Very low rates and little power.",
+         "Not measured: the slowest links of the grid are far above these."),
+    Criterion(section="7.5", title="Paths with High Delay", status=PARTLY, figures=_high_delay,
+              asks="Satellite links and others with delays beyond the usual.",
+              says="Utilization at the longest delay of the results; a geostationary satellite's is some 600 ms."),
+    _not("7.6", "Misbehaving Nodes", "Non-compliant senders, receivers, routers; attackers.", "Not measured."),
+    _not("7.7", "Extreme Packet Reordering", "Paths that do not keep packets in order.",
+         "Not measured: the emulator keeps packets in order."),
+    _not("7.8", "Transient Events", "Sudden congestion, routing changes, mobility.",
+         "Not measured: a path does not change during a trial."),
+    _not("7.9", "Sudden Changes in the Path", "Robustness to changes in the path's characteristics.",
+         "Not measured: a path does not change during a trial."),
+    _not("7.10", "Multipath Transport", "Fail-over, and paths that share a bottleneck.", "Not measured: one path."),
+    _not("7.11", "Data Centers", "Latencies below 2 ms, bursts of many nodes.",
+         "Not measured: the shortest round trip of the grid is 2 ms, and there is one flow."),
+)  # fmt: skip

@@ -1,0 +1,63 @@
+"""Measured, predicted and error of split paths as heatmaps, rendered to SVG and PNG."""
+
+import altair
+import vl_convert
+
+from conformance.model.errors import UserError
+
+_CELL_PX = 50
+_ERROR_SHOWN = 0.3
+
+
+def write(compared, folder):
+    """One figure for each scheme, as split-accuracy-SCHEME.svg and .png; yields the paths. Raises UserError."""
+    schemes = {}
+    for one in compared:
+        schemes.setdefault(one.algorithm, []).append(one)
+    for scheme, panels in schemes.items():
+        drawn = chart(panels).to_json()
+        name = f"split-accuracy-{scheme.replace('/', '-')}"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{name}.svg").write_text(vl_convert.vegalite_to_svg(drawn), encoding="utf-8")
+            (folder / f"{name}.png").write_bytes(vl_convert.vegalite_to_png(drawn, scale=1.5))
+        except OSError as error:
+            raise UserError(f"cannot write {folder}: {error.strerror}", "choose another --out") from None
+        yield folder / f"{name}.svg"
+
+
+def chart(compared):
+    """A row of three heatmaps for each panel of one scheme."""
+    rows = []
+    for one in compared:
+        top = max((v for v in (*one.measured.values(), *one.predicted.values()) if v is not None), default=1)
+        mbps = altair.Scale(scheme="viridis", domain=[0, top])
+        error = altair.Scale(scheme="blueorange", domain=[-_ERROR_SHOWN, _ERROR_SHOWN], clamp=True)
+        rows.append(
+            altair.hconcat(
+                _heatmap(one, one.measured, "measured, Mbit/s", mbps, ".2f", f"datum.value < {0.6 * top}"),
+                _heatmap(one, one.predicted, "predicted, Mbit/s", mbps, ".2f", f"datum.value < {0.6 * top}"),
+                _heatmap(one, one.errors, "error", error, "+.0%", "abs(datum.value) > 0.2"),
+            ).resolve_scale(color="independent")
+        )
+    return altair.vconcat(*rows, spacing=24).configure(font="DejaVu Sans, sans-serif")
+
+
+def _heatmap(one, values, title, scale, number_format, dark):
+    panel = one.panel
+    data = [{"row": row, "column": column, "value": values[row, column]} for row, column in panel.paths]
+    rows = list(dict.fromkeys(row for row, _ in panel.paths))
+    columns = list(dict.fromkeys(column for _, column in panel.paths))
+    base = altair.Chart(altair.Data(values=data)).encode(
+        x=altair.X("column:N", sort=columns, title=f"{panel.column_title}: client's + server's",
+                   axis=altair.Axis(labelAngle=0)),
+        y=altair.Y("row:N", sort=rows, title=panel.row_title),
+    )  # fmt: skip
+    boxes = base.mark_rect(stroke="white").encode(color=altair.Color("value:Q", scale=scale, legend=None))
+    words = base.mark_text(fontSize=11).encode(
+        text=altair.Text("value:Q", format=number_format),
+        color=altair.condition(dark, altair.value("white"), altair.value("black")),
+    )
+    return altair.layer(boxes, words).properties(
+        width=_CELL_PX * len(columns), height=0.7 * _CELL_PX * len(rows), title=f"{panel.title}: {title}"
+    )

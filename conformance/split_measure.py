@@ -1,0 +1,53 @@
+"""`conformance split measure`: paths of two segments, with a proxy between them or without."""
+
+import rich.table
+
+from conformance import engine, specs
+from conformance.campaign import measure
+from conformance.lab import proxy as proxies
+from conformance.model import statistics
+from conformance.model.setting import parse_path
+from conformance.model.trial import Outcome
+
+
+def run(
+    algorithm, paths, choice, *, proxy, proxy_options, queue_sized_by, overrides, trials, results, workers, profile,
+    console,
+):  # fmt: skip
+    """Measure and show each of `paths` (ids: 10mbps-20ms-0pct+50mbps-60ms-1pct, the client's segment first).
+
+    `proxy_options`: fields of a Proxy; `overrides`: see specs.profile(). Returns the exit status: 0 measured, 3 a trial
+    was an error, 4 the algorithm is unsupported. Raises UserError.
+    """
+    segments = [parse_path(path) for path in paths]
+    through = proxies.choose(proxy, **proxy_options)
+    bench = engine.bench(choice)
+    settings = [
+        specs.path(profile or bench.profile, pair, through, queue_sized_by, **overrides)
+        for pair in dict.fromkeys(segments)
+    ]
+    work = [(algorithm, setting) for setting in settings]
+    found = {key[1]: ms for key, ms in measure(bench, work, engine.seeds(trials), results, workers, console)}
+    how = "no proxy" if through is None else f"proxy {through.program}"
+    table = rich.table.Table(title=f"{bench.scheme(algorithm).id}, {how}, {trials} trials", title_justify="left")
+    for name in ("path, client's segment first", "Mbit/s: median", "smallest", "largest", "utilization"):
+        table.add_column(name, justify="left" if name.startswith("path") else "right", overflow="fold")
+    for setting in settings:
+        table.add_row(setting.id, *_figures(setting, found[setting]))
+    console.print(table)
+    outcomes = {m.outcome for measurements in found.values() for m in measurements}
+    return 3 if Outcome.ERROR in outcomes else 4 if Outcome.UNSUPPORTED in outcomes else 0
+
+
+def _figures(setting, measurements):
+    bad = next((m for m in measurements if m.outcome in (Outcome.ERROR, Outcome.UNSUPPORTED)), None)
+    if bad:
+        return (f"{bad.outcome}: {bad.message}",)
+    rates = [m.utilization * setting.cell.bandwidth_mbps for m in measurements]
+    # Of a transfer that timed out it is known that it was slower.
+    mark = "< " if any(m.outcome is Outcome.TIMEOUT for m in measurements) else ""
+    median = statistics.median(rates)
+    return (
+        f"{mark}{median:.3f}", f"{mark}{min(rates):.3f}", f"{max(rates):.3f}",
+        f"{mark}{median / setting.cell.bandwidth_mbps:.3f}",
+    )  # fmt: skip

@@ -1,0 +1,113 @@
+"""What `pytest --alluredir DIR` is told of our tests beyond their outcome: names, labels, parameters, pictures.
+
+allure-pytest sees errors in setup as broken, violations as failed and the rest as skipped, as it should. But it takes
+all cells of a zone for one test that was tried again and again, unless parameters tell them apart.
+"""
+
+import html
+
+import allure
+import pytest
+
+from conformance.model import statistics
+from conformance.model.trial import Outcome
+from conformance.model.verdict import Status
+from conformance.reporting import charts, tables, trace_picture
+from conformance.store import dumps
+from conformance.suite.items import CellItem, JudgedItem, explain, rerun_command
+
+_SPECIFICATIONS = {
+    "cubic": ("RFC 9438", "https://www.rfc-editor.org/rfc/rfc9438.html"),
+    "reno": ("RFC 5681", "https://www.rfc-editor.org/rfc/rfc5681.html"),
+    "bbrv3": ("draft-ietf-ccwg-bbr", "https://datatracker.ietf.org/doc/draft-ietf-ccwg-bbr/"),
+}
+_SVG, _PNG = allure.attachment_type.SVG, allure.attachment_type.PNG
+
+
+class Describer:
+    """Speaks up in a test's teardown, the one phase that every test has and that comes after all names were given."""
+
+    def __init__(self, config):
+        self._choice = config.option
+        self._measured = {}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_teardown(self, item, nextitem):
+        if not isinstance(item, JudgedItem):
+            return
+        scheme = _scheme(item)
+        stack = scheme.stack if scheme else self._choice.stack
+        _name(item, stack, scheme)
+        _links(item)
+        status = item.verdict.status if item.verdict else Status.ERROR
+        allure.dynamic.description_html(f"<pre>{html.escape(_words(item, status))}</pre>")
+        if item.measured:
+            _attach_trials(item, status)
+            self._measured.setdefault(item.zone.algorithm, {}).update(item.measured)
+        last = not isinstance(nextitem, JudgedItem) or nextitem.zone.algorithm != item.zone.algorithm
+        if last and item.zone.algorithm in self._measured:
+            _attach_heatmaps(self._measured.pop(item.zone.algorithm))
+
+
+def _scheme(item):
+    return next(iter(item.measured.values()))[0].trial.scheme if item.measured else None
+
+
+def _name(item, stack, scheme):
+    zone = item.zone
+    allure.dynamic.title(f"{zone.algorithm} {item.kind} at {item.where}, {stack}")
+    allure.dynamic.parent_suite(zone.algorithm)
+    allure.dynamic.suite(f"{zone.id}, {stack}")
+    allure.dynamic.sub_suite(f"{item.settings[0].cell.bandwidth_mbps:g} Mbit/s")
+    for name, value in (("algorithm", zone.algorithm), ("stack", stack), ("zone", zone.id), ("metric", item.kind)):
+        allure.dynamic.label(name, value)
+    allure.dynamic.feature(zone.algorithm_version or zone.algorithm)
+    for name, value in (("algorithm", zone.algorithm), ("where", item.where), ("stack", stack)):
+        allure.dynamic.parameter(name, value)
+    if scheme:
+        # A new build or kernel is another chapter in the history of the same test.
+        for name in ("stack_version", "kernel_release", "kernel_digest"):
+            allure.dynamic.parameter(name, getattr(scheme, name), excluded=True)
+
+
+def _links(item):
+    if item.zone.algorithm in _SPECIFICATIONS:
+        name, url = _SPECIFICATIONS[item.zone.algorithm]
+        allure.dynamic.link(url, name=name)
+    # A link may be a file's name, or anything that somebody wrote; a browser is given web addresses only.
+    link = item.expected.link if item.expected else None
+    if link and link.startswith(("https://", "http://")):
+        allure.dynamic.issue(link, name="known deviation")
+
+
+def _words(item, status):
+    verdict = item.verdict
+    if verdict is None:
+        return f"error\n  rerun      {rerun_command(item)}"
+    if status in (Status.ERROR, Status.UNSUPPORTED) or getattr(verdict, "value", True) is None:
+        return f"{status}: {verdict.reason}\n  rerun      {rerun_command(item)}"
+    return explain(item)
+
+
+def _attach_trials(item, status):
+    """The trial nearest to the median as a picture; of what does not conform every trial's line."""
+    for cell, measurements in item.measured.items():
+        ran = [m for m in measurements if m.outcome in (Outcome.OK, Outcome.TIMEOUT)]
+        if ran and isinstance(item, CellItem):
+            middle = statistics.median(m.utilization for m in ran)
+            nearest = min(ran, key=lambda m: (abs(m.utilization - middle), m.trial.seed))
+            picture = trace_picture.svg(nearest)
+            if picture:
+                allure.attach(picture, f"trace, seed {nearest.trial.seed}", _SVG)
+        if status is not Status.CONFORMS:
+            lines = b"".join(map(dumps, measurements))
+            allure.attach(lines.decode(), f"result lines {cell.id}", allure.attachment_type.TEXT, "jsonl")
+
+
+def _attach_heatmaps(measured):
+    """Of all cells of an algorithm that this process has measured, at the last of its tests."""
+    for series in tables.all_series([m for measurements in measured.values() for m in measurements]):
+        for drawn in series.heatmaps:
+            chart = charts.heatmap(drawn)
+            allure.attach(charts.render(chart, "svg"), f"heatmap of {drawn.metric}", _SVG)
+            allure.attach(charts.render(chart, "png"), f"heatmap of {drawn.metric}", _PNG)

@@ -1,0 +1,102 @@
+"""`conformance kernel variant`: a built kernel with other module parameters, under a name of its own.
+
+A kernel says nothing of parameters that it does not know. So each new variant is booted once, and has to tell the
+parameters back as they were given.
+"""
+
+import json
+import time
+
+from conformance.kernel import store
+from conformance.lab import cores, virtual
+from conformance.model.errors import UserError
+
+_WALL_TIMEOUT_S = 60
+_MARK = "parameters: "
+_READ_BACK = """
+import json
+found = {{}}
+for name in {names!r}:
+    module, _, parameter = name.partition(".")
+    try:
+        with open(f"/sys/module/{{module}}/parameters/{{parameter}}") as f:
+            found[name] = f.read().strip()
+    except OSError:
+        found[name] = None
+print({mark!r} + json.dumps(found), flush=True)
+"""
+
+
+def make(name, of, parameters):
+    """Give the kernel named `of` with `parameters`, {"module.name": "value"}, the name `name`; returns the Kernel.
+
+    Raises UserError where the kernel does not have such a parameter, does not take the value, or does not boot.
+    """
+    kernel = ready(name, of, parameters)
+    store.link(name, kernel.digest)
+    return kernel
+
+
+def ready(name, of, parameters):
+    """The same Kernel, found out to be what was asked for, but under that name nobody will find it later."""
+    base = store.find(of)
+    kernel = store.variant(name, base, parameters)
+    if not (store.folder(kernel.digest) / "kernel.json").exists():
+        _check(kernel, of)
+        store.keep_variant(kernel, base)
+    return kernel
+
+
+def parse(words):
+    """["module.name=value", ...] as a dictionary. Raises UserError."""
+    parameters = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or name in parameters:
+            why = "stands twice" if equals else "has no value"
+            raise UserError(f"--parameter {word}: it {why}", "give each once, as tcp_cubic.beta=610")
+        parameters[name] = value
+    store.check_parameters(parameters)
+    return parameters
+
+
+def _check(kernel, of):
+    told = _tell_back(kernel)
+    for name, value in kernel.parameters:
+        found = told[name]
+        if found is None:
+            raise UserError(
+                f"kernel {of} has no parameter {name}",
+                "a module's name is that of its file, and the parameter must be readable in /sys/module",
+            )
+        if _number(found) != _number(value):
+            raise UserError(f"kernel {of} has {name} at {found}, given {value}", "give a value that it takes")
+
+
+def _number(text):
+    """The value that a parameter's text means, so that 0x10 and 16, or Y and 1, are the same."""
+    try:
+        return int({"Y": "1", "N": "0"}.get(text, text), 0)
+    except ValueError:
+        return text
+
+
+def _tell_back(kernel):
+    """{parameter: what the booted kernel has, or None}. Raises UserError where it does not boot."""
+    program = _READ_BACK.format(names=[name for name, _ in kernel.parameters], mark=_MARK)
+    with virtual.disk_errors(), cores.one_core() as core, virtual.scratch_folder() as scratch:
+        (scratch / "read-back.py").write_text(program)
+        guest = virtual.boot(kernel, scratch, core, run="/run/scratch/read-back.py")
+        try:
+            deadline = time.monotonic() + _WALL_TIMEOUT_S
+            while guest.exit_status is None and time.monotonic() < deadline:
+                time.sleep(0.02)
+            said = (scratch / "console.log").read_text(errors="replace").splitlines()
+        finally:
+            guest.end()
+    for line in said:
+        if line.startswith(_MARK):
+            return json.loads(line.removeprefix(_MARK))
+    given = " ".join(f"{name}={value}" for name, value in kernel.parameters)
+    telling = [line for line in said if "invalid" in line or "panic" in line] or said or ["it said nothing"]
+    raise UserError(f"the kernel does not boot with {given}: {telling[0].strip()[:200]}", "give other values")

@@ -1,0 +1,92 @@
+"""A bench whose room makes measurements up: the layers above the lab, without guests. Importable in any process."""
+
+import functools
+import os
+import pathlib
+import types
+
+from helpers import scheme
+
+from conformance import engine, specs
+from conformance.model.errors import UserError
+from conformance.model.trial import Measurement, Outcome
+
+STACK = "fake"
+#: read once, not for each trial
+zone_of = functools.cache(specs.zone_of)
+
+
+class Room:
+    """`kind` says what it measures: good, bad, error, unsupported, unclear, clear later."""
+
+    name = "virtual"
+
+    def __init__(self, kind):
+        self.kind = kind
+
+    def run(self, adapter, batches, cancelled):
+        for trials in batches:
+            for trial in trials:
+                yield made(trial, self.kind)
+
+
+def made(trial, kind):
+    """Utilization and loss by cell and seed: those of the zone's reference where the kind is good."""
+    permitted = zone_of(trial.scheme.algorithm).intervals[trial.setting.cell]
+    value = permitted.basis["median"] if kind == "good" else 0.001
+    if kind == "error":
+        return Measurement(trial=trial, outcome=Outcome.ERROR, message="the guest died")
+    if kind == "unsupported":
+        return Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message="not offered")
+    if (kind == "unclear" and trial.seed % 2) or (kind == "clear later" and trial.seed > 2):
+        value = permitted.low
+    metrics = {"bytes": 1, "completion_s": 1.0, "goodput_mbps": 1.0, "utilization": value}
+    lost_pct = zone_of(trial.scheme.algorithm, "loss").intervals[trial.setting.cell].basis["median"]
+    came = 0 if kind == "bad" else round(10**6 * (1 - lost_pct / 100))
+    counters = {"server": {"tx_bytes": 10**6, "rx_bytes": 0}, "client": {"tx_bytes": 0, "rx_bytes": came}}
+    evidence = {"interfaces": {side: {"eth0": counted} for side, counted in counters.items()}}
+    # What differs from one machine to the next.
+    return Measurement(
+        trial=trial, outcome=Outcome.OK, metrics=metrics, evidence=evidence, host={"wall_s": os.getpid()}
+    )
+
+
+class Adapter:
+    name = STACK
+    manifest = types.SimpleNamespace(transport="tcp", offered=lambda: ["cubic", "reno", "bbr"])
+
+    def why_not(self, algorithm):
+        return None
+
+
+class Bench(engine.Bench):
+    def scheme(self, algorithm):
+        return scheme(algorithm, stack=STACK)
+
+
+def install(kind="good", room=Room):
+    """From now on, engine.bench() gives this one, in this process."""
+
+    def bench(choice=None):
+        choice = choice or engine.Choice()
+        if choice.stack == "missing":
+            raise UserError("stack 'missing' is not known", "choose another")
+        place = engine.Place(kernel=None, room=room(kind))
+        return Bench(
+            adapter=Adapter(), lab="virtual", place=lambda algorithm: place, lab_digest="7" * 16, choice=choice
+        )  # fmt: skip
+
+    engine.bench = bench
+
+
+class Deadly(Room):
+    """Ends its process the first time it runs; `kind` names a file that says it did."""
+
+    def run(self, adapter, batches, cancelled):
+        mark = pathlib.Path(self.kind)
+        try:
+            mark.touch(exist_ok=False)
+        except FileExistsError:
+            yield from Room("good").run(adapter, batches, cancelled)
+        else:
+            os._exit(1)

@@ -1,0 +1,244 @@
+"""`conformance gate`: order, budget, shards, exit statuses and what it writes; the room is a fake."""
+
+import json
+import threading
+import xml.etree.ElementTree as xml
+
+import click.testing
+import fake_room
+import pytest
+from helpers import EVIL
+
+from conformance import derive, engine, gate, merge, specs, store, trace
+from conformance.cli import main
+from conformance.model import expectation, grid
+from conformance.model.errors import UserError
+from conformance.model.expectation import Expected
+from conformance.model.verdict import Status
+
+CELLS = "10mbps-20ms-1pct,10mbps-20ms-2pct,10mbps-40ms-1pct"
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Run the command with a room that measures this kind."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(engine, "bench", engine.bench)
+
+    def call(*arguments, kind="good", room=fake_room.Room):
+        fake_room.install(kind, room)
+        return click.testing.CliRunner().invoke(main, ["gate", *map(str, arguments)])
+
+    return call
+
+
+@pytest.fixture
+def known(monkeypatch):
+    """Let the stack be known for this."""
+
+    def write(status, cells=None, reason="beta is 0.5"):
+        entries = [
+            Expected(zone_id=zone, cells=cells, verdict=status, reason=reason)
+            for zone in ("cubic/heatmap", "cubic/loss")
+        ]
+        monkeypatch.setattr(gate.expectations, "load", lambda stack: tuple(entries))
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "status"),
+    [
+        ("good", (), 0),
+        ("good", ("--strict",), 0),
+        ("bad", (), 1),
+        ("error", (), 3),
+        ("unclear", ("--strict",), 4),
+        ("unsupported", ("--strict",), 4),
+        # Loss conforms, so something is known; utilization is unclear.
+        ("unclear", (), 0),
+        # Nothing at all is known.
+        ("unsupported", (), 4),
+    ],
+)
+def test_exit_statuses(run, kind, options, status):
+    done = run("cubic", "--grid", CELLS, *options, kind=kind)
+    assert done.exit_code == status, done.output
+    assert f"zone cubic/heatmap, cubic/fake/6.12.0: 3 {'violates' if kind == 'bad' else ''}" in done.output
+
+
+def test_expectations_count_both_ways(run, known):
+    known(Status.VIOLATES)
+    done = run("cubic", "--grid", CELLS, kind="bad")
+    assert done.exit_code == 0 and "6 verdicts are as the stack's expected.json says" in done.output
+    done = run("cubic", "--grid", CELLS, "--results", "good.jsonl")
+    assert done.exit_code == 1
+    assert "conforms cubic/loss at 10mbps-20ms-1pct: inside the zone" in done.output
+    assert "known to be violates (beta is 0.5): take it out of expected.json" in done.output
+    known(Status.UNSUPPORTED)
+    assert run("cubic", "--grid", CELLS, "--strict", "--results", "u.jsonl", kind="unsupported").exit_code == 0
+
+
+def test_without_names_all_that_the_stack_offers_and_zones_exist_for(run):
+    done = run("--tier", "smoke")
+    assert done.exit_code == 0
+    assert "gate: fake, cubic, reno: " in done.output
+    assert done.output.count(" conforms\n") == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("cubik",), "no zone for algorithm 'cubik'; choose of bbrv1"),
+        (("cubic", "--budget", "10"), "--budget 10; give a length of time such as 90s, 10m or 1h"),
+        (("cubic", "--budget", "0m"), "--budget 0m"),
+        (("cubic", "--shard", "3/2"), "--shard 3/2; give which of how many, such as 2/5"),
+        (("cubic", "--grid", "10mbps-7ms-0pct"), "no zone of cubic has cells of 10mbps-7ms-0pct"),
+        (("cubic", "--trials", "0"), "Invalid value for '--trials'"),
+        (("cubic", "--stack", "missing"), "stack 'missing' is not known"),
+        (("cubic", "--baseline", "none.jsonl"), "cannot read results none.jsonl"),
+    ],
+)
+def test_mistakes_are_misuse(run, arguments, words):
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert words in done.output and "Traceback" not in done.output
+
+
+def test_lengths_of_time():
+    assert [gate.seconds(text) for text in ("90s", "10m", "1.5h", None)] == [90, 600, 5400, None]
+
+
+def test_smoke_cells_come_first_then_cheap_ones_and_of_these_telling_ones():
+    others = [zone for kind in specs.KINDS for zone in specs.all_zones(kind)]
+    zones = {name: [zone for zone in others if zone.algorithm == name] for name in ("cubic", "reno")}
+    work = gate.order(zones, others, frozenset(grid.cells("full")))
+    assert len(work) == len(set(work)) == 300
+    smoke = [(a, cell) for a, own in zones.items() for cell in {c for zone in own for c in zone.smoke}]
+    assert set(work[: len(smoke)]) == set(smoke) == set(gate.order(zones, others, None))
+    rest = work[len(smoke) :]
+    assert [cell.bandwidth_mbps for _, cell in rest] == sorted(cell.bandwidth_mbps for _, cell in rest)
+
+    def telling(algorithm, cell):
+        """By utilization and loss, from whichever algorithm it is told worst."""
+        widest = {}
+        for mine in zones[algorithm]:
+            for theirs in others:
+                if theirs.algorithm != algorithm and theirs.metric == mine.metric:
+                    gap = derive.gap(mine.intervals[cell], theirs.intervals[cell])
+                    widest.setdefault(theirs.algorithm, []).append(gap)
+        return min(max(gaps) for gaps in widest.values())
+
+    cheap = [telling(a, cell) for a, cell in rest if a == "reno" and cell.bandwidth_mbps == 10]
+    assert cheap == sorted(cheap, reverse=True)
+
+
+def test_shards_share_all_cells_out_once_and_merge_into_the_same_verdict(run, tmp_path):
+    whole = [f"c{at}" for at in range(17)]
+    parts = [gate.share(whole, which, 5) for which in range(1, 6)]
+    assert sorted((c for part in parts for c in part), key=whole.index) == whole
+    for which in (1, 2):
+        done = run("cubic", "--grid", "10mbps", "--shard", f"{which}/2", "--results", f"{which}.jsonl")
+        assert done.exit_code == 0 and "15 cells" in done.output
+    assert merge.merge(["1.jsonl", "2.jsonl"], "all.jsonl") == 150
+    # All of it is in the results, so the room, which is another now, is not asked.
+    done = run("cubic", "--grid", "10mbps", "--results", "all.jsonl", "--out", "out", kind="bad")
+    assert done.exit_code == 0 and "30 conforms" in done.output, done.output
+    assert (tmp_path / "out" / "results.jsonl").read_bytes() == (tmp_path / "all.jsonl").read_bytes()
+
+
+def test_only_what_was_measured_in_time_is_judged(run, tmp_path):
+    class Slow(fake_room.Room):
+        """Measures one guest's cells, then hangs until it is told to end."""
+
+        hangs = threading.Semaphore(1)
+
+        def run(self, adapter, batches, cancelled):
+            if self.hangs.acquire(blocking=False):
+                yield from super().run(adapter, batches, cancelled)
+            else:
+                cancelled.wait(60)
+
+    options = "cubic", "--tier", "10mbps", "--budget", "3s", "--out", "out", "--workers", 1
+    done = run(*options, room=Slow)
+    assert done.exit_code == 0, done.output
+    cases = xml.parse(tmp_path / "out" / "junit.xml").getroot()[0].findall("testcase")
+    skipped = sum(case.find("skipped[@type='not measured']") is not None for case in cases)
+    assert len(cases) == 30 and skipped >= 20
+    assert f"{30 - skipped} conforms, {skipped} not measured in time and not judged (10mbps-" in done.output
+    assert f"gate passes, by {2 * (30 - skipped)} of 60 verdicts" in done.output
+    assert run(*options, "--strict", room=Slow).exit_code == 4
+    # The next run goes on from there.
+    assert "30 conforms" in run("cubic", "--tier", "10mbps").output
+
+
+def test_what_it_writes(run, tmp_path, known):
+    known(Status.VIOLATES, frozenset(grid.cells("10mbps-20ms-1pct")), reason=EVIL + "\x00|`")
+    assert run("cubic", "--grid", CELLS, "--out", "out", kind="bad").exit_code == 1
+    out = tmp_path / "out"
+    suites = xml.parse(out / "junit.xml").getroot()
+    assert [dict(suite.attrib) for suite in suites] == [
+        {"name": f"cubic/{kind} cubic/fake/6.12.0", "tests": "3", "failures": "2", "errors": "0", "skipped": "1"}
+        for kind in ("heatmap", "loss")
+    ]
+    case, deviation = (suites[0].find(f"testcase[@name='10mbps-{at}']") for at in ("20ms-2pct", "20ms-1pct"))
+    assert case.find("properties/property[@name='verdict']").get("value") == "violates"
+    assert case.find("properties/property[@name='utilization']").get("value") == "0.001"
+    assert "permitted" in case.find("failure").get("message")
+    assert EVIL in deviation.find("skipped").get("message")
+    text = (out / "summary.md").read_text()
+    assert text.startswith("### Gate fails\n") and "cubic/loss at 10mbps-20ms-2pct: above the zone" in text
+    assert "### Congestion-control conformance" in text
+    assert (
+        json.loads((out / "summary.json").read_text())["schemes"][0]["metrics"]["utilization"]["verdict"] == "violates"
+    )
+    assert json.loads((out / "badge.json").read_text())["message"] == "violates: 0 of 6"
+    assert (out / "badge.svg").read_bytes().startswith(b"<svg")
+    assert "violates" in (out / "site" / "index.html").read_text()
+    assert len(store.read(out / "results.jsonl")) == 15
+
+
+def test_reports_are_of_this_run_alone(run, tmp_path):
+    run("reno", "--grid", CELLS)
+    run("cubic", "--grid", CELLS, "--out", "out")
+    assert {m.trial.scheme.algorithm for m in store.read(tmp_path / "out" / "results.jsonl")} == {"cubic"}
+
+
+def test_a_baseline_takes_the_place_of_the_zones_and_of_what_is_known(run, known, tmp_path):
+    known(Status.VIOLATES)
+    run("cubic", "--grid", CELLS, "--trials", 20, "--results", "before.jsonl", kind="bad")
+    same = run("cubic", "--grid", CELLS, "--baseline", "before.jsonl", "--out", "out", kind="bad")
+    assert same.exit_code == 0, same.output
+    assert "judged by the baseline; below" in (tmp_path / "out" / "summary.md").read_text()
+    done = run("--grid", CELLS, "--baseline", "before.jsonl", "--results", "better.jsonl")
+    assert done.exit_code == 1 and "violates cubic/heatmap-baseline at" in done.output
+    assert "no baseline for algorithm 'reno'" in run("reno", "--baseline", "before.jsonl").output
+
+
+def test_traces_are_kept_of_a_few_cells_that_violate_and_only_of_those(run, monkeypatch, tmp_path):
+    traced = []
+
+    def traces(algorithm, choice, *, cell, seed, target, **options):
+        traced.append((algorithm, cell, seed))
+        target.mkdir(parents=True)
+
+    monkeypatch.setattr(trace, "run", traces)
+    assert run("cubic", "--grid", CELLS, "--keep-traces", "kept").exit_code == 0
+    assert traced == []
+    done = run("cubic", "--tier", "10mbps", "--results", "bad.jsonl", "--keep-traces", "kept", kind="bad")
+    assert "traces of 3 cells kept, of 30 that violate" in done.output
+    assert len(traced) == len(set(traced)) == 3 and {seed for _, _, seed in traced} == {1}
+    assert {path.name for path in (tmp_path / "kept").iterdir()} == {f"cubic-{cell}" for _, cell, _ in traced}
+    assert (
+        "trace kept before: kept/cubic-10mbps"
+        in run("cubic", "--tier", "10mbps", "--results", "bad.jsonl", "--keep-traces", "kept", kind="bad").output
+    )
+    assert len(traced) == 3
+
+
+def test_nothing_measured_is_no_pass():
+    outcome = gate.Outcome(judged=(), strict=False)
+    assert outcome.exit_status == 4
+    with pytest.raises(UserError):
+        gate.shares("0/1")
+    assert expectation.find((), "cubic/heatmap", None) is None

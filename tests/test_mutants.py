@@ -1,0 +1,464 @@
+"""The corpus, the runner's rules, and what it remembers; with made-up measurements, but for the last tests."""
+
+import dataclasses
+import io
+import json
+import re
+import threading
+
+import pytest
+import rich.console
+from helpers import measurements, measurements_of, zone
+
+from conformance import detected, engine, mutants, paths, schema, specs, store, variants
+from conformance.cli import main
+from conformance.kernel import store as kernels
+from conformance.lab.virtual import command
+from conformance.model import mutants as model
+from conformance.model.errors import UserError
+from conformance.model.mutants import Outcome
+from conformance.model.setting import Cell
+from conformance.model.verdict import Status
+from conformance.reporting import scores
+
+FOLDER = mutants.folder()
+CORPUS = mutants.corpus()
+A, B, C = Cell(10, 20, 0), Cell(10, 20, 1), Cell(10, 20, 2)
+
+
+# The corpus.
+
+
+def test_there_are_enough_mutants_of_each_algorithm():
+    by = {a: sum(m.algorithm == a for m in CORPUS) for a in mutants.REFERENCES}
+    assert len(CORPUS) >= 30
+    assert min(by.values()) >= 10, by
+
+
+@pytest.mark.parametrize("mutant", CORPUS, ids=lambda m: m.id)
+def test_each_mutant_can_be_made_and_says_where_it_happened(mutant):
+    if "file" in mutant.reference:
+        assert (paths.PACKAGE.parent / mutant.reference["file"]).is_file()
+    assert specs.zone_of(mutant.algorithm).algorithm == mutant.algorithm
+    if mutant.kernel is None:
+        about = schema.load("adapter", FOLDER / mutant.stack)
+        assert mutant.measured in about["algorithms"]
+
+
+def parameters_of_the_patch():
+    """{module.name} that tests/mutants/linux-6.12.patch adds."""
+    found, module = set(), None
+    for line in (FOLDER / "linux-6.12.patch").read_text().splitlines():
+        if match := re.match(r"\+\+\+ b/net/ipv4/(\w+)\.c", line):
+            module = match[1]
+        elif match := re.match(r"\+module_param(?:_named)?\((\w+),", line):
+            found.add(f"{module}.{match[1]}")
+    return found
+
+
+#: of tcp_cubic.c in Linux 6.12, as it is
+CUBICS_OWN = {
+    f"tcp_cubic.{name}"
+    for name in ("beta", "bic_scale", "fast_convergence", "tcp_friendliness", "hystart", "initial_ssthresh")
+}
+
+
+def test_every_parameter_of_the_corpus_exists_and_every_one_of_the_patch_is_used():
+    used = {
+        kernel: {name for m in CORPUS if m.kernel == kernel for name in m.parameters}
+        for kernel in ("default", "mutants")
+    }
+    added = parameters_of_the_patch()
+    assert len(added) > 25
+    assert used["default"] <= CUBICS_OWN
+    assert used["mutants"] <= added | CUBICS_OWN
+    bugs = {name for name in added if ".bug_" in name}
+    assert bugs <= used["mutants"]
+
+
+def test_controllers_of_the_adapter_are_those_it_names():
+    called = {
+        entry["called"] for entry in schema.load("adapter", FOLDER / "aioquic/adapter.json")["algorithms"].values()
+    }
+    source = (FOLDER / "aioquic" / "newreno.py").read_text()
+    assert called == set(re.findall(r'^    "([a-z-]+)": \w+,$', source, re.MULTILINE))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"id": "reno-x"}, "does not begin with cubic"),
+        ({"suspect": "the moon"}, "/mutants/0/suspect"),
+        ({"reference": {"text": "somebody told me"}}, "/mutants/0/reference"),
+        ({"made": {"kernel": "default", "parameters": {"beta": "1"}}}, "/mutants/0/made"),
+        ({"made": {"kernel": "default", "parameters": {}}}, "/mutants/0/made"),
+    ],
+)
+def test_a_corpus_that_is_wrong_names_file_and_place(tmp_path, change, words):
+    entry = {
+        "id": "cubic-x", "algorithm": "cubic", "what": "Something is wrong.", "suspect": "beta",
+        "reference": {"text": "a library had it", "url": "https://example.org"},
+        "made": {"kernel": "default", "parameters": {"tcp_cubic.beta": "1"}},
+    }  # fmt: skip
+    path = tmp_path / "mutants.json"
+    path.write_text(json.dumps({"mutants": [{**entry, **change}]}))
+    with pytest.raises(UserError, match=f"mutants.json.*{words}"):
+        model.from_json(schema.load("mutants", path), path)
+    path.write_text(json.dumps({"mutants": [entry, entry]}))
+    with pytest.raises(UserError, match="cubic-x stands twice"):
+        model.from_json(schema.load("mutants", path), path)
+
+
+# Kernel variants.
+
+
+@pytest.fixture
+def default_kernel(own_cache):
+    home = kernels.folder("d" * 16)
+    home.mkdir(parents=True)
+    (home / "kernel.json").write_text('{"release": "6.12.1", "source": "s.tar", "patches": []}')
+    kernels.link("default", "d" * 16)
+    return kernels.find("default")
+
+
+def test_a_variant_has_a_digest_of_its_own_and_its_kernels_binary(default_kernel):
+    made = kernels.variant("a", default_kernel, {"tcp_cubic.beta": "610"})
+    other = kernels.variant("b", default_kernel, {"tcp_cubic.beta": "611"})
+    assert len({made.digest, other.digest, default_kernel.digest}) == 3
+    assert kernels.variant("c", default_kernel, {"tcp_cubic.beta": "610"}).digest == made.digest
+    kernels.keep_variant(made, default_kernel)
+    kernels.link("a", made.digest)
+    assert kernels.find("a") == made
+    assert made.binary == default_kernel.binary
+    assert "tcp_cubic.beta=610" in command(made, "/scratch")
+
+
+def test_a_variant_of_a_variant_has_the_parameters_of_both(default_kernel):
+    first = kernels.variant("a", default_kernel, {"tcp_cubic.beta": "610", "tcp_cubic.hystart": "0"})
+    kernels.keep_variant(first, default_kernel)
+    second = kernels.variant("b", first, {"tcp_cubic.beta": "700"})
+    at_once = kernels.variant("c", default_kernel, {"tcp_cubic.beta": "700", "tcp_cubic.hystart": "0"})
+    assert second.digest == at_once.digest
+    assert dict(second.parameters) == {"tcp_cubic.beta": "700", "tcp_cubic.hystart": "0"}
+
+
+def test_what_the_lab_gives_comes_after_a_variants_parameters(default_kernel):
+    words = command(kernels.variant("a", default_kernel, {"syscall.cost_ns": "5"}), "/scratch")
+    at = [i for i, word in enumerate(words) if word.startswith("syscall.cost_ns=")]
+    assert words[at[-1]] == "syscall.cost_ns=1000"
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["tcp_cubic.beta"], "has no value"),
+        (["tcp_cubic.beta=1", "tcp_cubic.beta=2"], "stands twice"),
+        (["beta=1"], "give it as MODULE.NAME=VALUE"),
+        (["tcp_cubic.beta=1 init=/bin/sh"], "give it as MODULE.NAME=VALUE"),
+    ],
+)
+def test_parameters_that_are_none_are_refused(words, why):
+    with pytest.raises(UserError, match=why):
+        variants.parse(words)
+
+
+# What comes of the verdicts.
+
+
+def finding(*statuses, mutant=CORPUS[0]):
+    made = zone()
+    values = {Status.VIOLATES: 0.9, Status.CONFORMS: 0.5}
+    verdicts = [
+        dataclasses.replace(
+            mutants.judge(zone(), A_CELL, measurements([values.get(status, 0.5)] * 5)), status=status, zone_id=made.id
+        )
+        for status in statuses
+    ]
+    return model.Finding(mutant=mutant, verdicts=tuple(verdicts), trials=5 * len(verdicts))
+
+
+A_CELL = zone().cells[0]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "outcome"),
+    [
+        ((Status.CONFORMS, Status.VIOLATES), Outcome.DETECTED),
+        ((Status.ERROR, Status.VIOLATES), Outcome.DETECTED),
+        ((Status.CONFORMS, Status.INCONCLUSIVE), Outcome.MISSED),
+        ((Status.CONFORMS, Status.ERROR), Outcome.ERROR),
+        ((Status.UNSUPPORTED,), Outcome.ERROR),
+        ((), Outcome.ERROR),
+    ],
+)
+def test_a_mutant_is_detected_where_a_zone_violates(statuses, outcome):
+    assert finding(*statuses).outcome is outcome
+
+
+def test_errors_count_for_neither():
+    found = [finding(Status.VIOLATES), finding(Status.VIOLATES), finding(Status.CONFORMS), finding(Status.ERROR)]
+    score = model.score(found)
+    assert (score.detected, score.missed, score.errors) == (2, 1, 1)
+    assert score.share == 2 / 3
+    assert str(score) == "detected 2 of 3 (67%), missed 1, 1 errors"
+    assert model.score([finding(Status.ERROR)]).share is None
+
+
+def test_what_told_a_mutant_before_comes_first_then_what_told_others():
+    narrow, wide = zone(0.5, 0.55).intervals[A_CELL], zone(0.1, 0.9).intervals[A_CELL]
+    found = zone(intervals={A: wide, B: narrow, C: wide})
+    where = [("atc25", cell) for cell in (A, B, C)]
+    assert model.order([found]) == [where[1], where[0], where[2]]
+    assert model.order([found], most=[where[2]]) == [where[2], where[1], where[0]]
+    assert model.order([found], first=[where[0]], most=[where[2]]) == [where[0], where[2], where[1]]
+
+
+def test_rounds():
+    assert list(model.rounds([1, 2, 3, 4, 5, 6], (1, 2))) == [[1], [2, 3], [4, 5], [6]]
+    assert list(model.rounds([], (1, 2))) == []
+
+
+@pytest.mark.parametrize(("k", "n", "bound"), [(0, 200, 0.01487), (1, 200, 0.02350), (0, 1, 0.95), (2, 2, 1.0)])
+def test_upper_bounds_are_clopper_and_pearsons(k, n, bound):
+    assert model.upper_bound(k, n) == pytest.approx(bound, abs=1e-5)
+
+
+def test_names_of_mutants_that_are_none_are_refused():
+    with pytest.raises(UserError, match=r"mutant .cubic-x. is not known; choose of cubic-beta-0\.595"):
+        model.choose(CORPUS, ["cubic-x"])
+    assert model.choose(CORPUS, []) == list(CORPUS)
+
+
+# The runner.
+
+
+@pytest.fixture
+def made_up(monkeypatch, tmp_path):
+    """No guest: every trial of cell B measures what `values` says of the mutant, all others 0.5."""
+    values, measured = {}, []
+    found = zone(intervals=dict.fromkeys((A, B, C), zone().intervals[A_CELL]))
+
+    def measure(bench, kept, algorithm, where, plan, on_trial):
+        measured.extend(cell for _, cell in where)
+        return {
+            (profile, cell): measurements_of(
+                "utilization", [values.get(bench, 0.5) if cell == B else 0.5] * plan.trials, cell=cell
+            )
+            for profile, cell in where
+        }
+
+    monkeypatch.setattr(mutants, "_bench", lambda mutant, say: mutant.id)
+    monkeypatch.setattr(mutants, "_measure", measure)
+    monkeypatch.setattr(mutants, "_zones", lambda mutant, plan: [found])
+    monkeypatch.setattr(mutants, "_ROUNDS", (1,))
+    monkeypatch.setattr(detected, "path", lambda: tmp_path / "detected.json")
+    return values, measured
+
+
+PLAN = mutants.Plan(profile=None, trials=5, first_seed=101, results="r.jsonl", workers=1)
+IDS = ("cubic-beta-0.595", "cubic-no-reduction")
+
+
+@pytest.fixture
+def console():
+    return rich.console.Console(file=io.StringIO(), width=200)
+
+
+def test_a_mutant_is_measured_until_it_is_detected(made_up, tmp_path, monkeypatch, console):
+    monkeypatch.chdir(tmp_path)
+    values, measured = made_up
+    values[IDS[0]] = 0.7
+    target = tmp_path / "score.md"
+    assert mutants.run(IDS, PLAN, False, target, console) == 1
+    said = console.file.getvalue()
+    assert "cubic/heatmap 10mbps-20ms-1pct: 0.700, permitted 0.400..0.600" in said
+    assert "detected 1 of 2 (50%), missed 1" in said
+    assert measured == [A, B, A, B, C]
+    assert "| cubic-no-reduction | A loss reduces nothing. | missed |  | 15 |" in target.read_text()
+    values[IDS[1]] = 0.2
+    assert mutants.run(IDS, PLAN, False, None, console) == 0
+
+
+def test_errors_end_with_three(made_up, tmp_path, monkeypatch, console):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(mutants, "_verdicts", lambda zones, measured: finding(Status.ERROR).verdicts)
+    assert mutants.run(IDS[:1], PLAN, False, None, console) == 3
+
+
+def test_the_score_that_is_kept_is_of_all_mutants(made_up, tmp_path, monkeypatch, console):
+    monkeypatch.chdir(tmp_path)
+    values, measured = made_up
+    values.update({mutant.id: 0.7 for mutant in CORPUS})
+    with pytest.raises(UserError, match="--record keeps the score of all mutants"):
+        mutants.run(IDS, PLAN, True, None, console)
+    assert mutants.run((), PLAN, True, None, console) == 0
+    kept = json.loads(detected.path().read_text())
+    assert kept["zones"]["cubic/heatmap"]["accepts"] == []
+    assert kept["cells"]["cubic-beta-0.595"] == ["atc25 10mbps-20ms-1pct"]
+    # The next time the cell that told comes first.
+    measured.clear()
+    assert mutants.run(IDS, PLAN, False, None, console) == 0
+    assert measured == [B, B]
+
+
+@pytest.mark.parametrize(("wrong", "status"), [(0, 0), (1, 1)])
+def test_false_alarms_are_counted_run_by_run(made_up, tmp_path, monkeypatch, console, wrong, status):
+    monkeypatch.chdir(tmp_path)
+    runs = []
+
+    def reference(bench, algorithm, plan, bar):
+        runs.append((algorithm, plan.first_seed))
+        return finding(Status.VIOLATES if len(runs) <= wrong else Status.CONFORMS).verdicts
+
+    monkeypatch.setattr(engine, "bench", lambda: None)
+    monkeypatch.setattr(mutants, "_reference", reference)
+    assert mutants.false_alarms(4, dataclasses.replace(PLAN, first_seed=1001), console) == status
+    assert runs == [("cubic", 1001), ("reno", 1001), ("bbrv1", 1001), ("cubic", 1006)]
+    said = console.file.getvalue()
+    assert f"{wrong} of 4 whole runs" in said
+    assert ("in at most 52.7% of runs" if wrong == 0 else "false alarm: cubic, seeds from 1001") in said
+
+
+def test_a_reference_that_fails_is_no_false_alarm(monkeypatch, tmp_path, console):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(engine, "bench", lambda: None)
+    broken = finding(Status.ERROR).verdicts
+    broken = (dataclasses.replace(broken[0], value=None, reason="the guest died"),)
+    monkeypatch.setattr(mutants, "_reference", lambda *_: broken)
+    assert mutants.false_alarms(1, PLAN, console) == 3
+    assert "error: cubic, seeds from 101: the guest died" in console.file.getvalue()
+
+
+def test_options_that_exclude_each_other(own_cache):
+    import click.testing
+
+    result = click.testing.CliRunner().invoke(main, ["mutants", "--false-alarms", "3", "cubic-beta-0.595"])
+    assert result.exit_code == 2
+    assert "--false-alarms measures no mutant" in result.output
+
+
+# What `zones check` knows.
+
+
+@pytest.fixture
+def zone_file(tmp_path, monkeypatch):
+    """A zone that ships, as far as detected.py knows, and the record of it."""
+    file = tmp_path / "heatmap.json"
+    file.write_text("{}")
+    monkeypatch.setattr(detected, "path", lambda: tmp_path / "detected.json")
+    monkeypatch.setattr(specs, "zone_path", lambda zone_id: file.resolve())
+
+    def keep(rejects, accepts, digest=None):
+        about = {"digest": digest or detected.digest(file), "rejects": rejects, "accepts": accepts}
+        detected.path().write_text(json.dumps({"zones": {"cubic/heatmap": about}, "cells": {}}))
+
+    return file, keep
+
+
+def test_a_zone_that_accepts_every_mutant_is_refused(zone_file):
+    file, keep = zone_file
+    assert detected.check(zone(), file) is None
+    keep([], ["cubic-a", "cubic-b"])
+    with pytest.raises(UserError, match="accepts every mutant of cubic \\(2 of them\\)"):
+        detected.check(zone(), file)
+    keep(["cubic-a"], ["cubic-b"])
+    assert detected.check(zone(), file) == "rejects 1 of 2 mutants"
+    keep([], [])
+    assert detected.check(zone(), file) is None
+
+
+def test_a_zone_accepts_only_what_it_was_measured_with_in_every_cell(zone_file):
+    whole, part = zone(), zone(intervals=dict.fromkeys((A, A_CELL), zone().intervals[A_CELL]))
+    missed = finding(Status.CONFORMS)
+    detected.record([missed], [part])
+    assert detected.load().zones["cubic/heatmap"]["accepts"] == []
+    detected.record([missed], [whole])
+    assert detected.load().zones["cubic/heatmap"]["accepts"] == [missed.mutant.id]
+    with pytest.raises(UserError, match="accepts every mutant"):
+        detected.check(whole, zone_file[0])
+
+
+def test_a_record_of_another_version_of_a_zone_convicts_nobody(zone_file):
+    file, keep = zone_file
+    keep([], ["cubic-a"], digest="0" * 16)
+    assert "not tried on the mutants since it changed" in detected.check(zone(), file)
+
+
+def test_a_zone_of_a_users_own_was_tried_on_nothing(zone_file, tmp_path):
+    _, keep = zone_file
+    keep([], ["cubic-a"])
+    assert detected.check(zone(), tmp_path / "mine.json") is None
+
+
+def test_a_record_that_is_no_json_says_how_to_mend_it(zone_file):
+    detected.path().write_text("{")
+    with pytest.raises(UserError, match=r"detected\.json.*write it anew with `conformance mutants --record`"):
+        detected.load()
+
+
+def test_the_record_is_of_the_zones_and_mutants_there_are():
+    record = detected.load()
+    known = {mutant.id for mutant in CORPUS}
+    for zone_id, about in record.zones.items():
+        assert about["digest"] == detected.digest(specs.zone_path(zone_id)), f"{zone_id}: run `make mutants-record`"
+        assert {*about["rejects"], *about["accepts"]} <= known
+    assert set(record.cells) <= known
+
+
+def test_a_score_that_cannot_be_written_is_the_users_to_mend(tmp_path):
+    with pytest.raises(UserError, match="name another file with --out"):
+        scores.write([], tmp_path / "no" / "score.md")
+
+
+# Real guests.
+
+
+def measured(bench, algorithm, cells):
+    batches = [bench.trials(algorithm, specs.profile("atc25", cell, transfer_s=2), [1]) for cell in cells]
+    return list(bench.place(algorithm).room.run(bench.adapter, batches, threading.Event()))
+
+
+@pytest.mark.guest
+def test_a_variant_that_the_kernel_does_not_take_is_an_error():
+    with pytest.raises(UserError, match=r"kernel default has no parameter tcp_cubic\.betta"):
+        variants.ready("x", "default", {"tcp_cubic.betta": "610"})
+    with pytest.raises(UserError, match=r"syscall\.cost_ns at 1000, given 5"):
+        variants.ready("x", "default", {"syscall.cost_ns": "5"})
+    with pytest.raises(UserError, match=r"does not boot with tcp_cubic\.beta=1024"):
+        variants.ready("x", "default", {"tcp_cubic.beta": "1024"})
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize(
+    ("mutant_id", "cells"),
+    [("cubic-slow-start-never", "10mbps-100ms-0pct"), ("cubic-no-friendliness", "10mbps-20ms-1pct")],
+)
+def test_mutants_are_detected_on_the_default_kernel(tmp_path, monkeypatch, mutant_id, cells, console):
+    monkeypatch.setattr(mutants, "_zones", lambda mutant, plan: only(mutant.algorithm, cells))
+    (mutant,) = model.choose(CORPUS, [mutant_id])
+    assert mutant.kernel == "default"
+    kept = store.Store(tmp_path / "r.jsonl")
+    with mutants._bar(console, 1) as bar:
+        found = mutants._look(mutant, PLAN, kept, detected.Record({}, {}), bar)
+    assert found.outcome is Outcome.DETECTED
+    assert found.trials == 5
+
+
+def only(algorithm, cells):
+    """The zones of the grid, with these cells."""
+    cells = [Cell.parse(cell) for cell in cells.split(",")]
+    found = [specs.zone_of(algorithm, kind) for kind in specs.KINDS]
+    return [dataclasses.replace(z, intervals={cell: z.intervals[cell] for cell in cells}) for z in found]
+
+
+@pytest.mark.guest
+@pytest.mark.skipif("mutants" not in {k.name for k in kernels.kernels()}, reason="the kernel with bugs is not built")
+@pytest.mark.parametrize("algorithm", mutants.REFERENCES)
+def test_the_kernel_with_bugs_does_what_the_default_does_where_none_is_on(algorithm):
+    cells = [Cell(10, 20, 1), Cell(10, 60, 0)]
+
+    def lines(kernel):
+        found = measured(engine.bench(engine.Choice(kernel=kernel)), algorithm, cells)
+        return [json.dumps([m.outcome, m.metrics, m.evidence], sort_keys=True) for m in found]
+
+    assert lines("mutants") == lines("default")
