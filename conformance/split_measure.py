@@ -35,6 +35,9 @@ def run(
     for setting in settings:
         table.add_row(setting.id, *_figures(setting, found[setting]))
     console.print(table)
+    bad = (Outcome.ERROR, Outcome.UNSUPPORTED)
+    for text in sorted({f"{s.id}: {m.message}" for s in settings for m in found[s] if m.outcome in bad}):
+        console.print(text, soft_wrap=True)
     outcomes = {m.outcome for measurements in found.values() for m in measurements}
     return 3 if Outcome.ERROR in outcomes else 4 if Outcome.UNSUPPORTED in outcomes else 0
 
@@ -42,7 +45,7 @@ def run(
 def _figures(setting, measurements):
     bad = next((m for m in measurements if m.outcome in (Outcome.ERROR, Outcome.UNSUPPORTED)), None)
     if bad:
-        return (f"{bad.outcome}: {bad.message}",)
+        return (str(bad.outcome),)
     rates = [m.utilization * setting.cell.bandwidth_mbps for m in measurements]
     # Of a transfer that timed out it is known that it was slower.
     mark = "< " if any(m.outcome is Outcome.TIMEOUT for m in measurements) else ""
