@@ -20,7 +20,7 @@ from conformance.lab.virtual import VirtualRoom
 from conformance.model import grid, mutants
 from conformance.model.errors import UserError
 from conformance.model.mutants import Outcome
-from conformance.model.verdict import Status, judge, overall
+from conformance.model.verdict import Status, judge, looks, overall
 from conformance.reporting import scores
 
 GRID = "10mbps"
@@ -33,6 +33,8 @@ LEAST_DETECTED, MOST_FALSE_ALARMS = 0.9, 0.01
 _PATCHED_KERNEL = "mutants"
 #: cells of a mutant's first looks: few, as most mutants are detected by any of the most telling ones
 _ROUNDS = (4, 8, 18)
+#: runs of a reference that share guests for their first looks: a cell's calibration costs as much as two trials
+_BLOCK_RUNS = 10
 
 
 def corpus():
@@ -51,18 +53,23 @@ def folder():
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How mutants, or references, are measured. `whole`: in every cell, not just until one violates.
+    """How mutants, or references, are measured: a cell `trials` times, and while it is unclear up to `max_trials`.
 
-    `zones`: files of further zones to judge by, of whichever algorithms.
+    `whole`: in every cell, not just until one violates. `zones`: files of further zones to judge by, of whichever
+    algorithms. Raises UserError.
     """
 
     profile: str | None
     trials: int
+    max_trials: int
     first_seed: int
     results: str
     workers: int | None
     whole: bool = False
     zones: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        looks(self.trials, self.max_trials)
 
 
 def run(ids, plan, record, target, console):
@@ -99,7 +106,7 @@ def _look(mutant, plan, kept, known, bar):
     ordered = mutants.order(zones, *known.telling(mutant.id, mutant.algorithm))
     measured = {}
     for part in mutants.rounds(ordered, (len(ordered),) if plan.whole else _ROUNDS):
-        measured.update(_measure(bench, kept, mutant.measured, part, plan, bar.trial))
+        measured.update(_measure(bench, kept, mutant.measured, zones, part, plan, bar.trial))
         trials = sum(len(found) for found in measured.values())
         finding = mutants.Finding(mutant=mutant, verdicts=_verdicts(zones, measured), trials=trials)
         if finding.outcome is Outcome.DETECTED:
@@ -117,12 +124,22 @@ def _verdicts(zones, measured):
     )
 
 
-def _measure(bench, kept, algorithm, where, plan, on_trial):
-    """{(profile, cell): measurements}, from the results file or made now."""
-    work = [(algorithm, specs.profile(profile, cell)) for profile, cell in where]
-    seeds = engine.seeds(plan.trials, plan.first_seed)
-    with engine.Run(bench, kept, work, seeds, plan.workers, on_trial=on_trial) as running:
+def _measure(bench, kept, algorithm, zones, where, plan, on_trial):
+    """{(profile, cell): measurements}, from the results file or made now, more of them where a zone cannot tell yet."""
+    seeds, numbers = engine.seeds(plan.max_trials, plan.first_seed), looks(plan.trials, plan.max_trials)
+
+    def clear(key, measurements):
+        at = key[1].profile, key[1].cell
+        return all(v.status is not Status.INCONCLUSIVE for v in _verdicts(zones, {at: measurements}))
+
+    enough = engine.Looks(numbers=numbers, clear=clear)
+    work = _work(algorithm, where)
+    with engine.Run(bench, kept, work, seeds, plan.workers, on_trial=on_trial, looks=enough) as running:
         return {(setting.profile, setting.cell): found for (_, setting), found in running.as_completed()}
+
+
+def _work(algorithm, where):
+    return [(algorithm, specs.profile(profile, cell)) for profile, cell in where]
 
 
 def _zones(mutant, plan):
@@ -174,32 +191,50 @@ def _build_patched_kernel(say):
 def false_alarms(n, plan, console):
     """Count the runs, of `n`, in which a zone violates a reference. Returns the exit status: 0, 1 too many, 3 errors.
 
-    Run by run in turn over REFERENCES, each over the whole grid; each has its own results file in the folder of
-    `plan.results`, false-alarms/, so that a run needs to read no other's.
+    In turn over REFERENCES, each run over the whole grid, with seeds of its own, looking again at what is unclear as
+    `pytest` does. Blocks of runs have their own results file in the folder of `plan.results`, false-alarms/, so that
+    a run needs to read no other's.
     """
     bench = engine.bench()
-    runs = [(REFERENCES[k % len(REFERENCES)], plan.first_seed + plan.trials * (k // len(REFERENCES))) for k in range(n)]
     violated, failed = collections.defaultdict(list), []
-    count = collections.Counter(algorithm for algorithm, _ in runs)
+    count = collections.Counter()
     with _bar(console, n) as bar:
-        for algorithm, first_seed in runs:
-            verdicts = _reference(bench, algorithm, dataclasses.replace(plan, first_seed=first_seed), bar)
-            status = overall(verdicts)
-            if status in (Status.ERROR, Status.UNSUPPORTED):
-                failed.append((algorithm, first_seed, verdicts))
-            elif status is Status.VIOLATES:
-                violated[algorithm].append((first_seed, [v for v in verdicts if v.status is Status.VIOLATES]))
-            bar.done(f"{algorithm}, seeds from {first_seed}", status, plan.trials)
+        for algorithm, first_seeds in _blocks(n, plan):
+            for first_seed, verdicts in _reference_runs(bench, algorithm, first_seeds, plan, bar):
+                count[algorithm] += 1
+                status = overall(verdicts)
+                if status in (Status.ERROR, Status.UNSUPPORTED):
+                    failed.append((algorithm, first_seed, verdicts))
+                elif status is Status.VIOLATES:
+                    violated[algorithm].append((first_seed, [v for v in verdicts if v.status is Status.VIOLATES]))
+                bar.done(f"{algorithm}, seeds from {first_seed}", status, sum(v.n for v in verdicts))
     scores.show_false_alarms(violated, count, failed, console)
     if failed:
         return 3
     return 0 if sum(map(len, violated.values())) <= MOST_FALSE_ALARMS * n else 1
 
 
-def _reference(bench, algorithm, plan, bar):
+def _blocks(n, plan):
+    """(algorithm, first seeds of runs), of `n` runs in turn over REFERENCES."""
+    shares = [n // len(REFERENCES) + (at < n % len(REFERENCES)) for at in range(len(REFERENCES))]
+    for block in range(0, max(shares), _BLOCK_RUNS):
+        for algorithm, share in zip(REFERENCES, shares, strict=True):
+            numbers = range(block, min(block + _BLOCK_RUNS, share))
+            if numbers:
+                yield algorithm, [plan.first_seed + plan.max_trials * number for number in numbers]
+
+
+def _reference_runs(bench, algorithm, first_seeds, plan, bar):
+    """Yield (first seed, verdicts) of runs that share guests for their first looks."""
     zones = _zones_of(algorithm, plan.profile or bench.profile, plan.zones)
-    kept = store.Store(pathlib.Path(plan.results).parent / "false-alarms" / f"{algorithm}-{plan.first_seed}.jsonl")
-    return _verdicts(zones, _measure(bench, kept, algorithm, mutants.order(zones), plan, bar.trial))
+    kept = store.Store(pathlib.Path(plan.results).parent / "false-alarms" / f"{algorithm}-{first_seeds[0]}.jsonl")
+    where = mutants.order(zones)
+    seeds = [seed for first in first_seeds for seed in engine.seeds(plan.trials, first)]
+    with engine.Run(bench, kept, _work(algorithm, where), seeds, plan.workers, on_trial=bar.trial) as running:
+        collections.deque(running.as_completed(), maxlen=0)
+    for first_seed in first_seeds:
+        own = dataclasses.replace(plan, first_seed=first_seed)
+        yield first_seed, _verdicts(zones, _measure(bench, kept, algorithm, zones, where, own, bar.trial))
 
 
 @contextlib.contextmanager
@@ -230,9 +265,9 @@ class _Bar:
         self.say(f"{progress.done} of {progress.total} trials")
 
     def done(self, name, status, trials):
-        """One is done; what came from the results file alone says nothing about time."""
+        """One is done; what came from the results file alone, before anything was measured, says nothing about time."""
         took_s = time.monotonic() - self._began
-        if self._fresh:
+        if self._fresh or self._done_fresh:
             self._spent_s, self._done_fresh = self._spent_s + took_s, self._done_fresh + 1
         self._left -= 1
         self._progress.advance(self._task)

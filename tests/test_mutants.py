@@ -5,10 +5,11 @@ import io
 import json
 import re
 import threading
+import types
 
 import pytest
 import rich.console
-from helpers import measurements, measurements_of, zone
+from helpers import measurement, measurements, measurements_of, zone
 
 from conformance import detected, engine, mutants, paths, schema, specs, store, variants
 from conformance.cli import main
@@ -238,7 +239,7 @@ def made_up(monkeypatch, tmp_path):
     values, measured = {}, []
     found = zone(intervals=dict.fromkeys((A, B, C), zone().intervals[A_CELL]))
 
-    def measure(bench, kept, algorithm, where, plan, on_trial):
+    def measure(bench, kept, algorithm, zones, where, plan, on_trial):
         measured.extend(cell for _, cell in where)
         return {
             (profile, cell): measurements_of(
@@ -255,7 +256,7 @@ def made_up(monkeypatch, tmp_path):
     return values, measured
 
 
-PLAN = mutants.Plan(profile=None, trials=5, first_seed=101, results="r.jsonl", workers=1)
+PLAN = mutants.Plan(profile=None, trials=5, max_trials=20, first_seed=101, results="r.jsonl", workers=1)
 IDS = ("cubic-beta-0.595", "cubic-no-reduction")
 
 
@@ -306,17 +307,57 @@ def test_false_alarms_are_counted_run_by_run(made_up, tmp_path, monkeypatch, con
     monkeypatch.chdir(tmp_path)
     runs = []
 
-    def reference(bench, algorithm, plan, bar):
-        runs.append((algorithm, plan.first_seed))
-        return finding(Status.VIOLATES if len(runs) <= wrong else Status.CONFORMS).verdicts
+    def reference_runs(bench, algorithm, first_seeds, plan, bar):
+        for first_seed in first_seeds:
+            runs.append((algorithm, first_seed))
+            yield first_seed, finding(Status.VIOLATES if len(runs) <= wrong else Status.CONFORMS).verdicts
 
     monkeypatch.setattr(engine, "bench", lambda: None)
-    monkeypatch.setattr(mutants, "_reference", reference)
+    monkeypatch.setattr(mutants, "_reference_runs", reference_runs)
     assert mutants.false_alarms(4, dataclasses.replace(PLAN, first_seed=1001), console) == status
-    assert runs == [("cubic", 1001), ("reno", 1001), ("bbrv1", 1001), ("cubic", 1006)]
+    assert runs == [("cubic", 1001), ("cubic", 1021), ("reno", 1001), ("bbrv1", 1001)]
     said = console.file.getvalue()
     assert f"{wrong} of 4 whole runs" in said
     assert ("in at most 52.7% of runs" if wrong == 0 else "false alarm: cubic, seeds from 1001") in said
+
+
+@pytest.mark.parametrize(("n", "sizes"), [(1, [1]), (2, [1, 1]), (35, [10, 10, 10, 2, 2, 1])])
+def test_runs_are_shared_out_to_the_references_in_blocks(n, sizes):
+    blocks = list(mutants._blocks(n, PLAN))
+    assert [len(seeds) for _, seeds in blocks] == sizes
+    runs = [(algorithm, seed + k) for algorithm, seeds in blocks for seed in seeds for k in range(PLAN.max_trials)]
+    assert len(set(runs)) == 20 * n
+
+
+def test_a_run_looks_again_at_what_is_unclear_with_seeds_of_its_own(tmp_path, monkeypatch):
+    """The second of two runs has a cell at the edge of what is permitted; all else is well inside."""
+    asked = []
+
+    class Room:
+        def run(self, adapter, batches, cancelled):
+            for trials in batches:
+                asked.append((trials[0].setting.cell, [trial.seed for trial in trials]))
+                for trial in trials:
+                    edge = trial.setting.cell == B and trial.seed >= 121
+                    value = (0.61 if trial.seed % 2 else 0.59) if edge else 0.5
+                    yield dataclasses.replace(measurement(value), trial=trial)
+
+    adapter = types.SimpleNamespace(name="s", version="1", digest="d" * 16, why_not=lambda algorithm: None)
+    kernel = types.SimpleNamespace(name="default", release="6.12.0", digest="e" * 16)
+    place = engine.Place(kernel=kernel, room=Room())
+    chosen = engine.Choice()
+    bench = engine.Bench(adapter=adapter, lab="virtual", place=lambda _: place, lab_digest="7" * 16, choice=chosen)
+    found = zone(intervals=dict.fromkeys((A, B), zone().intervals[A_CELL]))
+    monkeypatch.setattr(mutants, "_zones_of", lambda *_: [found])
+    plan = dataclasses.replace(PLAN, profile="atc25", results=str(tmp_path / "r.jsonl"))
+    bar = types.SimpleNamespace(trial=lambda progress: None)
+    runs = dict(mutants._reference_runs(bench, "cubic", [101, 121], plan, bar))
+    first, second = [*range(101, 106), *range(121, 126)], list(range(126, 141))
+    assert sorted(asked[:2]) == sorted([(A, first), (B, first)])
+    assert [cell for cell, _ in asked[2:]] == [B, B, B]
+    assert [seed for _, seeds in asked[2:] for seed in seeds] == second
+    assert [v.n for v in runs[101]] == [5, 5]
+    assert sorted(v.n for v in runs[121]) == [5, 20]
 
 
 def test_a_reference_that_fails_is_no_false_alarm(monkeypatch, tmp_path, console):
@@ -324,7 +365,7 @@ def test_a_reference_that_fails_is_no_false_alarm(monkeypatch, tmp_path, console
     monkeypatch.setattr(engine, "bench", lambda: None)
     broken = finding(Status.ERROR).verdicts
     broken = (dataclasses.replace(broken[0], value=None, reason="the guest died"),)
-    monkeypatch.setattr(mutants, "_reference", lambda *_: broken)
+    monkeypatch.setattr(mutants, "_reference_runs", lambda bench, algorithm, seeds, *_: [(seeds[0], broken)])
     assert mutants.false_alarms(1, PLAN, console) == 3
     assert "error: cubic, seeds from 101: the guest died" in console.file.getvalue()
 

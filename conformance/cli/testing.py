@@ -15,6 +15,7 @@ from conformance.cli.base import out
 )
 @click.option("--profile", help="Of the zones that judge (default: atc25 for TCP, packets for UDP).")
 @click.option("--trials", default=5, show_default=True, type=click.IntRange(1), help="Trials of each cell.")
+@click.option("--max-trials", default=20, show_default=True, type=click.IntRange(1), help="Of a cell that is unclear.")
 @click.option("--first-seed", type=click.IntRange(1), help="Default: 101; of the false alarms, 1001.")
 @click.option("--zone", "zones", multiple=True, type=click.Path(), help="A further zone file to judge by (repeatable).")
 @click.option("--whole", is_flag=True, help="Measure every cell, not just until one tells.")
