@@ -1,5 +1,5 @@
 # `make conformance` does everything a newcomer needs; `make test` runs the suite's own tests.
-.PHONY: conformance test fast setup kernel fidelity bench bbr identify-check reference zones-check mutants mutants-record lint clean
+.PHONY: conformance test fast setup kernel fidelity bench bbr identify-check reference zones-check mutants mutants-record published lint clean
 .DEFAULT_GOAL := conformance
 
 CONFORMANCE := .venv/bin/conformance
@@ -62,6 +62,10 @@ mutants: kernel  ## test the tester: mutants detected, by which cells, and the f
 
 mutants-record: kernel  ## keep the score of `make mutants` for `zones check`, and write it as Markdown for docs/mutants.md
 	$(CONFORMANCE) mutants --record --out results/mutants.md
+
+published: kernel  ## reports/published: every stack that is built here x algorithm, 10 Mbit/s, 5 trials; it resumes (1 h)
+	$(CONFORMANCE) matrix --grid 10mbps --results results/published.jsonl --out docs/matrix.md
+	$(CONFORMANCE) report results/published.jsonl --out reports/published
 
 lint: setup
 	.venv/bin/ruff check .

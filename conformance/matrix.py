@@ -1,4 +1,4 @@
-"""`conformance matrix`: every adapter and algorithm: built or not, verdict in the smoke cells, seconds a trial."""
+"""`conformance matrix`: every adapter and algorithm: built or not, verdict in its smoke cells or a grid, seconds."""
 
 import collections
 import dataclasses
@@ -10,6 +10,7 @@ import rich.text
 from conformance import engine, specs
 from conformance.campaign import measure
 from conformance.lab import manifest
+from conformance.model import grid as grids
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
@@ -34,13 +35,17 @@ class Row:
     wall_s: float | None = None
 
 
-def run(stacks, choice, *, trials, results, workers, target, console):
-    """Measure and show; `stacks` empty means all that ship. Returns 0; what violates is the table's to say."""
+def run(stacks, choice, *, grid, trials, results, workers, target, console):
+    """Measure and show; `stacks` empty means all that ship, `grid` None the smoke cells of each zone.
+
+    Returns 0; what violates is the table's to say.
+    """
+    wanted = grids.cells(grid) if grid else None
     rows = []
     for about in [manifest.read(stack) for stack in stacks] or manifest.shipped():
         if about.offered():
-            rows += _rows(about, stacks, choice, trials, results, workers, console)
-    console.print(_table(rows))
+            rows += _rows(about, stacks, choice, wanted, trials, results, workers, console)
+    console.print(_table(rows, f"grid {grid}" if grid else "its smoke cells"))
     if target:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(markdown(rows))
@@ -48,7 +53,7 @@ def run(stacks, choice, *, trials, results, workers, target, console):
     return 0
 
 
-def _rows(about, stacks, choice, trials, results, workers, console):
+def _rows(about, stacks, choice, wanted, trials, results, workers, console):
     name = next((s for s in stacks if manifest.read(s) == about), about.name)
     try:
         bench = engine.bench(dataclasses.replace(choice, stack=name))
@@ -57,7 +62,7 @@ def _rows(about, stacks, choice, trials, results, workers, console):
             Row(stack=about.name, algorithm=a, called=about.called(a), status=Status.UNSUPPORTED, what=str(error))
             for a in about.offered()
         ]
-    plans = {algorithm: _plan(algorithm, bench.profile) for algorithm in about.offered()}
+    plans = {algorithm: _plan(algorithm, bench.profile, wanted) for algorithm in about.offered()}
     work = [(a, specs.profile(bench.profile, cell)) for a, (_, cells) in plans.items() for cell in cells]
     found = {algorithm: {} for algorithm in plans}
     console.print(f"{about.name}: {len(plans)} algorithms, {len(work)} cells", soft_wrap=True)
@@ -69,14 +74,14 @@ def _rows(about, stacks, choice, trials, results, workers, console):
     ]
 
 
-def _plan(algorithm, profile):
-    """([(zone, cell) to judge], cells to measure)."""
+def _plan(algorithm, profile, wanted=None):
+    """([(zone, cell) to judge], cells to measure): the zones' smoke cells, or those `wanted`."""
     try:
         zones = [specs.zone_of(algorithm, kind, profile) for kind in specs.KINDS]
     except UserError:
-        return [], [_ANY_CELL]
-    judged = [(zone, cell) for zone in zones for cell in zone.smoke]
-    return judged, list(dict.fromkeys(cell for _, cell in judged))
+        return [], list(wanted or [_ANY_CELL])
+    judged = [(zone, cell) for zone in zones for cell in wanted or zone.smoke if cell in zone.intervals]
+    return judged, list(wanted or dict.fromkeys(cell for _, cell in judged))
 
 
 def _row(about, algorithm, judged, by_cell):
@@ -101,8 +106,9 @@ def _row(about, algorithm, judged, by_cell):
     bad = next((m for m in measurements if m.outcome in (Outcome.ERROR, Outcome.UNSUPPORTED)), None)
     if bad is not None:
         return Row(**seen, status=Status(str(bad.outcome)), what=bad.message)
-    median = statistics.median(m.utilization for m in measurements)
-    return Row(**seen, status=None, what=f"no zone; utilization {median:.3f} at {_ANY_CELL.id}")
+    cell = _ANY_CELL if _ANY_CELL in by_cell else next(iter(by_cell))
+    median = statistics.median(m.utilization for m in by_cell[cell])
+    return Row(**seen, status=None, what=f"no zone; utilization {median:.3f} at {cell.id}")
 
 
 def _beside(verdict):
@@ -111,8 +117,8 @@ def _beside(verdict):
     return f"{kind}{verdict.cell.id} {sign}"
 
 
-def _table(rows):
-    table = rich.table.Table(title="every adapter and algorithm, by its smoke cells", title_justify="left")
+def _table(rows, by):
+    table = rich.table.Table(title=f"every adapter and algorithm, by {by}", title_justify="left")
     for column in ("stack", "algorithm", "called", "verdict", "cells (+ above, - below the zone)"):
         table.add_column(column, overflow="fold")
     table.add_column("wall s a trial", justify="right")

@@ -8,6 +8,7 @@ from test_comparisons import Room
 from conformance import benchmark, engine, matrix
 from conformance.lab import adapter, manifest
 from conformance.model.errors import UserError
+from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
 
 
@@ -27,7 +28,7 @@ def shown(monkeypatch, tmp_path):
         def scheme(self, algorithm):
             return scheme(algorithm, stack="ngtcp2", kernel_digest="default")
 
-    def show(like=None, outcome=Outcome.OK):
+    def show(like=None, outcome=Outcome.OK, grid=None):
         def bench(choice):
             place = engine.Place(kernel=None, room=Room("default", like or {}, outcome, {}))
             return Bench(
@@ -35,15 +36,15 @@ def shown(monkeypatch, tmp_path):
             )
 
         monkeypatch.setattr(engine, "bench", bench)
-        return table(tmp_path)
+        return table(tmp_path, grid)
 
     return show
 
 
-def table(tmp_path):
+def table(tmp_path, grid=None):
     console = rich.console.Console(record=True, width=250, markup=False)
     target = tmp_path / "matrix.md"
-    arguments = {"trials": 5, "results": tmp_path / "r.jsonl", "workers": 1, "target": target}
+    arguments = {"grid": grid, "trials": 5, "results": tmp_path / "r.jsonl", "workers": 1, "target": target}
     assert matrix.run(["ngtcp2"], engine.Choice(), console=console, **arguments) == 0
     return target.read_text()
 
@@ -62,6 +63,10 @@ def test_what_is_outside_is_named_with_its_side(shown):
     assert " more |" in row
 
 
+def test_a_grid_takes_the_place_of_the_smoke_cells(shown):
+    assert shown(grid="10mbps").count("| conforms | 60 of 60 |") == 4
+
+
 def test_an_error_says_why(shown):
     assert "| error | 12 of 12: as asked" in shown(outcome=Outcome.ERROR)
 
@@ -77,6 +82,7 @@ def test_a_stack_that_is_not_built_says_how_to_build_it(monkeypatch, tmp_path):
 def test_an_algorithm_without_a_zone_is_only_measured():
     judged, cells = matrix._plan("c4", "atc25")
     assert (judged, len(cells)) == ([], 1)
+    assert matrix._plan("c4", "atc25", [Cell(10, 1, 0), Cell(10, 5, 0)]) == ([], [Cell(10, 1, 0), Cell(10, 5, 0)])
 
 
 def test_the_costs_of_a_stack_that_counts_its_calls():

@@ -188,16 +188,16 @@ def bench(choice, algorithm, stacks, site, trials):
 @click.command()
 @click.argument("stacks", nargs=-1)
 @with_choice("client", "kernel")
+@click.option("--grid", help="full, 10mbps, or cells with commas (default: the smoke cells of each zone).")
 @trials(5)
 @RESULTS
 @WORKERS
 @click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write it here, as Markdown.")
-def matrix(choice, stacks, trials, results, workers, target):
-    """Every adapter (or STACKS) x algorithm: built or why not, verdict in the smoke cells, seconds."""
+def matrix(choice, stacks, target, **options):
+    """Every adapter (or STACKS) x algorithm: built or why not, verdict in the smoke cells or a grid, seconds."""
     from conformance import matrix as table
 
-    status = table.run(stacks, choice, trials=trials, results=results, workers=workers, target=target, console=out)
-    sys.exit(status)
+    sys.exit(table.run(stacks, choice, target=target, console=out, **options))
 
 
 @click.command()
