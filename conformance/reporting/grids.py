@@ -137,6 +137,8 @@ def _difference(metric, result, href):
 
 #: side of a cell in a small heatmap, and the gap between bandwidths
 _SIDE, _GAP = 10, 6
+#: up to this width a small heatmap is shown twice as large: two bandwidths of five losses
+_NARROW = 2 * 5 * _SIDE + _GAP
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -147,6 +149,10 @@ class Small:
     height: int
     paths: tuple[tuple[str, str], ...]
     about: str
+
+    @property
+    def scale(self):
+        return 2 if self.width <= _NARROW else 1
 
 
 def small(heatmap):
@@ -170,7 +176,7 @@ def small(heatmap):
     ordered = sorted(by_class.items(), key=lambda item: (item[0].startswith("mark"), item[0]))
     return Small(
         width=left - _GAP, height=height, paths=tuple((name, "".join(parts)) for name, parts in ordered),
-        about=f"{METRICS[heatmap.metric][0]} in {len(heatmap.results)} cells; {counts_words(heatmap)}",
+        about=f"{METRICS[heatmap.metric][0]} in {len(heatmap.results)} cells; {heatmap.words}",
     )  # fmt: skip
 
 
@@ -187,13 +193,3 @@ def _on(metric, value):
     if value is None:
         return "on-none"
     return "on-light" if colours.ink_of(colours.value_step(metric, value)) == "black" else "on-dark"
-
-
-def counts_words(heatmap):
-    """How many cells have which verdict: "28 of 30 cells conform, 2 violates"; or that none was judged."""
-    count = heatmap.count()
-    if not count:
-        return "not judged"
-    others = [f"{count[s]} {s}" for s in ("violates", "inconclusive", "error", "unsupported") if count[s]]
-    judged = sum(count.values())
-    return ", ".join([f"{count['conforms']} of {judged} cells conform", *others])

@@ -33,7 +33,7 @@ def render(all_series, title="Congestion-control conformance"):
 
 def _verdict(heatmap):
     verdict = heatmap.verdict
-    return f"{colours.SYMBOLS[verdict]} **{verdict}**: {grids.counts_words(heatmap)}"
+    return f"{colours.SYMBOLS[verdict]} **{verdict}**: {heatmap.words}"
 
 
 def _cells(series):

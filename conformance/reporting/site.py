@@ -69,13 +69,13 @@ class _Site:
             "metrics": grids.METRICS,
             "number": grids.number,
             "cell_words": grids.cell_words,
-            "counts_words": grids.counts_words,
             "small": grids.small,
             "slug": names.of_series,
             "anchor": details.anchor,
             "compared": {a for a in self._algorithms if len(self._of(a)) > 1},
             "algorithm_page": algorithm_page,
             "title_of": title_of,
+            "own_version": own_version,
         }
 
     def _of(self, algorithm):
@@ -146,6 +146,11 @@ class _Site:
             for section in compare.sections(series)
         ]
         return self._render("compare.html", algorithm=algorithm, sections=sections, href=_href)
+
+
+def own_version(scheme):
+    """The stack's version without that of the client it is tested with (adapter.load() puts that behind it)."""
+    return scheme.stack_version.split("; client ")[0]
 
 
 def title_of(algorithm, all_series):

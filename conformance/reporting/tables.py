@@ -55,6 +55,15 @@ class CellResult:
         return "unsupported" if self.unsupported else "error"
 
 
+#: what cells may be but conforming, in the order that they are told in
+_OTHERS = ("violates", "inconclusive", "error", "unsupported")
+
+
+def _counted(status, n):
+    plural = {"violates": "violate", "error": "errors"}
+    return f"{n} {plural.get(status, status) if n > 1 else status}"
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Heatmap:
     """One metric of one scheme under one profile, made by one version of the lab: what may be looked at together."""
@@ -101,6 +110,16 @@ class Heatmap:
     def count(self):
         """{verdict's status: number of cells}, without cells that no zone judges."""
         return collections.Counter(str(r.verdict.status) for r in self.results.values() if r.verdict)
+
+    @property
+    def words(self):
+        """How many cells have which verdict: "28 of 30 cells conform, 2 violate"; or that none was judged."""
+        count = self.count()
+        if not count:
+            n = len(self.results)
+            return f"{n} cell{'s' if n > 1 else ''} measured, no zone judges these settings"
+        conform = f"{count['conforms']} of {sum(count.values())} cells conform"
+        return ", ".join([conform, *(_counted(status, count[status]) for status in _OTHERS if count[status])])
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

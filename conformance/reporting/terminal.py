@@ -27,16 +27,7 @@ def show(heatmaps, console):
 
 def summary(heatmap):
     """One sentence: how many cells are inside the zone, and what the others are."""
-    if heatmap.zone is None:
-        n = len(heatmap.results)
-        return f"{n} cell{'s' if n > 1 else ''} measured, no zone judges these settings"
-    count = heatmap.count()
-    parts = [
-        f"{count[status]} {status}" for status in ("violates", "inconclusive", "unsupported", "error") if count[status]
-    ]
-    judged = sum(count.values())
-    rest = f" ({', '.join(parts)})" if parts else ""
-    return f"zone {heatmap.zone.id}: {count['conforms']} of {judged} cells conform{rest}"
+    return f"zone {heatmap.zone.id}: {heatmap.words}" if heatmap.zone else heatmap.words
 
 
 def _table(heatmap, bandwidth):
