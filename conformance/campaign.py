@@ -20,7 +20,7 @@ _LINE_S = 30.0
 def run(
     algorithm, choice, *, grid, trials, most_trials, results, profile, overrides, workers, console, executor=None
 ):  # fmt: skip
-    """Measure and show; returns the exit status (see conformance/cli.py). Raises UserError."""
+    """Measure and show; returns the exit status (README.md). Raises UserError."""
     cells = grids.cells(grid)
     # A mistake in the settings is named before anything is looked up or built.
     specs.profile(profile or specs.PROFILES["tcp"], cells[0], **overrides)

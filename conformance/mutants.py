@@ -101,7 +101,7 @@ def run(ids, plan, record, target, console):
 
 def _look(mutant, plan, kept, known, bar):
     """Measure a mutant until a zone violates; the Finding."""
-    bench = _bench(mutant, bar.say)
+    bench = bench_of(mutant, bar.say)
     zones = _zones(mutant, plan)
     ordered = mutants.order(zones, *known.telling(mutant.id, mutant.algorithm))
     measured = {}
@@ -167,7 +167,7 @@ def _stack(mutant):
     return mutant.stack if mutant.kernel else str(folder() / mutant.stack)
 
 
-def _bench(mutant, say):
+def bench_of(mutant, say):
     """The Bench that has this mutant, built now if need be. Raises UserError."""
     choice = engine.Choice(stack=_stack(mutant))
     if mutant.kernel is None:

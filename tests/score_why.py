@@ -112,7 +112,7 @@ def main(ids, trials, workers, results, target):
 
     with concurrent.futures.ThreadPoolExecutor(workers) as executor:
         # Kernels are built, and variants tried out, one after the other.
-        futures = [executor.submit(one, mutant, mutants._bench(mutant, lambda line: None)) for mutant in chosen]
+        futures = [executor.submit(one, mutant, mutants.bench_of(mutant, lambda line: None)) for mutant in chosen]
         scores = [future.result() for future in futures]
     text = table(scores)
     click.echo(text)

@@ -248,7 +248,7 @@ def made_up(monkeypatch, tmp_path):
             for profile, cell in where
         }
 
-    monkeypatch.setattr(mutants, "_bench", lambda mutant, say: mutant.id)
+    monkeypatch.setattr(mutants, "bench_of", lambda mutant, say: mutant.id)
     monkeypatch.setattr(mutants, "_measure", measure)
     monkeypatch.setattr(mutants, "_zones", lambda mutant, plan: [found])
     monkeypatch.setattr(mutants, "_ROUNDS", (1,))

@@ -276,6 +276,12 @@ def test_criteria_without_measurements_say_so(series):
 # Forms for other tools
 
 
+@pytest.mark.parametrize("said", ["=HYPERLINK(0)", "+1", "-1", "@SUM(A1)", "\t=1"])
+def test_a_spreadsheet_takes_no_words_of_a_stack_for_a_formula(said):
+    assert export._inert(said) == f"'{said}"
+    assert [export._inert(v) for v in ("quiche 0.30", "", -1.5, None)] == ["quiche 0.30", "", -1.5, None]
+
+
 def test_csv_parquet_and_summary_say_the_same(source, series):
     rows = list(csv.DictReader(io.StringIO(export.csv_bytes(series).decode(), newline="")))
     table = pyarrow.parquet.read_table(io.BytesIO(export.parquet_bytes(series))).to_pylist()

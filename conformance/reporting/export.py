@@ -119,12 +119,19 @@ def rows(all_series):
 
 
 def csv_bytes(all_series):
-    """RFC 4180, UTF-8, a line of names first; empty where something is not known."""
+    """RFC 4180, UTF-8, a line of names first; empty where something is not known.
+
+    A stack's words are untrusted: text that a spreadsheet would take for a formula gets an apostrophe before it.
+    """
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, [column.name for column in COLUMNS], lineterminator="\r\n")
     writer.writeheader()
-    writer.writerows(rows(all_series))
+    writer.writerows({name: _inert(value) for name, value in row.items()} for row in rows(all_series))
     return text.getvalue().encode()
+
+
+def _inert(value):
+    return f"'{value}" if isinstance(value, str) and value.startswith(tuple("=+-@\t\r")) else value
 
 
 def parquet_bytes(all_series):
