@@ -1,4 +1,4 @@
-"""Compare our measurements with published cells: bias and rms of utilization, by algorithm.
+"""Compare our measurements with published cells: bias and rms of utilization, by algorithm and implementation.
 
 The published figures are to compare with, not to fit to. They are means of 20 trials (captions: medians) and
 rounded to 0.01 in many cells, so differences below 0.005 mean nothing.
@@ -26,7 +26,10 @@ LIMITS = {
 }
 
 #: of several published figures for a cell the first of these counts: 20 trials before 10, later before earlier
-_DATASETS = ("figure4", "D3-2025-01-11", "D1-2024-12-22")
+_DATASETS = ("figure4", "D3-2025-01-11", "D1-2024-12-22", "D2-2025-01-07")
+_LINUX = "linux-tcp"
+#: adapters that are another version of what was published under this name
+_PUBLISHED_AS = {"cloudflare-quiche-0.24": "cloudflare-quiche"}
 
 
 def published_rows(path):
@@ -47,11 +50,11 @@ def published_rows(path):
 
 
 def published_cells(path):
-    """{(algorithm, cell): (utilization, dataset)} of Linux TCP, the figure of the best dataset for each."""
+    """{(algorithm, implementation, cell): (utilization, dataset)}, the figure of the best dataset for each."""
     found = {}
     for row, cell, utilization in published_rows(path):
-        key, dataset = (row["algorithm"], cell), row["dataset"]
-        if row["implementation"] != "linux-tcp" or dataset not in _DATASETS:
+        key, dataset = (row["algorithm"], row["implementation"], cell), row["dataset"]
+        if dataset not in _DATASETS:
             continue
         if key not in found or _DATASETS.index(dataset) < _DATASETS.index(found[key][1]):
             found[key] = utilization, dataset
@@ -59,9 +62,10 @@ def published_cells(path):
 
 
 def compare(measurements, published):
-    """[(algorithm, cell, ours, published)]: means over trials, because the published figures are means.
+    """[(scheme, cell, ours, published)]: means over trials, because the published figures are means.
 
-    Raises UserError where an algorithm's results are of more than one run: unlike runs are never pooled.
+    A scheme is an algorithm of Linux TCP, or algorithm/stack. Raises UserError where a scheme's results are of more than
+    one run: unlike runs are never pooled.
     """
     values = collections.defaultdict(list)
     runs = {}
@@ -70,19 +74,25 @@ def compare(measurements, published):
         if t.setting.segments:
             continue  # paths: the published cells are of one segment
         run = t.scheme.stack_digest, t.scheme.kernel_digest, t.setting.profile_digest, t.room, t.lab_digest
-        if runs.setdefault(t.scheme.algorithm, run) != run:
-            raise UserError(f"results of {t.scheme.algorithm} are of unlike runs", "compare one run at a time")
+        scheme = t.scheme.algorithm, t.scheme.stack
+        if runs.setdefault(scheme, run) != run:
+            raise UserError(f"results of {_name(*scheme)} are of unlike runs", "compare one run at a time")
         if m.outcome is Outcome.OK:
-            values[t.scheme.algorithm, t.setting.cell].append(m.utilization)
-    return [
-        (algorithm, cell, statistics.fmean(ours), published[algorithm, cell][0])
-        for (algorithm, cell), ours in sorted(values.items())
-        if (algorithm, cell) in published
-    ]
+            values[(*scheme, t.setting.cell)].append(m.utilization)
+    rows = []
+    for (algorithm, stack, cell), ours in sorted(values.items()):
+        key = algorithm, _PUBLISHED_AS.get(stack, stack), cell
+        if key in published:
+            rows.append((_name(algorithm, stack), cell, statistics.fmean(ours), published[key][0]))
+    return rows
+
+
+def _name(algorithm, stack):
+    return algorithm if stack == _LINUX else f"{algorithm}/{stack}"
 
 
 def table(rows):
-    """[(algorithm, bandwidth, number of cells, bias, rms, worst cell, its difference)], bandwidth None for all."""
+    """[(scheme, bandwidth, number of cells, bias, rms, worst cell, its difference)], bandwidth None for all."""
     groups = collections.defaultdict(list)
     for algorithm, cell, ours, theirs in rows:
         for bandwidth in (cell.bandwidth_mbps, None):
@@ -100,9 +110,9 @@ def show(results, published, console):
     rows = compare(measurements, published_cells(published or paths.data("zones", "published", "atc25.csv")))
     if not rows:
         raise UserError("no cell of these results is among the published ones", "measure 10mbps or 20mbps cells")
-    shown = rich.table.Table(title="utilization: ours minus published (ATC'25, Linux 5.15)", title_justify="left")
-    for name in ("algorithm", "bandwidth", "cells", "bias", "rms", "largest difference"):
-        shown.add_column(name, justify="left" if name == "algorithm" else "right")
+    shown = rich.table.Table(title="utilization: ours minus published (ATC'25)", title_justify="left")
+    for name in ("scheme", "bandwidth", "cells", "bias", "rms", "largest difference"):
+        shown.add_column(name, justify="left" if name == "scheme" else "right", no_wrap=name == "scheme")
     for algorithm, bandwidth, n, bias, rms, cell, difference in table(rows):
         where = "all" if bandwidth is None else f"{bandwidth:g} Mbit/s"
         shown.add_row(algorithm, where, str(n), f"{bias:+.4f}", f"{rms:.4f}", f"{difference:+.3f} at {cell.id}")
