@@ -64,8 +64,8 @@ def published_cells(path):
 def compare(measurements, published):
     """[(scheme, cell, ours, published)]: means over trials, because the published figures are means.
 
-    A scheme is an algorithm of Linux TCP, or algorithm/stack. Raises UserError where a scheme's results are of more than
-    one run: unlike runs are never pooled.
+    A scheme is an algorithm of Linux TCP, or algorithm/stack. Raises UserError where one's results are of several runs:
+    unlike runs are never pooled.
     """
     values = collections.defaultdict(list)
     runs = {}
