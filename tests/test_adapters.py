@@ -1,11 +1,12 @@
 """The manifests that ship, without building or running anything of theirs."""
 
 import os
+import subprocess
 
 import pytest
 
 from conformance import paths, schema
-from conformance.lab import manifest
+from conformance.lab import adapter, manifest
 
 MANIFESTS = sorted(paths.data("adapters").glob("*/adapter.json"))
 
@@ -33,3 +34,54 @@ def test_there_is_a_stack_of_each_transport():
 def test_a_client_only_adapter_offers_no_algorithm():
     assert schema.load("adapter", paths.data("adapters", "h3-client", "adapter.json"))["algorithms"] == {}
     assert "h3-client" in [about.name for about in manifest.shipped()]
+
+
+def test_a_link_into_another_adapter_counts_with_what_it_leads_to(tmp_path):
+    """An adapter that uses another's files becomes another stack when they change."""
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    theirs.mkdir()
+    ours.mkdir()
+    (theirs / "client.c").write_text("1")
+    (ours / "client.c").symlink_to("../theirs/client.c")
+    before = adapter._files_digest(adapter._own_files(ours))
+    (theirs / "client.c").write_text("2")
+    assert adapter._files_digest(adapter._own_files(ours)) != before
+
+
+@pytest.mark.parametrize("folder", [path.parent for path in MANIFESTS], ids=lambda folder: folder.name)
+def test_links_stay_among_the_adapters(folder):
+    """They must lead to a file, and to the same one wherever the suite lies."""
+    for link in (path for path in folder.rglob("*") if path.is_symlink()):
+        assert link.is_file()
+        assert not link.readlink().is_absolute()
+        assert link.resolve().is_relative_to(paths.data("adapters").resolve())
+
+
+@pytest.fixture
+def ask(tmp_path):
+    """Run a verb of google-quiche-options on programs that print what reached them; (exit status, that)."""
+    about = manifest.read("google-quiche-options")
+    for program in ("run-server", "run-client"):
+        path = tmp_path / program
+        path.write_text('#!/bin/sh\necho "${0##*/} $1 $CC_CALLED ${CC_CONNECTION_OPTIONS-none}"\n')
+        path.chmod(0o755)
+
+    def run(verb, algorithm):
+        environment = {"PATH": manifest.GUEST_PATH, "CC_BUILD": str(tmp_path), "CC_CALLED": about.called(algorithm)}
+        ended = subprocess.run([about.folder / about.program, verb], env=environment, capture_output=True, text=True)
+        return ended.returncode, ended.stdout.strip()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "option"), [("bbrv1", "TBBR"), ("bbrv2", "B2ON"), ("cubic", "BYTE"), ("reno", "RENO")]
+)
+def test_google_quiche_options_lets_the_client_alone_choose(ask, algorithm, option):
+    assert ask("client", algorithm) == (0, f"run-client client {option} {option}")
+    assert ask("server", algorithm) == (0, "run-server server bbr none")
+
+
+def test_google_quiche_options_refuses_what_is_no_option_of_its_own(ask):
+    assert ask("client", "vegas") == ask("server", "vegas") == (127, "")
+    assert ask("client", "BYTE RENO") == (127, "")

@@ -5,6 +5,7 @@ from helpers import setting
 from test_guest import go, line
 
 from conformance import engine
+from conformance.kernel import store
 from conformance.lab import manifest
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
@@ -58,4 +59,15 @@ def test_each_algorithm_is_the_one_asked_for(bench):
     }
     assert all(m.outcome is Outcome.OK for m in found.values())
     assert len({m.metrics["completion_s"] for m in found.values()}) == len(found)
+    assert found["bbrv1"].utilization > 2 * found["reno"].utilization
+
+
+def test_a_server_takes_what_the_client_asks_for():
+    """Google's QUICHE has no setting for Reno: unless the client's option reached it, this would be BBR twice."""
+    try:
+        bench = engine.bench(engine.Choice(stack="google-quiche-options", kernel=store.USER_SPACE_NAME))
+    except UserError as error:
+        pytest.skip(str(error))
+    found = {name: go(bench, [packets(Cell(10, 100, 2))], algorithm=name)[0] for name in ("reno", "bbrv1")}
+    assert all(m.outcome is Outcome.OK for m in found.values()), [m.message for m in found.values()]
     assert found["bbrv1"].utilization > 2 * found["reno"].utilization

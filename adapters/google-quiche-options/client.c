@@ -1,0 +1,1 @@
+../h3-client/client.c
