@@ -37,11 +37,7 @@ def test_p50_is_the_published_one(n, at):
     assert accuracy.p50([]) is None
 
 
-def test_the_slower_half_is_the_prediction_and_missing_is_missing():
-    slow, fast = Cell(10, 40, 2), Cell(10, 1, 0)
-    assert accuracy.predicted_split((fast, slow), {fast: 9.5, slow: 1.5}) == 1.5
-    assert accuracy.predicted_split((fast, slow), {fast: 9.5}) is None
-    assert accuracy.predicted_split((fast, slow), {fast: 9.5, slow: None}) is None
+def test_an_error_is_relative_to_what_was_measured_and_missing_is_missing():
     assert accuracy.relative_error(1.5, 1.2) == pytest.approx(0.25)
     assert accuracy.relative_error(None, 1.2) is None
     assert accuracy.relative_error(1.5, None) is None
