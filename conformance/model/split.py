@@ -60,6 +60,10 @@ class Path:
         return f"{self.s1.id}+{self.s2.id}"
 
     @property
+    def segments(self):
+        return (self.s1, self.s2)
+
+    @property
     def bandwidth_mbps(self):
         return min(self.s1.bandwidth_mbps, self.s2.bandwidth_mbps)
 
