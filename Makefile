@@ -40,9 +40,10 @@ bench: kernel  ## what trials cost, by cell and by stack: wall seconds, virtual 
 	$(CONFORMANCE) bench
 	$(CONFORMANCE) bench --stacks
 
-reference: kernel  ## measure the zones' references anew: 150 cells x 20 trials (about 12 minutes an algorithm)
+reference: kernel  ## measure the zones' references anew: 150 cells and 6 split paths x 20 trials (about 12 minutes an algorithm)
 	for algorithm in cubic reno bbrv1 $(BUILT_BBR); do \
 	  $(CONFORMANCE) run $$algorithm --trials 20 --results results/reference.jsonl || test $$? -ne 2 || exit; \
+	  $(CONFORMANCE) split measure $$algorithm --trials 20 --results results/reference.jsonl || test $$? -ne 2 || exit; \
 	done
 
 bbr: kernel  ## BBRv1, v2 and v3, each against the zone of each

@@ -29,7 +29,11 @@ def zones_of(measurements, profile):
 
 def read(path, stack, profile):
     """[(kind, Zone)] of a stack's measurements in a results file, under one profile. Raises UserError."""
-    own = [m for m in store.read(path) if m.trial.scheme.stack == stack and m.trial.setting.profile == profile]
+    own = [
+        m
+        for m in store.read(path)
+        if m.trial.scheme.stack == stack and m.trial.setting.profile == profile and not m.trial.setting.segments
+    ]
     measured = [m for m in own if m.outcome is Outcome.OK]
     if not measured:
         raise UserError(f"{path} has no measurements of stack {stack} under profile {profile}", "measure it first")

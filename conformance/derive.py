@@ -74,35 +74,44 @@ def reference(measurements, algorithm, version_text, metric, profile, name):
     if not own:
         raise UserError(f"no measurements of {algorithm!r} under profile {profile} in these results")
     first = own[0].trial
-    kinds = {(m.trial.scheme, m.trial.setting.profile_digest, m.trial.room, m.trial.lab_digest) for m in own}
-    if len(kinds) > 1:
-        raise UserError(f"results hold {len(kinds)} unlike runs of {algorithm}", "derive a zone from one run")
-    values = collections.defaultdict(list)
-    for m in own:
-        if m.outcome is not Outcome.OK:
-            raise UserError(f"a reference trial in cell {m.trial.setting.cell.id} is {m.outcome}: {m.message}")
-        if m.value(metric) is None:
-            raise UserError(f"a reference trial in cell {m.trial.setting.cell.id} has no {metric}")
-        values[m.trial.setting.cell].append(m.value(metric))
-    few = [cell.id for cell, found in values.items() if len(found) < _MIN_TRIALS]
-    if few:
-        raise UserError(f"cell {few[0]} has fewer than {_MIN_TRIALS} reference trials")
-    return values, {
+    by_setting, about = one_run(own, metric, "our own runs in the virtual room")
+    return {setting.cell: values for setting, values in by_setting.items()}, {
         "version": 1,
         "id": f"{algorithm}/{name}",
         "algorithm": algorithm,
         "algorithm_version": version_text,
         "profile": first.setting.profile,
         "profile_digest": first.setting.profile_digest,
-        "references": {
-            f"linux-{first.scheme.kernel_release}": {
-                "scheme": first.scheme.id,
-                "stack_version": first.scheme.stack_version,
-                "kernel_digest": first.scheme.kernel_digest,
-                "trials": max(len(found) for found in values.values()),
-                "what": "our own runs in the virtual room",
-            }
-        },
+        "references": {f"linux-{first.scheme.kernel_release}": about},
+    }
+
+
+def one_run(own, metric, what):
+    """({setting: values of its trials}, what a document says of such a reference) of trials that may serve as one.
+
+    Raises UserError where they are of unlike runs, too few of a setting, or anything but completed.
+    """
+    first = own[0].trial.scheme
+    kinds = {(m.trial.scheme, m.trial.setting.profile_digest, m.trial.room, m.trial.lab_digest) for m in own}
+    if len(kinds) > 1:
+        raise UserError(f"results hold {len(kinds)} unlike runs of {first.algorithm}", "derive a zone from one run")
+    values = collections.defaultdict(list)
+    for m in own:
+        where = f"{'path' if m.trial.setting.segments else 'cell'} {m.trial.setting.id}"
+        if m.outcome is not Outcome.OK:
+            raise UserError(f"a reference trial in {where} is {m.outcome}: {m.message}")
+        if m.value(metric) is None:
+            raise UserError(f"a reference trial in {where} has no {metric}")
+        values[m.trial.setting].append(m.value(metric))
+    few = [setting.id for setting, found in values.items() if len(found) < _MIN_TRIALS]
+    if few:
+        raise UserError(f"{few[0]} has fewer than {_MIN_TRIALS} reference trials")
+    return values, {
+        "scheme": first.id,
+        "stack_version": first.stack_version,
+        "kernel_digest": first.kernel_digest,
+        "trials": max(len(found) for found in values.values()),
+        "what": what,
     }
 
 

@@ -1,9 +1,11 @@
 """Derive the split part of a zone from reference runs, by an explicit margin rule.
 
 Of a representative path: predictions from the permissible intervals of its cells, so that whoever is inside the zone of
-the heatmap in these cells is inside here. Of a share of paths: from the smallest to the largest over bootstrap
-replicates (of each cell as many trials as a run makes by default, drawn with replacement, and their median), with the
-filter's limits moved by the relative margin to either side: what the heatmap grants a rate, this grants a gain.
+the heatmap in these cells is inside here; and, where the results hold trials over the path itself, through the suite's
+own splitter, from the smallest to the largest of these, widened as a heatmap's cell is. Of a share of paths: from the
+smallest to the largest over bootstrap replicates (of each cell as many trials as a run makes by default, drawn with
+replacement, and their median), with the filter's limits moved by the relative margin to either side: what the heatmap
+grants a rate, this grants a gain.
 """
 
 import itertools
@@ -12,7 +14,7 @@ import math
 
 import numpy
 
-from conformance import derive, schema, store
+from conformance import derive, schema, specs, store
 from conformance.model import gains, grid, split, split_zone, statistics
 from conformance.model.errors import UserError
 
@@ -22,11 +24,13 @@ _GRIDS = ("10mbps", "full")
 _METRIC = "utilization"
 
 
-def margin_rule():
+def margin_rule(measured=False):
+    """`measured`: whether any path was, besides its cells."""
     relative, absolute = derive.RELATIVE, derive.ABSOLUTE[_METRIC]
+    also = ", measured paths by the same rule" if measured else ""
     return {
         "text": f"paths: predictions from smallest to largest of the reference's trials, widened by {relative:.0%} and"
-        f" {absolute:g}; shares: smallest to largest of {_REPLICATES} bootstrap replicates of {_REPLICATE_TRIALS}"
+        f" {absolute:g}{also}; shares: smallest to largest of {_REPLICATES} bootstrap replicates of {_REPLICATE_TRIALS}"
         f" trials a cell, the filter's limits moved by {relative:.0%} either way",
         "relative": relative,
         "absolute": absolute,
@@ -43,17 +47,25 @@ def derive_split(measurements, algorithm, version_text, profile="atc25", name="s
     if not grids:
         raise UserError(f"the results lack cells of grid {_GRIDS[0]}", "measure all of it")
     (source,) = head["references"]
-    bandwidth = grid.cells(grids[0])[0].bandwidth_mbps
+    paths = list(split.representative_paths(grid.cells(grids[0])[0].bandwidth_mbps).values())
+    measured, digest, about = _measured(measurements, algorithm, profile, paths)
+    through = f"{source}-split"
     return {
         "$schema": "../../conformance/schemas/split-zone.json",
         **{key: value for key, value in head.items() if key != "references"},
-        "transfer_s": next(m for m in measurements if m.trial.setting.profile == profile).trial.setting.transfer_s,
+        **({"path_profile_digest": digest} if measured else {}),
+        "transfer_s": _transfer_s(measurements, profile),
         "default_grid": grids[0],
-        "margin_rule": margin_rule(),
-        "references": head["references"],
-        "paths": [_path(path, values, source) for path in split.representative_paths(bandwidth).values()],
+        "margin_rule": margin_rule(bool(measured)),
+        "references": {**head["references"], **({through: about} if measured else {})},
+        "paths": [{**_path(path, values, source), **_through(measured.get(path), through)} for path in paths],
         "shares": [row for known in grids for row in _shares(known, values, source)],
     }
+
+
+def _transfer_s(measurements, profile):
+    settings = (m.trial.setting for m in measurements)
+    return next(s.transfer_s for s in settings if s.profile == profile and not s.segments)
 
 
 def _path(path, values, source):
@@ -73,6 +85,29 @@ def _path(path, values, source):
             ),
         }  # fmt: skip
     return {"class": str(path.path_class), "path": path.id, **found}
+
+
+def _measured(measurements, algorithm, profile, paths):
+    """({path: utilizations of its trials, split}, their settings' digest, what to say of the reference).
+
+    They may be of another run than the cells', say on a later kernel: nothing is computed from both. Of paths that were
+    measured in other ways (end to end, with options) nothing is taken.
+    """
+    settings = {specs.split_path(profile, path.segments): path for path in paths}
+    own = [m for m in measurements if m.trial.scheme.algorithm == algorithm and m.trial.setting in settings]
+    if not own:
+        return {}, None, None
+    values, about = derive.one_run(own, _METRIC, "our own runs in the virtual room, split by the suite's own splitter")
+    digest = own[0].trial.setting.profile_digest
+    return {settings[setting]: found for setting, found in values.items()}, digest, about
+
+
+def _through(trials, source):
+    if not trials:
+        return {}
+    low, high = derive.interval(trials, _METRIC)
+    basis = _basis(source, len(trials), statistics.median(trials), min(trials), max(trials))
+    return {"measured": {"low": low, "high": high, "basis": basis}}
 
 
 def _outward(value, rounding):

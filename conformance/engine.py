@@ -192,6 +192,10 @@ class Run:
             for future in concurrent.futures.as_completed(by_future, timeout_s):
                 yield by_future[future], future.result()
 
+    def wait(self):
+        """Until all is measured, or has failed."""
+        concurrent.futures.wait(self._futures.values())
+
     def close(self):
         self._cancelled.set()
         if self._remote:

@@ -1,12 +1,11 @@
 """pytest plugin: one test for each cell of each zone, one for each check of its split part. Thin: the engine measures,
-the model judges, conformance/suite/items.py has the tests.
+the model judges, conformance/suite/ has the tests and their measuring.
 
 Measuring happens in a test's setup, so that a fault of emulator, guest or adapter is an ERROR; judging
 happens in its call, so that only a violation is a FAILURE. Cells are measured in the background, ahead of
 the tests that wait for them; under pytest-xdist each worker measures its own.
 """
 
-import collections
 import pathlib
 import re
 import time
@@ -14,22 +13,20 @@ import time
 import pytest
 import rich.console
 
-from conformance import baseline, engine, expectations, paths, specs, store, trace
+from conformance import baseline, engine, paths, specs, trace
 from conformance.lab import manifest
-from conformance.model import expectation
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
-from conformance.model.verdict import Status, looks
+from conformance.model.verdict import Status
 from conformance.store import DEFAULT_RESULTS
-from conformance.suite import summary
-from conformance.suite.items import CAMPAIGN, CHOICE_DEFAULTS, CellItem, JudgedItem, LabFault, SplitItem, rerun_command
+from conformance.suite import campaign, summary
+from conformance.suite.items import CAMPAIGN, CellItem, JudgedItem, LabFault, SplitItem, rerun_command
 
 #: the kind of tests, and of zone files, that are about paths and not about cells
 _SPLIT = "split"
 _SUITE = paths.PACKAGE / "suite" / "heatmap.py"
 _TICK_S = 10.0
-_MOST_TRIALS = 20
 
 
 def pytest_addoption(parser):
@@ -65,7 +62,7 @@ def pytest_configure(config):
         "markers", "loss: metric: share of the sender's bytes that never arrive, over the same cells"
     )
     config.addinivalue_line(
-        "markers", "split: metric: what a connection-splitting proxy would bring, predicted from cells"
+        "markers", "split: metric: what a connection-splitting proxy would bring, predicted from cells and measured"
     )
     config.addinivalue_line("markers", "smoke: tier: the few cells that tell the algorithms apart")
     config.addinivalue_line("markers", "full: tier: every cell of the zone")
@@ -130,7 +127,7 @@ class _SuiteFile(pytest.File):
             for algorithm in sorted(by_algorithm.keys() | splits.keys()):
                 yield from self._items(by_algorithm.get(algorithm, []), wanted, stack)
                 if algorithm in splits:
-                    yield from self._split_items(splits[algorithm], option.grid, stack)
+                    yield from self._split_items(splits[algorithm], option, stack)
         except UserError as error:
             self.config.stash[_MISTAKE] = error
 
@@ -142,11 +139,11 @@ class _SuiteFile(pytest.File):
                     name = f"{kind}[{zone.algorithm}-{cell.id}-{stack}]"
                     yield CellItem.from_parent(self, name=name, kind=kind, zone=zone, cell=cell)
 
-    def _split_items(self, zone, grid, stack):
+    def _split_items(self, zone, option, stack):
         """The paths there are in a grid. Cells that heatmaps have measured are not measured again."""
-        for check in zone.checks_within(grids.cells(grid or zone.default_grid)):
+        for check in zone.checks_within(grids.cells(option.grid or zone.default_grid)):
             name = f"{_SPLIT}[{zone.algorithm}-{check.id}-{stack}]"
-            yield SplitItem.from_parent(self, name=name, kind=_SPLIT, zone=zone, check=check)
+            yield SplitItem.from_parent(self, name=name, kind=_SPLIT, zone=zone, check=check, unsplit=_unsplit(option))
 
 
 def _zones(option, profile):
@@ -156,13 +153,16 @@ def _zones(option, profile):
     return [(kind, zone) for kind in specs.KINDS for zone in specs.all_zones(kind, profile)]
 
 
-def _choice(option):
-    return engine.Choice(**{name: getattr(option, name) for name in CHOICE_DEFAULTS})
-
-
 def _profile(option):
     """The profile that the stack is judged under; an interop image's is that of its adapter."""
     return specs.PROFILES[manifest.read("interop" if option.interop_rootfs else option.stack).transport]
+
+
+def _unsplit(option):
+    """Why this stack's connections cannot be split here, or None."""
+    if _profile(option) != specs.PROFILES["tcp"]:
+        return "no proxy can split what is not TCP"
+    return None if option.lab == "virtual" else "split paths are measured in the virtual lab only"
 
 
 def _stack_name(stack):
@@ -190,52 +190,6 @@ def pytest_runtest_makereport(item, call):
     return report
 
 
-class _Campaign:
-    """The session's bench and store, and the run that measures ahead of the tests."""
-
-    def __init__(self, config, items):
-        option = config.option
-        self._bench = engine.bench(_choice(option))
-        self._store = store.Store(option.results)
-        self._workers, (self._seeds, numbers) = option.workers, _seeds(option)
-        self._looks = engine.Looks(numbers=numbers, clear=self._clear)
-        self._judging = collections.defaultdict(list)
-        families = collections.Counter(item.zone.id for item in items)
-        known = () if option.interop_rootfs or option.baseline else expectations.load(option.stack)
-        for item in items:
-            item.family = families[item.zone.id]
-            if isinstance(item, CellItem):
-                item.expected = expectation.find(known, item.zone.id, item.cell)
-            for setting in item.settings:
-                self._judging[item.zone.algorithm, setting].append(item)
-        self._run = None if hasattr(config, "workerinput") else self._start(self._judging)
-
-    def _start(self, keys):
-        return engine.Run(self._bench, self._store, keys, self._seeds, self._workers, looks=self._looks)
-
-    def _clear(self, key, measurements):
-        """Whether all tests that are about this cell alone can tell."""
-        cells = [item for item in self._judging[key] if isinstance(item, CellItem)]
-        return all(item.judge({item.cell: measurements}).status is not Status.INCONCLUSIVE for item in cells)
-
-    def measure(self, algorithm, setting):
-        if self._run is not None:
-            return self._run.result(algorithm, setting)
-        with self._start([(algorithm, setting)]) as run:
-            return run.result(algorithm, setting)
-
-    def close(self):
-        if self._run is not None:
-            self._run.close()
-
-
-def _seeds(option):
-    """(seeds up to the budget, numbers of them at which a cell is judged)."""
-    engine.seeds(option.trials)
-    most = option.max_trials or max(option.trials, _MOST_TRIALS)
-    return engine.seeds(most), looks(option.trials, most)
-
-
 def pytest_collection_finish(session):
     config = session.config
     items = [item for item in session.items if isinstance(item, JudgedItem)]
@@ -243,15 +197,15 @@ def pytest_collection_finish(session):
         if _MISTAKE in config.stash:
             raise config.stash[_MISTAKE]
         if items and not config.option.collectonly:
-            config.stash[CAMPAIGN] = _Campaign(config, items)
+            config.stash[CAMPAIGN] = campaign.Campaign(config, items)
     except UserError as error:
         raise pytest.UsageError(str(error)) from None
 
 
 def pytest_sessionfinish(session):
-    campaign = session.config.stash.get(CAMPAIGN, None)
-    if campaign is not None:
-        campaign.close()
+    made = session.config.stash.get(CAMPAIGN, None)
+    if made is not None:
+        made.close()
 
 
 class _Ticker:
@@ -291,8 +245,8 @@ def _check_before_workers_start(config):
     try:
         _check_mark_expression(config)
         grids.cells(config.option.grid or "full")
-        _seeds(config.option)
-        engine.bench(_choice(config.option))
+        campaign.seeds(config.option)
+        engine.bench(campaign.choice(config.option))
     except UserError as error:
         raise pytest.UsageError(str(error)) from None
 
@@ -328,7 +282,7 @@ class _Traces:
         terminalreporter.section("traces")
         console = rich.console.Console(highlight=False, markup=False)
         try:
-            folder, choice = self._option.keep_traces, _choice(self._option)
+            folder, choice = self._option.keep_traces, campaign.choice(self._option)
             trace.keep_some(self._cells, choice, _profile(self._option), folder, console)
         except UserError as error:
             terminalreporter.write_line(f"no traces kept: {error}")

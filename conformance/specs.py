@@ -8,7 +8,7 @@ from conformance import paths, schema
 from conformance.model import split_zone as split_zones
 from conformance.model import zone as zones
 from conformance.model.errors import UserError
-from conformance.model.setting import Setting, end_to_end
+from conformance.model.setting import Proxy, Setting, end_to_end
 
 #: in topologies/
 PATH_TOPOLOGY = "two_segment"
@@ -43,6 +43,11 @@ def path(name, segments, proxy=None, queue_sized_by="path", **overrides):
     return dataclasses.replace(
         one, topology=PATH_TOPOLOGY, segments=tuple(segments), proxy=proxy, queue_sized_by=queue_sized_by
     )
+
+
+def split_path(name, segments):
+    """The Setting under which a split path's zone was measured, and is: the suite's own splitter, as it is."""
+    return path(name, segments, Proxy())
 
 
 @functools.cache

@@ -10,10 +10,9 @@ import rich.text
 from conformance import engine, specs
 from conformance.campaign import measure
 from conformance.lab import proxy as proxies
-from conformance.model import accuracy
+from conformance.model import accuracy, split
 from conformance.model.accuracy import Panel
 from conformance.model.errors import UserError
-from conformance.model.setting import end_to_end
 from conformance.model.trial import Outcome
 from conformance.reporting import split_charts
 
@@ -51,8 +50,10 @@ def run(algorithms, choice, *, proxy, queue_sized_by, trials, results, workers, 
         for segments in panel.paths.values()
     }
     # A split path is predicted by its segments, an unsplit one by what they come to.
-    cells = {segments: segments if found_proxy else (end_to_end(segments),) for segments in paths}
-    alone = {cell: specs.profile(profile, cell) for needed in cells.values() for cell in needed}
+    predict = split.predict_split if found_proxy else split.predict_end_to_end
+    composed = {segments: split.Path(*segments, exact=True) for segments in paths}
+    needed = {segments: segments if found_proxy else (path.end_to_end,) for segments, path in composed.items()}
+    alone = {cell: specs.profile(profile, cell) for cells in needed.values() for cell in cells}
     settings = [*paths.values(), *alone.values()]
     work = [(algorithm, setting) for algorithm in algorithms for setting in settings]
     began = time.monotonic()
@@ -71,9 +72,7 @@ def run(algorithms, choice, *, proxy, queue_sized_by, trials, results, workers, 
             panel=panel,
             measured={at: measured[algorithm, paths[segments]] for at, segments in panel.paths.items()},
             predicted={
-                at: accuracy.predicted_split(
-                    cells[segments], {cell: measured[algorithm, alone[cell]] for cell in cells[segments]}
-                )
+                at: predict(composed[segments], {cell: measured[algorithm, alone[cell]] for cell in needed[segments]})
                 for at, segments in panel.paths.items()
             },
         )

@@ -5,9 +5,12 @@ import rich.table
 from conformance import engine, specs
 from conformance.campaign import measure
 from conformance.lab import proxy as proxies
-from conformance.model import statistics
+from conformance.model import split, statistics
 from conformance.model.setting import parse_path
 from conformance.model.trial import Outcome
+
+#: of the paths that zones have (derive_split: those of the smallest grid)
+_BANDWIDTH_MBPS = 10
 
 
 def run(
@@ -16,10 +19,12 @@ def run(
 ):  # fmt: skip
     """Measure and show each of `paths` (ids: 10mbps-20ms-0pct+50mbps-60ms-1pct, the client's segment first).
 
+    None named: the representative paths that zones have, for their references (docs/add-a-zone.md).
     `proxy_options`: fields of a Proxy; `overrides`: see specs.profile(). Returns the exit status: 0 measured, 3 a trial
     was an error, 4 the algorithm is unsupported. Raises UserError.
     """
-    segments = [parse_path(path) for path in paths]
+    representative = split.representative_paths(_BANDWIDTH_MBPS).values()
+    segments = [parse_path(path) for path in paths] or [path.segments for path in representative]
     through = proxies.choose(proxy, **proxy_options)
     bench = engine.bench(choice)
     settings = [

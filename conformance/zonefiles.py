@@ -11,7 +11,7 @@ import pathlib
 import rich.table
 import rich.text
 
-from conformance import derive, paths, schema, specs
+from conformance import derive, derive_split, paths, schema, specs
 from conformance.model import oracle
 from conformance.model.errors import UserError
 from conformance.model.zone import Zone
@@ -39,24 +39,21 @@ def check(path):
     """The Zone or SplitZone in a file, all of whose invariants hold. Raises UserError naming file and place."""
     path = pathlib.Path(path)
     zone = specs.any_zone(path)
-    if not isinstance(zone, Zone):
-        return zone
-    document = schema.load("zone", path)
     algorithm, name = zone.id.split("/")
     if algorithm != zone.algorithm:
         raise UserError(f"{path}: /id: {zone.id!r} does not begin with the algorithm, {zone.algorithm!r}")
     if path.stem != name:
         raise UserError(f"{path}: /id: {zone.id!r} is not named after its file", f"call the file {name}.json")
+    if not isinstance(zone, Zone):
+        _check_split(zone, path)
+        return zone
+    document = schema.load("zone", path)
     # An identification rests on cells that tell algorithms apart, a heatmap on a grid.
     if not name.startswith("identify"):
         _check_grid(zone, path)
     for at, (cell, entry) in enumerate(zip(zone.cells, document["cells"], strict=True)):
         setting = specs.profile(zone.profile, cell)
-        if setting.profile_digest != zone.profile_digest:
-            raise UserError(
-                f"{path}: /profile_digest: profile {zone.profile} has digest {setting.profile_digest} now",
-                "measure the reference under it and derive the zone anew",
-            )
+        _check_digest(zone, path, "profile_digest", setting)
         formula = oracle.formula(zone.algorithm, setting) if zone.metric == "utilization" else None
         if entry["basis"].get("formula") != formula:
             raise UserError(
@@ -65,6 +62,24 @@ def check(path):
         if not entry["low"] <= entry["basis"]["min"] <= entry["basis"]["max"] <= entry["high"]:
             raise UserError(f"{path}: /cells/{at}: the zone rejects trials of its own reference")
     return zone
+
+
+def _check_digest(zone, path, name, setting):
+    if setting.profile_digest != getattr(zone, name):
+        raise UserError(
+            f"{path}: /{name}: profile {zone.profile} has digest {setting.profile_digest} now",
+            "measure the reference under it and derive the zone anew",
+        )
+
+
+def _check_split(zone, path):
+    for check in zone.checks:
+        _check_digest(zone, path, "profile_digest", specs.profile(zone.profile, check.cells[0]))
+        if check.measured:
+            _check_digest(zone, path, "path_profile_digest", specs.split_path(zone.profile, check.path.segments))
+    for place, permitted in zone.intervals.items():
+        if not permitted.low <= permitted.basis["min"] <= permitted.basis["max"] <= permitted.high:
+            raise UserError(f"{path}: {place.id}: the zone rejects trials of its own reference")
 
 
 def _check_grid(zone, path):
@@ -76,13 +91,17 @@ def _check_grid(zone, path):
 
 
 def format_file(path, write):
-    """Whether the file was in canonical form: cells in order of the grid, one a line. Raises UserError."""
+    """Whether the file was in canonical form: cells in order of the grid, paths as they are, one a line.
+
+    Raises UserError.
+    """
     path = pathlib.Path(path)
-    if not isinstance(specs.any_zone(path), Zone):
-        return True
-    document = schema.load("zone", path)
-    document["cells"].sort(key=lambda c: (c["bandwidth_mbps"], c["one_way_delay_ms"], c["loss_pct"]))
-    wanted = derive.dumps(document)
+    if isinstance(specs.any_zone(path), Zone):
+        document = schema.load("zone", path)
+        document["cells"].sort(key=lambda c: (c["bandwidth_mbps"], c["one_way_delay_ms"], c["loss_pct"]))
+        wanted = derive.dumps(document)
+    else:
+        wanted = derive_split.dumps(schema.load("split-zone", path))
     same = path.read_text(encoding="utf-8") == wanted
     if write and not same:
         derive.write_text(path, wanted)
@@ -90,7 +109,7 @@ def format_file(path, write):
 
 
 def differences(one, other):
-    """Yield (cell, interval or None in `one`, interval or None in `other`) where two zones permit different values.
+    """Yield (cell or Place, interval or None in `one`, and in `other`) where two zones permit different values.
 
     Raises UserError where they are about different things.
     """
@@ -98,7 +117,7 @@ def differences(one, other):
         a, b = getattr(one, what), getattr(other, what)
         if a != b:
             raise UserError(f"the zones' {what} differs: {a} and {b}", "compare two versions of one zone")
-    for cell in sorted({*one.cells, *other.cells}):
+    for cell in sorted({*one.intervals, *other.intervals}):
         a, b = one.intervals.get(cell), other.intervals.get(cell)
         if a is None or b is None or (a.low, a.high) != (b.low, b.high):
             yield cell, a, b
@@ -106,23 +125,26 @@ def differences(one, other):
 
 def diff(first, second, console):
     """Show what changed between two versions of a zone; returns 0 where nothing did, else 1. Raises UserError."""
-    one, other = specs.zone(first), specs.zone(second)
+    one, other = specs.any_zone(first), specs.any_zone(second)
     changed = list(differences(one, other))
-    if one.profile_digest != other.profile_digest:
-        console.print(f"profile {one.profile}: digest {one.profile_digest} -> {other.profile_digest}")
+    digests = [(zone.profile_digest, getattr(zone, "path_profile_digest", None)) for zone in (one, other)]
+    for name, before, after in zip(("", ", over paths"), *digests, strict=True):
+        if before != after:
+            console.print(f"profile {one.profile}{name}: digest {before or 'none'} -> {after or 'none'}")
     if one.margin_rule != other.margin_rule:
         console.print(f"margin rule: {one.margin_rule['text']} -> {other.margin_rule['text']}")
-    table = rich.table.Table(title=f"{one.id}: {len(changed)} cells differ", title_justify="left")
-    for name in ("cell", str(first), str(second), "the second's reference"):
+    noun = "cells" if isinstance(one, Zone) else "places"
+    table = rich.table.Table(title=f"{one.id}: {len(changed)} {noun} differ", title_justify="left")
+    for name in (noun.removesuffix("s"), str(first), str(second), "the second's reference"):
         table.add_column(name)
     for cell, a, b in changed:
         table.add_row(cell.id, _bounds(a), _bounds(b), _reference_in(one, cell, a, b))
-    console.print(table if changed else f"{one.id}: both permit the same in {len(one.cells)} cells")
-    return int(bool(changed) or one.profile_digest != other.profile_digest)
+    console.print(table if changed else f"{one.id}: both permit the same in {len(one.intervals)} {noun}")
+    return int(bool(changed) or digests[0] != digests[1])
 
 
 def _bounds(interval):
-    return "no such cell" if interval is None else f"{interval.low:.3f}..{interval.high:.3f}"
+    return "none" if interval is None else f"{interval.low:.3f}..{interval.high:.3f}"
 
 
 def _reference_in(zone, cell, mine, theirs):
@@ -132,11 +154,14 @@ def _reference_in(zone, cell, mine, theirs):
 
 
 def show(path, console):
-    """Draw a zone: what is permitted in each cell, and the reference's median. Raises UserError."""
-    zone = specs.zone(path)
+    """Draw a zone: what is permitted in each cell or place, and the reference's median. Raises UserError."""
+    zone = specs.any_zone(path)
     console.print(f"{zone.id}: {zone.metric} under profile {zone.profile}; {zone.margin_rule['text']}", soft_wrap=True)
     for name, about in zone.references.items():
         console.print(f"reference {name}: {about['scheme']}, {about['trials']} trials a cell; {about['what']}")
+    if not isinstance(zone, Zone):
+        console.print(_places(zone))
+        return
     for bandwidth in sorted({cell.bandwidth_mbps for cell in zone.cells}):
         cells = [cell for cell in zone.cells if cell.bandwidth_mbps == bandwidth]
         losses = sorted({cell.loss_pct for cell in cells})
@@ -148,6 +173,15 @@ def show(path, console):
             row = {c.loss_pct: zone.intervals[c] for c in cells if c.one_way_delay_ms == delay}
             table.add_row(f"{delay:g} ms", *(_drawn(row.get(loss), zone.metric) for loss in losses))
         console.print(table)
+
+
+def _places(zone):
+    table = rich.table.Table()
+    for name in ("where", "what", "permitted (reference)"):
+        table.add_column(name, overflow="fold")
+    for place, interval in zone.intervals.items():
+        table.add_row(place.where, place.what, _drawn(interval, zone.metric))
+    return table
 
 
 def _drawn(interval, metric):

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from conformance import cli, engine, split_accuracy, split_measure
-from conformance.model import accuracy
+from conformance import cli, engine, specs, split_accuracy, split_measure
+from conformance.model import accuracy, split_zone
 from conformance.model.setting import Cell, end_to_end
 from conformance.model.trial import Measurement, Outcome
 
@@ -37,11 +37,7 @@ def test_p50_is_the_published_one(n, at):
     assert accuracy.p50([]) is None
 
 
-def test_the_slower_half_is_the_prediction_and_missing_is_missing():
-    slow, fast = Cell(10, 40, 2), Cell(10, 1, 0)
-    assert accuracy.predicted_split((fast, slow), {fast: 9.5, slow: 1.5}) == 1.5
-    assert accuracy.predicted_split((fast, slow), {fast: 9.5}) is None
-    assert accuracy.predicted_split((fast, slow), {fast: 9.5, slow: None}) is None
+def test_an_error_is_relative_to_what_was_measured_and_missing_is_missing():
     assert accuracy.relative_error(1.5, 1.2) == pytest.approx(0.25)
     assert accuracy.relative_error(None, 1.2) is None
     assert accuracy.relative_error(1.5, None) is None
@@ -164,6 +160,21 @@ def test_mistakes_are_one_line_and_status_2(monkeypatch, arguments, words):
     assert done.exit_code == 2
     assert words in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_without_paths_those_of_the_zones_are_measured(monkeypatch):
+    monkeypatch.setattr(engine, "bench", lambda choice: Bench())
+    monkeypatch.setattr(
+        split_measure, "measure", lambda b, work, *_: [(key, measured([5] * 3, utilization=0.5)) for key in work]
+    )
+    console = Console(width=200, file=io.StringIO())
+    split_measure.run(
+        "cubic", [], engine.Choice(), proxy="splitter", proxy_options={}, queue_sized_by="path", overrides={},
+        trials=3, results="", workers=None, profile=None, console=console,
+    )  # fmt: skip
+    (zone,) = [specs.split_zone(path) for path in specs.zone_files("split") if path.parent.name == "cubic"]
+    named = [row.split("│")[1].strip() for row in console.file.getvalue().splitlines() if "pct" in row]
+    assert named == [check.path.id for check in zone.checks if isinstance(check, split_zone.PathCheck)]
 
 
 def test_measure_shows_each_path(monkeypatch):

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as xml
 
 import pytest
 from helpers import EVIL
-from test_plugin import FAKE, GRID
+from test_plugin import FAKE, GRID, MEASURED, PATH
 
 from conformance import paths
 
@@ -89,6 +89,14 @@ fake_room.made = made
     picture = xml.fromstring(contents[0])
     assert len(picture.findall(".//{*}polyline")) >= 6
     assert len([json.loads(line) for line in contents[1].splitlines()]) == 5
+
+
+def test_split_paths_are_told_too(results):
+    found = results("-m", "cubic and split", *PATH, kind="unsplit", more=MEASURED)
+    assert len(found) == 2 and {result["status"] for result in found.values()} == {"failed"}
+    near = found["cubic split at 10mbps-100ms-0pct+10mbps-1ms-4pct (class I near), fake"]
+    assert "split, measured: below the zone" in near["descriptionHtml"]
+    assert "result lines 10mbps-100ms-0pct+10mbps-1ms-4pct" in [a["name"] for a in near["attachments"]]
 
 
 def test_what_a_stack_says_is_escaped(results):

@@ -6,7 +6,7 @@ import itertools
 import pytest
 from helpers import measurement, measurements
 
-from conformance import merge, store
+from conformance import merge, specs, store
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
@@ -40,6 +40,17 @@ def test_shards_become_one_file_whatever_their_order(write, tmp_path):
     ]
     assert found == [("bbrv1", A, 1), ("cubic", A, 1), ("cubic", A, 2), ("cubic", B, 1), ("cubic", B, 2)]
     assert [p.name for p in (tmp_path / "out").iterdir()] == ["all.jsonl"]
+
+
+def test_paths_that_come_to_one_cell_have_an_order_too(write, tmp_path):
+    made = measurement()
+    paths = [specs.split_path("atc25", segments) for segments in ((A, B), (B, A))]
+    shards = [
+        write(str(at), [dataclasses.replace(made, trial=dataclasses.replace(made.trial, setting=path))])
+        for at, path in enumerate(paths)
+    ]
+    assert merge.merge(shards, tmp_path / "one") == merge.merge(shards[::-1], tmp_path / "other") == 2
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
 
 
 def test_the_target_may_be_one_of_the_shards(write):

@@ -24,11 +24,11 @@ fake_room.install({kind!r})
 def suite(pytester):
     """Run pytest over the shipped suite; `kind` says what the fake room measures."""
 
-    def run(*arguments, kind="good"):
+    def run(*arguments, kind="good", more=""):
         from conformance import paths
 
         tests = str(paths.PACKAGE.parent / "tests")
-        pytester.makeconftest(FAKE.format(tests=tests, kind=kind))
+        pytester.makeconftest(FAKE.format(tests=tests, kind=kind) + more)
         # As in the repository: zone markers are registered by the plugin, so strictness must not hurt.
         pytester.makeini("[pytest]\naddopts = --strict-markers\n")
         return pytester.runpytest_subprocess("--pyargs", "conformance.suite", "-p", "no:cacheprovider", *arguments)
@@ -232,20 +232,81 @@ def test_a_path_needs_only_its_own_cells(suite):
 
 
 def test_a_split_violation_says_all_that_is_needed(suite):
-    result = suite("-m", "bbrv1 and split", kind="bad")
+    result = suite("-m", "bbrv1 and split", kind="bad", more=PREDICTED)
     assert result.parseoutcomes()["failed"] == 7
     where = "10mbps-100ms-0pct+10mbps-1ms-4pct (class I near)"
     result.stdout.fnmatch_lines(
         [
             f"bbrv1/fake/6.12.0 violates zone bbrv1/split at {where}: split, predicted: below the zone; end-to-end, *",
-            "  measured   split, predicted 0.001 (90% interval 0.001..0.001); end-to-end, predicted 0.001 *",
+            "  measured   split, predicted 0.001 (99.99*% interval 0.001..0.001); end-to-end, predicted 0.001 *",
             "  permitted  0.*..0.*; 0.*..0.*",
             "  basis      linux-6.12.*: median 0.*",
             '  rerun      pytest -m "bbrv1 and split"'
+            " --grid 10mbps-100ms-0pct,10mbps-1ms-4pct,10mbps-100ms-4pct --trials 20",
+        ]
+    )
+    result.stdout.fnmatch_lines(['  rerun      pytest -m "bbrv1 and split" --grid 10mbps --trials 20'])
+
+
+#: the same suite, but for zones whose paths were not measured, whatever ships
+PREDICTED = """
+import dataclasses
+from conformance import specs
+_as_shipped = specs.split_zone
+def _unmeasured(path):
+    zone = _as_shipped(path)
+    return dataclasses.replace(zone, checks=tuple(dataclasses.replace(c, measured=None) for c in zone.checks))
+specs.split_zone = _unmeasured
+"""
+#: or for zones whose paths were
+MEASURED = """
+from conformance import specs
+_as_shipped = specs.split_zone
+specs.split_zone = lambda path: fake_room.with_measured(_as_shipped(path))
+"""
+PATH = ("--grid", "10mbps-100ms-0pct,10mbps-1ms-4pct,10mbps-100ms-4pct")
+
+
+def results(path):
+    return [json.loads(line)["trial"]["setting"] for line in path.read_text().splitlines()]
+
+
+def test_a_split_path_is_measured_and_judged(suite, pytester):
+    result = suite("-m", "cubic and split", *PATH, "--results", "r.jsonl", more=MEASURED)
+    result.assert_outcomes(passed=2)
+    settings = results(pytester.path / "r.jsonl")
+    # Both ways, since they are different paths, and each cell once.
+    split = [s for s in settings if "segments" in s]
+    assert (len(settings), len(split)) == (25, 10)
+    assert {s["proxy"]["program"] for s in split} == {"splitter"}
+    result.stdout.fnmatch_lines(
+        ["zone cubic/split: 2 conforms; false alarms in at most 1% of runs (Bonferroni over 5 cells and split paths)"]
+    )
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_a_stack_that_the_proxy_does_not_help_violates(suite, workers):
+    """Its cells are those of the reference, and so are the predictions."""
+    result = suite("-m", "cubic and split", *PATH, *workers, kind="unsplit", more=MEASURED)
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "cubic/fake/6.12.0 violates zone cubic/split at * (class I near): split, measured: below the zone",
+            "  measured   split, measured 0.001 (90% interval 0.001..0.001)",
+            "  permitted  0.*..0.*; the reference itself would be so far outside in 4e-05 of runs",
+            '  rerun      pytest -m "cubic and split"'
             " --grid 10mbps-100ms-0pct,10mbps-1ms-4pct,10mbps-100ms-4pct --trials 5",
         ]
     )
-    result.stdout.fnmatch_lines(['  rerun      pytest -m "bbrv1 and split" --grid 10mbps --trials 5'])
+
+
+def test_what_no_proxy_can_split_is_judged_by_predictions(suite, pytester):
+    result = suite("-m", "cubic and split", *PATH, "--stack", "ngtcp2", "--results", "r.jsonl", more=MEASURED)
+    result.assert_outcomes(passed=2)
+    assert not any("segments" in s for s in results(pytester.path / "r.jsonl"))
+    result.stdout.fnmatch_lines(
+        ["zone cubic/split-packets: 2 conforms; * (Bonferroni over 3 *); no path was measured split: * not TCP"]
+    )
 
 
 def test_split_faults_are_errors_and_unsupported_is_skipped(suite):

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from conformance.model import gains, grid, interpolate, split
 from conformance.model.errors import UserError
 from conformance.model.gains import Filter, Rates
-from conformance.model.setting import Cell
-from conformance.model.split import Path, PathClass, compose, compose_on_grid
+from conformance.model.setting import Cell, end_to_end
+from conformance.model.split import Path, PathClass, compose_on_grid
 from conformance.model.trial import Outcome
 
 FULL = grid.cells("full")
@@ -26,27 +26,27 @@ RATES = st.builds(
 
 @given(CELLS, CELLS)
 def test_composition_commutes_and_never_makes_a_segment_better(s1, s2):
-    whole = compose(s1, s2)
-    assert whole == compose(s2, s1)
+    whole = end_to_end((s1, s2))
+    assert whole == end_to_end((s2, s1))
     for part in (s1, s2):
         assert whole.bandwidth_mbps <= part.bandwidth_mbps
-        assert whole.one_way_delay_ms >= part.one_way_delay_ms
-        assert whole.loss_pct >= part.loss_pct - 1e-12
-    assert whole.loss_pct <= s1.loss_pct + s2.loss_pct
+        assert whole.one_way_delay_ms >= part.one_way_delay_ms - 1e-9
+        assert whole.loss_pct >= part.loss_pct - 1e-9
+    assert whole.loss_pct <= s1.loss_pct + s2.loss_pct + 1e-9
 
 
 @given(CELLS, CELLS, CELLS)
 def test_exact_composition_associates_up_to_rounding(a, b, c):
-    assume(compose(a, b).loss_pct + c.loss_pct <= 50 and compose(b, c).loss_pct + a.loss_pct <= 50)
-    left, right = compose(compose(a, b), c), compose(a, compose(b, c))
+    assume(a.loss_pct + b.loss_pct + c.loss_pct <= 50)
+    left, right = end_to_end((end_to_end((a, b)), c)), end_to_end((a, end_to_end((b, c))))
     assert left.bandwidth_mbps == right.bandwidth_mbps
-    assert left.one_way_delay_ms == pytest.approx(right.one_way_delay_ms)
-    assert left.loss_pct == pytest.approx(right.loss_pct, abs=1e-9)
+    assert left.one_way_delay_ms == pytest.approx(right.one_way_delay_ms, abs=1e-8)
+    assert left.loss_pct == pytest.approx(right.loss_pct, abs=1e-8)
 
 
 def test_loss_above_any_cells_is_a_users_mistake():
     with pytest.raises(UserError, match="loss_pct is 75"):
-        compose(Cell(1, 1, 50), Cell(1, 1, 50))
+        end_to_end((Cell(1, 1, 50), Cell(1, 1, 50)))
 
 
 @given(GRID_CELLS, GRID_CELLS, GRID_CELLS)
@@ -108,6 +108,8 @@ def test_predictions_are_symmetric_never_above_a_segment_and_grow_with_rates(rat
 def test_missing_is_missing():
     path = Path(Cell(10, 20, 0), Cell(10, 20, 1))
     known = {path.s1: 9.0, path.s2: 8.0, path.end_to_end: 2.0}
+    assert split.predict_split(path, known) == 8.0
+    assert split.predict_split(path, {**known, path.s1: None}) is None
     assert gains.predict(path, Rates.exactly(known)).gains(3) is True
     for cell in path.cells:
         rates = Rates.exactly({c: rate for c, rate in known.items() if c != cell})

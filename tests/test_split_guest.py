@@ -5,14 +5,18 @@ import os
 import threading
 
 import pytest
+from test_plugin import MEASURED
 
-from conformance import engine, specs
+from conformance import engine, paths, specs, store
 from conformance.lab import job, proxy
 from conformance.model.setting import Cell, Proxy
 from conformance.model.trial import Measurement, Outcome
 
 pytestmark = pytest.mark.guest
 
+TESTS = str(paths.PACKAGE.parent / "tests")
+#: where the kernels are, whatever home a test is given
+CACHE = str(paths.cache())
 #: the lossy half is short, the long one clean: end to end CUBIC takes the losses for the long round trip's
 PATH = (Cell(10, 40, 0), Cell(10, 2, 3))
 
@@ -143,3 +147,22 @@ def test_connections_that_pass_by_the_proxy_are_an_error(bench, fake_pepsal):
     """Were they not handed over, the path would be measured end to end, and called split."""
     (found,) = go(bench, [path(fake_pepsal("ip rule del lookup 100; ip rule del lookup 100"))])
     assert (found.outcome, found.message) == (Outcome.ERROR, "the connection did not pass through the proxy")
+
+
+def test_the_suite_measures_a_path_of_the_zone_through_the_proxy(pytester, monkeypatch):
+    """One trial is too few to judge by, and enough to see what was measured."""
+    monkeypatch.setenv("CC_CONFORMANCE_CACHE", CACHE)
+    pytester.makeconftest(f"import sys\nsys.path.insert(0, {TESTS!r})\nimport fake_room\n{MEASURED}")
+    grid = ("--grid", "10mbps-40ms-0pct,10mbps-80ms-0pct", "--trials", "1", "--max-trials", "1", "--results", "r.jsonl")
+    result = pytester.runpytest_subprocess(
+        "--pyargs", "conformance.suite", "-p", "no:cacheprovider", "-m", "cubic and split", *grid, "-rs"
+    )
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(["*inconclusive: split, measured: 1 trials are too few to know*"])
+    found = {m.trial.setting.id: m for m in store.read(pytester.path / "r.jsonl")}
+    assert sorted(found) == ["10mbps-40ms-0pct", "10mbps-40ms-0pct+10mbps-40ms-0pct", "10mbps-80ms-0pct"]
+    through = found["10mbps-40ms-0pct+10mbps-40ms-0pct"]
+    assert through.outcome is Outcome.OK, through.message
+    assert through.evidence["proxy"]["connections"] == 1
+    assert through.trial.setting == specs.split_path("atc25", (Cell(10, 40, 0), Cell(10, 40, 0)))
+    assert 0.8 < through.utilization < 1

@@ -9,8 +9,9 @@ import rich.console
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conformance import derive, paths, specs, zonefiles
+from conformance import derive, derive_split, paths, specs, zonefiles
 from conformance.model.errors import UserError
+from conformance.model.setting import Cell
 
 SHIPPED = paths.data("zones", "reno", "heatmap-packets.json")
 DOCUMENT = json.loads(SHIPPED.read_text())
@@ -148,6 +149,70 @@ def test_versions_of_a_zone_are_compared(file):
     assert "..0.900" in text
     with pytest.raises(UserError, match="metric differs"):
         shown(zonefiles.diff, SHIPPED, paths.data("zones", "reno", "loss-packets.json"))
+
+
+SPLIT = paths.data("zones", "cubic", "split.json")
+
+
+def predicted(tmp_path):
+    """A copy of a split zone's file in which no path was measured."""
+    document = json.loads(SPLIT.read_text())
+    document.pop("path_profile_digest", None)
+    for entry in document["paths"]:
+        entry.pop("measured", None)
+    path = tmp_path / "predicted" / "split.json"
+    path.parent.mkdir()
+    path.write_text(derive_split.dumps(document))
+    return path
+
+
+def split_with(tmp_path, change):
+    """The same where one was, and then changed."""
+    document = json.loads(predicted(tmp_path).read_text())
+    first = document["paths"][0]
+    first["measured"] = {"low": 0.6, "high": 0.9, "basis": {**first["split"]["basis"], "min": 0.7, "max": 0.8}}
+    segments = [Cell.parse(part) for part in first["path"].split("+")]
+    document["path_profile_digest"] = specs.split_path("atc25", segments).profile_digest
+    change(document)
+    path = tmp_path / "split.json"
+    path.write_text(derive_split.dumps(document))
+    return path
+
+
+def test_split_zones_are_checked_compared_drawn_and_formatted(tmp_path):
+    measured = split_with(tmp_path, lambda document: None)
+    assert zonefiles.check(measured).summary == "cubic/split: 6 paths (1 measured), 8 shares of paths"
+    plain = tmp_path / "predicted" / "split.json"
+    assert shown(zonefiles.diff, plain, plain) == (0, "cubic/split: both permit the same in 60 places\n")
+    status, text = shown(zonefiles.diff, plain, measured)
+    assert status == 1
+    assert "profile atc25, over paths: digest none -> " in text
+    assert "1 places differ" in text and "split, measured" in text and "0.600..0.900" in text
+    _, text = shown(zonefiles.show, measured)
+    assert "split, measured" in text and "0.60..0.90 (0." in text
+    with pytest.raises(UserError, match="metric differs: split and utilization"):
+        zonefiles.diff(SPLIT, paths.data("zones", "cubic", "heatmap.json"), None)
+    measured.write_text(json.dumps(json.loads(measured.read_text())))
+    assert not zonefiles.format_file(measured, write=True)
+    assert zonefiles.format_file(measured, write=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda d: d.update(id="reno/split"), "does not begin with the algorithm"),
+        (lambda d: d.update(profile_digest="0" * 16), "/profile_digest: profile atc25 has digest"),
+        (lambda d: d.update(path_profile_digest="0" * 16), "/path_profile_digest: profile atc25 has digest"),
+        (lambda d: d.pop("path_profile_digest"), "/path_profile_digest: missing, and paths were measured"),
+        (lambda d: d["paths"][0]["measured"]["basis"].update(max=0.95), "split, measured: the zone rejects trials of"),
+        (lambda d: d["paths"][0]["measured"].update(high="much"), "/paths/0/measured/high: 'much' is not of type"),
+    ],
+)
+def test_what_is_wrong_in_a_split_zone_is_named(tmp_path, change, words):
+    path = split_with(tmp_path, change)
+    with pytest.raises(UserError, match=words) as error:
+        zonefiles.check(path)
+    assert str(error.value).startswith(str(path))
 
 
 def test_a_zone_is_drawn_by_its_id():

@@ -55,7 +55,7 @@ def accuracy(algorithms, choice, **options):
 
 @click.command()
 @click.argument("algorithm", metavar="CCA")
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.argument("paths", nargs=-1, metavar="[PATH...]")
 @_options(trials=5)
 @click.option("--to-client", help="The proxy's congestion control towards the client (default: CCA).")
 @click.option("--to-server", help="The proxy's congestion control towards the server (default: CCA).")
@@ -69,7 +69,10 @@ def accuracy(algorithms, choice, **options):
 @click.option("--offload", type=click.Choice(["on", "off"]), help="Replace the profile's offload.")
 @click.option("--transfer-s", type=float, help="Replace the profile's transfer length.")
 def measure(algorithm, paths, choice, queue, offload, transfer_s, **options):
-    """Throughput of CCA over PATH..., such as 10mbps-20ms-0pct+50mbps-60ms-1pct, the client's segment first."""
+    """Throughput of CCA over PATH..., such as 10mbps-20ms-0pct+50mbps-60ms-1pct, the client's segment first.
+
+    Without PATH: over the six representative paths that zones have.
+    """
     from conformance import split_measure
 
     names = (

@@ -2,7 +2,7 @@
 
 The path has a bottleneck of 10 Mbit/s, 80 ms of one-way delay, and 0 % or 4 % of loss; each of these is divided between
 its two segments in five ways, the client's share first. Prediction: a split connection is as fast as the slower of its
-halves, each measured alone (as in the ATC'25 study; shared/reference/atc25-method.md, parts b and e).
+halves, each measured alone (split.predict_split), as in the ATC'25 study (shared/reference/atc25-method.md, b and e).
 """
 
 import dataclasses
@@ -55,12 +55,6 @@ def p50(values):
     """The study's 50th percentile: of an even number of values the upper one of the two in the middle; None of none."""
     ordered = sorted(values)
     return ordered[len(ordered) // 2] if ordered else None
-
-
-def predicted_split(segments, throughput_mbps):
-    """min over the segments of {cell: throughput or None}; None where one is missing, which is not zero."""
-    found = [throughput_mbps.get(cell) for cell in segments]
-    return None if None in found else min(found)
 
 
 def relative_error(predicted, measured):

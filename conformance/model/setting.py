@@ -78,7 +78,8 @@ class Cell:
 def end_to_end(segments):
     """The Cell that segments in a row come to: the smallest bandwidth, the sum of delays, and either's loss.
 
-    Loss is of packets that may be lost in each, independently: l1 + l2 - l1 l2 of two.
+    Loss is of packets that may be lost in each, independently: l1 + l2 - l1 l2 of two. Commutes exactly, associates up
+    to rounding. Raises UserError where the result is no Cell (loss above 50 %).
     """
     kept = math.prod(1 - cell.loss_pct / 100 for cell in segments)
     return Cell(

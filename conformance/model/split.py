@@ -2,7 +2,7 @@
 
 The heuristic of the ATC'25 study: split, the slower segment is the limit, throughput(s1) and throughput(s2) being
 those of a connection over one segment alone; end to end, a connection sees one segment with the bandwidth, delay and
-loss of both, compose(s1, s2). So one grid of end-to-end measurements predicts every path made of its cells.
+loss of both, setting.end_to_end((s1, s2)). So one grid of end-to-end measurements predicts all paths of its cells.
 
 A segment is a Cell. A rate is goodput in Mbit/s. `rates` is any mapping from Cell to rate; a cell that is not in it
 was not measured, and what depends on it is None: missing is missing, never zero.
@@ -14,20 +14,11 @@ import functools
 import re
 
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell
-
-
-def compose(s1, s2):
-    """The one segment that is like two in a row: bandwidth min, delay sum, loss l1 + l2 - l1 l2 (independent losses).
-
-    Commutes exactly, associates up to rounding. Raises UserError where the result is no Cell (loss above 50 %).
-    """
-    loss_pct = s1.loss_pct + s2.loss_pct - s1.loss_pct * s2.loss_pct / 100
-    return Cell(min(s1.bandwidth_mbps, s2.bandwidth_mbps), s1.one_way_delay_ms + s2.one_way_delay_ms, loss_pct)
+from conformance.model.setting import Cell, end_to_end
 
 
 def compose_on_grid(s1, s2):
-    """The same by the published grid's rules, or None where they give no path: l1 + l2 above 4 %, or above 100 ms.
+    """end_to_end() by the published grid's rules, or None where they give no path: l1 + l2 above 4 %, or above 100 ms.
 
     A delay of 1 ms stands for none: 1 + x = x, so that sums of the grid's delays are delays of the grid; losses add.
     On the grid 1 ms is thus neutral, and this commutes and associates exactly wherever it is defined; of other
@@ -69,13 +60,17 @@ class Path:
         return f"{self.s1.id}+{self.s2.id}"
 
     @property
+    def segments(self):
+        return (self.s1, self.s2)
+
+    @property
     def bandwidth_mbps(self):
         return min(self.s1.bandwidth_mbps, self.s2.bandwidth_mbps)
 
     @functools.cached_property
     def end_to_end(self):
         """The cell that both together are like, or None where the grid's rules give none."""
-        return compose(self.s1, self.s2) if self.exact else compose_on_grid(self.s1, self.s2)
+        return end_to_end((self.s1, self.s2)) if self.exact else compose_on_grid(self.s1, self.s2)
 
     @property
     def cells(self):

@@ -1,9 +1,10 @@
-"""The split part of an algorithm's zone: what a connection-splitting proxy may bring it, by predictions from cells.
+"""The split part of an algorithm's zone: what a connection-splitting proxy may bring it, predicted and measured.
 
 The JSON document is the truth (schema: conformance/schemas/split-zone.json); this module reads it, checks what a schema
 cannot say, and judges. Two kinds of checks: a representative path, with permissible utilization of the split and of the
-end-to-end connection; and, for a grid and a filter such as "gains more than 3 times", the permissible share of the
-paths of each class. Transfers of another length are another profile, so they are never judged by the same zone.
+end-to-end connection, predicted from cells, and perhaps of a connection really split by the suite's own splitter; and,
+for a grid and a filter such as "gains more than 3 times", the permissible share of the paths of each class, predicted.
+Transfers of another length are another profile, so they are never judged by the same zone.
 """
 
 import collections
@@ -13,18 +14,35 @@ from conformance.model import gains, grid, verdict
 from conformance.model import split as model
 from conformance.model.errors import UserError
 from conformance.model.verdict import Status
-from conformance.model.zone import Interval
+from conformance.model.zone import Interval, Zone
 
-#: what a path is judged by. Measurements of a real split connection (two-segment topology) belong here as a third.
+#: what a path is judged by, as documents and as people call it
 PREDICTIONS = {"split": "split, predicted", "end_to_end": "end-to-end, predicted"}
+MEASURED = "split, measured"
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Place:
+    """Which of a zone's intervals: of which check, and of what in it."""
+
+    where: str
+    what: str
+
+    @property
+    def id(self):
+        return f"{self.where}: {self.what}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PathCheck:
-    """A representative path: `permitted` utilization by name of prediction."""
+    """A representative path: `permitted` utilization by name of prediction, and `measured` through the splitter.
+
+    `measured` is None where there was no reference.
+    """
 
     path: model.Path
     permitted: dict[str, Interval]
+    measured: Interval | None = None
 
     @property
     def id(self):
@@ -46,11 +64,12 @@ class PathCheck:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ShareCheck:
-    """Of all paths of a grid: `permitted` share of those that pass a filter, by path class."""
+    """Of all paths of a grid: `permitted` share of those that pass a filter, by path class. Only ever predicted."""
 
     grid: str
     filter: gains.Filter
     permitted: dict[model.PathClass, Interval]
+    measured: None = None
 
     @property
     def id(self):
@@ -75,12 +94,17 @@ class ShareCheck:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SplitZone:
-    """`checks` in the order of the document; `default_grid` is what is measured unless a user asks for more."""
+    """`checks` in the order of the document; `default_grid` is what is measured unless a user asks for more.
+
+    `path_profile_digest`: of the settings of measured paths, as `profile_digest` is of cells; None where none is.
+    """
 
     id: str
     algorithm: str
+    algorithm_version: str
     profile: str
     profile_digest: str
+    path_profile_digest: str | None
     transfer_s: float
     default_grid: str
     margin_rule: dict
@@ -90,7 +114,18 @@ class SplitZone:
     @property
     def summary(self):
         paths = sum(isinstance(check, PathCheck) for check in self.checks)
-        return f"{self.id}: {paths} paths, {len(self.checks) - paths} shares of paths"
+        measured = sum(check.measured is not None for check in self.checks)
+        also = f" ({measured} measured)" if measured else ""
+        return f"{self.id}: {paths} paths{also}, {len(self.checks) - paths} shares of paths"
+
+    @property
+    def metric(self):
+        return "split"
+
+    @property
+    def intervals(self):
+        """{Place: Interval} of all checks, in the order of the document."""
+        return {Place(check.name, _called(what)): i for check in self.checks for what, i in _permitted(check)}
 
     def checks_within(self, cells):
         """The checks that need no cell but these."""
@@ -100,52 +135,107 @@ class SplitZone:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One value of a check, judged. `value`: (low, high), equal where known; `interval`: its confidence interval."""
+    """One value of a check, judged. `value`: (low, high), equal where known; `interval`: where it is, by `confidence`.
+
+    `p`: see verdict.Verdict; None of what is predicted.
+    """
 
     what: str
     status: Status
     reason: str
     value: tuple[float, float]
     interval: tuple[float, float]
+    confidence: float
     permitted: Interval
+    p: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SplitVerdict:
-    """The worst of a check's findings; none where nothing can be said of the stack."""
+    """The worst of a check's findings; none where nothing can be said of the stack. `n`: most trials of one setting."""
 
     status: Status
     reason: str
     findings: tuple[Finding, ...] = ()
+    n: int = 0
 
 
-def judge(zone, check, measured, confidence=0.9):
+def judge(zone, check, measured, through=None, family=1):
     """Judge a check by {cell: measurements} of one scheme, of all cells that it needs.
 
-    conforms, violates, inconclusive: as a cell is judged, the prediction from medians in the place of the median, and
-    in the place of its confidence interval the predictions from the ends of the cells' intervals. A prediction is the
-    least of two cells' medians or one alone, so it wrongly violates below a zone with a probability of at most twice
-    5 %, above it of at most 5 %; for shares the interval is wider still. Raises UserError for unlike runs.
+    `through`: measurements of the check's path, split, by the same scheme; None where it cannot be split, and then that
+    is not judged. `family`: how many settings (cells and split paths) the zone is judged by in all.
+
+    A prediction conforms where that from medians is inside, and violates where all are outside that the cells'
+    confidence intervals allow for. What was measured is judged as a cell is. Wrong violations of a zone by anything
+    happen in at most verdict.ALPHA of runs: each look at each setting has the same share of that. For, as long as the
+    intervals of all cells hold their medians, so does whatever is predicted from them, however many predictions there
+    are. Raises UserError for unlike runs.
     """
-    measurements = [m for cell in check.cells for m in measured.get(cell, ())]
-    missing = [cell.id for cell in check.cells if not measured.get(cell)]
+    through = None if check.measured is None else through
+    given = {cell.id: measured.get(cell, ()) for cell in check.cells}
+    if through is not None:
+        given[f"{check.path.id}, split"] = through
+    missing = [name for name, measurements in given.items() if not measurements]
     if missing:
         return SplitVerdict(status=Status.ERROR, reason=f"nothing was measured in {', '.join(missing[:3])}")
-    obstacle = verdict.obstacle(zone, measurements)
+    n = max(map(len, given.values()))
+    obstacle = _obstacle(zone, check, measured, through)
     if obstacle:
-        return SplitVerdict(status=obstacle[0], reason=obstacle[1])
+        return SplitVerdict(status=obstacle[0], reason=obstacle[1], n=n)
+    confidence = 1 - verdict.ALPHA / verdict.LOOKS / family
     values = check.values(gains.Rates.medians(measured))
     intervals = check.values(gains.Rates.intervals(measured, confidence))
-    findings = tuple(
-        _find(str(PREDICTIONS.get(what, f"class {what}")), values[what], intervals[what], permitted)
+    findings = [
+        _find(_called(what), values[what], intervals[what], confidence, permitted)
         for what, permitted in check.permitted.items()
-    )
+    ]
+    if through is not None:
+        findings.append(_find_measured(zone, check, through, family))
     status = verdict.overall(findings)
     reasons = "; ".join(f"{finding.what}: {finding.reason}" for finding in findings if finding.status is status)
-    return SplitVerdict(status=status, reason=reasons, findings=findings)
+    return SplitVerdict(status=status, reason=reasons, findings=tuple(findings), n=n)
 
 
-def _find(what, value, interval, permitted):
+def _permitted(check):
+    """(what, Interval) of a check."""
+    yield from check.permitted.items()
+    if check.measured:
+        yield MEASURED, check.measured
+
+
+def _called(what):
+    return PREDICTIONS.get(what) or (what if what == MEASURED else f"class {what}")
+
+
+def _obstacle(zone, check, measured, through):
+    """(Status, reason) where measurements say nothing of congestion control, else None. Raises UserError if unlike."""
+    cells = [m for cell in check.cells for m in measured[cell]]
+    found = verdict.obstacle(zone, cells)
+    if through is None:
+        return found
+    runs = {(m.trial.scheme, m.trial.room, m.trial.lab_digest) for m in (*cells, *through)}
+    if len(runs) > 1 or {m.trial.setting.segments for m in through} != {check.path.segments}:
+        raise UserError(f"measurements of unlike runs or paths at {check.path.id}", "judge each run by itself")
+    return found or verdict.obstacle(dataclasses.replace(zone, profile_digest=zone.path_profile_digest), through)
+
+
+def _find_measured(zone, check, through, family):
+    """As a cell of a heatmap is judged: the path is the one that it comes to."""
+    cell = through[0].trial.setting.cell
+    alone = Zone(
+        id=zone.id, algorithm=zone.algorithm, metric="utilization", profile=zone.profile,
+        profile_digest=zone.path_profile_digest, margin_rule=zone.margin_rule, references=zone.references,
+        intervals={cell: check.measured}, smoke=(),
+    )  # fmt: skip
+    found = verdict.judge(alone, cell, through, family)
+    return Finding(
+        what=MEASURED, status=found.status, reason=found.reason, value=(found.value, found.value),
+        interval=found.interval, confidence=verdict.CONFIDENCE, permitted=check.measured, p=found.p,
+    )  # fmt: skip
+
+
+def _find(what, value, interval, confidence, permitted):
     if interval[1] < permitted.low:
         status, reason = Status.VIOLATES, "below the zone"
     elif interval[0] > permitted.high:
@@ -157,7 +247,10 @@ def _find(what, value, interval, permitted):
     else:
         side = "below" if value[0] < permitted.low else "above"
         status, reason = Status.INCONCLUSIVE, f"{side} the zone, but not clear of it: more trials needed"
-    return Finding(what=what, status=status, reason=reason, value=value, interval=interval, permitted=permitted)
+    return Finding(
+        what=what, status=status, reason=reason, value=value, interval=interval, confidence=confidence,
+        permitted=permitted,
+    )  # fmt: skip
 
 
 def from_json(data, where):
@@ -178,8 +271,14 @@ def from_json(data, where):
             raise UserError(f"{where}: /shares: grid {name} has no path of class {absent}")
         checks.append(ShareCheck(grid=name, filter=filter_, permitted=permitted))
     grid.cells(data["default_grid"])
-    fields = ("id", "algorithm", "profile", "profile_digest", "transfer_s", "default_grid", "margin_rule", "references")
-    return SplitZone(checks=tuple(checks), **{name: data[name] for name in fields})
+    digest = data.get("path_profile_digest")
+    if digest is None and any(check.measured for check in checks):
+        raise UserError(f"{where}: /path_profile_digest: missing, and paths were measured", "derive the zone anew")
+    fields = (
+        "id", "algorithm", "algorithm_version", "profile", "profile_digest", "transfer_s", "default_grid",
+        "margin_rule", "references",
+    )  # fmt: skip
+    return SplitZone(checks=tuple(checks), path_profile_digest=digest, **{name: data[name] for name in fields})
 
 
 def _path_check(entry, pointer, data):
@@ -188,7 +287,11 @@ def _path_check(entry, pointer, data):
         raise UserError(f"{pointer}: path {path.id} is of class {path.path_class}, not {entry['class']}")
     if path.end_to_end is None:
         raise UserError(f"{pointer}: path {path.id} composes to no cell of the grid")
-    return PathCheck(path=path, permitted={name: _interval(entry[name], pointer, data) for name in PREDICTIONS})
+    return PathCheck(
+        path=path,
+        permitted={name: _interval(entry[name], pointer, data) for name in PREDICTIONS},
+        measured=_interval(entry["measured"], pointer, data) if "measured" in entry else None,
+    )
 
 
 def _interval(entry, pointer, data):

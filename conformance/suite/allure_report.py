@@ -91,7 +91,7 @@ def _words(item, status):
 
 def _attach_trials(item, status):
     """The trial nearest to the median as a picture; of what does not conform every trial's line."""
-    for cell, measurements in item.measured.items():
+    for setting, measurements in item.measured.items():
         ran = [m for m in measurements if m.outcome in (Outcome.OK, Outcome.TIMEOUT)]
         if ran and isinstance(item, CellItem):
             middle = statistics.median(m.utilization for m in ran)
@@ -101,7 +101,7 @@ def _attach_trials(item, status):
                 allure.attach(picture, f"trace, seed {nearest.trial.seed}", _SVG)
         if status is not Status.CONFORMS:
             lines = b"".join(map(dumps, measurements))
-            allure.attach(lines.decode(), f"result lines {cell.id}", allure.attachment_type.TEXT, "jsonl")
+            allure.attach(lines.decode(), f"result lines {setting.id}", allure.attachment_type.TEXT, "jsonl")
 
 
 def _attach_heatmaps(measured):

@@ -15,7 +15,8 @@ from conformance.suite import summary
 
 #: options that name what is tested, and what they are unless given
 CHOICE_DEFAULTS = dataclasses.asdict(engine.Choice())
-#: measures for the items: has measure(algorithm, setting) -> measurements
+#: measures for the items: has `numbers` of trials, rising, and measure(algorithm, settings, number of trials at least)
+#: -> {setting: measurements}
 CAMPAIGN = pytest.StashKey()
 
 
@@ -28,14 +29,15 @@ class Violation(AssertionError):
 
 
 class JudgedItem(pytest.Item):
-    """Measures in its setup, judges in its call. `settings` is what it needs measured."""
+    """Measures in its setup, judges in its call. `settings` is what it needs measured, of which `cells` are cells."""
 
     def __init__(self, *, kind, zone, cells, markers, **kwargs):
         super().__init__(**kwargs)
-        self.kind, self.zone = kind, zone
+        self.kind, self.zone, self.cells = kind, zone, cells
         self.settings = [specs.profile(zone.profile, cell) for cell in cells]
+        #: {setting: measurements}, and the verdict on them
         self.measured = self.verdict = None
-        #: how many tests of its zone this session has
+        #: how many settings the tests of its zone rest on in this session
         self.family = 1
         #: what the stack is known to do here, or None
         self.expected = None
@@ -43,7 +45,7 @@ class JudgedItem(pytest.Item):
             self.add_marker(marker)
 
     def judge(self, measured):
-        """The verdict on {cell: measurements}."""
+        """The verdict on {setting: measurements}."""
         raise NotImplementedError
 
     def properties(self):
@@ -61,8 +63,11 @@ class JudgedItem(pytest.Item):
     def setup(self):
         campaign = self.config.stash[CAMPAIGN]
         try:
-            self.measured = {s.cell: campaign.measure(self.zone.algorithm, s) for s in self.settings}
-            self.verdict = self.judge(self.measured)
+            for number in campaign.numbers:
+                self.measured = campaign.measure(self.zone.algorithm, self.settings, number)
+                self.verdict = self.judge(self.measured)
+                if self.verdict.status is not Status.INCONCLUSIVE:
+                    break
         except UserError as error:
             raise LabFault(str(error)) from None
         self.user_properties += self.properties()
@@ -105,7 +110,8 @@ class CellItem(JudgedItem):
     where = property(lambda self: self.cell.id)
 
     def judge(self, measured):
-        return judge(self.zone, self.cell, measured[self.cell], self.family)
+        (measurements,) = measured.values()
+        return judge(self.zone, self.cell, measurements, self.family)
 
     def properties(self):
         return summary.properties(self.verdict)
@@ -115,25 +121,36 @@ class CellItem(JudgedItem):
 
     def lines(self):
         v = self.verdict
-        chance = "" if v.p is None else f"; the reference itself would be so far outside in {v.p:.1g} of runs"
         return (
             ("measured", f"{self.zone.metric} {v.value:.3f} (median of {v.n} trials; {_interval(v.interval)})"),
-            ("permitted", f"{v.permitted.low:.3f}..{v.permitted.high:.3f}{chance}"),
+            ("permitted", _permitted(v)),
             ("basis", f"{_basis(v.permitted.basis)}; {self.zone.margin_rule['text']}"),
         )
 
 
 class SplitItem(JudgedItem):
-    """One check of the split part: a representative path, or a filter's shares of all paths of a grid."""
+    """One check of the split part: a representative path, or a filter's shares of all paths of a grid.
 
-    def __init__(self, *, zone, check, **kwargs):
+    `unsplit`: why this stack's connections cannot be split here, or None. Then a path is judged by predictions alone.
+    """
+
+    def __init__(self, *, zone, check, unsplit=None, **kwargs):
         super().__init__(zone=zone, cells=check.cells, markers=("full",), **kwargs)
         self.check = check
+        self.path_setting = None
+        if check.measured and not unsplit:
+            self.path_setting = specs.split_path(zone.profile, check.path.segments)
+            self.settings.append(self.path_setting)
+        self._unsplit = unsplit if isinstance(check, split_zone.PathCheck) else None
 
     where = property(lambda self: self.check.name)
 
     def judge(self, measured):
-        return split_zone.judge(self.zone, self.check, measured)
+        cells = {setting.cell: m for setting, m in measured.items() if setting != self.path_setting}
+        return split_zone.judge(self.zone, self.check, cells, measured.get(self.path_setting), self.family)
+
+    def properties(self):
+        return summary.split_properties(self.zone, self.check, self.verdict, self.family, self._unsplit)
 
     def values(self):
         return {finding.what: finding.value[0] for finding in self.verdict.findings}
@@ -141,10 +158,10 @@ class SplitItem(JudgedItem):
     def lines(self):
         # All that is not conforming; of these the first basis is enough to find the others in the zone's file.
         wrong = [f for f in self.verdict.findings if f.status is not Status.CONFORMS]
-        values = [f"{f.what} {_range(f.value)} ({_interval(f.interval)})" for f in wrong]
+        values = [f"{f.what} {_range(f.value)} ({_interval(f.interval, f.confidence)})" for f in wrong]
         return (
             ("measured", "; ".join(values)),
-            ("permitted", "; ".join(f"{f.permitted.low:.3f}..{f.permitted.high:.3f}" for f in wrong)),
+            ("permitted", "; ".join(map(_permitted, wrong))),
             ("basis", f"{_basis(wrong[0].permitted.basis)}; {self.zone.margin_rule['text']}" if wrong else ""),
         )
 
@@ -157,13 +174,18 @@ def _known(expected):
     return f"known to be {expected.verdict}: {expected.reason}{link}"
 
 
-def _interval(interval):
+def _interval(interval, confidence=CONFIDENCE):
     low, high = interval
     if high == math.inf:
         return "too few for an interval"
     if low == -math.inf:
         return f"at most {high:.3f}, as some timed out"
-    return f"{CONFIDENCE:.0%} interval {low:.3f}..{high:.3f}"
+    return f"{100 * confidence:.5g}% interval {low:.3f}..{high:.3f}"
+
+
+def _permitted(found):
+    chance = "" if found.p is None else f"; the reference itself would be so far outside in {found.p:.1g} of runs"
+    return f"{found.permitted.low:.3f}..{found.permitted.high:.3f}{chance}"
 
 
 def _range(value):
@@ -212,4 +234,4 @@ def _chosen(option):
 def _grid(item):
     """The shortest way to name the cells of an item."""
     grid = getattr(getattr(item, "check", None), "grid", None)
-    return grid or ",".join(setting.cell.id for setting in item.settings)
+    return grid or ",".join(cell.id for cell in item.cells)

@@ -11,6 +11,8 @@ from conformance.model.verdict import ALPHA, LOOKS, Status
 
 #: a report's property that holds [zone id, cell id, status, p]
 PROPERTY = "cc_verdict"
+#: the same of the split part: [zone id, check id, status, settings that the zone is judged by, why nothing is split]
+SPLIT_PROPERTY = "cc_split_verdict"
 
 
 def properties(verdict):
@@ -20,17 +22,27 @@ def properties(verdict):
     yield "trials", verdict.n
 
 
+def split_properties(zone, check, verdict, family, unsplit):
+    """The same of a check of the split part. `unsplit`: why its path was not measured, or None."""
+    yield SPLIT_PROPERTY, [zone.id, check.id, str(verdict.status), family, unsplit]
+    yield "verdict", str(verdict.status)
+    yield "trials", verdict.n
+
+
 class Zones:
     """Collects the verdicts of a session, of its workers' too."""
 
     def __init__(self):
-        self._found = {}
+        self._found, self._split = {}, {}
 
     def pytest_runtest_logreport(self, report):
         for name, value in report.user_properties:
             if name == PROPERTY:
                 zone_id, cell_id, status, p = value
                 self._found.setdefault(zone_id, {})[cell_id] = (Status(status), p)
+            if name == SPLIT_PROPERTY:
+                zone_id, check_id, status, family, unsplit = value
+                self._split.setdefault((zone_id, family), {})[check_id] = (Status(status), unsplit)
 
     def upgraded(self):
         """{zone id: ids of inconclusive cells that violate, now that all are known}."""
@@ -43,14 +55,21 @@ class Zones:
             count = collections.Counter(
                 Status.VIOLATES if cell_id in late else status for cell_id, (status, _) in cells.items()
             )
-            parts = ", ".join(f"{count[status]} {status}" for status in Status if count[status])
             yield (
-                f"zone {zone_id}: {parts}; false alarms in at most {ALPHA:.0%} of runs (Holm over {len(cells)} cells)"
+                f"zone {zone_id}: {_words(count)}; false alarms in at most {ALPHA:.0%} of runs"
+                f" (Holm over {len(cells)} cells)"
                 + (f"; violates, all cells taken together: {', '.join(late)}" if late else "")
+            )
+        for (zone_id, family), checks in sorted(self._split.items()):
+            unsplit = next((why for _, why in checks.values() if why), None)
+            yield (
+                f"zone {zone_id}: {_words(collections.Counter(status for status, _ in checks.values()))}; false alarms"
+                f" in at most {ALPHA:.0%} of runs (Bonferroni over {family} cells and split paths)"
+                + (f"; no path was measured split: {unsplit}" if unsplit else "")
             )
 
     def pytest_terminal_summary(self, terminalreporter):
-        if self._found:
+        if self._found or self._split:
             terminalreporter.section("zones")
             for line in self.lines():
                 terminalreporter.write_line(line)
@@ -58,6 +77,10 @@ class Zones:
     def pytest_sessionfinish(self, session):
         if self.upgraded() and session.exitstatus == 0:
             session.exitstatus = 1
+
+
+def _words(count):
+    return ", ".join(f"{count[status]} {status}" for status in Status if count[status])
 
 
 def _upgraded(cells):

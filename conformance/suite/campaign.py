@@ -1,0 +1,79 @@
+"""What a session of pytest measures: in the background, ahead of the tests, and more where a test cannot tell."""
+
+import collections
+
+from conformance import engine, expectations, store
+from conformance.model import expectation
+from conformance.model.verdict import Status, looks
+from conformance.suite.items import CHOICE_DEFAULTS, CellItem
+
+_MOST_TRIALS = 20
+
+
+def choice(option):
+    return engine.Choice(**{name: getattr(option, name) for name in CHOICE_DEFAULTS})
+
+
+def seeds(option):
+    """(seeds up to the budget, numbers of them at which a cell is judged)."""
+    engine.seeds(option.trials)
+    most = option.max_trials or max(option.trials, _MOST_TRIALS)
+    return engine.seeds(most), looks(option.trials, most)
+
+
+class Campaign:
+    """The session's bench and store, and the run that measures ahead of the tests."""
+
+    def __init__(self, config, items):
+        option = config.option
+        self._bench = engine.bench(choice(option))
+        self._store = store.Store(option.results)
+        self._seeds, numbers = seeds(option)
+        # Of pytest-xdist's workers each makes its own trials, and they are as many as they were asked to be.
+        self._workers = option.workers or (1 if hasattr(config, "workerinput") else None)
+        self._looks = engine.Looks(numbers=numbers, clear=self._clear)
+        self.numbers = numbers
+        self._judging, self._found = collections.defaultdict(list), {}
+        families = collections.defaultdict(set)
+        known = () if option.interop_rootfs or option.baseline else expectations.load(option.stack)
+        for item in items:
+            families[item.zone.id].update(item.settings)
+        for item in items:
+            item.family = len(families[item.zone.id])
+            if isinstance(item, CellItem):
+                item.expected = expectation.find(known, item.zone.id, item.cell)
+            for setting in item.settings:
+                self._judging[item.zone.algorithm, setting].append(item)
+        self._run = None if hasattr(config, "workerinput") else self._start(self._judging, self._looks)
+
+    def _start(self, keys, when):
+        return engine.Run(self._bench, self._store, keys, self._seeds, self._workers, looks=when)
+
+    def _clear(self, key, measurements):
+        """Whether all tests that are about this cell alone can tell."""
+        cells = [item for item in self._judging[key] if isinstance(item, CellItem)]
+        return all(item.judge({key[1]: measurements}).status is not Status.INCONCLUSIVE for item in cells)
+
+    def measure(self, algorithm, settings, number):
+        """{setting: measurements}, at least `number` of each, in order of seed. Raises UserError."""
+        keys = [(algorithm, setting) for setting in settings]
+        if self._run is not None:
+            self._found.update((key, self._run.result(*key)) for key in keys if key not in self._found)
+        else:
+            self._measure([key for key in keys if key not in self._found], self._looks)
+        # What rests on several settings is known to be unclear only when all of them are there.
+        if few := [key for key in keys if len(self._found[key]) < number]:
+            if self._run is not None:
+                self._run.wait()  # in real time, trials would disturb each other
+            self._measure(few, engine.Looks(numbers=(number,)))
+        return {key[1]: self._found[key] for key in keys}
+
+    def _measure(self, keys, when):
+        if not keys:
+            return
+        with self._start(keys, when) as run:
+            self._found.update((key, run.result(*key)) for key in keys)
+
+    def close(self):
+        if self._run is not None:
+            self._run.close()
