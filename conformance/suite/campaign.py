@@ -51,18 +51,24 @@ class Campaign:
 
     def _clear(self, key, measurements):
         """Whether all tests that are about this cell alone can tell."""
-        cells = [item for item in self._judging[key] if isinstance(item, CellItem)]
-        return all(item.judge({key[1]: measurements}).status is not Status.INCONCLUSIVE for item in cells)
+        return all(item.judge({key[1]: measurements}).status is not Status.INCONCLUSIVE for item in self._alone(key))
+
+    def _alone(self, key):
+        return [item for item in self._judging[key] if isinstance(item, CellItem)]
 
     def measure(self, algorithm, settings, number):
-        """{setting: measurements}, at least `number` of each, in order of seed. Raises UserError."""
+        """{setting: measurements}, in order of seed. Raises UserError.
+
+        At least `number` of each, but of cells that have tests of their own as many as these needed: else a stack whose
+        shares of paths are unclear would have every cell measured four times as often.
+        """
         keys = [(algorithm, setting) for setting in settings]
         if self._run is not None:
             self._found.update((key, self._run.result(*key)) for key in keys if key not in self._found)
         else:
             self._measure([key for key in keys if key not in self._found], self._looks)
         # What rests on several settings is known to be unclear only when all of them are there.
-        if few := [key for key in keys if len(self._found[key]) < number]:
+        if few := [key for key in keys if len(self._found[key]) < number and not self._alone(key)]:
             if self._run is not None:
                 self._run.wait()  # in real time, trials would disturb each other
             self._measure(few, engine.Looks(numbers=(number,)))
