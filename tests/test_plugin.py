@@ -248,6 +248,13 @@ def test_a_split_violation_says_all_that_is_needed(suite):
     result.stdout.fnmatch_lines(['  rerun      pytest -m "bbrv1 and split" --grid 10mbps --trials 20'])
 
 
+def test_cells_that_are_judged_for_themselves_are_not_measured_again_for_split_checks(suite, pytester):
+    for expression, trials in (("bbrv1", 5), ("bbrv1 and split", 13)):
+        name = f"{trials}.jsonl"
+        suite("-m", expression, *PATH, "--results", name, kind="bad", more=PREDICTED)
+        assert len((pytester.path / name).read_text().splitlines()) == 3 * trials
+
+
 #: the same suite, but for zones whose paths were not measured, whatever ships
 PREDICTED = """
 import dataclasses
