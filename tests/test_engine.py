@@ -1,7 +1,5 @@
 """How the engine shares work out and takes it in; rooms are fakes here."""
 
-import threading
-
 from helpers import measurement, setting
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,18 +48,6 @@ def test_durations_are_for_people():
         "3 min 20 s",
         "2 h 05 min",
     ]
-
-
-def test_waiting_for_a_core_can_be_interrupted(own_cache):
-    from conformance.lab import cores
-
-    cancelled = threading.Event()
-    cancelled.set()
-    try:
-        with cores.one_core(cancelled):
-            raise AssertionError("a core was lent")
-    except engine.UserError as error:
-        assert "interrupted" in str(error)
 
 
 def test_an_algorithm_whose_kernel_is_not_built_is_unsupported_and_says_what_to_build(monkeypatch, tmp_path):
