@@ -72,7 +72,12 @@ def reference(measurements, algorithm, version_text, metric, profile, name):
         if m.trial.scheme.algorithm == algorithm and m.trial.setting.profile == profile and not m.trial.setting.segments
     ]
     if not own:
-        raise UserError(f"no measurements of {algorithm!r} under profile {profile} in these results")
+        trials = [m.trial for m in measurements if not m.trial.setting.segments]
+        held = sorted({f"{trial.scheme.algorithm} under {trial.setting.profile}" for trial in trials})
+        raise UserError(
+            f"no measurements of {algorithm!r} under profile {profile} in these results",
+            f"they hold {', '.join(held) or 'none'}",
+        )
     first = own[0].trial
     by_setting, about = one_run(own, metric, "our own runs in the virtual room")
     return {setting.cell: values for setting, values in by_setting.items()}, {

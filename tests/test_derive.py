@@ -3,9 +3,10 @@
 import dataclasses
 
 import pytest
-from helpers import measurement, measurements_of, zone
+from helpers import measurement, measurements, measurements_of, zone
 
 from conformance import derive
+from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.zone import Interval
 
@@ -44,3 +45,11 @@ def test_lost_pct_is_by_interface_counters_and_missing_without_them():
     assert abs(seen.value("lost_pct") - 2.5) < 1e-9
     assert measurement().value("lost_pct") is None
     assert measurement().value("queue_mean_bdp") is None
+
+
+def test_an_algorithm_that_was_not_measured_is_answered_with_those_that_were():
+    held = [*measurements([0.5] * 5), *measurements([0.5] * 5, algorithm="vegas")]
+    with pytest.raises(UserError, match="they hold cubic under atc25, vegas under atc25"):
+        derive.derive(held, "vgeas", "V")
+    with pytest.raises(UserError, match="they hold none"):
+        derive.derive([], "vgeas", "V")

@@ -60,7 +60,7 @@ def from_json(data, where):
             raise UserError(f"{pointer}: cell {cell.id} stands twice")
         low, high, basis = entry["low"], entry["high"], entry["basis"]
         if not low <= high:
-            raise UserError(f"{pointer}: low {low:g} is above high {high:g}")
+            raise UserError(f"{pointer}: low {low:g} is above high {high:g} in cell {cell.id}")
         if basis["reference"] not in data["references"]:
             raise UserError(f"{pointer}: reference {basis['reference']!r} is not among /references")
         if not low <= basis["median"] <= high:
