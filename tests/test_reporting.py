@@ -1,5 +1,6 @@
 """What reports are made of: reading, tables, words, commands, and forms for other tools."""
 
+import collections
 import csv
 import dataclasses
 import io
@@ -274,6 +275,19 @@ def test_criteria_without_measurements_say_so(series):
 
 
 # Forms for other tools
+
+
+def test_at_a_glance_a_cell_is_as_good_as_the_worse_of_its_verdicts(series):
+    rank = ["error", "violates", "unsupported", "inconclusive", "conforms"]
+    for one in series:
+        worst = {
+            cell: min((h.results[cell].status for h in one.heatmaps if h.results[cell].verdict), key=rank.index)
+            for cell in one.cells
+            if any(h.results[cell].verdict for h in one.heatmaps)
+        }
+        assert one.count() == collections.Counter(worst.values())
+        assert one.verdict == (min(worst.values(), key=rank.index) if worst else "not judged")
+    assert any(one.verdict != one.utilization.verdict or one.count() != one.utilization.count() for one in series)
 
 
 @pytest.mark.parametrize("said", ["=HYPERLINK(0)", "+1", "-1", "@SUM(A1)", "\t=1"])

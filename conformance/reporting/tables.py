@@ -55,6 +55,7 @@ class CellResult:
         return "unsupported" if self.unsupported else "error"
 
 
+_NOT_JUDGED = "not judged"
 #: what cells may be but conforming, in the order that they are told in
 _OTHERS = ("violates", "inconclusive", "error", "unsupported")
 
@@ -105,7 +106,7 @@ class Heatmap:
     def verdict(self):
         """The status of the whole heatmap as text: of what was judged, or that nothing was."""
         verdicts = [r.verdict for r in self.results.values() if r.verdict]
-        return str(overall(verdicts)) if verdicts else "not judged"
+        return str(overall(verdicts)) if verdicts else _NOT_JUDGED
 
     def count(self):
         """{verdict's status: number of cells}, without cells that no zone judges."""
@@ -136,6 +137,18 @@ class Series:
     @property
     def scheme(self):
         return self.utilization.scheme
+
+    def count(self):
+        """{status: number of cells}, of each cell the worse of its verdicts, without cells that no zone judges."""
+        verdicts = [[h.results[cell].verdict for h in self.heatmaps if cell in h.results] for cell in self.cells]
+        judged = [[verdict for verdict in of_cell if verdict] for of_cell in verdicts]
+        return collections.Counter(str(overall(of_cell)) for of_cell in judged if of_cell)
+
+    @property
+    def verdict(self):
+        """The worse of the verdicts on utilization and on what was lost, as text; or that nothing was judged."""
+        verdicts = [r.verdict for h in self.heatmaps for r in h.results.values() if r.verdict]
+        return str(overall(verdicts)) if verdicts else _NOT_JUDGED
 
     @property
     def setting(self):
