@@ -33,14 +33,14 @@ def run(
     measured = {}
     numbers = looks(trials, max(trials, most_trials or trials))
 
-    def clear(key, measurements):
+    def verdicts(key, measurements):
         cell = key[1].cell
         judged = zone is not None and cell in zone.intervals
-        return not judged or judge(zone, cell, measurements, len(cells)).status is not Status.INCONCLUSIVE
+        return [judge(zone, cell, measurements, len(cells))] if judged else []
 
     for (_, setting), measurements in measure(
         bench, [(algorithm, s) for s in settings], engine.seeds(numbers[-1]), results, workers, console,
-        engine.Looks(numbers=numbers, clear=clear), executor=executor,
+        engine.Looks.until_clear(numbers, verdicts), executor=executor,
     ):  # fmt: skip
         measured[setting.cell] = measurements
         _complain(console, setting.cell, measurements)

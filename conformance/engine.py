@@ -19,6 +19,7 @@ from conformance.lab import adapter as adapters
 from conformance.lab import job
 from conformance.model.errors import UserError
 from conformance.model.trial import Measurement, Outcome, Scheme, Trial
+from conformance.model.verdict import Status
 
 #: few enough that a killed guest costs little, many enough that its start does not count
 _CELLS_A_GUEST = 10
@@ -152,6 +153,15 @@ class Looks:
 
     numbers: tuple[int, ...]
     clear: collections.abc.Callable = lambda key, measurements: True
+
+    @classmethod
+    def until_clear(cls, numbers, verdicts):
+        """Until none of `verdicts(key, measurements)` is inconclusive."""
+
+        def clear(key, measurements):
+            return all(verdict.status is not Status.INCONCLUSIVE for verdict in verdicts(key, measurements))
+
+        return cls(numbers=numbers, clear=clear)
 
 
 class Run:

@@ -99,11 +99,10 @@ def run(
         raise UserError(f"no zone of {', '.join(zones)} has cells of {grid} in shard {shard}", "choose another --grid")
     family = {zone.id: sum(cell in zone.intervals for a, cell in work if a == zone.algorithm) for zone in _flat(zones)}
 
-    def clear(key, measurements):
+    def verdicts(key, measurements):
         cell = key[1].cell
         judges = [zone for zone in zones[key[0]] if cell in zone.intervals]
-        verdicts = [judge(zone, cell, measurements, family[zone.id]) for zone in judges]
-        return all(verdict.status is not Status.INCONCLUSIVE for verdict in verdicts)
+        return [judge(zone, cell, measurements, family[zone.id]) for zone in judges]
 
     console.print(
         f"gate: {bench.adapter.name}, {', '.join(zones)}: {len(work)} cells, {trials} to {numbers[-1]} trials each"
@@ -114,7 +113,7 @@ def run(
     found = dict(
         measure(
             bench, [(algorithm, specs.profile(profile, cell)) for algorithm, cell in work], seeds, results, workers,
-            console, engine.Looks(numbers=numbers, clear=clear),
+            console, engine.Looks.until_clear(numbers, verdicts),
             None if budget_s is None else max(budget_s - (time.monotonic() - began), 0.1), executor,
         )
     )  # fmt: skip

@@ -128,11 +128,10 @@ def _measure(bench, kept, algorithm, zones, where, plan, on_trial):
     """{(profile, cell): measurements}, from the results file or made now, more of them where a zone cannot tell yet."""
     seeds, numbers = engine.seeds(plan.max_trials, plan.first_seed), looks(plan.trials, plan.max_trials)
 
-    def clear(key, measurements):
-        at = key[1].profile, key[1].cell
-        return all(v.status is not Status.INCONCLUSIVE for v in _verdicts(zones, {at: measurements}))
+    def verdicts(key, measurements):
+        return _verdicts(zones, {(key[1].profile, key[1].cell): measurements})
 
-    enough = engine.Looks(numbers=numbers, clear=clear)
+    enough = engine.Looks.until_clear(numbers, verdicts)
     work = _work(algorithm, where)
     with engine.Run(bench, kept, work, seeds, plan.workers, on_trial=on_trial, looks=enough) as running:
         return {(setting.profile, setting.cell): found for (_, setting), found in running.as_completed()}

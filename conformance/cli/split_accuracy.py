@@ -6,10 +6,10 @@ import sys
 
 import click
 
+from conformance.cli import measuring
 from conformance.cli.base import out
 from conformance.engine import Choice
 from conformance.model.setting import PEPSAL, QUEUE_SIZED_BY, SPLITTER
-from conformance.store import DEFAULT_RESULTS
 
 
 def _options(trials):
@@ -32,9 +32,9 @@ def _options(trials):
                 help="Whose bandwidth-delay product sizes queues: the whole path's (as published) or each segment's.",
             ),
             click.option("--trials", default=trials, show_default=True, type=click.IntRange(1)),
-            click.option("--results", default=DEFAULT_RESULTS, show_default=True, help="Results file to add to."),
+            measuring.RESULTS,
             click.option("--profile", help="All of a setting but its path (default: atc25)."),
-            click.option("--workers", type=click.IntRange(1), help="Guests at a time (default: one for each core)."),
+            measuring.WORKERS,
         )):  # fmt: skip
             command = option(command)
         return command

@@ -5,6 +5,7 @@ import sys
 
 import click
 
+from conformance.cli import measuring
 from conformance.cli.base import out
 
 
@@ -14,14 +15,14 @@ from conformance.cli.base import out
     "--false-alarms", "n", type=click.IntRange(1), help="Whole runs of the references, in the mutants' place."
 )
 @click.option("--profile", help="Of the zones that judge (default: atc25 for TCP, packets for UDP).")
-@click.option("--trials", default=5, show_default=True, type=click.IntRange(1), help="Trials of each cell.")
+@measuring.trials(5)
 @click.option("--max-trials", default=20, show_default=True, type=click.IntRange(1), help="Of a cell that is unclear.")
 @click.option("--first-seed", type=click.IntRange(1), help="Default: 101; of the false alarms, 1001.")
 @click.option("--zone", "zones", multiple=True, type=click.Path(), help="A further zone file to judge by (repeatable).")
 @click.option("--whole", is_flag=True, help="Measure every cell, not just until one tells.")
 @click.option("--record", is_flag=True, help="Keep the score where `zones check` finds it.")
 @click.option("--results", default="results/mutants.jsonl", show_default=True, help="Results file to add to.")
-@click.option("--workers", type=click.IntRange(1), help="Guests at a time (default: one for each core).")
+@measuring.WORKERS
 @click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write it here, as Markdown.")
 def mutants(ids, n, first_seed, record, target, **plan):
     """Test the tester: are mutants (IDS, or all) detected? With --false-alarms, are the references left alone?"""

@@ -14,7 +14,7 @@ from conformance.model import gains, grid, verdict
 from conformance.model import split as model
 from conformance.model.errors import UserError
 from conformance.model.verdict import Status
-from conformance.model.zone import Interval, Zone
+from conformance.model.zone import Interval, Zone, interval_from_json
 
 #: what a path is judged by, as documents and as people call it
 PREDICTIONS = {"split": "split, predicted", "end_to_end": "end-to-end, predicted"}
@@ -255,7 +255,8 @@ def _find(what, value, interval, confidence, permitted):
 
 def from_json(data, where):
     """Build a SplitZone from a document that satisfies the schema; `where` names it in errors. Raises UserError."""
-    checks = [_path_check(entry, f"{where}: /paths/{at}", data) for at, entry in enumerate(data["paths"])]
+    references = data["references"]
+    checks = [_path_check(entry, f"{where}: /paths/{at}", references) for at, entry in enumerate(data["paths"])]
     rows = collections.defaultdict(dict)
     for at, entry in enumerate(data["shares"]):
         pointer = f"{where}: /shares/{at}"
@@ -263,7 +264,7 @@ def from_json(data, where):
         path_class = model.PathClass(entry["class"])
         if path_class in rows[key]:
             raise UserError(f"{pointer}: {path_class} stands twice for this grid and filter")
-        rows[key][path_class] = _interval(entry, pointer, data)
+        rows[key][path_class] = interval_from_json(entry, references, pointer)
     for (name, filter_), permitted in rows.items():
         classes = {path.path_class for path in model.paths(grid.cells(name))}
         if not set(permitted) <= classes:
@@ -281,7 +282,7 @@ def from_json(data, where):
     return SplitZone(checks=tuple(checks), path_profile_digest=digest, **{name: data[name] for name in fields})
 
 
-def _path_check(entry, pointer, data):
+def _path_check(entry, pointer, references):
     path = model.Path.parse(entry["path"])
     if path.path_class != entry["class"]:
         raise UserError(f"{pointer}: path {path.id} is of class {path.path_class}, not {entry['class']}")
@@ -289,17 +290,6 @@ def _path_check(entry, pointer, data):
         raise UserError(f"{pointer}: path {path.id} composes to no cell of the grid")
     return PathCheck(
         path=path,
-        permitted={name: _interval(entry[name], pointer, data) for name in PREDICTIONS},
-        measured=_interval(entry["measured"], pointer, data) if "measured" in entry else None,
+        permitted={name: interval_from_json(entry[name], references, pointer) for name in PREDICTIONS},
+        measured=interval_from_json(entry["measured"], references, pointer) if "measured" in entry else None,
     )
-
-
-def _interval(entry, pointer, data):
-    low, high, basis = entry["low"], entry["high"], entry["basis"]
-    if not low <= high:
-        raise UserError(f"{pointer}: low {low:g} is above high {high:g}")
-    if basis["reference"] not in data["references"]:
-        raise UserError(f"{pointer}: reference {basis['reference']!r} is not among /references")
-    if not low <= basis["median"] <= high:
-        raise UserError(f"{pointer}: the reference's own median {basis['median']:g} is outside the interval")
-    return Interval(low=low, high=high, basis=basis)

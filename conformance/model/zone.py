@@ -47,6 +47,18 @@ class Zone:
         return f"{self.id}: {len(self.intervals)} cells, {len(self.smoke)} smoke cells"
 
 
+def interval_from_json(entry, references, pointer, within=""):
+    """The Interval of an entry with low, high and basis; `within` says of what, in an error. Raises UserError."""
+    low, high, basis = entry["low"], entry["high"], entry["basis"]
+    if not low <= high:
+        raise UserError(f"{pointer}: low {low:g} is above high {high:g}{within}")
+    if basis["reference"] not in references:
+        raise UserError(f"{pointer}: reference {basis['reference']!r} is not among /references")
+    if not low <= basis["median"] <= high:
+        raise UserError(f"{pointer}: the reference's own median {basis['median']:g} is outside the interval")
+    return Interval(low=low, high=high, basis=basis)
+
+
 def from_json(data, where):
     """Build a Zone from a document that satisfies the schema; `where` names it in errors. Raises UserError."""
     intervals = {}
@@ -58,20 +70,15 @@ def from_json(data, where):
             raise UserError(f"{pointer}: {error}") from None
         if cell in intervals:
             raise UserError(f"{pointer}: cell {cell.id} stands twice")
-        low, high, basis = entry["low"], entry["high"], entry["basis"]
-        if not low <= high:
-            raise UserError(f"{pointer}: low {low:g} is above high {high:g} in cell {cell.id}")
-        if basis["reference"] not in data["references"]:
-            raise UserError(f"{pointer}: reference {basis['reference']!r} is not among /references")
-        if not low <= basis["median"] <= high:
-            raise UserError(f"{pointer}: the reference's own median {basis['median']:g} is outside the interval")
+        interval = interval_from_json(entry, data["references"], pointer, f" in cell {cell.id}")
+        basis = interval.basis
         formula = basis.get("formula")
         if formula and not oracle.agrees(basis["median"], formula):
             raise UserError(
                 f"{pointer}: the reference's median {basis['median']:g} is not what its formula predicts,"
                 f" {formula['utilization']:g} within {oracle.TOLERANCE:.0%}"
             )
-        intervals[cell] = Interval(low=low, high=high, basis=basis)
+        intervals[cell] = interval
     smoke = tuple(Cell.parse(text) for text in data["smoke"])
     for cell in smoke:
         if cell not in intervals:

@@ -55,9 +55,14 @@ class CellResult:
         return "unsupported" if self.unsupported else "error"
 
 
-_NOT_JUDGED = "not judged"
 #: what cells may be but conforming, in the order that they are told in
 _OTHERS = ("violates", "inconclusive", "error", "unsupported")
+
+
+def _worst(results):
+    """The worst verdict of CellResults as text, or that none was judged."""
+    verdicts = [result.verdict for result in results if result.verdict]
+    return str(overall(verdicts)) if verdicts else "not judged"
 
 
 def _counted(status, n):
@@ -105,8 +110,7 @@ class Heatmap:
     @property
     def verdict(self):
         """The status of the whole heatmap as text: of what was judged, or that nothing was."""
-        verdicts = [r.verdict for r in self.results.values() if r.verdict]
-        return str(overall(verdicts)) if verdicts else _NOT_JUDGED
+        return _worst(self.results.values())
 
     def count(self):
         """{verdict's status: number of cells}, without cells that no zone judges."""
@@ -147,8 +151,7 @@ class Series:
     @property
     def verdict(self):
         """The worse of the verdicts on utilization and on what was lost, as text; or that nothing was judged."""
-        verdicts = [r.verdict for h in self.heatmaps for r in h.results.values() if r.verdict]
-        return str(overall(verdicts)) if verdicts else _NOT_JUDGED
+        return _worst(r for h in self.heatmaps for r in h.results.values())
 
     @property
     def setting(self):

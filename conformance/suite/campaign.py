@@ -4,7 +4,7 @@ import collections
 
 from conformance import engine, expectations, store
 from conformance.model import expectation
-from conformance.model.verdict import Status, looks
+from conformance.model.verdict import looks
 from conformance.suite.items import CHOICE_DEFAULTS, CellItem
 
 _MOST_TRIALS = 20
@@ -31,7 +31,7 @@ class Campaign:
         self._seeds, numbers = seeds(option)
         # Of pytest-xdist's workers each makes its own trials, and they are as many as they were asked to be.
         self._workers = option.workers or (1 if hasattr(config, "workerinput") else None)
-        self._looks = engine.Looks(numbers=numbers, clear=self._clear)
+        self._looks = engine.Looks.until_clear(numbers, self._verdicts)
         self.numbers = numbers
         self._judging, self._found = collections.defaultdict(list), {}
         families = collections.defaultdict(set)
@@ -49,9 +49,9 @@ class Campaign:
     def _start(self, keys, when):
         return engine.Run(self._bench, self._store, keys, self._seeds, self._workers, looks=when)
 
-    def _clear(self, key, measurements):
-        """Whether all tests that are about this cell alone can tell."""
-        return all(item.judge({key[1]: measurements}).status is not Status.INCONCLUSIVE for item in self._alone(key))
+    def _verdicts(self, key, measurements):
+        """Those of all tests that are about this cell alone."""
+        return (item.judge({key[1]: measurements}) for item in self._alone(key))
 
     def _alone(self, key):
         return [item for item in self._judging[key] if isinstance(item, CellItem)]
