@@ -10,6 +10,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,11 +44,12 @@ static const char *setting(const char *name)
     return value;
 }
 
-static double now_s(void)
+/* Exact: the difference of two readings in seconds would depend on the uptime in its last digit. */
+static int64_t now_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec + now.tv_nsec / 1e9;
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
 /* Secrets of the connection, in NSS key log format, where a trace is wanted. */
@@ -110,7 +112,7 @@ int main(int count, char **arguments)
     const char *host = setting("CC_HOSTNAME");
     long size = atol(setting("CC_BYTES"));
     SSL_CTX *context = trusting(setting("CC_CA"));
-    double start_s = now_s();
+    int64_t start_ns = now_ns();
     int fd = connected(setting("CC_ADDRESS"), atoi(setting("CC_PORT")));
     SSL *tls = SSL_new(context);
     SSL_set_fd(tls, fd);
@@ -118,7 +120,7 @@ int main(int count, char **arguments)
     SSL_set1_host(tls, host);
     if (SSL_connect(tls) != 1)
         fail("no TLS connection: %s", why());
-    double handshake_s = now_s() - start_s;
+    double handshake_s = (now_ns() - start_ns) / 1e9;
     int length = snprintf(buffer, sizeof buffer, "GET /%ld HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", size, host);
     if (SSL_write(tls, buffer, length) != length)
         fail("cannot send the request: %s", why());
@@ -128,6 +130,7 @@ int main(int count, char **arguments)
         received += got;
     if (received < size)
         fail("the connection ended after %ld of %ld bytes: %s", received, size, why());
-    printf("{\"bytes\": %ld, \"completion_s\": %.6f, \"handshake_s\": %.6f}\n", received, now_s() - start_s, handshake_s);
+    printf("{\"bytes\": %ld, \"completion_s\": %.6f, \"handshake_s\": %.6f}\n", received, (now_ns() - start_ns) / 1e9,
+           handshake_s);
     return 0;
 }

@@ -76,12 +76,12 @@ def _delays(sender, receiver, patience_s, wanted=5, tries=40):
 
 def _rate(sender, receiver, bandwidth_mbps, patience_s, packets):
     frame_bits = (_FULL_PAYLOAD_BYTES + _HEADERS_BYTES) * 8
-    gap_s = frame_bits / (bandwidth_mbps * 1e6) / 1.5
-    start = time.monotonic()
+    gap_ns = round(frame_bits / (bandwidth_mbps * 1e6) / 1.5 * 1e9)
+    start_ns = time.monotonic_ns()
     for number in range(packets):
-        pause_s = start + number * gap_s - time.monotonic()
-        if pause_s > 0:
-            time.sleep(pause_s)
+        pause_ns = start_ns + number * gap_ns - time.monotonic_ns()
+        if pause_ns > 0:
+            time.sleep(pause_ns / 1e9)
         sender.send(struct.pack("I", number).ljust(_FULL_PAYLOAD_BYTES, b"\0"))
     arrivals = [at for at, _ in _receive(receiver, patience_s)]
     # The first ones may leave on a token bucket's burst.

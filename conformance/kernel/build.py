@@ -18,6 +18,7 @@ from conformance.model import digest as digests
 from conformance.model.errors import UserError
 
 _RECIPE = paths.PACKAGE / "kernel"
+_PATCHES, _SINCE = _RECIPE / "patches", "since-"
 #: raised when the recipe changes what it builds in a way that none of the digested inputs shows
 _RECIPE_VERSION = 1
 #: how many files our configuration compiles in 6.12; only the progress bar needs it
@@ -36,10 +37,11 @@ def missing_tools():
 def own_patches(version):
     """Our patches for a source of this version, in order; a source they do not apply to is refused.
 
-    Those in patches/ are for every source; of the folders there, the one of the newest version that this one has
-    reached.
+    Those in patches/ are for every source, those in its folders since-VERSION for every one from that version on; of
+    the folders VERSION, only the one of the newest version that this one has reached.
     """
-    folders = [_RECIPE / "patches", _variants(version)]
+    since = [p for p in _PATCHES.glob(f"{_SINCE}*") if _number(p.name.removeprefix(_SINCE)) <= version]
+    folders = [_PATCHES, _variants(version), *since]
     return sorted((p for folder in folders for p in folder.glob("*.patch")), key=lambda p: p.name)
 
 
@@ -49,7 +51,7 @@ def faster_patches(version):
 
 
 def _variants(version):
-    folders = {_number(p.name): p for p in (_RECIPE / "patches").iterdir() if p.is_dir()}
+    folders = {_number(p.name): p for p in _PATCHES.iterdir() if p.is_dir() and not p.name.startswith(_SINCE)}
     reached = [number for number in folders if number <= version]
     if not reached:
         raise UserError(
