@@ -16,8 +16,8 @@ from conformance.model.trial import Outcome
 
 RELATIVE = 0.10
 #: by metric, in its unit: 0.3 % of lost bytes is one lost burst of a short transfer; a queue that is nearly empty may
-#: hold one packet or two
-ABSOLUTE = {"utilization": 0.003, "lost_pct": 0.3, "queue_mean_bdp": 0.02}
+#: hold one packet or two; pacing spreads a window over part of a round trip
+ABSOLUTE = {"utilization": 0.003, "lost_pct": 0.3, "queue_mean_bdp": 0.02, "transfer_rtts": 0.3}
 _MIN_TRIALS = 5
 _SMOKE_CELLS = 12
 

@@ -24,8 +24,8 @@ from conformance.model.verdict import Status, judge, looks, overall
 from conformance.reporting import scores
 
 GRID = "10mbps"
-#: zones of 30 s transfers through a tail-drop queue, some without random loss: where the curve of a window shows
-LONG_KINDS = ("identify-utilization", "identify-queue")
+#: what `identify` rests on: 30 s through a tail-drop queue, some without random loss, where the curve of a window shows
+IDENTIFY_KINDS = ("identify-utilization", "identify-queue")
 #: Linux TCP's algorithms that the default kernel has: the references of the false alarms
 REFERENCES = ("cubic", "reno", "bbrv1")
 #: what `make mutants` asks for: at least so much of the mutants detected, at most so much of the runs false alarms
@@ -149,11 +149,11 @@ def _zones(mutant, plan):
 
 @functools.cache
 def _zones_of(algorithm, profile, files=()):
-    """An algorithm's zones: those of the grid, limited to GRID, those of long transfers, and those of `files`."""
+    """An algorithm's zones: those of the grid, limited to GRID, those of few cells, and those of `files`."""
     found = [specs.zone_of(algorithm, kind, profile) for kind in specs.KINDS]
-    long = [specs.zone_of(algorithm, kind) for kind in LONG_KINDS]
+    few = [specs.zone_of(algorithm, kind) for kind in (*specs.FURTHER_KINDS, *IDENTIFY_KINDS)]
     further = [zone for zone in map(specs.zone, files) if zone.algorithm == algorithm]
-    return [_limited(zone) if zone.profile == profile else zone for zone in (*found, *long, *further)]
+    return [_limited(zone) if zone.profile == profile else zone for zone in (*found, *few, *further)]
 
 
 def _limited(zone):

@@ -56,7 +56,7 @@ def pytest_configure(config):
         from conformance.suite import allure_report
 
         config.pluginmanager.register(allure_report.Describer(config), "conformance-allure")
-    config.stash[_MARKERS] = {*specs.KINDS, _SPLIT, "smoke", "full"}
+    config.stash[_MARKERS] = {*map(specs.marker, (*specs.KINDS, *specs.FURTHER_KINDS)), _SPLIT, "smoke", "full"}
     config.addinivalue_line("markers", "heatmap: metric: utilization over bandwidth, delay and loss")
     config.addinivalue_line(
         "markers", "loss: metric: share of the sender's bytes that never arrive, over the same cells"
@@ -64,6 +64,8 @@ def pytest_configure(config):
     config.addinivalue_line(
         "markers", "split: metric: what a connection-splitting proxy would bring, predicted from cells and measured"
     )
+    config.addinivalue_line("markers", "startup: metric: round trips that a short transfer takes")
+    config.addinivalue_line("markers", "sawtooth: metric: utilization and mean queue of a minute through a short queue")
     config.addinivalue_line("markers", "smoke: tier: the few cells that tell the algorithms apart")
     config.addinivalue_line("markers", "full: tier: every cell of the zone")
     for path in specs.zone_files():
@@ -150,7 +152,10 @@ def _zones(option, profile):
     """(kind, Zone) of all that ship for a profile, or of what a stack did in the baseline's results."""
     if option.baseline:
         return baseline.read(option.baseline, _stack_name(option.interop_rootfs or option.stack), profile)
-    return [(kind, zone) for kind in specs.KINDS for zone in specs.all_zones(kind, profile)]
+    shipped = [(kind, zone) for kind in specs.KINDS for zone in specs.all_zones(kind, profile)]
+    judged = {zone.algorithm for _, zone in shipped}
+    further = [(kind, zone) for kind in specs.FURTHER_KINDS for zone in specs.all_zones(kind)]
+    return shipped + [(kind, zone) for kind, zone in further if zone.algorithm in judged]
 
 
 def _profile(option):
@@ -225,7 +230,7 @@ class _Ticker:
         self._began = self._last = time.monotonic()
 
     def pytest_runtest_logfinish(self, nodeid, location):
-        self._done += any(f"::{kind}[" in nodeid for kind in (*specs.KINDS, _SPLIT))
+        self._done += any(f"::{kind}[" in nodeid for kind in (*specs.KINDS, *specs.FURTHER_KINDS, _SPLIT))
         now = time.monotonic()
         if self._began is None or not self._done or now - self._last < _TICK_S or self._done >= self._total:
             return

@@ -62,6 +62,8 @@ def _profile_document(name):
 
 #: kinds of zones that `pytest` judges by, named after their files: utilization and loss over the grid
 KINDS = ("heatmap", "loss")
+#: further kinds that it judges by, over a few cells each, under profiles of their own that suit every transport
+FURTHER_KINDS = ("startup", "sawtooth-utilization", "sawtooth-queue")
 #: the profile that a stack is judged under, by its transport. With offload on, netem drops super-packets whole: those
 #: of Linux TCP are two segments at these rates, as in the published study; those of UDP are what a stack likes, up to
 #: 64 KB, which would make 1 % of loss mean something else for each stack.
@@ -101,6 +103,11 @@ def any_zone(path):
 
 def all_zones(kind="heatmap", profile=_FIRST_PROFILE):
     return [zone(path) for path in zone_files(kind, profile)]
+
+
+def marker(kind):
+    """What `pytest -m` calls a kind: sawtooth-queue and sawtooth-utilization are both sawtooth."""
+    return kind.partition("-")[0]
 
 
 def zone_of(algorithm, kind="heatmap", profile=_FIRST_PROFILE):

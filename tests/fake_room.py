@@ -9,7 +9,7 @@ import types
 from helpers import scheme
 
 from conformance import engine, specs
-from conformance.model import split_zone
+from conformance.model import network, split_zone
 from conformance.model.errors import UserError
 from conformance.model.trial import Measurement, Outcome
 from conformance.model.zone import Interval
@@ -61,6 +61,8 @@ def made(trial, kind):
     "unsplit" is good but for split paths, to which the proxy brings nothing.
     """
     algorithm, profile = trial.scheme.algorithm, trial.setting.profile
+    if profile in ("startup", "sawtooth"):
+        return made_further(trial, kind)
     if trial.setting.segments:
         permitted = _split_paths(algorithm, profile)[trial.setting.segments]
     else:
@@ -84,6 +86,23 @@ def made(trial, kind):
     return Measurement(
         trial=trial, outcome=Outcome.OK, metrics=metrics, evidence=evidence, host={"wall_s": os.getpid()}
     )
+
+
+def made_further(trial, kind):
+    """A transfer of the zones that have profiles of their own."""
+    setting = trial.setting
+    zones = [zone_of(trial.scheme.algorithm, kind) for kind in specs.FURTHER_KINDS]
+    zones = [zone for zone in zones if zone.profile == setting.profile and setting.cell in zone.intervals]
+    value = {z.metric: z.intervals[setting.cell].basis["median"] if kind == "good" else 0.001 for z in zones}
+    rtts = value.get("transfer_rtts", 1)
+    metrics = {
+        "bytes": 1, "handshake_s": 0.5, "completion_s": 0.5 + rtts * 2 * setting.cell.one_way_delay_ms / 1000,
+        "goodput_mbps": 1.0, "utilization": value.get("utilization", 0.5),
+        "queue_mean_bytes": value.get("queue_mean_bdp", 1) * network.bdp_bytes(setting.cell),
+    }  # fmt: skip
+    if kind == "error":
+        return Measurement(trial=trial, outcome=Outcome.ERROR, message="the guest died")
+    return Measurement(trial=trial, outcome=Outcome.OK, metrics=metrics, host={"wall_s": os.getpid()})
 
 
 class Adapter:

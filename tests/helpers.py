@@ -54,6 +54,9 @@ def measurements_of(metric, values, **changes):
         value = values[len(made)]
         if metric == "utilization":
             m = dataclasses.replace(m, metrics={**m.metrics, "utilization": value})
+        elif metric == "transfer_rtts":
+            rtt_s = 2 * m.trial.setting.cell.one_way_delay_ms / 1000
+            m = dataclasses.replace(m, metrics={"handshake_s": 0.1, "completion_s": 0.1 + value * rtt_s})
         elif metric == "queue_mean_bdp":
             m = dataclasses.replace(m, metrics={"queue_mean_bytes": value * bdp_bytes(m.trial.setting.cell)})
         else:

@@ -47,6 +47,12 @@ def test_lost_pct_is_by_interface_counters_and_missing_without_them():
     assert measurement().value("queue_mean_bdp") is None
 
 
+def test_transfer_rtts_count_from_the_end_of_the_handshake_and_are_missing_without_it():
+    (seen,) = measurements_of("transfer_rtts", [5.25])
+    assert abs(seen.value("transfer_rtts") - 5.25) < 1e-9
+    assert measurement().value("transfer_rtts") is None
+
+
 def test_an_algorithm_that_was_not_measured_is_answered_with_those_that_were():
     held = [*measurements([0.5] * 5), *measurements([0.5] * 5, algorithm="vegas")]
     with pytest.raises(UserError, match="they hold cubic under atc25, vegas under atc25"):

@@ -1,7 +1,7 @@
 import copy
 
 import pytest
-from helpers import CELL, measurement, measurements, setting, zone
+from helpers import CELL, measurement, measurements, measurements_of, setting, zone
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -206,3 +206,11 @@ def test_the_verdict_on_a_zone_is_that_of_its_worst_cell(statuses, whole):
 def test_a_metric_that_was_not_seen_is_an_error_and_never_zero():
     unseen = zone(0.1, 0.2, metric="queue_mean_bdp")
     assert judge(unseen, CELL, measurements([0.5] * 5)).status is Status.ERROR
+
+
+def test_round_trips_of_a_client_that_does_not_tell_its_handshake_are_unsupported():
+    startup = zone(4, 6, metric="transfer_rtts")
+    assert judge(startup, CELL, measurements([0.5] * 5)).status is Status.UNSUPPORTED
+    one_untold = [*measurements_of("transfer_rtts", [5.0] * 4), *measurements([0.5] * 5)[4:]]
+    assert judge(startup, CELL, one_untold).status is Status.ERROR
+    assert judge(startup, CELL, measurements_of("transfer_rtts", [5.0] * 5)).status is Status.CONFORMS

@@ -68,7 +68,7 @@ def test_identification_asks_the_same_of_every_algorithm():
     assert len({zone.profile_digest for zone in IDENTIFY}) == 1
 
 
-@pytest.mark.parametrize("metric", ["utilization", "lost_pct", "queue_mean_bdp"])
+@pytest.mark.parametrize("metric", ["utilization", "lost_pct", "queue_mean_bdp", "transfer_rtts"])
 def test_derived_intervals_hold_their_values(metric):
     for values in ([0.0, 0.001], [0.5, 0.9], [0.99, 1.0], [0.0078, 0.0081]):
         low, high = derive.interval(values, metric)

@@ -62,7 +62,7 @@ def zones_show(zone):
 @click.option("--version-text", required=True, help="Which version of the algorithm, with its document.")
 @click.option(
     "--metric",
-    type=click.Choice(["utilization", "lost_pct", "queue_mean_bdp", "split"]),
+    type=click.Choice(["utilization", "lost_pct", "queue_mean_bdp", "transfer_rtts", "split"]),
     default="utilization",
     show_default=True,
     help="What the zone is about; split: what a connection-splitting proxy may bring, predicted.",

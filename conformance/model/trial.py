@@ -131,14 +131,23 @@ class Measurement:
 
         utilization; lost_pct: share of the bytes the sender put on its link that never arrived, lost at random
         or dropped by the queue (not where a proxy makes two transfers of one); queue_mean_bdp: mean length of the
-        bottleneck's queue, in bandwidth-delay products.
+        bottleneck's queue, in bandwidth-delay products; transfer_rtts: from the end of the handshake to the last byte,
+        in round trips of the empty path.
         """
         if metric == "lost_pct":
             return self._lost_pct()
         if metric == "queue_mean_bdp":
             mean_bytes = self.metrics.get("queue_mean_bytes")
             return None if mean_bytes is None else mean_bytes / network.bdp_bytes(self.trial.setting.cell)
+        if metric == "transfer_rtts":
+            return self._transfer_rtts()
         return self.metrics.get(metric)
+
+    def _transfer_rtts(self):
+        completion_s, handshake_s = self.metrics.get("completion_s"), self.metrics.get("handshake_s")
+        if completion_s is None or handshake_s is None:
+            return None
+        return (completion_s - handshake_s) * 1000 / (2 * self.trial.setting.cell.one_way_delay_ms)
 
     def _lost_pct(self):
         """By the interfaces' own counters, so that it is known of every stack, whatever it says of itself."""

@@ -163,6 +163,8 @@ def _assess(zone, cell, measurements):
     if in_the_way:
         return verdict(*in_the_way, n=len(measurements))
     highest = [m.value(zone.metric) for m in measurements]
+    if zone.metric == "transfer_rtts" and set(highest) == {None}:
+        return verdict(Status.UNSUPPORTED, "its client does not say when the handshake ended", n=len(highest))
     if None in highest:
         return verdict(Status.ERROR, f"{zone.metric} was not seen in {highest.count(None)} of {len(highest)} trials")
     n, value = len(highest), statistics.median(highest)

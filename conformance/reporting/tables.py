@@ -239,8 +239,8 @@ def all_series(measurements):
     zones = _zones()
     made = [
         Series(
-            utilization=heatmap(found, zones.get(("heatmap", scheme.algorithm, profile_digest))),
-            lost=heatmap(found, zones.get(("loss", scheme.algorithm, profile_digest)), "lost_pct"),
+            utilization=heatmap(found, zones.get(("utilization", scheme.algorithm, profile_digest))),
+            lost=heatmap(found, zones.get(("lost_pct", scheme.algorithm, profile_digest)), "lost_pct"),
         )
         for (scheme, profile_digest, _, _), found in groups.items()
     ]
@@ -248,10 +248,7 @@ def all_series(measurements):
 
 
 def _zones():
-    """{(kind, algorithm, profile's digest): Zone} of what stacks are judged by."""
-    return {
-        (kind, zone.algorithm, zone.profile_digest): zone
-        for kind in specs.KINDS
-        for profile in specs.PROFILES.values()
-        for zone in specs.all_zones(kind, profile)
-    }
+    """{(metric, algorithm, profile's digest): Zone} of what stacks are judged by."""
+    files = [(kind, profile) for kind in specs.KINDS for profile in specs.PROFILES.values()]
+    files += [(kind,) for kind in specs.FURTHER_KINDS]
+    return {(z.metric, z.algorithm, z.profile_digest): z for file in files for z in specs.all_zones(*file)}

@@ -41,7 +41,7 @@ class JudgedItem(pytest.Item):
         self.family = 1
         #: what the stack is known to do here, or None
         self.expected = None
-        for marker in (zone.algorithm, kind, *markers):
+        for marker in (zone.algorithm, specs.marker(kind), *markers):
             self.add_marker(marker)
 
     def judge(self, measured):
@@ -216,7 +216,7 @@ def explain(item):
 def rerun_command(item):
     option = item.config.option
     parts = [
-        f'pytest -m "{item.zone.algorithm} and {item.kind}"',
+        f'pytest -m "{item.zone.algorithm} and {specs.marker(item.kind)}"',
         f"--grid {_grid(item)}",
         f"--trials {getattr(item.verdict, 'n', 0) or option.trials}",
     ]
