@@ -51,16 +51,17 @@ def run(
 
 
 def _zone(algorithm, setting, console):
-    """The zone that applies to this setting, or None, having said why."""
+    """The zone of utilization that applies to this setting, or None, having said why."""
+    for zone in specs.zones_for(algorithm, setting.profile_digest):
+        if zone.metric == "utilization":
+            return zone
     try:
         zone = specs.zone_of(algorithm, profile=setting.profile)
     except UserError as error:
         console.print(f"not judged: {error}", style="yellow", soft_wrap=True)
         return None
-    if zone.profile_digest != setting.profile_digest:
-        console.print(f"not judged: zone {zone.id} was measured under other settings", style="yellow", soft_wrap=True)
-        return None
-    return zone
+    console.print(f"not judged: zone {zone.id} was measured under other settings", style="yellow", soft_wrap=True)
+    return None
 
 
 def measure(bench, work, seeds, results, workers, console, looks=None, budget_s=None, executor=None):

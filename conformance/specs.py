@@ -105,6 +105,12 @@ def all_zones(kind="heatmap", profile=_FIRST_PROFILE):
     return [zone(path) for path in zone_files(kind, profile)]
 
 
+def judging_files():
+    """Files of all zones that `pytest` judges cells by."""
+    grids = [path for profile in PROFILES.values() for kind in KINDS for path in zone_files(kind, profile)]
+    return grids + [path for kind in FURTHER_KINDS for path in zone_files(kind)]
+
+
 def marker(kind):
     """What `pytest -m` calls a kind: sawtooth-queue and sawtooth-utilization are both sawtooth."""
     return kind.partition("-")[0]
@@ -118,13 +124,12 @@ def zone_of(algorithm, kind="heatmap", profile=_FIRST_PROFILE):
         under = "" if profile == _FIRST_PROFILE else f" under profile {profile}"
         raise UserError(
             f"no zone{what} for algorithm {algorithm!r}{under}",
-            f"choose one of {', '.join(sorted(by_algorithm)) or 'none'}",
+            f"choose one of {', '.join(sorted(by_algorithm))}" if by_algorithm else None,
         )
     return zone(by_algorithm[algorithm])
 
 
 def zones_for(algorithm, profile_digest):
     """The zones that ship for an algorithm and were measured under a profile of this digest; perhaps none."""
-    files = [path for profile in PROFILES.values() for kind in KINDS for path in zone_files(kind, profile)]
-    zones = [zone(path) for path in files if path.parent.name == algorithm]
+    zones = [zone(path) for path in judging_files() if path.parent.name == algorithm]
     return [found for found in zones if found.profile_digest == profile_digest]

@@ -408,6 +408,15 @@ def test_a_zone_that_accepts_every_mutant_is_refused(zone_file):
     assert detected.check(zone(), file) is None
 
 
+def test_a_zone_that_was_tried_on_a_few_is_not_blamed_for_accepting_them(zone_file):
+    file, keep = zone_file
+    keep([], ["cubic-a"])
+    record = json.loads(detected.path().read_text())
+    record["zones"]["cubic/loss"] = {"digest": "0" * 16, "rejects": ["cubic-b"], "accepts": ["cubic-a"]}
+    detected.path().write_text(json.dumps(record))
+    assert detected.check(zone(), file) == "rejects 0 of 1 mutants"
+
+
 def test_a_zone_accepts_only_what_it_was_measured_with_in_every_cell(zone_file):
     whole, part = zone(), zone(intervals=dict.fromkeys((A, A_CELL), zone().intervals[A_CELL]))
     missed = finding(Status.CONFORMS)

@@ -249,6 +249,5 @@ def all_series(measurements):
 
 def _zones():
     """{(metric, algorithm, profile's digest): Zone} of what stacks are judged by."""
-    files = [(kind, profile) for kind in specs.KINDS for profile in specs.PROFILES.values()]
-    files += [(kind,) for kind in specs.FURTHER_KINDS]
-    return {(z.metric, z.algorithm, z.profile_digest): z for file in files for z in specs.all_zones(*file)}
+    zones = map(specs.zone, specs.judging_files())
+    return {(zone.metric, zone.algorithm, zone.profile_digest): zone for zone in zones}
