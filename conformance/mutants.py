@@ -151,7 +151,7 @@ def _zones(mutant, plan):
 def _zones_of(algorithm, profile, files=()):
     """An algorithm's zones: those of the grid, limited to GRID, those of few cells, and those of `files`."""
     found = [specs.zone_of(algorithm, kind, profile) for kind in specs.KINDS]
-    few = [specs.zone_of(algorithm, kind) for kind in (*specs.FURTHER_KINDS, *IDENTIFY_KINDS)]
+    few = [specs.zone_of(algorithm, kind) for kind in (*specs.further_kinds(profile), *IDENTIFY_KINDS)]
     further = [zone for zone in map(specs.zone, files) if zone.algorithm == algorithm]
     return [_limited(zone) if zone.profile == profile else zone for zone in (*found, *few, *further)]
 

@@ -154,7 +154,7 @@ def _zones(option, profile):
         return baseline.read(option.baseline, _stack_name(option.interop_rootfs or option.stack), profile)
     shipped = [(kind, zone) for kind in specs.KINDS for zone in specs.all_zones(kind, profile)]
     judged = {zone.algorithm for _, zone in shipped}
-    further = [(kind, zone) for kind in specs.FURTHER_KINDS for zone in specs.all_zones(kind)]
+    further = [(kind, zone) for kind in specs.further_kinds(profile) for zone in specs.all_zones(kind)]
     return shipped + [(kind, zone) for kind, zone in further if zone.algorithm in judged]
 
 

@@ -62,7 +62,7 @@ def _profile_document(name):
 
 #: kinds of zones that `pytest` judges by, named after their files: utilization and loss over the grid
 KINDS = ("heatmap", "loss")
-#: further kinds that it judges by, over a few cells each, under profiles of their own that suit every transport
+#: further kinds that it judges by, over a few cells each, under profiles of their own
 FURTHER_KINDS = ("startup", "sawtooth-utilization", "sawtooth-queue")
 #: the profile that a stack is judged under, by its transport. With offload on, netem drops super-packets whole: those
 #: of Linux TCP are two segments at these rates, as in the published study; those of UDP are what a stack likes, up to
@@ -109,6 +109,14 @@ def judging_files():
     """Files of all zones that `pytest` judges cells by."""
     grids = [path for profile in PROFILES.values() for kind in KINDS for path in zone_files(kind, profile)]
     return grids + [path for kind in FURTHER_KINDS for path in zone_files(kind)]
+
+
+def further_kinds(profile):
+    """The FURTHER_KINDS for a stack that is judged under `profile`, by its transport.
+
+    A minute at 30 Mbit/s is 225 MB, more than the files in a guest may hold, which many QUIC servers serve from.
+    """
+    return FURTHER_KINDS if profile == PROFILES["tcp"] else ("startup",)
 
 
 def marker(kind):

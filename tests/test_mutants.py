@@ -201,7 +201,7 @@ def test_errors_count_for_neither():
     score = model.score(found)
     assert (score.detected, score.missed, score.errors) == (2, 1, 1)
     assert score.share == 2 / 3
-    assert str(score) == "detected 2 of 3 (67%), missed 1, 1 errors"
+    assert str(score) == "detected 2 of 3 (66.7%), missed 1, 1 errors"
     assert model.score([finding(Status.ERROR)]).share is None
 
 
@@ -273,7 +273,7 @@ def test_a_mutant_is_measured_until_it_is_detected(made_up, tmp_path, monkeypatc
     assert mutants.run(IDS, PLAN, False, target, console) == 1
     said = console.file.getvalue()
     assert "cubic/heatmap 10mbps-20ms-1pct: 0.700, permitted 0.400..0.600" in said
-    assert "detected 1 of 2 (50%), missed 1" in said
+    assert "detected 1 of 2 (50.0%), missed 1" in said
     assert measured == [A, B, A, B, C]
     assert "| cubic-no-reduction | A loss reduces nothing. | missed |  | 15 |" in target.read_text()
     values[IDS[1]] = 0.2

@@ -115,7 +115,7 @@ class Score:
         return self.detected / ran if ran else None
 
     def __str__(self):
-        share = "" if self.share is None else f" ({self.share:.0%})"
+        share = "" if self.share is None else f" ({self.share:.1%})"
         errors = f", {self.errors} errors" if self.errors else ""
         return f"detected {self.detected} of {self.detected + self.missed}{share}, missed {self.missed}{errors}"
 
