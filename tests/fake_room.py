@@ -61,6 +61,10 @@ def made(trial, kind):
     "unsplit" is good but for split paths, to which the proxy brings nothing.
     """
     algorithm, profile = trial.scheme.algorithm, trial.setting.profile
+    if kind == "error":
+        return Measurement(trial=trial, outcome=Outcome.ERROR, message="the guest died")
+    if kind == "unsupported":
+        return Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message="not offered")
     if profile in ("startup", "sawtooth"):
         return made_further(trial, kind)
     if trial.setting.segments:
@@ -69,10 +73,6 @@ def made(trial, kind):
         permitted = zone_of(algorithm, profile=profile).intervals[trial.setting.cell]
     good = kind == "good" or (kind == "unsplit" and not trial.setting.segments)
     value = permitted.basis["median"] if good else 0.001
-    if kind == "error":
-        return Measurement(trial=trial, outcome=Outcome.ERROR, message="the guest died")
-    if kind == "unsupported":
-        return Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message="not offered")
     if (kind == "unclear" and trial.seed % 2) or (kind == "clear later" and trial.seed > 2):
         value = permitted.low
     metrics = {"bytes": 1, "completion_s": 1.0, "goodput_mbps": 1.0, "utilization": value}
@@ -91,17 +91,15 @@ def made(trial, kind):
 def made_further(trial, kind):
     """A transfer of the zones that have profiles of their own."""
     setting = trial.setting
-    zones = [zone_of(trial.scheme.algorithm, kind) for kind in specs.FURTHER_KINDS]
+    zones = [zone_of(trial.scheme.algorithm, name) for name in specs.FURTHER_KINDS]
     zones = [zone for zone in zones if zone.profile == setting.profile and setting.cell in zone.intervals]
     value = {z.metric: z.intervals[setting.cell].basis["median"] if kind == "good" else 0.001 for z in zones}
     rtts = value.get("transfer_rtts", 1)
     metrics = {
-        "bytes": 1, "handshake_s": 0.5, "completion_s": 0.5 + rtts * 2 * setting.cell.one_way_delay_ms / 1000,
+        "bytes": 1, "handshake_s": 0.5, "completion_s": 0.5 + rtts * network.rtt_s(setting.cell),
         "goodput_mbps": 1.0, "utilization": value.get("utilization", 0.5),
         "queue_mean_bytes": value.get("queue_mean_bdp", 1) * network.bdp_bytes(setting.cell),
     }  # fmt: skip
-    if kind == "error":
-        return Measurement(trial=trial, outcome=Outcome.ERROR, message="the guest died")
     return Measurement(trial=trial, outcome=Outcome.OK, metrics=metrics, host={"wall_s": os.getpid()})
 
 

@@ -16,9 +16,14 @@ _ETHERNET_FRAME_BYTES = 1514
 _NETEM_LIMIT_PACKETS = 1_000_000
 
 
+def rtt_s(cell):
+    """Round-trip time of the empty path: twice the one-way delay."""
+    return 2 * cell.one_way_delay_ms / 1000
+
+
 def bdp_bytes(cell):
-    """Bandwidth-delay product: the round-trip time (twice the one-way delay) at the bottleneck's rate."""
-    return 2 * cell.one_way_delay_ms / 1000 * cell.bandwidth_mbps * 1e6 / 8
+    """Bandwidth-delay product: the round-trip time at the bottleneck's rate."""
+    return rtt_s(cell) * cell.bandwidth_mbps * 1e6 / 8
 
 
 def red_parameters(cell):

@@ -10,6 +10,8 @@ section 5.1: 1.054 (RTT / p)^(3/4) with C = 0.4 and beta = 0.7, and never less t
 
 import math
 
+from conformance.model import network
+
 #: payload of a full segment on Ethernet with TCP timestamps, as the references send them
 SEGMENT_BYTES = 1448
 #: Both functions hold for rare losses that are repaired without a timeout, on a link that is not the limit, in a
@@ -46,7 +48,7 @@ def formula(algorithm, setting):
     if algorithm not in _WINDOWS or setting.offload or not cell.loss_pct or not cell.one_way_delay_ms:
         return None
     text, window_segments = _WINDOWS[algorithm]
-    loss, rtt_s = cell.loss_pct / 100, 2 * cell.one_way_delay_ms / 1000
+    loss, rtt_s = cell.loss_pct / 100, network.rtt_s(cell)
     window = window_segments(loss, rtt_s)
     utilization = 8 * SEGMENT_BYTES * window / rtt_s / (cell.bandwidth_mbps * 1e6)
     losses = loss * setting.transfer_bytes / SEGMENT_BYTES

@@ -147,7 +147,7 @@ class Measurement:
         completion_s, handshake_s = self.metrics.get("completion_s"), self.metrics.get("handshake_s")
         if completion_s is None or handshake_s is None:
             return None
-        return (completion_s - handshake_s) * 1000 / (2 * self.trial.setting.cell.one_way_delay_ms)
+        return (completion_s - handshake_s) / network.rtt_s(self.trial.setting.cell)
 
     def _lost_pct(self):
         """By the interfaces' own counters, so that it is known of every stack, whatever it says of itself."""
