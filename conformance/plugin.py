@@ -65,6 +65,7 @@ def pytest_configure(config):
         "markers", "split: metric: what a connection-splitting proxy would bring, predicted from cells and measured"
     )
     config.addinivalue_line("markers", "startup: metric: round trips that a short transfer takes")
+    config.addinivalue_line("markers", "competing: metric: utilization beside a flow of CUBIC")
     config.addinivalue_line("markers", "sawtooth: metric: utilization and mean queue of a minute through a short queue")
     config.addinivalue_line("markers", "smoke: tier: the few cells that tell the algorithms apart")
     config.addinivalue_line("markers", "full: tier: every cell of the zone")

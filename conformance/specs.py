@@ -8,15 +8,16 @@ from conformance import paths, schema
 from conformance.model import split_zone as split_zones
 from conformance.model import zone as zones
 from conformance.model.errors import UserError
-from conformance.model.setting import Proxy, Setting, end_to_end
+from conformance.model.setting import RIVAL_TOPOLOGY, Proxy, Setting, end_to_end
 
 #: in topologies/
 PATH_TOPOLOGY = "two_segment"
 
 
-def profile(name, cell, queue=None, offload=None, transfer_s=None, sysctls=()):
+def profile(name, cell, queue=None, offload=None, transfer_s=None, sysctls=(), rival=None):
     """The Setting of a profile at `cell`; other arguments replace, or add to, the profile's own. Raises UserError."""
     data = _profile_document(name)
+    rival = rival or data.get("rival")
     return Setting(
         cell=cell,
         profile=data["name"],
@@ -24,8 +25,9 @@ def profile(name, cell, queue=None, offload=None, transfer_s=None, sysctls=()):
         offload=data["offload"] if offload is None else offload,
         transfer_s=data["transfer_s"] if transfer_s is None else transfer_s,
         timeout_s=data["timeout_s"],
-        topology=data["topology"],
+        topology=RIVAL_TOPOLOGY if rival else data["topology"],
         host_queue=data["host_queue"],
+        rival=rival,
         sysctls=tuple(sorted({**data["sysctls"], **dict(sysctls)}.items())),
     )
 
@@ -63,7 +65,7 @@ def _profile_document(name):
 #: kinds of zones that `pytest` judges by, named after their files: utilization and loss over the grid
 KINDS = ("heatmap", "loss")
 #: further kinds that it judges by, over a few cells each, under profiles of their own
-FURTHER_KINDS = ("startup", "sawtooth-utilization", "sawtooth-queue")
+FURTHER_KINDS = ("startup", "competing", "sawtooth-utilization", "sawtooth-queue")
 #: the profile that a stack is judged under, by its transport. With offload on, netem drops super-packets whole: those
 #: of Linux TCP are two segments at these rates, as in the published study; those of UDP are what a stack likes, up to
 #: 64 KB, which would make 1 % of loss mean something else for each stack.
@@ -116,7 +118,7 @@ def further_kinds(profile):
 
     A minute at 30 Mbit/s is 225 MB, more than the files in a guest may hold, which many QUIC servers serve from.
     """
-    return FURTHER_KINDS if profile == PROFILES["tcp"] else ("startup",)
+    return FURTHER_KINDS if profile == PROFILES["tcp"] else ("startup", "competing")
 
 
 def marker(kind):

@@ -61,10 +61,12 @@ def test_conforming_cells_pass(suite):
     suite("-m", "cubic and heatmap", *GRID).assert_outcomes(passed=2)
 
 
-def test_short_transfers_and_sawtooths_are_judged_by_zones_of_their_own_profiles(suite, pytester):
+def test_short_transfers_sawtooths_and_competing_flows_are_judged_by_zones_of_their_own_profiles(suite, pytester):
     suite("-m", "cubic and startup").assert_outcomes(passed=6)
     suite("-m", "cubic and startup", "--stack", "ngtcp2").assert_outcomes(passed=6)
     suite("-m", "cubic and sawtooth").assert_outcomes(passed=10)
+    suite("-m", "cubic and competing").assert_outcomes(passed=3)
+    suite("-m", "cubic and competing", "--stack", "ngtcp2").assert_outcomes(passed=3)
     assert suite("-m", "cubic and sawtooth", "--stack", "ngtcp2").ret == pytest.ExitCode.NO_TESTS_COLLECTED
     result = suite("-m", "cubic and startup", "--grid", "10mbps-50ms-0pct", "--results", "bad.jsonl", kind="bad")
     result.assert_outcomes(failed=1)
@@ -75,7 +77,7 @@ def test_short_transfers_and_sawtooths_are_judged_by_zones_of_their_own_profiles
         ]
     )
     profiles = {setting["profile"] for setting in results(pytester.path / "results/results.jsonl")}
-    assert profiles == {"startup", "sawtooth"}
+    assert profiles == {"startup", "competing", "sawtooth"}
 
 
 def test_the_full_grid_is_150_cells(suite):

@@ -78,13 +78,15 @@ _ALL = ("stack", "client", "interop_rootfs", "kernel", "lab")
 @click.option("--queue", help="Replace the profile's queue: red, bfifo:1, fq_codel, ...")
 @click.option("--offload", type=click.Choice(["on", "off"]), help="Replace the profile's offload.")
 @click.option("--transfer-s", type=float, help="Replace the profile's transfer length.")
+@click.option("--rival", help="Share the bottleneck with a flow of the guest kernel's: cubic, reno, bbr, ...")
 @WORKERS
 @EXECUTOR
-def run(choice, algorithm, grid, trials, most_trials, results, profile, queue, offload, transfer_s, workers, executor):
+def run(choice, algorithm, grid, trials, most_trials, results, profile, workers, executor, **overrides):
     """Measure ALGORITHM over a grid, and judge it where there is a zone for these settings."""
     from conformance import campaign
 
-    overrides = {"queue": queue, "transfer_s": transfer_s, "offload": None if offload is None else offload == "on"}
+    if overrides["offload"]:
+        overrides["offload"] = overrides["offload"] == "on"
     status = campaign.run(
         algorithm, choice, grid=grid, trials=trials, most_trials=most_trials, results=results, profile=profile,
         overrides=overrides, workers=workers, console=out, executor=executor,

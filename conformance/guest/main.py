@@ -59,7 +59,8 @@ def _run(job, scratch, emit):
     job.update(scratch=scratch, server_address=net["server"].IP())
     # A proxy is the end of connections, and a sender, like the server.
     senders = [net["server"], *([net[topology.ROUTER[0]]] if job["proxy"] else [])]
-    ends = [*senders, net["client"]]
+    rivals = [net[name] for name in topology.RIVAL[:2]] if job["rival"] else []
+    ends = [*senders, net["client"], *rivals]
     try:
         sysctls = {node.name: netns.set_sysctls(node, job["sysctls"]) for node in ends}
         name = None

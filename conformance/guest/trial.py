@@ -17,6 +17,7 @@ import time
 from conformance.guest import folders, netns
 from conformance.guest.process import StackProcess, kill_descendants
 from conformance.guest.proxy import Proxy
+from conformance.guest.rival import Rival, head_start
 from conformance.guest.sampler import Sampler
 
 #: TIME_WAIT lasts a minute (net/ipv4/tcp.h: TCP_TIMEWAIT_LEN)
@@ -43,7 +44,7 @@ def run_trial(net, topology, job, cell, seed):
     job = {**job, **cell}
     fresh_start(net, topology, job, seed)
     processes = []
-    sampler = proxy = None
+    sampler = proxy = rival = None
     spare = {node.pid for node in net.hosts}
     try:
         began_ns = time.monotonic_ns()
@@ -57,6 +58,9 @@ def run_trial(net, topology, job, cell, seed):
             proxy = Proxy(router, job)
             processes.append(proxy)
             _wait_for_proxy(router, proxy, job)
+        if job["rival"]:
+            rival = _start_rival(net, topology, job)
+            head_start(seed)
         before, calls_before = _counters(net), _system_calls()
         node, interface = topology.SEGMENTS[job["bottleneck"]][0]
         with netns.inside(net[node]):
@@ -76,11 +80,15 @@ def run_trial(net, topology, job, cell, seed):
         facts["counters"] = {"before": before, "after": _counters(net)}
         facts["qdiscs"] = [queue for segment in topology.SEGMENTS for queue in read_queues(net, segment)]
         facts["proxy"] = proxy.facts() if proxy else None
+        if rival and not rival.running:
+            raise Fault("the rival's transfer ended during the trial")
         facts["virtual_s"] = _since(began_ns)
         return facts
     finally:
         for process in reversed(processes):
             process.end()
+        if rival:
+            rival.end()
         if sampler:
             sampler.close()
         kill_descendants(spare)
@@ -183,6 +191,18 @@ def _wait_for_proxy(router, proxy, job):
         if time.monotonic_ns() - began_ns > job["ready_timeout_s"] * 10**9:
             raise Fault("the proxy was never ready")
         time.sleep(0.005)
+
+
+def _start_rival(net, topology, job):
+    source, sink, address = topology.RIVAL
+    try:
+        return Rival(net[source], net[sink], address, job["rival"])
+    except FileNotFoundError as error:
+        raise Fault(
+            f"this kernel has no congestion control named {job['rival']}, which the rival was to use"
+        ) from error
+    except OSError as error:
+        raise Fault(f"cannot start the rival: {error.strerror or error}") from error
 
 
 def _watch(client, watched, sampler, timeout_s):

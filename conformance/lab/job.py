@@ -73,6 +73,7 @@ def write(scratch, adapter, at, batches, probe=False, trace=None):
         "hostname": pki.HOSTNAME,
         "pki": f"{guest_scratch}/pki",
         "proxy": _proxy(setting, adapter, scratch),
+        "rival": setting.rival,
         "ready_timeout_s": _READY_TIMEOUT_S,
         "limits": _LIMITS,
         # In a guest, memory; on a host, the scratch folder, which nobody else writes and which is removed.

@@ -143,6 +143,8 @@ class Proxy:
                 raise UserError(f"{field.name} is {value!r}", "it must be a kernel's name of a congestion control")
 
 
+#: where a rival shares the bottleneck
+RIVAL_TOPOLOGY = "dumbbell"
 #: what sizes the queue of a path's link: the whole path, as in the published testbed, or the link's own segment
 QUEUE_SIZED_BY = ("path", "segment")
 
@@ -164,6 +166,8 @@ class Setting:
     segments: tuple[Cell, ...] = ()
     queue_sized_by: str = "path"
     proxy: Proxy | None = None
+    #: kernel's name of the congestion control of a second flow, which is there first and fills the bottleneck; or none
+    rival: str | None = None
 
     def __post_init__(self):
         self._check_path()
@@ -193,6 +197,12 @@ class Setting:
                 raise UserError(f"sysctl {name!r} is not one of the network's", "names begin with net.")
 
     def _check_path(self):
+        if self.rival is not None and self.segments:
+            raise UserError("a path of two segments has no rival", "choose a profile without one")
+        if (self.topology == RIVAL_TOPOLOGY) != (self.rival is not None):
+            raise UserError(f"topology {RIVAL_TOPOLOGY} is for settings with a rival, and they need it")
+        if self.rival is not None and not _ALGORITHM_NAME.match(self.rival):
+            raise UserError(f"rival is {self.rival!r}", "it must be a kernel's name of a congestion control")
         if self.queue_sized_by not in QUEUE_SIZED_BY:
             raise UserError(f"queue_sized_by is {self.queue_sized_by!r}", f"choose {' or '.join(QUEUE_SIZED_BY)}")
         if not self.segments:
@@ -222,6 +232,8 @@ class Setting:
 
     def to_json(self):
         data = {**dataclasses.asdict(self), "sysctls": dict(self.sysctls), "cell": self.cell.to_json()}
+        if self.rival is None:
+            del data["rival"]
         if self.segments:
             data["segments"] = [cell.to_json() for cell in self.segments]
         else:

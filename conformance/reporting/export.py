@@ -80,6 +80,7 @@ COLUMNS = (
     Column("queue", _TEXT, "queue at the bottleneck", _setting("queue")),
     Column("offload", "bool", "segmentation offload", _setting("offload")),
     Column("transfer_s", _NUMBER, "length of a transfer, in seconds at the link's rate", _setting("transfer_s")),
+    Column("rival", _TEXT, "congestion control of the flow that shared the bottleneck", _setting("rival")),
     Column("cell", _TEXT, "the cell's id", lambda s, c: c.id),
     Column("bandwidth_mbps", _NUMBER, "of the bottleneck", lambda s, c: c.bandwidth_mbps),
     Column("one_way_delay_ms", _NUMBER, "half of the round trip", lambda s, c: c.one_way_delay_ms),

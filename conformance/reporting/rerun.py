@@ -49,9 +49,12 @@ def _options(setting):
         options += ["--offload", "on" if setting.offload else "off"]
     if setting.transfer_s != usual.transfer_s:
         options += ["--transfer-s", f"{setting.transfer_s:g}"]
+    if setting.rival != usual.rival:
+        options += ["--rival", str(setting.rival)]
     usual = specs.profile(
-        setting.profile, setting.cell, queue=setting.queue, offload=setting.offload, transfer_s=setting.transfer_s
-    )
+        setting.profile, setting.cell, queue=setting.queue, offload=setting.offload, transfer_s=setting.transfer_s,
+        rival=setting.rival,
+    )  # fmt: skip
     if usual != setting:
         return [], f"no option of `conformance run` makes these settings: {_differences(setting, usual)}"
     return options, None

@@ -1,8 +1,8 @@
 """The criteria of RFC 9743 (Specifying New Congestion Control Algorithms, BCP 133), and what measurements say to them.
 
 The RFC sets no thresholds: it asks a community to look. So nothing here is a verdict; each criterion gets figures where
-our trials (one flow, one bottleneck, a grid of bandwidth, delay and random loss) speak to it, and otherwise the words
-"not measured". Titles are the RFC's; what a criterion asks is told in our words.
+our trials (one flow, or one beside a rival, at one bottleneck; a grid of bandwidth, delay and random loss) speak to it,
+and otherwise the words "not measured". Titles are the RFC's; what a criterion asks is told in our words.
 """
 
 import dataclasses
@@ -14,7 +14,9 @@ MEASURED, PARTLY, NOT = "measured", "measured in part", "not measured"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Criterion:
-    """`figures` maps a Series to {column: text}, or to {} where this series says nothing to it."""
+    """`figures` maps a Series to {column: text}, or to {} where this series says nothing to it. `shared`: it is about
+    series with a rival, which say nothing to any other criterion.
+    """
 
     section: str
     title: str
@@ -22,6 +24,7 @@ class Criterion:
     status: str
     says: str
     figures: object = None
+    shared: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -44,7 +47,8 @@ def answers(all_series):
     for criterion in CRITERIA:
         rows = []
         if criterion.figures:
-            rows = [(series, found) for series in all_series if (found := criterion.figures(series))]
+            asked = [s for s in all_series if (s.setting.rival is not None) == criterion.shared]
+            rows = [(series, found) for series in asked if (found := criterion.figures(series))]
         columns = tuple(dict.fromkeys(name for _, found in rows for name in found))
         rows = tuple((series, tuple(found.get(name, "") for name in columns)) for series, found in rows)
         made.append(Answer(criterion=criterion, columns=columns, rows=rows))
@@ -133,11 +137,26 @@ def _short_flows(series):
     )
 
 
+def _share(series):
+    return _some(
+        beside=f"a flow of {series.setting.rival}",
+        bottleneck=series.setting.queue,
+        share=_range(_medians(series, "utilization", bool), ".2f"),
+        mean_queue_in_BDP=_range(_medians(series, "queue_mean_bdp", bool), ".2f"),
+    )
+
+
+def _share_with_own(series):
+    """The kernel's flow beside a stack's: of the same algorithm, if not of the same hand."""
+    same = series.setting.rival == series.utilization.scheme.algorithm
+    return _share(series) if same else {}
+
+
 def _not(section, title, asks, why):
     return Criterion(section=section, title=title, asks=asks, status=NOT, says=why)
 
 
-_ONE_FLOW = "Not measured: every trial here has one flow."
+_BULK = "Not measured: flows that share the bottleneck here are bulk transfers."
 _ARGUMENT = "Not measured: this asks for an argument in a proposal, not for a measurement."
 
 #: in the RFC's order
@@ -153,15 +172,19 @@ CRITERIA = (
               asks="Does it avoid causing high loss, and slow down under it?",
               says="Share of the sender's bytes that never arrived: where none is lost at random, what the flow itself "
                    "causes at the bottleneck. Several flows at a shallow buffer, as the RFC names, are not measured."),
-    _not("5.1.4", "Fairness within the Proposed Congestion Control Algorithm",
-         "How do flows of the same algorithm share a bottleneck?", _ONE_FLOW),
+    Criterion(section="5.1.4", title="Fairness within the Proposed Congestion Control Algorithm", status=PARTLY,
+              figures=_share_with_own, shared=True, asks="How do flows of the same algorithm share a bottleneck?",
+              says="Share of the link that the flow got beside one of the guest kernel's own with the same algorithm, "
+                   "which was there first (`--rival`). More than two flows, and other round-trip times: no."),
     Criterion(section="5.1.5", title="Short Flows", status=PARTLY, figures=_short_flows,
               asks="How do short flows affect long ones, and the other way round?",
               says="Transfers of at most one second's worth of data, alone on the link. Beside long flows: no."),
-    _not("5.2.1", "Existing General-Purpose Congestion Control",
-         "What does it do to flows of Reno, CUBIC and others that share the bottleneck?", _ONE_FLOW),
-    _not("5.2.2", "Real-Time Congestion Control", "Does it coexist with real-time media?", _ONE_FLOW),
-    _not("5.2.3", "Short and Long Flows", "Effect on short and long flows of other algorithms.", _ONE_FLOW),
+    Criterion(section="5.2.1", title="Existing General-Purpose Congestion Control", status=PARTLY, figures=_share,
+              shared=True, asks="What does it do to flows of Reno, CUBIC and others that share the bottleneck?",
+              says="Share of the link that it got beside one flow of the guest kernel's, which was there first "
+                   "(`--profile competing`, `--rival`), and the queue that both made. More flows: not measured."),
+    _not("5.2.2", "Real-Time Congestion Control", "Does it coexist with real-time media?", _BULK),
+    _not("5.2.3", "Short and Long Flows", "Effect on short and long flows of other algorithms.", _BULK),
     _not("5.3.1", "Differences with Congestion Control Principles", "Deviations from RFC 2914 and RFC 7141.",
          _ARGUMENT),
     _not("5.3.2", "Incremental Deployment", "Can it be deployed step by step, with today's equipment?", _ARGUMENT),
@@ -197,5 +220,5 @@ CRITERIA = (
          "Not measured: a path does not change during a trial."),
     _not("7.10", "Multipath Transport", "Fail-over, and paths that share a bottleneck.", "Not measured: one path."),
     _not("7.11", "Data Centers", "Latencies below 2 ms, bursts of many nodes.",
-         "Not measured: the shortest round trip of the grid is 2 ms, and there is one flow."),
+         "Not measured: the shortest round trip of the grid is 2 ms, and there are two flows at most."),
 )  # fmt: skip

@@ -178,7 +178,9 @@ class Series:
 def settings(setting):
     """What a report says of a profile, since options of `conformance run` may have replaced parts of it."""
     offload = "on" if setting.offload else "off"
-    return f"profile {setting.profile}: queue {setting.queue}, offload {offload}, {setting.transfer_s:g} s transfers"
+    beside = f", beside a flow of {setting.rival}" if setting.rival else ""
+    network = f"queue {setting.queue}, offload {offload}"
+    return f"profile {setting.profile}: {network}, {setting.transfer_s:g} s transfers{beside}"
 
 
 def heatmap(measurements, zone, metric="utilization"):

@@ -1,0 +1,80 @@
+"""The rival: a bulk transfer of the kernel's own TCP that shares the bottleneck with the transfer under test.
+
+It is there before the transfer begins, and until it has ended. Sender and receiver are two processes of the harness
+that do nothing but wait in one system call each, so that a rival costs a trial about what a second transfer does.
+"""
+
+import os
+import random
+import signal
+import socket
+import time
+
+from conformance.guest.netns import inside
+
+_PORT = 5001
+_CHUNK_BYTES = 1 << 18
+#: seconds that it has the path to itself. Drawn by the trial's seed: without random loss nothing else differs between
+#: trials, and what a newcomer gets depends on where in its sawtooth it meets the other.
+_HEAD_START_S = (5, 10)
+
+
+class Rival:
+    """One that sends with the kernel's `algorithm` from `source` to `sink`, nodes, at `address`. `end()` it.
+
+    Raises OSError where the kernel does not have the algorithm.
+    """
+
+    def __init__(self, source, sink, address, algorithm):
+        self._pids = []
+        with inside(sink):
+            listener = socket.create_server((address, _PORT))
+        with inside(source):
+            sender = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        with listener, sender:
+            sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, algorithm.encode())
+            sender.connect((address, _PORT))
+            receiver, _ = listener.accept()
+            with receiver:
+                self._fork(_receive, receiver)
+                self._fork(_send, sender)
+
+    def _fork(self, work, connection):
+        pid = os.fork()
+        if pid:
+            self._pids.append(pid)
+            return
+        try:
+            work(connection)
+        finally:
+            os._exit(1)
+
+    @property
+    def running(self):
+        """Whether both ends still do what they should."""
+        ended = [pid for pid in self._pids if os.waitpid(pid, os.WNOHANG) != (0, 0)]
+        self._pids = [pid for pid in self._pids if pid not in ended]
+        return not ended
+
+    def end(self):
+        for pid in self._pids:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        self._pids = []
+
+
+def head_start(seed):
+    """Wait for as long as the rival of the trial with this seed has the path to itself."""
+    time.sleep(random.Random(seed).uniform(*_HEAD_START_S))
+
+
+def _send(connection):
+    zeros = bytes(_CHUNK_BYTES)
+    while True:
+        connection.sendall(zeros)
+
+
+def _receive(connection):
+    buffer = bytearray(_CHUNK_BYTES)
+    while connection.recv_into(buffer):
+        pass
