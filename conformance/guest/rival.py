@@ -1,7 +1,7 @@
 """The rival: a bulk transfer of the kernel's own TCP that shares the bottleneck with the transfer under test.
 
 It is there before the transfer begins, and until it has ended. Sender and receiver are two processes of the harness
-that do nothing but wait in one system call each, so that a rival costs a trial about what a second transfer does.
+that make few and long system calls, which is what a trial costs.
 """
 
 import os
@@ -76,5 +76,6 @@ def _send(connection):
 
 def _receive(connection):
     buffer = bytearray(_CHUNK_BYTES)
-    while connection.recv_into(buffer):
+    # The kernel takes what arrives as it comes; it just does not return for each packet.
+    while connection.recv_into(buffer, 0, socket.MSG_WAITALL):
         pass
