@@ -214,13 +214,14 @@ def parsed(command):
     offload = None if params["offload"] is None else params["offload"] == "on"
     made = specs.profile(
         params["profile"], Cell.parse(params["grid"]), queue=params["queue"], offload=offload,
-        transfer_s=params["transfer_s"],
+        transfer_s=params["transfer_s"], rival=params["rival"],
     )  # fmt: skip
     return params, made
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"queue": "bfifo:0.5"}, {"offload": False, "transfer_s": 2.5}, {"queue": "fq_codel"}]
+    "changes",
+    [{}, {"queue": "bfifo:0.5"}, {"offload": False, "transfer_s": 2.5}, {"queue": "fq_codel"}, {"rival": "reno"}],
 )
 def test_the_command_that_is_shown_makes_the_same_setting(changes):
     made = [dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=setting(**changes)))
@@ -272,6 +273,18 @@ def test_criteria_without_measurements_say_so(series):
     assert answers["7.1"].status == "measured in part" and answers["7.1"].rows
     wired = {s.scheme.id: cells for s, cells in answers["6.3"].rows}
     assert wired == {"cubic/linux-tcp/6.12.0": ("0.95 (1 cell)",)}
+
+
+@pytest.mark.parametrize(("rival", "own"), [("cubic", True), ("reno", False)])
+def test_a_flow_beside_a_rival_answers_what_is_asked_of_two_flows_only(rival, own):
+    setting_ = specs.profile("competing", CELL, rival=rival)
+    made = [
+        dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=setting_)) for m in measurements([0.4] * 5)
+    ]
+    rows = {a.criterion.section: dict(zip(a.columns, a.rows[0][1], strict=True))
+            for a in rfc9743.answers(tables.all_series(made)) if a.rows}  # fmt: skip
+    assert rows.keys() == ({"5.1.4", "5.2.1"} if own else {"5.2.1"})
+    assert rows["5.2.1"]["share"] == "0.40 (1 cell)" and rows["5.2.1"]["beside"] == f"a flow of {rival}"
 
 
 # Forms for other tools
