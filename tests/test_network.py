@@ -1,5 +1,7 @@
 """The published testbed's numbers (atc25-method.md, part a), and what tc is told."""
 
+import re
+
 import pytest
 from helpers import setting
 from hypothesis import given
@@ -74,3 +76,17 @@ def test_policer_polices_at_the_rate_behind_twice_the_rate():
 
 def test_bfifo_is_sized_in_bdp():
     assert network.tc_lines(setting(Cell(10, 20, 0), queue="bfifo:0.5"))[3].endswith("bfifo limit 25000")
+
+
+def test_a_trials_delay_is_never_quite_the_cells():
+    made = setting(Cell(10, 20, 0))
+    delays = [int(re.search(r"delay (\d+)us", network.tc_lines(made, seed=seed)[0])[1]) for seed in range(1, 201)]
+    assert len(set(delays)) == 21 and min(delays) == 19_990 and max(delays) == 20_010
+    assert network.tc_lines(made, seed=7) == network.tc_lines(made, seed=7)
+    assert network.tc_lines(made, seed=7)[1:] == network.tc_lines(made)[1:]
+    assert {network.delay_off_us(seed, 0) == network.delay_off_us(seed, 1) for seed in range(1, 50)} == {True, False}
+    assert all(
+        "delay 0us" in network.tc_lines(setting(Cell(10, 0, 0)), seed=s)[0]
+        for s in (1, 8)
+        if network.delay_off_us(s, 0) < 0
+    )

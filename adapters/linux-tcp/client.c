@@ -2,8 +2,8 @@
  *
  * A small program of our own, because in virtual time a trial's cost is its system calls and page faults: curl makes
  * five calls a packet (poll, two clock readings, a signal mask, recv), and an interpreter's start costs as much as half of
- * a transfer. This one makes one blocking recv for 32 KB, which the kernel fills as packets come in and are acknowledged, and
- * towards the end one for whatever has arrived. On the wire they all do the same.
+ * a transfer. This one makes one blocking recv for 32 KB, which the kernel fills, acknowledging packets as they come in, and
+ * towards the end one for whatever has arrived.
  * The clock starts before the TCP connect and stops at the end of the body.
  */
 #include <arpa/inet.h>

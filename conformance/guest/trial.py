@@ -42,7 +42,7 @@ def run_trial(net, topology, job, cell, seed):
     """Carry out one trial of `job` (see main.py) in `cell` with `seed`; returns a dict of facts."""
     server, client = net["server"], net["client"]
     job = {**job, **cell}
-    fresh_start(net, topology, job, seed)
+    fresh_start(net, topology, {**job, "tc": job["tc_by_seed"].get(str(seed), job["tc"])}, seed)
     processes = []
     sampler = proxy = rival = None
     spare = {node.pid for node in net.hosts}

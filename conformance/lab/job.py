@@ -121,13 +121,15 @@ def _client(adapter, at):
 
 def _cell(trials):
     setting = trials[0].setting
+    links = range(len(setting.links))
     return {
         "bandwidth_mbps": setting.cell.bandwidth_mbps,
         "one_way_delay_ms": setting.cell.one_way_delay_ms,
         "loss_pct": setting.cell.loss_pct,
         "transfer_bytes": setting.transfer_bytes,
-        # A list of tc commands for each link, and which of them is the bottleneck.
-        "tc": [network.tc_lines(setting, link) for link in range(len(setting.links))],
+        # A list of tc commands for each link, to calibrate it, and for each trial; and which of them is the bottleneck.
+        "tc": [network.tc_lines(setting, link) for link in links],
+        "tc_by_seed": {trial.seed: [network.tc_lines(setting, link, trial.seed) for link in links] for trial in trials},
         "links": [link.to_json() for link in setting.links],
         "bottleneck": setting.bottleneck,
         "seeds": [trial.seed for trial in trials],
