@@ -85,8 +85,5 @@ def test_a_trials_delay_is_never_quite_the_cells():
     assert network.tc_lines(made, seed=7) == network.tc_lines(made, seed=7)
     assert network.tc_lines(made, seed=7)[1:] == network.tc_lines(made)[1:]
     assert {network.delay_off_us(seed, 0) == network.delay_off_us(seed, 1) for seed in range(1, 50)} == {True, False}
-    assert all(
-        "delay 0us" in network.tc_lines(setting(Cell(10, 0, 0)), seed=s)[0]
-        for s in (1, 8)
-        if network.delay_off_us(s, 0) < 0
-    )
+    early = next(seed for seed in range(1, 50) if network.delay_off_us(seed, 0) < 0)
+    assert "delay 0us" in network.tc_lines(setting(Cell(10, 0, 0)), seed=early)[0]
