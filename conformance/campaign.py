@@ -52,9 +52,15 @@ def run(
 
 def _zone(algorithm, setting, console):
     """The zone of utilization that applies to this setting, or None, having said why."""
-    for zone in specs.zones_for(algorithm, setting.profile_digest):
-        if zone.metric == "utilization":
-            return zone
+    zones = {zone.metric: zone for zone in specs.zones_for(algorithm, setting.profile_digest)}
+    if zones and "utilization" not in zones:
+        console.print(
+            f"not judged: utilization is shown; {', '.join(zones)} is judged here, by `pytest -m {algorithm}`",
+            style="yellow", soft_wrap=True,
+        )  # fmt: skip
+        return None
+    if zones:
+        return zones["utilization"]
     try:
         zone = specs.zone_of(algorithm, profile=setting.profile)
     except UserError as error:
