@@ -1,12 +1,11 @@
 """The published testbed's numbers (atc25-method.md, part a), and what tc is told."""
 
-import re
-
 import pytest
 from helpers import setting
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformance.lab import job
 from conformance.model import network
 from conformance.model.setting import QUEUES, Cell
 
@@ -79,11 +78,9 @@ def test_bfifo_is_sized_in_bdp():
 
 
 def test_a_trials_delay_is_never_quite_the_cells():
-    made = setting(Cell(10, 20, 0))
-    delays = [int(re.search(r"delay (\d+)us", network.tc_lines(made, seed=seed)[0])[1]) for seed in range(1, 201)]
-    assert len(set(delays)) == 21 and min(delays) == 19_990 and max(delays) == 20_010
-    assert network.tc_lines(made, seed=7) == network.tc_lines(made, seed=7)
-    assert network.tc_lines(made, seed=7)[1:] == network.tc_lines(made)[1:]
-    assert {network.delay_off_us(seed, 0) == network.delay_off_us(seed, 1) for seed in range(1, 50)} == {True, False}
-    early = next(seed for seed in range(1, 50) if network.delay_off_us(seed, 0) < 0)
-    assert "delay 0us" in network.tc_lines(setting(Cell(10, 0, 0)), seed=early)[0]
+    offs = [job.delay_off_us(seed, 0) for seed in range(1, 201)]
+    assert set(offs) == set(range(-10, 11)) and offs == [job.delay_off_us(seed, 0) for seed in range(1, 201)]
+    assert {job.delay_off_us(seed, 0) == job.delay_off_us(seed, 1) for seed in range(1, 50)} == {True, False}
+    as_asked, later = (network.tc_lines(setting(Cell(10, 20, 0)), 0, off) for off in (0, 7))
+    assert "delay 20000us" in as_asked[0] and "delay 20007us" in later[0] and as_asked[1:] == later[1:]
+    assert "delay 0us" in network.tc_lines(setting(Cell(10, 0, 0)), 0, -3)[0]

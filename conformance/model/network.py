@@ -6,7 +6,6 @@ netem's own queue never overflows (theirs held 1000 packets).
 """
 
 import math
-import random
 
 from conformance.model.errors import UserError
 
@@ -15,8 +14,6 @@ QUEUE_HANDLE = "10"
 _ETHERNET_FRAME_BYTES = 1514
 #: more packets than any delay line here ever holds, so that netem drops only what it was asked to
 _NETEM_LIMIT_PACKETS = 1_000_000
-#: by as much as this a trial's delay differs from what the cell says, either way
-_DELAY_OFF_US = 10
 
 
 def rtt_s(cell):
@@ -44,27 +41,15 @@ def red_parameters(cell):
     }
 
 
-def delay_off_us(seed, link):
-    """By how much the trial with this seed has another one-way delay on a link than its cell says.
-
-    A delay of exactly so many milliseconds is a coincidence that no network has: TCP compares times in milliseconds,
-    and where nothing is lost at random every trial was the same one, decided by whether something took one round trip
-    or a microsecond less. CUBIC's mean queue differed by up to 12 % (zones/README.md).
-    """
-    return random.Random(f"delay {link} {seed}").randint(-_DELAY_OFF_US, _DELAY_OFF_US)
-
-
-def tc_lines(setting, link=0, seed=None):
+def tc_lines(setting, link=0, delay_off_us=0):
     """tc commands for one egress interface of a link, which they call {dev}; `tc` itself left out.
 
     Of a path, each link keeps its own rate, delay and loss. The published testbed sizes the queues of both by the
-    bandwidth-delay product of the whole path; `queue_sized_by` "segment" sizes each by its own. With a `seed` the delay
-    is that trial's, without one, for calibration, what the cell says.
+    bandwidth-delay product of the whole path; `queue_sized_by` "segment" sizes each by its own. The delay is
+    by `delay_off_us` another than the cell says, but never below zero.
     """
     cell = setting.links[link]
-    delay_us = round(cell.one_way_delay_ms * 1000)
-    if seed is not None:
-        delay_us = max(delay_us + delay_off_us(seed, link), 0)
+    delay_us = max(round(cell.one_way_delay_ms * 1000) + delay_off_us, 0)
     sized_by = cell if setting.queue_sized_by == "segment" else setting.cell
     rate = f"{cell.bandwidth_mbps:g}mbit"
     kind, _, size = setting.queue.partition(":")
