@@ -13,6 +13,7 @@ import json
 import threading
 
 from conformance import engine, specs, trace
+from conformance.lab import job
 from conformance.model import flow as flows
 from conformance.model import pcap, suspects, telling
 from conformance.model.errors import UserError
@@ -185,8 +186,12 @@ def traced(bench, algorithm, seeds, target=None, bar=None, stop=None):
 
 
 def _plan(seeds):
-    """{cell's name: seeds}: where nothing is lost at random, all seeds are alike."""
+    """{cell's name: seeds}: where nothing is lost at random, seeds differ by microseconds of delay only."""
     return {name: seeds[:1] if cell.loss_pct == 0 else seeds for name, (cell, _) in telling.CELLS.items()}
+
+
+#: an acknowledgement arrives when what it lets go is sent: by so much earlier, rounding never decides which was first
+_KNOWN_FIRST_NS = 1000
 
 
 def _flow(measurement, captured, folder, protocol):
@@ -200,9 +205,9 @@ def _flow(measurement, captured, folder, protocol):
     sent, asked = pcap.packets((folder / f"{_SENT}.pcap").read_bytes(), protocol, _SERVER)
     came, _ = pcap.packets((folder / f"{_CAME}.pcap").read_bytes(), protocol, _SERVER)
     cell = measurement.trial.setting.cell
-    return flows.flow(
-        sent, came, asked, one_way_s=cell.one_way_delay_ms / 1000, bytes_per_s=cell.bandwidth_mbps * 1e6 / 8
-    )
+    off_ns = job.delay_off_ns(measurement.trial.seed, 0)
+    one_way_s = cell.one_way_delay_ms / 1e3 + (off_ns - _KNOWN_FIRST_NS) / 1e9
+    return flows.flow(sent, came, asked, one_way_s=one_way_s, bytes_per_s=cell.bandwidth_mbps * 1e6 / 8)
 
 
 def _why_not(bench, algorithm):

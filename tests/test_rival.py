@@ -75,7 +75,7 @@ def test_two_flows_share_the_link_and_the_trial_does_not_depend_on_what_came_bef
     after = go(bench, [competing(Cell(10, 5, 1)), competing()], seeds, algorithm="cubic")
     assert {line(m) for m in (first, second)} <= {line(m) for m in after}
     assert line(first) == line(again)
-    # Nothing is lost at random: where they meet is what differs.
+    # Nothing is lost at random: when they meet is most of what differs.
     assert first.metrics["completion_s"] != second.metrics["completion_s"]
     for made in (first, second):
         elapsed_s = made.metrics["completion_s"]
@@ -88,4 +88,7 @@ def test_two_flows_share_the_link_and_the_trial_does_not_depend_on_what_came_bef
 def test_a_rival_that_the_kernel_lacks_is_an_error_that_names_it(bench):
     (found,) = go(bench, [competing(rival="copa")])
     assert found.outcome is Outcome.ERROR
-    assert found.message == "this kernel has no congestion control named copa, which the rival was to use"
+    assert (
+        found.message
+        == "this kernel has no congestion control copa for the rival: name one that it has (cubic, reno, bbr)"
+    )

@@ -20,8 +20,8 @@
 
 enum { BUFFER_BYTES = 1 << 16, HEAD_BYTES = 1 << 14, CHUNK_BYTES = 1 << 15 };
 
-/* Whether so much is still to come that the next CHUNK_BYTES may be waited for: records that are not read yet count. */
-static int far_from_the_end;
+/* Of the connection, and whether so much is still to come that the next CHUNK_BYTES may be waited for. */
+static int socket_fd, far_from_the_end;
 
 static void fail(const char *format, ...)
 {
@@ -76,32 +76,7 @@ static SSL_CTX *trusting(const char *ca)
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
     if (getenv("SSLKEYLOGFILE"))
         SSL_CTX_set_keylog_callback(context, keep_secret);
-    /* One recv takes all that is there, in the place of two for each record. */
-    SSL_CTX_set_read_ahead(context, 1);
-    SSL_CTX_set_default_read_buffer_len(context, BUFFER_BYTES);
     return context;
-}
-
-static int receive(BIO *bio, char *to, int length)
-{
-    int fd = BIO_get_fd(bio, NULL), whole = far_from_the_end && length >= CHUNK_BYTES;
-    return recv(fd, to, whole ? CHUNK_BYTES : length, whole ? MSG_WAITALL : 0);
-}
-
-/* OpenSSL's socket, but for how it receives. */
-static BIO *source_and_sink(int fd)
-{
-    const BIO_METHOD *usual = BIO_s_socket();
-    BIO_METHOD *method = BIO_meth_new(BIO_TYPE_SOCKET, "socket");
-    if (!method || !BIO_meth_set_write(method, BIO_meth_get_write(usual)) || !BIO_meth_set_read(method, receive) ||
-        !BIO_meth_set_ctrl(method, BIO_meth_get_ctrl(usual)) || !BIO_meth_set_create(method, BIO_meth_get_create(usual)) ||
-        !BIO_meth_set_destroy(method, BIO_meth_get_destroy(usual)))
-        fail("no memory");
-    BIO *bio = BIO_new(method);
-    if (!bio)
-        fail("no memory");
-    BIO_set_fd(bio, fd, BIO_NOCLOSE);
-    return bio;
 }
 
 static int connected(const char *address, int port)
@@ -113,6 +88,26 @@ static int connected(const char *address, int port)
     return fd;
 }
 
+/* Whether `result` says that OpenSSL needs more of the server; then that is received, and the call to be made again.
+ * OpenSSL reads from memory, so that we say how to receive: its own way is two calls for each record. */
+static int again(SSL *tls, int result)
+{
+    static char chunk[BUFFER_BYTES];
+    if (result > 0 || SSL_get_error(tls, result) != SSL_ERROR_WANT_READ)
+        return 0;
+    int got = recv(socket_fd, chunk, far_from_the_end ? CHUNK_BYTES : BUFFER_BYTES, far_from_the_end ? MSG_WAITALL : 0);
+    return got > 0 && BIO_write(SSL_get_rbio(tls), chunk, got) == got;
+}
+
+static int read_some(SSL *tls, char *to, int size)
+{
+    int got;
+    do
+        got = SSL_read(tls, to, size);
+    while (again(tls, got));
+    return got;
+}
+
 /* Reads the response's head; returns how many bytes of the body came with it. */
 static long read_head(SSL *tls)
 {
@@ -120,7 +115,7 @@ static long read_head(SSL *tls)
     int have = 0, got;
     const char *end;
     do {
-        if ((got = SSL_read(tls, head + have, HEAD_BYTES - have)) <= 0)
+        if ((got = read_some(tls, head + have, HEAD_BYTES - have)) <= 0)
             fail("no response: %s", why());
         have += got;
         head[have] = '\0';
@@ -139,13 +134,16 @@ int main(int count, char **arguments)
     long size = atol(setting("CC_BYTES"));
     SSL_CTX *context = trusting(setting("CC_CA"));
     int64_t start_ns = now_ns();
-    int fd = connected(setting("CC_ADDRESS"), atoi(setting("CC_PORT")));
+    socket_fd = connected(setting("CC_ADDRESS"), atoi(setting("CC_PORT")));
     SSL *tls = SSL_new(context);
-    BIO *bio = source_and_sink(fd);
-    SSL_set_bio(tls, bio, bio);
+    SSL_set_bio(tls, BIO_new(BIO_s_mem()), BIO_new_socket(socket_fd, BIO_NOCLOSE));
     SSL_set_tlsext_host_name(tls, host);
     SSL_set1_host(tls, host);
-    if (SSL_connect(tls) != 1)
+    int done;
+    do
+        done = SSL_connect(tls);
+    while (again(tls, done));
+    if (done != 1)
         fail("no TLS connection: %s", why());
     double handshake_s = (now_ns() - start_ns) / 1e9;
     int length = snprintf(buffer, sizeof buffer, "GET /%ld HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", size, host);
@@ -153,7 +151,7 @@ int main(int count, char **arguments)
         fail("cannot send the request: %s", why());
     long received = read_head(tls);
     int got;
-    while (received < size && (got = SSL_read(tls, buffer, sizeof buffer)) > 0) {
+    while (received < size && (got = read_some(tls, buffer, sizeof buffer)) > 0) {
         received += got;
         far_from_the_end = size - received > 2 * BUFFER_BYTES;
     }

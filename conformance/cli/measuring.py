@@ -78,7 +78,9 @@ _ALL = ("stack", "client", "interop_rootfs", "kernel", "lab")
 @click.option("--queue", help="Replace the profile's queue: red, bfifo:1, fq_codel, ...")
 @click.option("--offload", type=click.Choice(["on", "off"]), help="Replace the profile's offload.")
 @click.option("--transfer-s", type=float, help="Replace the profile's transfer length.")
-@click.option("--rival", help="Share the bottleneck with a flow of the guest kernel's: cubic, reno, bbr, ...")
+@click.option(
+    "--rival", help="Share the bottleneck with a flow of the guest kernel's, by its name there: cubic, reno, bbr, ..."
+)
 @WORKERS
 @EXECUTOR
 def run(choice, algorithm, grid, trials, most_trials, results, profile, workers, executor, **overrides):

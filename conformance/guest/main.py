@@ -127,6 +127,7 @@ def _warm_up(net, topology, job, run_trial, Fault):
     Returns what the kernel said the sender's congestion control was, or None.
     """
     cell = {**job["cells"][0], "transfer_bytes": 200_000}
+    cell["tc_by_seed"] = {str(job["calibration_seed"]): cell["tc"]}
     cell["www"] = _payload(job["work_dir"], cell["transfer_bytes"])
     with contextlib.suppress(Fault):
         facts = run_trial(net, topology, job, cell, job["calibration_seed"])

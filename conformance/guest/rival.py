@@ -1,7 +1,7 @@
 """The rival: a bulk transfer of the kernel's own TCP that shares the bottleneck with the transfer under test.
 
-It is there before the transfer begins, and until it has ended. Sender and receiver are two processes of the harness
-that make few and long system calls, which is what a trial costs.
+It is there before the transfer begins, and until it has ended. Sender and receiver are children of the harness (at
+a stack's priority, not its own) that make few and long system calls, which is what a trial costs.
 """
 
 import os
@@ -14,8 +14,8 @@ from conformance.guest.netns import inside
 
 _PORT = 5001
 _CHUNK_BYTES = 1 << 18
-#: seconds that it has the path to itself. Drawn by the trial's seed: without random loss nothing else differs between
-#: trials, and what a newcomer gets depends on where in its sawtooth it meets the other.
+#: seconds that it has the path to itself. Drawn by the trial's seed: what a newcomer gets depends on where in its
+#: sawtooth it meets the other.
 _HEAD_START_S = (5, 10)
 
 
@@ -36,15 +36,17 @@ class Rival:
             sender.connect((address, _PORT))
             receiver, _ = listener.accept()
             with receiver:
-                self._fork(_receive, receiver)
-                self._fork(_send, sender)
+                self._fork(_receive, receiver, listener, sender)
+                self._fork(_send, sender, listener, receiver)
 
-    def _fork(self, work, connection):
+    def _fork(self, work, connection, *others):
         pid = os.fork()
         if pid:
             self._pids.append(pid)
             return
         try:
+            for other in others:
+                other.close()
             work(connection)
         finally:
             os._exit(1)

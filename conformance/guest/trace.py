@@ -11,8 +11,6 @@ from conformance.guest.trial import run_trial
 
 #: of each file that a stack wrote; more would be the guest's memory
 _FILE_LIMIT = 256 << 20
-#: what a transfer and its rival may send together, in transfers
-_RIVALS_ROOM = 4
 
 
 def run_traced(net, topology, job, cell, seed, target):
@@ -28,12 +26,9 @@ def run_traced(net, topology, job, cell, seed, target):
         for path in (folder, os.path.join(folder, "qlog")):
             os.chown(path, NOBODY, NOBODY)
     epoch_s = int(time.time())
-    # A rival's packets pass there, too, and nobody knows how many.
-    room_bytes = cell["transfer_bytes"] * (_RIVALS_ROOM if job["rival"] else 1)
     captures = {
-        f"{node}-{interface}": Capture(net[node], interface, room_bytes, epoch_s)
-        for segment in topology.SEGMENTS
-        for node, interface in segment
+        name: Capture(net[node], interface, cell["transfer_bytes"], epoch_s)
+        for name, (node, interface) in _taps(topology).items()
     }
     facts = run_trial(net, topology, {**job, "trace": folders if job["trace"] == "all" else None}, cell, seed)
     facts["captured"] = {
@@ -48,6 +43,12 @@ def run_traced(net, topology, job, cell, seed, target):
                 with open(os.path.join(target, role, f"{stream}.txt"), "w") as f:
                     f.write(words)
     return facts
+
+
+def _taps(topology):
+    """{name: (node, interface)}: the ends of each segment, but where others pass there, too."""
+    ends = {f"{node}-{interface}": (node, interface) for segment in topology.SEGMENTS for node, interface in segment}
+    return getattr(topology, "TAPS", ends)
 
 
 def _copy(source, target):

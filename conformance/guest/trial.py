@@ -42,7 +42,7 @@ def run_trial(net, topology, job, cell, seed):
     """Carry out one trial of `job` (see main.py) in `cell` with `seed`; returns a dict of facts."""
     server, client = net["server"], net["client"]
     job = {**job, **cell}
-    fresh_start(net, topology, {**job, "tc": job["tc_by_seed"].get(str(seed), job["tc"])}, seed)
+    fresh_start(net, topology, {**job, "tc": job["tc_by_seed"][str(seed)]}, seed)
     processes = []
     sampler = proxy = rival = None
     spare = {node.pid for node in net.hosts}
@@ -81,7 +81,7 @@ def run_trial(net, topology, job, cell, seed):
         facts["qdiscs"] = [queue for segment in topology.SEGMENTS for queue in read_queues(net, segment)]
         facts["proxy"] = proxy.facts() if proxy else None
         if rival and not rival.running:
-            raise Fault("the rival's transfer ended during the trial")
+            raise Fault("the rival's transfer ended during the trial: run it again, and report it if it happens again")
         facts["virtual_s"] = _since(began_ns)
         return facts
     finally:
@@ -114,8 +114,9 @@ def fresh_start(net, topology, job, seed):
 
 
 def read_queues(net, segment):
-    """netns.read_qdiscs() of the interfaces of a segment, all of which are one emulator's."""
-    return netns.read_qdiscs(net[segment[0][0]], [interface for _, interface in segment])
+    """netns.read_qdiscs() of the interfaces of a segment."""
+    nodes = dict.fromkeys(node for node, _ in segment)
+    return [q for at in nodes for q in netns.read_qdiscs(net[at], [name for node, name in segment if node == at])]
 
 
 def _align_clock(step_ms, at_least_ms=0):
@@ -198,9 +199,8 @@ def _start_rival(net, topology, job):
     try:
         return Rival(net[source], net[sink], address, job["rival"])
     except FileNotFoundError as error:
-        raise Fault(
-            f"this kernel has no congestion control named {job['rival']}, which the rival was to use"
-        ) from error
+        why_not = f"this kernel has no congestion control {job['rival']} for the rival"
+        raise Fault(f"{why_not}: name one that it has (cubic, reno, bbr)") from error
     except OSError as error:
         raise Fault(f"cannot start the rival: {error.strerror or error}") from error
 

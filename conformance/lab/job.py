@@ -20,7 +20,7 @@ _LIMITS = {"memory_bytes": 1 << 36, "file_bytes": 1 << 30, "processes": 256}
 _RATE_PACKETS, _POLICER_RATE_PACKETS, _LOSS_PACKETS = 120, 600, 2000
 _CALIBRATION_SEED = 1
 #: by as much as this a trial's one-way delays differ from what the cell says, either way
-_DELAY_OFF_US = 10
+_DELAY_OFF_NS = 10_000
 #: files of the suite that decide what happens inside a guest
 _LAB_FILES = (
     "conformance/guest/*.py",
@@ -133,7 +133,7 @@ def _cell(trials):
         # A list of tc commands for each link, to calibrate it, and for each trial; and which of them is the bottleneck.
         "tc": [network.tc_lines(setting, link) for link in links],
         "tc_by_seed": {
-            trial.seed: [network.tc_lines(setting, link, delay_off_us(trial.seed, link)) for link in links]
+            trial.seed: [network.tc_lines(setting, link, delay_off_ns(trial.seed, link)) for link in links]
             for trial in trials
         },
         "links": [link.to_json() for link in setting.links],
@@ -142,14 +142,14 @@ def _cell(trials):
     }
 
 
-def delay_off_us(seed, link):
+def delay_off_ns(seed, link):
     """By how much the trial with this seed has another one-way delay on a link than its cell says.
 
     A delay of exactly so many milliseconds is a coincidence that no network has: TCP compares times in milliseconds,
-    and where nothing is lost at random every trial was the same one, decided by whether something took one round trip
-    or a microsecond less. CUBIC's mean queue differed by up to 12 % (zones/README.md).
+    and where neither loss nor queue draws random numbers every trial was the same one, decided by whether something
+    took one round trip or a microsecond less. CUBIC's mean queue differed by up to 12 % (zones/README.md).
     """
-    return random.Random(f"delay {link} {seed}").randint(-_DELAY_OFF_US, _DELAY_OFF_US)
+    return random.Random(f"delay {link} {seed}").randint(-_DELAY_OFF_NS, _DELAY_OFF_NS)
 
 
 class Reader:

@@ -41,15 +41,15 @@ def red_parameters(cell):
     }
 
 
-def tc_lines(setting, link=0, delay_off_us=0):
+def tc_lines(setting, link=0, delay_off_ns=0):
     """tc commands for one egress interface of a link, which they call {dev}; `tc` itself left out.
 
     Of a path, each link keeps its own rate, delay and loss. The published testbed sizes the queues of both by the
     bandwidth-delay product of the whole path; `queue_sized_by` "segment" sizes each by its own. The delay is
-    by `delay_off_us` another than the cell says, but never below zero.
+    by `delay_off_ns` another than the cell says, but never below zero.
     """
     cell = setting.links[link]
-    delay_us = max(round(cell.one_way_delay_ms * 1000) + delay_off_us, 0)
+    delay_ns = max(round(cell.one_way_delay_ms * 1e6) + delay_off_ns, 0)
     sized_by = cell if setting.queue_sized_by == "segment" else setting.cell
     rate = f"{cell.bandwidth_mbps:g}mbit"
     kind, _, size = setting.queue.partition(":")
@@ -57,7 +57,7 @@ def tc_lines(setting, link=0, delay_off_us=0):
     htb_rate_mbps = cell.bandwidth_mbps * (2 if kind == "policer" else 1)
     quantum = min(math.floor(cell.bandwidth_mbps * 1e6 / 8 / 10), 200_000)
     lines = [
-        f"qdisc add dev {{dev}} root handle 1: netem limit {_NETEM_LIMIT_PACKETS} delay {delay_us}us{loss}",
+        f"qdisc add dev {{dev}} root handle 1: netem limit {_NETEM_LIMIT_PACKETS} delay {delay_ns / 1000:.12g}us{loss}",
         "qdisc add dev {dev} parent 1: handle 5: htb default 1",
         f"class add dev {{dev}} parent 5: classid 5:1 htb rate {htb_rate_mbps:g}mbit quantum {max(quantum, 1514)}",
     ]

@@ -200,7 +200,10 @@ class Setting:
         if self.rival is not None and self.segments:
             raise UserError("a path of two segments has no rival", "choose a profile without one")
         if (self.topology == RIVAL_TOPOLOGY) != (self.rival is not None):
-            raise UserError(f"topology {RIVAL_TOPOLOGY} is for settings with a rival, and they need it")
+            raise UserError(
+                f"topology {self.topology} with rival {self.rival}",
+                f"a rival needs {RIVAL_TOPOLOGY}, and that needs a rival",
+            )
         if self.rival is not None and not _ALGORITHM_NAME.match(self.rival):
             raise UserError(f"rival is {self.rival!r}", "it must be a kernel's name of a congestion control")
         if self.queue_sized_by not in QUEUE_SIZED_BY:

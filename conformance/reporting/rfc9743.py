@@ -137,6 +137,10 @@ def _short_flows(series):
     )
 
 
+#: kernel's names of a rival -> ours, where they differ
+_MAINLINE = {"bbr": "bbrv1"}
+
+
 def _share(series):
     return _some(
         beside=f"a flow of {series.setting.rival}",
@@ -148,7 +152,7 @@ def _share(series):
 
 def _share_with_own(series):
     """The kernel's flow beside a stack's: of the same algorithm, if not of the same hand."""
-    same = series.setting.rival == series.utilization.scheme.algorithm
+    same = _MAINLINE.get(series.setting.rival, series.setting.rival) == series.utilization.scheme.algorithm
     return _share(series) if same else {}
 
 
