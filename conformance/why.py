@@ -22,6 +22,8 @@ from conformance.reporting import why as showing
 
 _PROTOCOLS = {"tcp": 6, "udp": 17}
 _SERVER = bytes((10, 0, 0, 3))
+#: an acknowledgement arrives when what it lets go is sent: by so much earlier, rounding never decides which was first
+_KNOWN_FIRST_NS = 1000
 _SENT, _CAME = "emulator-to_server", "emulator-to_client"
 
 
@@ -188,10 +190,6 @@ def traced(bench, algorithm, seeds, target=None, bar=None, stop=None):
 def _plan(seeds):
     """{cell's name: seeds}: where nothing is lost at random, seeds differ by microseconds of delay only."""
     return {name: seeds[:1] if cell.loss_pct == 0 else seeds for name, (cell, _) in telling.CELLS.items()}
-
-
-#: an acknowledgement arrives when what it lets go is sent: by so much earlier, rounding never decides which was first
-_KNOWN_FIRST_NS = 1000
 
 
 def _flow(measurement, captured, folder, protocol):

@@ -25,6 +25,8 @@ _WRITABLE = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/var/log")
 def run(net, topology, job, cell, emit):
     """Emit one "probe" event for each clause of the contract."""
     before = _files()
+    # No trial: the delay is the cell's own.
+    job = {**job, **cell, "tc_by_seed": {str(_SEED): cell["tc"]}}
     for name, probe in (
         ("unknown_algorithm", _unknown_algorithm),
         ("transfer", _transfer),
@@ -33,8 +35,8 @@ def run(net, topology, job, cell, emit):
         ("server_killed", _server_killed),
         ("server_ends", _server_ends),
     ):
-        fresh_start(net, topology, {**job, **cell}, _SEED)
-        emit("probe", name=name, facts=probe(_Pair(net, topology, {**job, **cell}, before)))
+        fresh_start(net, topology, job, _SEED)
+        emit("probe", name=name, facts=probe(_Pair(net, topology, job, before)))
 
 
 class _Pair:
