@@ -53,20 +53,16 @@ def run(
 def _zone(algorithm, setting, console):
     """The zone of utilization that applies to this setting, or None, having said why."""
     zones = {zone.metric: zone for zone in specs.zones_for(algorithm, setting.profile_digest)}
-    if zones and "utilization" not in zones:
-        console.print(
-            f"not judged: utilization is shown; {', '.join(zones)} is judged here, by `pytest -m {algorithm}`",
-            style="yellow", soft_wrap=True,
-        )  # fmt: skip
-        return None
-    if zones:
+    if "utilization" in zones:
         return zones["utilization"]
-    try:
-        zone = specs.zone_of(algorithm, profile=setting.profile)
-    except UserError as error:
-        console.print(f"not judged: {error}", style="yellow", soft_wrap=True)
-        return None
-    console.print(f"not judged: zone {zone.id} was measured under other settings", style="yellow", soft_wrap=True)
+    if zones:
+        why_not = f"utilization is shown; {', '.join(zones)} is judged here, by `pytest -m {algorithm}`"
+    else:
+        try:
+            why_not = f"zone {specs.zone_of(algorithm, profile=setting.profile).id} was measured under other settings"
+        except UserError as error:
+            why_not = str(error)
+    console.print(f"not judged: {why_not}", style="yellow", soft_wrap=True)
     return None
 
 

@@ -97,8 +97,8 @@ def test_back_pressure_bounds_what_the_proxy_takes_ahead(bench, split):
 def test_an_emulator_that_does_not_deliver_is_an_error_that_names_the_segment(bench, monkeypatch, link):
     right = job.network.tc_lines
 
-    def wrong(setting, of, *seed):
-        lines = right(setting, of, *seed)
+    def wrong(setting, of, *delay_off_ns):
+        lines = right(setting, of, *delay_off_ns)
         return [text.replace("rate 10mbit", "rate 9mbit") if of == link else text for text in lines]
 
     monkeypatch.setattr(job.network, "tc_lines", wrong)

@@ -104,12 +104,13 @@ def _run(job, scratch, emit):
                 link["qdiscs"] = read_queues(net, segment)
             emit("calibration", index=index, observed=observed)
             for seed in cell["seeds"]:
+                own = {**cell, "tc": cell["tc_by_seed"][str(seed)]}
                 try:
                     if job["trace"]:
                         target = os.path.join(scratch, "trace", f"{index}-{seed}")
-                        facts = run_traced(net, topology, job, cell, seed, target)
+                        facts = run_traced(net, topology, job, own, seed, target)
                     else:
-                        facts = run_trial(net, topology, job, cell, seed)
+                        facts = run_trial(net, topology, job, own, seed)
                 except Fault as fault:
                     facts = {"seed": seed, "fault": str(fault)}
                 emit("trial", index=index, **facts)
@@ -127,7 +128,6 @@ def _warm_up(net, topology, job, run_trial, Fault):
     Returns what the kernel said the sender's congestion control was, or None.
     """
     cell = {**job["cells"][0], "transfer_bytes": 200_000}
-    cell["tc_by_seed"] = {str(job["calibration_seed"]): cell["tc"]}
     cell["www"] = _payload(job["work_dir"], cell["transfer_bytes"])
     with contextlib.suppress(Fault):
         facts = run_trial(net, topology, job, cell, job["calibration_seed"])

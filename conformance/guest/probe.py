@@ -25,8 +25,7 @@ _WRITABLE = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/var/log")
 def run(net, topology, job, cell, emit):
     """Emit one "probe" event for each clause of the contract."""
     before = _files()
-    # No trial: the delay is the cell's own.
-    job = {**job, **cell, "tc_by_seed": {str(_SEED): cell["tc"]}}
+    job = {**job, **cell}
     for name, probe in (
         ("unknown_algorithm", _unknown_algorithm),
         ("transfer", _transfer),

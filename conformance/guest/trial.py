@@ -42,7 +42,7 @@ def run_trial(net, topology, job, cell, seed):
     """Carry out one trial of `job` (see main.py) in `cell` with `seed`; returns a dict of facts."""
     server, client = net["server"], net["client"]
     job = {**job, **cell}
-    fresh_start(net, topology, {**job, "tc": job["tc_by_seed"][str(seed)]}, seed)
+    fresh_start(net, topology, job, seed)
     processes = []
     sampler = proxy = rival = None
     spare = {node.pid for node in net.hosts}
@@ -60,6 +60,7 @@ def run_trial(net, topology, job, cell, seed):
             _wait_for_proxy(router, proxy, job)
         if job["rival"]:
             rival = _start_rival(net, topology, job)
+            processes.append(rival)
             head_start(seed)
         before, calls_before = _counters(net), _system_calls()
         node, interface = topology.SEGMENTS[job["bottleneck"]][0]
@@ -87,8 +88,6 @@ def run_trial(net, topology, job, cell, seed):
     finally:
         for process in reversed(processes):
             process.end()
-        if rival:
-            rival.end()
         if sampler:
             sampler.close()
         kill_descendants(spare)

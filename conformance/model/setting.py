@@ -108,6 +108,11 @@ SPLITTER, PEPSAL = "splitter", "pepsal"
 _ALGORITHM_NAME = re.compile(r"[a-z0-9_]{1,15}\Z")
 
 
+def _check_algorithm(name, value):
+    if not _ALGORITHM_NAME.match(value):
+        raise UserError(f"{name} is {value!r}", "it must be a kernel's name of a congestion control")
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Proxy:
     """What splits connections on the router. None of an option leaves the kernel's default.
@@ -139,8 +144,8 @@ class Proxy:
             if field.name.endswith("_bytes"):
                 if isinstance(value, bool) or not isinstance(value, int) or not 2 <= value <= 1 << 30:
                     raise UserError(f"{field.name} is {value!r}", "it must be a whole number from 2 to 2^30")
-            elif not _ALGORITHM_NAME.match(value):
-                raise UserError(f"{field.name} is {value!r}", "it must be a kernel's name of a congestion control")
+            else:
+                _check_algorithm(field.name, value)
 
 
 #: where a rival shares the bottleneck
@@ -204,8 +209,8 @@ class Setting:
                 f"topology {self.topology} with rival {self.rival}",
                 f"a rival needs {RIVAL_TOPOLOGY}, and that needs a rival",
             )
-        if self.rival is not None and not _ALGORITHM_NAME.match(self.rival):
-            raise UserError(f"rival is {self.rival!r}", "it must be a kernel's name of a congestion control")
+        if self.rival is not None:
+            _check_algorithm("rival", self.rival)
         if self.queue_sized_by not in QUEUE_SIZED_BY:
             raise UserError(f"queue_sized_by is {self.queue_sized_by!r}", f"choose {' or '.join(QUEUE_SIZED_BY)}")
         if not self.segments:
