@@ -46,7 +46,7 @@ def _private(path, flags):
 
 def _run(job, scratch, emit):
     # Mininet is imported late, so that a machine without it gets a fault event and not a stack trace.
-    from conformance.guest import calibrate, netns, probe, proxy
+    from conformance.guest import calibrate, netns, probe, proxy, tc
     from conformance.guest.process import kill_descendants, prepare_harness
     from conformance.guest.trace import run_traced
     from conformance.guest.trial import Fault, fresh_start, read_queues, run_trial
@@ -78,7 +78,7 @@ def _run(job, scratch, emit):
         }
         if job["host_queue"]:
             for node in ends:
-                netns.run_tc(node, [f"qdisc replace dev {n} root {job['host_queue']}" for n in node.intfNames()])
+                tc.run(node, [f"qdisc replace dev {n} root {job['host_queue']}" for n in node.intfNames()])
         if job["port"] < 1024:
             netns.set_sysctls(net["server"], {"net.ipv4.ip_unprivileged_port_start": job["port"]})
         if job["proxy"]:

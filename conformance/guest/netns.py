@@ -1,13 +1,11 @@
-"""Network namespaces: enter one, read its counters, set its sysctls, its offloads and its queues."""
+"""Network namespaces: enter one, read its counters, set its sysctls and its offloads."""
 
 import contextlib
 import ctypes
 import fcntl
-import json
 import os
 import socket
 import struct
-import subprocess
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNET = 0x40000000
@@ -96,23 +94,6 @@ def _ioctl(s, interface, data):
     request = struct.pack("16sP", interface.encode(), ctypes.addressof(buffer)).ljust(40, b"\0")
     fcntl.ioctl(s, _SIOCETHTOOL, request)
     return buffer.raw
-
-
-def run_tc(node, lines):
-    """Run tc commands (without the leading `tc`) in `node`'s namespace; raises RuntimeError with tc's words."""
-    with inside(node):
-        done = subprocess.run(["tc", "-batch", "-"], input="\n".join(lines) + "\n", capture_output=True, text=True)
-    if done.returncode != 0:
-        raise RuntimeError(f"tc: {done.stderr.strip()}")
-
-
-def read_qdiscs(node, interfaces):
-    """`tc -s -j qdisc show` of these interfaces: options as the kernel holds them, and counters."""
-    with inside(node):
-        done = subprocess.run(["tc", "-s", "-j", "qdisc", "show"], capture_output=True, text=True)
-    if done.returncode != 0:
-        raise RuntimeError(f"tc: {done.stderr.strip()}")
-    return [q for q in json.loads(done.stdout or "[]") if q.get("dev") in interfaces]
 
 
 def interface_counters(node):

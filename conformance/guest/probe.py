@@ -11,7 +11,7 @@ import time
 
 from conformance.guest import netns
 from conformance.guest.process import StackProcess, kill_descendants
-from conformance.guest.trial import environment, fresh_start, run_trial, wait_for_port
+from conformance.guest.trial import environment, fresh_start, own_pids, run_trial, wait_for_port
 
 UNKNOWN_ALGORITHM = "nosuchalgorithm"
 _SEED = 7
@@ -43,7 +43,6 @@ class _Pair:
 
     def __init__(self, net, topology, job, files_before):
         self.net, self.topology, self.job, self.files_before = net, topology, job, files_before
-        self.spare = {node.pid for node in net.hosts}
         self.server = self.client = None
 
     def start(self, role, **changes):
@@ -78,7 +77,7 @@ class _Pair:
         for process in (self.client, self.server):
             if process is not None:
                 process.end()
-        kill_descendants(self.spare)
+        kill_descendants(own_pids(self.net))
 
 
 def _unknown_algorithm(pair):
@@ -167,7 +166,7 @@ def _server_killed(pair):
     early = client.exit_status
     os.kill(pair.server.pid, signal.SIGKILL)
     pair.wait(pair.server, 1)
-    kill_descendants(pair.spare | {client.pid})
+    kill_descendants(own_pids(pair.net) | {client.pid})
     ended = pair.wait(client, 300) is not None
     return {"ready": True, "early": early, "ended": ended, **pair.facts()}
 

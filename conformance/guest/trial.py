@@ -14,7 +14,7 @@ import socket
 import struct
 import time
 
-from conformance.guest import folders, netns
+from conformance.guest import folders, netns, tc
 from conformance.guest.process import StackProcess, kill_descendants
 from conformance.guest.proxy import Proxy
 from conformance.guest.rival import Rival, head_start
@@ -45,7 +45,6 @@ def run_trial(net, topology, job, cell, seed):
     fresh_start(net, topology, job, seed)
     processes = []
     sampler = proxy = rival = None
-    spare = {node.pid for node in net.hosts}
     try:
         began_ns = time.monotonic_ns()
         server_process = _start(server, "server", job)
@@ -90,32 +89,37 @@ def run_trial(net, topology, job, cell, seed):
             process.end()
         if sampler:
             sampler.close()
-        kill_descendants(spare)
+        kill_descendants(own_pids(net))
 
 
 def fresh_start(net, topology, job, seed):
     """Fresh folders, and queues as job["tc"] says; in virtual time also a round clock and a seeded kernel."""
     folders.renew(job)
     by_node = {}
-    for segment, tc in zip(topology.SEGMENTS, job["tc"], strict=True):
+    for segment, chain in zip(topology.SEGMENTS, job["tc"], strict=True):
         for node, interface in segment:
             lines = by_node.setdefault(node, [])
             # Deleting what is not there is an error; so there is something.
             lines.append(f"qdisc replace dev {interface} root handle 99: pfifo limit 1000")
             lines.append(f"qdisc del dev {interface} root")
-            lines += [line.replace("{dev}", interface) for line in tc]
+            lines += [line.replace("{dev}", interface) for line in chain]
     if job["virtual"]:
         _align_clock(_ALIGN_MS, _TIME_WAIT_MS)
         with open(_SEED_FILE, "w") as f:
             f.write(str(seed))
     for node, lines in by_node.items():
-        netns.run_tc(net[node], lines)
+        tc.run(net[node], lines)
+
+
+def own_pids(net):
+    """Of the harness's own processes, which outlive a trial."""
+    return {node.pid for node in net.hosts} | tc.pids()
 
 
 def read_queues(net, segment):
-    """netns.read_qdiscs() of the interfaces of a segment."""
+    """tc.read_qdiscs() of the interfaces of a segment."""
     nodes = dict.fromkeys(node for node, _ in segment)
-    return [q for at in nodes for q in netns.read_qdiscs(net[at], [name for node, name in segment if node == at])]
+    return [q for at in nodes for q in tc.read_qdiscs(net[at], [name for node, name in segment if node == at])]
 
 
 def _align_clock(step_ms, at_least_ms=0):
