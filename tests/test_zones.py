@@ -1,12 +1,15 @@
 """The zones that ship: each accepts its own reference and rejects the other algorithms' somewhere."""
 
 import itertools
+import json
 
+import click.testing
 import pytest
-from helpers import measurements_of
+from helpers import measurements, measurements_of
 
-from conformance import derive, specs
+from conformance import cli, derive, specs
 from conformance.model import grid
+from conformance.model.setting import Cell
 from conformance.model.verdict import Status, judge
 
 ZONES = {(zone.algorithm, kind): zone for kind in specs.KINDS for zone in specs.all_zones(kind)}
@@ -75,3 +78,18 @@ def test_derived_intervals_hold_their_values(metric):
         assert 0 <= low <= min(values)
         assert max(values) <= high
         assert metric != "utilization" or high <= 1
+
+
+@pytest.mark.parametrize("n, said", [(6, "cells have 6 to 8 trials"), (8, "")])
+def test_derive_says_when_some_cells_have_fewer_trials(tmp_path, n, said):
+    found = [
+        *measurements([0.5] * n, cell=Cell(10, 50, 0)),
+        *measurements([0.6] * 8, cell=Cell(10, 100, 0)),
+    ]
+    results = tmp_path / "r.jsonl"
+    results.write_text("".join(json.dumps(m.to_json()) + "\n" for m in found))
+    options = ["--algorithm", "cubic", "--version-text", "v", "--out", str(tmp_path / "zone.json")]
+    made = click.testing.CliRunner().invoke(cli.main, ["zones", "derive", str(results), *options])
+    assert made.exit_code == 0, made.output
+    assert said in made.output
+    assert ("fewer trials" in made.output) == bool(said)

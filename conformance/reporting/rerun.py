@@ -5,6 +5,14 @@ import shlex
 from conformance import specs
 from conformance.model.setting import Setting
 
+#: fields of a Setting that `conformance run` has an option for -> how its value is written
+_OPTIONS = {
+    "queue": str,
+    "offload": lambda on: "on" if on else "off",
+    "transfer_s": "{:g}".format,
+    "rival": str,
+}
+
 
 def cell(measurements):
     """(command, why not): one of them None. `measurements`: all of one cell.
@@ -42,22 +50,12 @@ def _options(setting):
     usual = specs.profile_or_none(setting.profile, setting.cell)
     if usual is None:
         return [], f"this suite has no profile {setting.profile!r}"
-    options = ["--profile", setting.profile]
-    if setting.queue != usual.queue:
-        options += ["--queue", setting.queue]
-    if setting.offload != usual.offload:
-        options += ["--offload", "on" if setting.offload else "off"]
-    if setting.transfer_s != usual.transfer_s:
-        options += ["--transfer-s", f"{setting.transfer_s:g}"]
-    if setting.rival != usual.rival:
-        options += ["--rival", str(setting.rival)]
-    usual = specs.profile(
-        setting.profile, setting.cell, queue=setting.queue, offload=setting.offload, transfer_s=setting.transfer_s,
-        rival=setting.rival,
-    )  # fmt: skip
+    changed = {name: getattr(setting, name) for name in _OPTIONS if getattr(setting, name) != getattr(usual, name)}
+    usual = specs.profile(setting.profile, setting.cell, **changed)
     if usual != setting:
         return [], f"no option of `conformance run` makes these settings: {_differences(setting, usual)}"
-    return options, None
+    words = [word for name, value in changed.items() for word in (f"--{name.replace('_', '-')}", _OPTIONS[name](value))]
+    return ["--profile", setting.profile, *words], None
 
 
 def _differences(setting, usual):
