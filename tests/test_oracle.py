@@ -1,5 +1,8 @@
 """The documents' response functions, and the zones that carry them."""
 
+import itertools
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +27,35 @@ def test_more_loss_never_gives_a_larger_window(one, other, rtt_s):
     assert oracle.reno_window_segments(high) <= oracle.reno_window_segments(low)
     assert oracle.cubic_window_segments(high, rtt_s) <= oracle.cubic_window_segments(low, rtt_s)
     assert oracle.cubic_window_segments(high, rtt_s) >= oracle.reno_window_segments(high)
+
+
+def played(loss, rtt_s, gaps, losses, steps_per_rtt=8):
+    """Mean window in segments of RFC 9438's equations (4.2, 4.3, 4.6, 4.7), a loss after each of so many packets."""
+    c, beta = 0.4, 0.7
+    dt_s = rtt_s / steps_per_rtt
+    window = w_max = oracle.cubic_window_segments(loss, rtt_s)
+    area = steps = 0
+    for packets in itertools.islice(gaps, losses):
+        w_max = window * (1 + beta) / 2 if window < w_max else window
+        window *= beta
+        friendly, k_s, t_s = window, ((w_max - window) / c) ** (1 / 3), 0.0
+        while packets > 0:
+            t_s += dt_s
+            friendly += 3 * (1 - beta) / (1 + beta) / steps_per_rtt
+            window = max(c * (t_s - k_s) ** 3 + w_max, friendly)
+            packets -= window / steps_per_rtt
+            area, steps = area + window, steps + 1
+    return area / steps
+
+
+@pytest.mark.parametrize(("loss", "rtt_s"), [(0.003, 0.2), (0.0003, 0.2), (0.0002, 0.4)])
+def test_how_much_more_random_losses_leave_cubic(loss, rtt_s):
+    """Periodic losses give what RFC 9438's function says; random ones so much more, where Reno is not the floor."""
+    said = oracle.cubic_window_segments(loss, rtt_s)
+    draw = random.Random(1)
+    assert played(loss, rtt_s, itertools.repeat(1 / loss), 200) == pytest.approx(said, rel=0.06)
+    by_chance = played(loss, rtt_s, (draw.expovariate(loss) for _ in itertools.count()), 2000)
+    assert by_chance == pytest.approx(oracle.RANDOM_LOSSES * said, rel=0.05)
 
 
 @pytest.mark.parametrize(
