@@ -184,6 +184,12 @@ def test_who_fetches_is_the_users_choice(stack, tmp_path):
     (other / "adapter.json").write_text(json.dumps({**about, "transport": "udp"}))
     with pytest.raises(UserError, match="client speaks udp, built serves over tcp"):
         adapter.load(manifest, str(other / "adapter.json"))
+    pathlib.Path(manifest).write_text(json.dumps({**about, "client_chooses": True}))
+    (other / "adapter.json").write_text(json.dumps({**about, "name": "other"}))
+    assert adapter.load(manifest, adapter.OWN).client is None
+    with pytest.raises(UserError, match="built's algorithm is what its own client asks for"):
+        adapter.load(manifest, str(other / "adapter.json"))
+    pathlib.Path(manifest).write_text(json.dumps(about))
     # Each the other's client: a client is asked for its client, not for its choice of one.
     (other / "adapter.json").write_text(json.dumps({**about, "name": "other", "client": "built"}))
     assert adapter.load(str(other / "adapter.json"), adapter.OWN).client is None

@@ -92,6 +92,11 @@ def load(stack, client=COMMON):
     other = None
     # A client's own choice of client does not count: it is asked for its client.
     if named is not None and named not in (about.name, stack):
+        if about.client_chooses:
+            raise UserError(
+                f"{about.name}'s algorithm is what its own client asks for, and {named}'s does not ask",
+                "leave out --client",
+            )
         other = load(named, OWN)
         if other.manifest.transport != about.transport:
             raise UserError(

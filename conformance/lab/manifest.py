@@ -30,6 +30,7 @@ class Manifest:
     port: int = 4433
     rootfs: bool = False
     client: str | None = None
+    client_chooses: bool = False
     build: dict | None = None
     needs: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
