@@ -18,6 +18,7 @@ def node(monkeypatch):
     """This process's own namespace, which takes no rights to look at."""
     monkeypatch.setattr(tc, "inside", lambda node: contextlib.nullcontext())
     monkeypatch.setattr(tc, "_RUNNING", {})
+    monkeypatch.setattr(os, "sched_setscheduler", lambda *args: None)
     yield Node()
     for pid in tc.pids():
         os.kill(pid, signal.SIGKILL)
@@ -31,13 +32,35 @@ def test_it_shows_what_is_there(node):
 def test_what_it_refuses_is_an_error_with_its_words_and_it_goes_on(node):
     with pytest.raises(RuntimeError, match="tc: Cannot find device"):
         tc.run(node, ["qdisc add dev nowhere root pfifo"])
-    tc.run(node, [])
-    assert len(tc.pids()) == 1
+    before = tc.pids()
+    assert tc.read_qdiscs(node, ["lo"]) != []
+    assert tc.pids() == before
 
 
-def test_one_that_ended_is_an_error(node):
+@pytest.mark.parametrize("line", ["qdisc add dev", "qdisc add dev lo root netem delay much"])
+def test_what_it_cannot_parse_is_an_error_with_its_words_and_there_is_another_one(node, line):
+    with pytest.raises(RuntimeError, match=r"tc: [A-Z]\w+ "):
+        tc.run(node, [line])
+    assert tc.read_qdiscs(node, ["lo"]) != []
+
+
+def test_one_that_was_killed_is_an_error_once(node):
     tc.run(node, [])
     (pid,) = tc.pids()
+    process = tc._RUNNING[node]
     os.kill(pid, signal.SIGKILL)
-    with pytest.raises(RuntimeError, match="tc: it ended"):
-        tc.run(node, [])
+    with pytest.raises(RuntimeError, match="tc: it ended without a word"):
+        process([])
+    assert tc.pids() == set()
+    assert tc.read_qdiscs(node, ["lo"]) != []
+
+
+def test_one_that_does_not_answer_is_ended(node, monkeypatch, tmp_path):
+    silent = tmp_path / "tc"
+    silent.write_text("#!/bin/sh\necho 'Dump terminated' >&2\ncat > /dev/null\n")
+    silent.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(tc, "_PATIENCE_MS", 300)
+    with pytest.raises(RuntimeError, match="tc: Dump terminated"):
+        tc.read_qdiscs(node, [])
+    assert tc.pids() == set()

@@ -47,7 +47,7 @@ def _private(path, flags):
 def _run(job, scratch, emit):
     # Mininet is imported late, so that a machine without it gets a fault event and not a stack trace.
     from conformance.guest import calibrate, netns, probe, proxy, tc
-    from conformance.guest.process import kill_descendants, prepare_harness
+    from conformance.guest.process import kill_descendants, prepare_harness, set_oom_score
     from conformance.guest.trace import run_traced
     from conformance.guest.trial import Fault, fresh_start, read_queues, run_trial
 
@@ -85,7 +85,9 @@ def _run(job, scratch, emit):
             proxy.hand_over(net[topology.ROUTER[0]], job["port"], topology.ROUTER[1:])
         emit("network", sysctls=sysctls, offload=offload, kernel=os.uname().release, kernel_algorithm=name)
         _rule_the_processor()
-        _protect(net)
+        for node in net.hosts:
+            # Without the nodes there is no network: where a stack eats all memory they are not what the kernel kills.
+            set_oom_score(node.pid, -1000)
         if job["probe"]:
             cell = job["cells"][0]
             cell["www"] = _payload(job["work_dir"], cell["transfer_bytes"])
@@ -138,13 +140,6 @@ def _warm_up(net, topology, job, run_trial, Fault):
 def _rule_the_processor():
     """The harness runs when it is due, before any process of a stack: who goes first is never left to history."""
     os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
-
-
-def _protect(net):
-    """Where a stack eats all memory, the nodes, without whom there is no network, are not what the kernel kills."""
-    for node in net.hosts:
-        with contextlib.suppress(PermissionError), open(f"/proc/{node.pid}/oom_score_adj", "w") as f:
-            f.write("-1000")
 
 
 def _payload(work_dir, size):

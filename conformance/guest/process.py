@@ -119,7 +119,8 @@ class StackProcess(Process):
 
     def __init__(self, node, command, environment, directory, limits):
         super().__init__(node, command, environment, directory, _as_nobody(limits))
-        _first_to_die(self.pid)
+        # It is the stack that goes, and neither the network's nodes nor anything of the host's.
+        set_oom_score(self.pid, 1000)
 
 
 def _kernel_log():
@@ -128,10 +129,11 @@ def _kernel_log():
     return log.raw[: max(size, 0)].decode(errors="replace")
 
 
-def _first_to_die(pid):
-    """Where memory runs out it is the stack that goes, and neither the network's nodes nor anything of the host's."""
-    with contextlib.suppress(FileNotFoundError), open(f"/proc/{pid}/oom_score_adj", "w") as f:
-        f.write("1000")
+def set_oom_score(pid, score):
+    """How soon the kernel kills it where memory runs out: 1000 first, -1000 never."""
+    # It may have ended; and in the host room not every root may ask for less than 0.
+    with contextlib.suppress(FileNotFoundError, PermissionError), open(f"/proc/{pid}/oom_score_adj", "w") as f:
+        f.write(str(score))
 
 
 def kill_descendants(spare):

@@ -8,12 +8,17 @@ that what came before has been done.
 import contextlib
 import json
 import os
+import select
 import subprocess
 
 from conformance.guest.netns import inside
+from conformance.guest.process import set_oom_score
 
 #: what -force makes of a line that fails: tc's own words, this, and on with the next line
 _FAILED = "Command failed"
+#: far more than it ever takes; in virtual time waiting costs nothing
+_PATIENCE_MS = 10_000
+_RUNNING = {}
 
 
 class _Tc:
@@ -24,13 +29,17 @@ class _Tc:
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
             )  # fmt: skip
         os.set_blocking(self._process.stderr.fileno(), False)
-        # Where memory runs out it is the stack that goes. In the host room nobody may need to say so.
-        with contextlib.suppress(PermissionError), open(f"/proc/{self.pid}/oom_score_adj", "w") as f:
-            f.write("-1000")
+        # Like the rest of the harness it runs when it is due, whatever it ran before, and is not what memory ends.
+        os.sched_setscheduler(self.pid, os.SCHED_FIFO, os.sched_param(1))
+        set_oom_score(self.pid, -1000)
 
     @property
     def pid(self):
         return self._process.pid
+
+    @property
+    def ended(self):
+        return self._process.poll() is not None
 
     def __call__(self, lines):
         """Carry out `lines`; returns what `qdisc show` then shows. Raises RuntimeError with tc's words."""
@@ -38,25 +47,35 @@ class _Tc:
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(text.encode())
             self._process.stdin.flush()
-        answer = self._process.stdout.readline()
+        poll = select.poll()
+        poll.register(self._process.stdout, select.POLLIN)
+        answer = self._process.stdout.readline() if poll.poll(_PATIENCE_MS) else b""
         words = (self._process.stderr.read() or b"").decode("utf-8", "replace").strip()
-        if _FAILED in words or not answer:
-            raise RuntimeError(f"tc: {words or 'it ended'}")
+        if not answer.endswith(b"\n"):
+            # A line that it cannot parse ends it, in spite of -force; one that cannot be answered leaves it waiting.
+            self._end()
+            raise RuntimeError(f"tc: {words or 'it ended without a word'}")
+        if _FAILED in words:
+            raise RuntimeError(f"tc: {words}")
         return json.loads(answer)
 
-
-_RUNNING = {}
+    def _end(self):
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
 
 
 def _of(node):
-    if node not in _RUNNING:
+    if node not in _RUNNING or _RUNNING[node].ended:
         _RUNNING[node] = _Tc(node)
     return _RUNNING[node]
 
 
 def pids():
     """Of those that run: they outlive a trial."""
-    return {tc.pid for tc in _RUNNING.values()}
+    return {tc.pid for tc in _RUNNING.values() if not tc.ended}
 
 
 def run(node, lines):
