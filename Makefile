@@ -55,7 +55,7 @@ identify-check: kernel  ## 20 identifications of every algorithm with a zone for
 zones-check: setup  ## zone files against schema and invariants
 	$(CONFORMANCE) zones check
 
-mutants: kernel  ## test the tester: mutants detected, by which cells, and the false alarms of RUNS runs; it resumes (3 h)
+mutants: kernel  ## test the tester: mutants detected, by which cells, and the false alarms of RUNS runs; it resumes (4 h)
 	status=0; \
 	$(CONFORMANCE) mutants || status=$$?; \
 	$(CONFORMANCE) mutants --false-alarms $(RUNS) || status=$$?; \

@@ -18,7 +18,7 @@ RELATIVE = 0.10
 #: by metric, in its unit: 0.3 % of lost bytes is one lost burst of a short transfer; a queue that is nearly empty may
 #: hold one packet or two; pacing spreads a window over part of a round trip
 ABSOLUTE = {"utilization": 0.003, "lost_pct": 0.3, "queue_mean_bdp": 0.02, "transfer_rtts": 0.3}
-_MIN_TRIALS = 5
+_MIN_TRIALS, USUAL_TRIALS = 5, 20
 _SMOKE_CELLS = 12
 
 
@@ -203,8 +203,21 @@ def choose_smoke_cells():
 def _write(document, target):
     schema.check("zone", document, target)
     found = zone.from_json(document, target)
-    write_text(target, dumps(document))
+    write_text(target, dumps({**document, "version": version(found, target)}))
     return found
+
+
+def version(derived, target):
+    """The version of a zone just derived: one more than that of the file whose place it takes, if it permits others."""
+    try:
+        before, number = specs.any_zone(target), json.loads(target.read_text(encoding="utf-8"))["version"]
+    except (UserError, OSError):
+        return 1
+
+    def permits(zone):
+        return {place: (permitted.low, permitted.high) for place, permitted in zone.intervals.items()}
+
+    return number + (permits(before) != permits(derived))
 
 
 def write_text(target, text):

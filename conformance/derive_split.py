@@ -177,7 +177,7 @@ def derive_file(results, algorithm, version_text, target, profile="atc25"):
     document = derive_split(store.read(results), algorithm, version_text, profile, target.stem)
     schema.check("split-zone", document, target)
     zone = split_zone.from_json(document, target)
-    derive.write_text(target, dumps(document))
+    derive.write_text(target, dumps({**document, "version": derive.version(zone, target)}))
     return zone
 
 

@@ -189,6 +189,11 @@ def test_who_fetches_is_the_users_choice(stack, tmp_path):
     assert adapter.load(manifest, adapter.OWN).client is None
     with pytest.raises(UserError, match="built's algorithm is what its own client asks for"):
         adapter.load(manifest, str(other / "adapter.json"))
+    by_another_path = pathlib.Path(manifest).parent / ".." / pathlib.Path(manifest).parent.name / "adapter.json"
+    assert adapter.load(manifest, str(by_another_path)).client is None
+    pathlib.Path(manifest).write_text(json.dumps({**about, "client_chooses": True, "client": "other"}))
+    with pytest.raises(UserError, match="/client: "):
+        adapter.load(manifest)
     pathlib.Path(manifest).write_text(json.dumps(about))
     # Each the other's client: a client is asked for its client, not for its choice of one.
     (other / "adapter.json").write_text(json.dumps({**about, "name": "other", "client": "built"}))

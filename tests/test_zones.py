@@ -80,16 +80,26 @@ def test_derived_intervals_hold_their_values(metric):
         assert metric != "utilization" or high <= 1
 
 
-@pytest.mark.parametrize("n, said", [(6, "cells have 6 to 8 trials"), (8, "")])
-def test_derive_says_when_some_cells_have_fewer_trials(tmp_path, n, said):
-    found = [
-        *measurements([0.5] * n, cell=Cell(10, 50, 0)),
-        *measurements([0.6] * 8, cell=Cell(10, 100, 0)),
-    ]
-    results = tmp_path / "r.jsonl"
-    results.write_text("".join(json.dumps(m.to_json()) + "\n" for m in found))
-    options = ["--algorithm", "cubic", "--version-text", "v", "--out", str(tmp_path / "zone.json")]
-    made = click.testing.CliRunner().invoke(cli.main, ["zones", "derive", str(results), *options])
-    assert made.exit_code == 0, made.output
-    assert said in made.output
-    assert ("fewer trials" in made.output) == bool(said)
+@pytest.fixture
+def derived(tmp_path):
+    def run(values, *others):
+        """(what `zones derive` printed, the document) of a cell with these trials, and of another one with those."""
+        found = measurements(values, cell=Cell(10, 50, 0)) + measurements(others or values, cell=Cell(10, 100, 0))
+        results, target = tmp_path / "r.jsonl", tmp_path / "zone.json"
+        results.write_text("".join(json.dumps(m.to_json()) + "\n" for m in found))
+        options = ["--algorithm", "cubic", "--version-text", "v", "--out", str(target)]
+        made = click.testing.CliRunner().invoke(cli.main, ["zones", "derive", str(results), *options])
+        assert made.exit_code == 0, made.output
+        return made.output, json.loads(target.read_text())
+
+    return run
+
+
+def test_derive_says_when_cells_have_few_trials(derived):
+    assert "there are cells with 6 trials" in derived([0.5] * 6, *[0.6] * 20)[0]
+    assert "there are cells with 6 trials" in derived([0.5] * 6)[0]
+    assert "trials:" not in derived([0.5] * 20)[0]
+
+
+def test_derive_raises_the_version_where_it_permits_other_values(derived):
+    assert [derived([value] * 20)[1]["version"] for value in (0.5, 0.5, 0.6, 0.6, 0.5)] == [1, 1, 2, 2, 3]

@@ -77,11 +77,10 @@ def zones_derive(results, algorithm, version_text, metric, profile, target):
         zone = derive_split.derive_file(results, algorithm, version_text, target, profile)
     else:
         zone = derive.derive_file(results, algorithm, version_text, target, metric, profile)
-        trials = sorted({i.basis["n"] for i in zone.intervals.values()})
-        if len(trials) > 1:
-            out.print(
-                f"cells have {trials[0]} to {trials[-1]} trials: of fewer trials comes a narrower zone", style="yellow"
-            )
+        fewest = min(i.basis["n"] for i in zone.intervals.values())
+        if fewest < derive.USUAL_TRIALS:
+            said = f"there are cells with {fewest} trials: the fewer, the narrower a zone; those that ship rest on"
+            out.print(f"{said} {derive.USUAL_TRIALS} a cell", style="yellow", soft_wrap=True)
     out.print(f"zone {zone.summary}, {target}", soft_wrap=True)
 
 

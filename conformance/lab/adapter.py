@@ -91,7 +91,7 @@ def load(stack, client=COMMON):
     named = {COMMON: about.client, OWN: None}.get(client, client)
     other = None
     # A client's own choice of client does not count: it is asked for its client.
-    if named is not None and named not in (about.name, stack):
+    if named is not None and manifest.read(named).path.resolve() != about.path.resolve():
         if about.client_chooses:
             raise UserError(
                 f"{about.name}'s algorithm is what its own client asks for, and {named}'s does not ask",

@@ -92,6 +92,10 @@ def read(stack):
         path=path,
         **{name: tuple(value) if isinstance(value, list) else value for name, value in data.items() if name in fields},
     )
+    if found.client and found.client_chooses:
+        raise UserError(
+            f"{path}: /client: the algorithm is what its own client asks for", "remove client, or client_chooses"
+        )
     programs = {"/program": found.program, **({"/build/program": found.build["program"]} if found.build else {})}
     for pointer, program in programs.items():
         file = found.folder / program

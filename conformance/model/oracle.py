@@ -22,9 +22,10 @@ _LEAST_LOSSES = 30
 #: For Reno's constant the literature has 0.93 to 1.31 (Mathis, table 1: random or periodic losses, one acknowledgement
 #: for each segment or for two), which is 0.76 to 1.07 times 1.22.
 TOLERANCE = 0.25
-#: How much more CUBIC gets when each packet is lost by chance, and not one every 1 / p: after a long time without a
-#: loss a cubic grows fast. RFC 9438's equations with fast convergence give 1.14 to 1.18 (tests/test_oracle.py plays
-#: them; S. Poojary and V. Sharma, An Asymptotic Approximation of TCP CUBIC, arXiv 1510.08496, have the limit).
+#: How much more than RFC 9438's function CUBIC gets when each packet is lost by chance, and not one every 1 / p: after
+#: a long time without a loss a cubic grows fast. The RFC's own equations, with fast convergence, give 1.12 to 1.19
+#: (tests/test_oracle.py plays them). S. Poojary and V. Sharma, An Asymptotic Approximation of TCP CUBIC, arXiv
+#: 1510.08496, study the same question.
 RANDOM_LOSSES = 1.15
 
 
