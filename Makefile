@@ -40,10 +40,17 @@ bench: kernel  ## what trials cost, by cell and by stack: wall seconds, virtual 
 	$(CONFORMANCE) bench
 	$(CONFORMANCE) bench --stacks
 
-reference: kernel  ## measure the zones' references anew: 150 cells and 6 split paths x 20 trials (about 12 minutes an algorithm)
+#: what zones are derived from beside the grid: a zone that has the cells, and the profile
+FURTHER := heatmap-packets:packets identify-queue:identify startup:startup sawtooth-utilization:sawtooth competing:competing
+
+reference: kernel  ## measure the zones' references anew, 20 trials a cell (about 20 minutes an algorithm); docs/add-a-zone.md derives
 	for algorithm in cubic reno bbrv1 $(BUILT_BBR); do \
 	  $(CONFORMANCE) run $$algorithm --trials 20 --results results/reference.jsonl || test $$? -ne 2 || exit; \
 	  $(CONFORMANCE) split measure $$algorithm --trials 20 --results results/reference.jsonl || test $$? -ne 2 || exit; \
+	  for zone in $(FURTHER); do \
+	    $(CONFORMANCE) run $$algorithm --grid cubic/$${zone%:*} --profile $${zone#*:} --trials 20 \
+	      --results results/reference.jsonl || test $$? -ne 2 || exit; \
+	  done; \
 	done
 
 bbr: kernel  ## BBRv1, v2 and v3, each against the zone of each

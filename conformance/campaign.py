@@ -7,7 +7,6 @@ import rich.progress
 import rich.text
 
 from conformance import engine, specs, store
-from conformance.model import grid as grids
 from conformance.model.errors import UserError
 from conformance.model.trial import Outcome
 from conformance.model.verdict import Status, judge, looks
@@ -21,7 +20,7 @@ def run(
     algorithm, choice, *, grid, trials, most_trials, results, profile, overrides, workers, console, executor=None
 ):  # fmt: skip
     """Measure and show; returns the exit status (README.md). Raises UserError."""
-    cells = grids.cells(grid)
+    cells = specs.cells(grid)
     # A mistake in the settings is named before anything is looked up or built.
     specs.profile(profile or specs.PROFILES["tcp"], cells[0], **overrides)
     bench = engine.bench(choice)

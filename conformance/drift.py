@@ -7,7 +7,6 @@ import rich.table
 from conformance import engine, specs
 from conformance.campaign import measure
 from conformance.model import drift as model
-from conformance.model import grid as grids
 from conformance.model.errors import UserError
 from conformance.model.trial import Outcome
 
@@ -59,7 +58,7 @@ def run(cca, sides, choice, *, grid, trials, results, workers, profile, matters,
     0 nothing moved, 1 something did, 3 cells had to be left out because of errors, 4 because the algorithm is not
     supported or a transfer timed out. `target` is a file for the comparison as Markdown, or None.
     """
-    cells = grids.cells(grid)
+    cells = specs.cells(grid)
     if model.smallest_p(trials) * len(cells) >= model.ALPHA:
         raise UserError(
             f"{trials} trials a side can never show that one of {len(cells)} cells moved", "ask for more with --trials"

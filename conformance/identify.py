@@ -16,7 +16,7 @@ def zones():
     """The zones that identification rests on: all of one profile, each algorithm's over the same cells."""
     found = specs.all_zones("identify-*")
     if not found:
-        raise UserError("no zones to identify by ship with this suite", "derive them (zones/README.md)")
+        raise UserError("no zones to identify by ship with this suite", "derive them (docs/add-a-zone.md)")
     if len({zone.profile_digest for zone in found}) != 1:
         raise UserError("the identify zones are of several profiles", "derive them anew from runs of one")
     return found

@@ -5,6 +5,7 @@ import functools
 import pathlib
 
 from conformance import paths, schema
+from conformance.model import grid
 from conformance.model import split_zone as split_zones
 from conformance.model import zone as zones
 from conformance.model.errors import UserError
@@ -82,6 +83,18 @@ def zone_files(kind="heatmap", profile=_FIRST_PROFILE):
 def zone_path(zone_id):
     """File of the zone of this id, among those that ship."""
     return paths.data("zones", f"{zone_id}.json").resolve()
+
+
+def cells(named):
+    """The cells of a grid by its name (model/grid.py), or those of a zone that ships by its id. Raises UserError."""
+    if "/" not in named:
+        return grid.cells(named)
+    if not zone_path(named).is_file():
+        raise UserError(f"there is no zone {named!r}", "`conformance zones check` lists those that ship")
+    found = any_zone(zone_path(named))
+    if not isinstance(found, zones.Zone):
+        raise UserError(f"zone {named} is about paths, not cells", "`conformance split measure` measures those")
+    return found.cells
 
 
 def zone(path):

@@ -80,6 +80,11 @@ def test_derived_intervals_hold_their_values(metric):
         assert metric != "utilization" or high <= 1
 
 
+def test_a_zone_names_its_cells():
+    assert specs.cells("cubic/startup") == specs.zone_of("cubic", "startup").cells
+    assert specs.cells("10mbps") == grid.cells("10mbps")
+
+
 @pytest.fixture
 def derived(tmp_path):
     def run(values, *others):

@@ -22,7 +22,9 @@ _CHOICE = {
     "lab": click.option("--lab", default="virtual", show_default=True, help="virtual or host."),
 }
 _CCA = click.option("--cca", required=True, help="Congestion control to ask the stack for, by any name it knows.")
-_GRID = click.option("--grid", default="full", show_default=True, help="full, 10mbps, or cells with commas.")
+_GRID = click.option(
+    "--grid", default="full", show_default=True, help="full, 10mbps, cells with commas, or a zone's, by its id."
+)
 _PROFILE = click.option("--profile", help="All of a setting but its cell (default: atc25 for TCP, packets for UDP).")
 RESULTS = click.option("--results", default=DEFAULT_RESULTS, show_default=True, help="Results file to add to.")
 WORKERS = click.option("--workers", type=click.IntRange(1), help="Guests at a time (default: one for each core).")
