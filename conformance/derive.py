@@ -1,8 +1,9 @@
 """Derive a zone from reference runs, by an explicit margin rule.
 
-The rule: from the smallest to the largest of the reference's trials, widened on both sides by a relative and
-an absolute margin. The spread is what chance does to one implementation; the margin is what another honest
-implementation, kernel or server may differ by. zones/README.md argues for the numbers.
+The rule: from the smallest to the largest of the reference's trials, and of what the algorithm's document predicts
+where it does, widened on both sides by a relative and an absolute margin. The spread is what chance does to one
+implementation; the margin is what another honest implementation, kernel or server may differ by; and one that does what
+the document says is never outside. zones/README.md argues for the numbers.
 """
 
 import collections
@@ -22,10 +23,12 @@ _MIN_TRIALS, USUAL_TRIALS = 5, 20
 _SMOKE_CELLS = 12
 
 
-def margin_rule(metric="utilization"):
+def margin_rule(metric="utilization", formulas=False):
+    """`formulas`: whether the algorithm's document predicts anything in the zone's cells."""
     absolute = ABSOLUTE[metric]
+    among = "the reference's trials" + (" and what the document predicts" if formulas else "")
     return {
-        "text": f"smallest to largest of the reference's trials, widened by {RELATIVE:.0%} and {absolute:g}",
+        "text": f"smallest to largest of {among}, widened by {RELATIVE:.0%} and {absolute:g}",
         "relative": RELATIVE,
         "absolute": absolute,
     }
@@ -54,7 +57,7 @@ def derive(measurements, algorithm, version_text, metric="utilization", profile=
         **{key: head[key] for key in ("version", "id", "algorithm", "algorithm_version")},
         "metric": metric,
         **{key: head[key] for key in ("profile", "profile_digest")},
-        "margin_rule": margin_rule(metric),
+        "margin_rule": margin_rule(metric, bool(formulas)),
         "references": head["references"],
         "smoke": [],
         "cells": [_entry(cell, found, source, metric, formulas.get(cell)) for cell, found in sorted(values.items())],
@@ -121,7 +124,7 @@ def one_run(own, metric, what):
 
 
 def _entry(cell, values, reference, metric, formula):
-    low, high = interval(values, metric)
+    low, high = interval([*values, *([formula["utilization"]] if formula else [])], metric)
     return {
         **cell.to_json(),
         "low": low,

@@ -61,6 +61,8 @@ def check(path):
             )
         if not entry["low"] <= entry["basis"]["min"] <= entry["basis"]["max"] <= entry["high"]:
             raise UserError(f"{path}: /cells/{at}: the zone rejects trials of its own reference")
+        if formula and not entry["low"] <= formula["utilization"] <= entry["high"]:
+            raise UserError(f"{path}: /cells/{at}: the zone rejects what the algorithm's document predicts")
     return zone
 
 

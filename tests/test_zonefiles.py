@@ -59,6 +59,7 @@ def test_all_that_ship_hold_and_are_canonical():
         (with_cell(low=0.9), "/cells/8: low 0.9 is above high .* in cell 10mbps-20ms-3pct"),
         (with_cell(low=0.0, high=0.01), "/cells/8: the reference's own median"),
         (with_cell(low=DOCUMENT["cells"][8]["basis"]["median"]), "/cells/8: the zone rejects trials of its own"),
+        (with_cell(at=7, high=0.245), "/cells/7: the zone rejects what the algorithm's document predicts"),
         (with_cell(loss_pct=99), "/cells/8: loss_pct is 99"),
         (with_cell(basis={"reference": "nobody"}), "/cells/8: reference 'nobody' is not among /references"),
         (with_cell(at=6, basis={"formula": {"text": "t", "utilization": 0.7}}), "/cells/6: .* not what its formula"),
