@@ -9,7 +9,7 @@ from helpers import CELL, measurements, zone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance import expectations, schema, specs
+from conformance import expectations, paths, schema, specs
 from conformance.model import expectation
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, Surprise, compare
@@ -157,3 +157,17 @@ def test_a_stack_s_file_is_rewritten_from_its_results(tmp_path, monkeypatch):
     assert "as it was" in console.file.getvalue()
     with pytest.raises(UserError, match="no measurements of stack"):
         expectations.update("quinn", [results], console)
+
+
+SHIPPED = sorted(paths.data("adapters").glob("*/expected.json"))
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.parent.name)
+def test_what_ships_is_explained_and_names_cells_that_are_judged(path):
+    entries = expectations.load(path.parent.name)
+    assert entries
+    for entry in entries:
+        judged = specs.zone(specs.zone_path(entry.zone_id)).cells
+        assert entry.cells is None or set(entry.cells) <= set(judged)
+        assert entry.reason != expectation.UNEXPLAINED
+        assert (paths.PACKAGE.parent / entry.link).is_file()
