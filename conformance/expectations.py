@@ -5,9 +5,9 @@ import json
 
 from conformance import schema, specs, store
 from conformance.lab import manifest
-from conformance.model import expectation
+from conformance.model import expectation, split_zone
 from conformance.model.errors import UserError
-from conformance.model.verdict import judge_zone
+from conformance.model.verdict import ZoneVerdict, judge_zone
 
 FILE = "expected.json"
 
@@ -41,26 +41,42 @@ def update(stack, results, console):
 
 def verdicts(stack, results):
     """ZoneVerdicts of a stack's measurements in result files, one for each zone that applies. Raises UserError."""
-    groups = collections.defaultdict(lambda: collections.defaultdict(list))
+    runs = collections.defaultdict(lambda: collections.defaultdict(list))
     for path in results:
         for m in store.read(path):
             if m.trial.scheme.stack == stack:
-                run = m.trial.scheme, m.trial.setting.profile_digest, m.trial.room, m.trial.lab_digest
-                groups[run][m.trial.setting.cell].append(m)
-    if not groups:
+                runs[m.trial.scheme, m.trial.room, m.trial.lab_digest][m.trial.setting].append(m)
+    if not runs:
         raise UserError(f"no measurements of stack {stack} in {', '.join(str(p) for p in results)}")
     found = {}
-    for (scheme, profile_digest, _, _), cells in groups.items():
-        for zone in specs.zones_for(scheme.algorithm, profile_digest):
-            measured = {cell: measurements for cell, measurements in cells.items() if cell in zone.intervals}
-            if not measured:
-                continue
-            if zone.id in found:
+    for (scheme, _, _), measured in runs.items():
+        for judged in _verdicts(scheme.algorithm, measured):
+            if judged.zone_id in found:
                 raise UserError(
                     f"the results hold more than one run of {scheme.algorithm}/{stack}", "give those of one run"
                 )
-            found[zone.id] = judge_zone(zone, measured)
+            found[judged.zone_id] = judged
     return list(found.values())
+
+
+def _verdicts(algorithm, measured):
+    """Yield the ZoneVerdict of each zone that {setting: measurements} of one run are about."""
+    for digest in {setting.profile_digest: None for setting in measured}:
+        cells = {setting.cell: found for setting, found in measured.items() if setting.profile_digest == digest}
+        for zone in specs.zones_for(algorithm, digest):
+            if held := {cell: found for cell, found in cells.items() if cell in zone.intervals}:
+                yield judge_zone(zone, held)
+        for zone in specs.split_zones_for(algorithm, digest):
+            checks = [check for check in zone.checks if set(check.cells) <= set(cells)]
+            family = {cell for check in checks for cell in check.cells}
+            held = {check.id: _judge_split(zone, check, cells, measured, len(family)) for check in checks}
+            if held:
+                yield ZoneVerdict(zone_id=zone.id, verdicts=held, family=len(family))
+
+
+def _judge_split(zone, check, cells, measured, family):
+    path = specs.split_path(zone.profile, check.path.segments) if check.measured else None
+    return split_zone.judge(zone, check, {cell: cells[cell] for cell in check.cells}, measured.get(path), family)
 
 
 def dumps(entries):

@@ -156,3 +156,10 @@ def zones_for(algorithm, profile_digest):
     """The zones that ship for an algorithm and were measured under a profile of this digest; perhaps none."""
     zones = [zone(path) for path in judging_files() if path.parent.name == algorithm]
     return [found for found in zones if found.profile_digest == profile_digest]
+
+
+def split_zones_for(algorithm, profile_digest):
+    """The split zones that ship for an algorithm, of cells measured under a profile of this digest; perhaps none."""
+    files = [path for profile in PROFILES.values() for path in zone_files("split", profile)]
+    found = [split_zone(path) for path in files if path.parent.name == algorithm]
+    return [zone for zone in found if zone.profile_digest == profile_digest]

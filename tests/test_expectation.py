@@ -1,5 +1,6 @@
 """Known deviations: strict both ways, rewritten from results, and never a traceback."""
 
+import dataclasses
 import io
 import json
 
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance import expectations, paths, schema, specs
-from conformance.model import expectation
+from conformance.model import expectation, grid
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, Surprise, compare
 from conformance.model.setting import Cell
@@ -159,6 +160,34 @@ def test_a_stack_s_file_is_rewritten_from_its_results(tmp_path, monkeypatch):
         expectations.update("quinn", [results], console)
 
 
+def test_checks_of_split_zones_are_known_by_their_ids(tmp_path):
+    entry = expected(cells=("10mbps-use-above-0.5",))
+    entry = dataclasses.replace(entry, zone_id="cubic/split")
+    document = json.loads(expectations.dumps([entry]))
+    schema.check("expected", document, "expected.json")
+    assert expectation.from_json(document, "expected.json") == (entry,)
+    assert expectation.find([entry], "cubic/split", "10mbps-use-above-0.5") is entry
+    assert expectation.find([entry], "cubic/split", "10mbps-gain-above-3") is None
+
+
+def test_split_zones_are_judged_where_all_their_cells_were_measured(tmp_path):
+    zone = specs.zone_of("cubic")
+    cells = grid.cells("10mbps")
+    results = tmp_path / "r.jsonl"
+
+    def verdicts(of, factor):
+        made = [m for cell in of for m in measurements([zone.intervals[cell].basis["median"] * factor] * 20, cell=cell)]
+        results.write_text("".join(json.dumps(m.to_json()) + "\n" for m in made))
+        found = {v.zone_id: v.verdicts for v in expectations.verdicts("linux-tcp", [results])}
+        return {check: str(v.status) for check, v in found.get("cubic/split", {}).items()}
+
+    right, wrong = verdicts(cells, 1), verdicts(cells, 0.4)
+    assert len(right) == 10
+    assert set(right.values()) == {"conforms"}
+    assert wrong["10mbps-use-above-0.5"] == "violates"
+    assert "10mbps-use-above-0.5" not in verdicts(cells[1:], 1)
+
+
 SHIPPED = sorted(paths.data("adapters").glob("*/expected.json"))
 
 
@@ -167,7 +196,8 @@ def test_what_ships_is_explained_and_names_cells_that_are_judged(path):
     entries = expectations.load(path.parent.name)
     assert entries
     for entry in entries:
-        judged = specs.zone(specs.zone_path(entry.zone_id)).cells
-        assert entry.cells is None or set(entry.cells) <= set(judged)
+        zone = specs.any_zone(specs.zone_path(entry.zone_id))
+        judged = {check.id for check in zone.checks} if hasattr(zone, "checks") else set(zone.cells)
+        assert entry.cells is None or entry.cells <= judged
         assert entry.reason != expectation.UNEXPLAINED
         assert (paths.PACKAGE.parent / entry.link).is_file()

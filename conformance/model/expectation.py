@@ -17,10 +17,13 @@ UNEXPLAINED = "not explained yet"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Expected:
-    """One entry: in these cells of a zone (None: in all), this verdict, for this reason."""
+    """One entry: in these cells of a zone (None: in all), this verdict, for this reason.
+
+    Of a split zone `cells` are the ids of its checks.
+    """
 
     zone_id: str
-    cells: frozenset[Cell] | None
+    cells: frozenset[Cell | str] | None
     verdict: Status
     reason: str
     link: str | None = None
@@ -51,13 +54,24 @@ def find(entries, zone_id, cell):
     return next((entry for entry in entries if entry.covers(zone_id, cell)), None)
 
 
+def ids(entry):
+    """Of the cells or checks of an Expected, in order; "all" where it is about all."""
+    return "all" if entry.cells is None else [getattr(cell, "id", cell) for cell in sorted(entry.cells)]
+
+
+def _cells(zone_id, texts):
+    """What `texts` name in a zone: cells, or, of a split zone, checks by their ids."""
+    split = zone_id.partition("/")[2].startswith("split")
+    return frozenset(texts if split else map(Cell.parse, texts))
+
+
 def from_json(data, where):
     """Entries of a document that satisfies the schema; `where` names it in errors. Raises UserError."""
     entries = []
     for at, entry in enumerate(data["expected"]):
         pointer = f"{where}: /expected/{at}"
         try:
-            cells = None if entry["cells"] == "all" else frozenset(Cell.parse(text) for text in entry["cells"])
+            cells = None if entry["cells"] == "all" else _cells(entry["zone"], entry["cells"])
         except UserError as error:
             raise UserError(f"{pointer}/cells: {error}") from None
         for other in entries:
@@ -80,7 +94,7 @@ def to_json(entries):
         "expected": [
             {
                 "zone": entry.zone_id,
-                "cells": "all" if entry.cells is None else [cell.id for cell in sorted(entry.cells)],
+                "cells": ids(entry),
                 "verdict": str(entry.verdict),
                 "reason": entry.reason,
                 **({"link": entry.link} if entry.link else {}),

@@ -40,8 +40,7 @@ class Campaign:
             families[item.zone.id].update(item.settings)
         for item in items:
             item.family = len(families[item.zone.id])
-            if isinstance(item, CellItem):
-                item.expected = expectation.find(known, item.zone.id, item.cell)
+            item.expected = expectation.find(known, item.zone.id, item.place)
             for setting in item.settings:
                 self._judging[item.zone.algorithm, setting].append(item)
         self._run = None if hasattr(config, "workerinput") else self._start(self._judging, self._looks)

@@ -110,6 +110,7 @@ class CellItem(JudgedItem):
         self.cell = cell
 
     where = property(lambda self: self.cell.id)
+    place = property(lambda self: self.cell)
 
     def judge(self, measured):
         (measurements,) = measured.values()
@@ -146,6 +147,7 @@ class SplitItem(JudgedItem):
         self._unsplit = unsplit if isinstance(check, split_zone.PathCheck) else None
 
     where = property(lambda self: self.check.name)
+    place = property(lambda self: self.check.id)
 
     def judge(self, measured):
         cells = {setting.cell: m for setting, m in measured.items() if setting != self.path_setting}
