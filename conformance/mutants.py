@@ -199,14 +199,14 @@ def false_alarms(n, plan, console):
     count = collections.Counter()
     with _bar(console, n) as bar:
         for algorithm, first_seeds in _blocks(n, plan):
-            for first_seed, verdicts in _reference_runs(bench, algorithm, first_seeds, plan, bar):
+            for first_seed, verdicts, trials in _reference_runs(bench, algorithm, first_seeds, plan, bar):
                 count[algorithm] += 1
                 status = overall(verdicts)
                 if status in (Status.ERROR, Status.UNSUPPORTED):
                     failed.append((algorithm, first_seed, verdicts))
                 elif status is Status.VIOLATES:
                     violated[algorithm].append((first_seed, [v for v in verdicts if v.status is Status.VIOLATES]))
-                bar.done(f"{algorithm}, seeds from {first_seed}", status, sum(v.n for v in verdicts))
+                bar.done(f"{algorithm}, seeds from {first_seed}", status, trials)
     scores.show_false_alarms(violated, count, failed, console)
     if failed:
         return 3
@@ -224,7 +224,7 @@ def _blocks(n, plan):
 
 
 def _reference_runs(bench, algorithm, first_seeds, plan, bar):
-    """Yield (first seed, verdicts) of runs that share guests for their first looks."""
+    """Yield (first seed, verdicts, number of trials) of runs that share guests for their first looks."""
     zones = _zones_of(algorithm, plan.profile or bench.profile, plan.zones)
     kept = store.Store(pathlib.Path(plan.results).parent / "false-alarms" / f"{algorithm}-{first_seeds[0]}.jsonl")
     where = mutants.order(zones)
@@ -233,7 +233,8 @@ def _reference_runs(bench, algorithm, first_seeds, plan, bar):
         collections.deque(running.as_completed(), maxlen=0)
     for first_seed in first_seeds:
         own = dataclasses.replace(plan, first_seed=first_seed)
-        yield first_seed, _verdicts(zones, _measure(bench, kept, algorithm, zones, where, own, bar.trial))
+        measured = _measure(bench, kept, algorithm, zones, where, own, bar.trial)
+        yield first_seed, _verdicts(zones, measured), sum(map(len, measured.values()))
 
 
 @contextlib.contextmanager

@@ -310,7 +310,7 @@ def test_false_alarms_are_counted_run_by_run(made_up, tmp_path, monkeypatch, con
     def reference_runs(bench, algorithm, first_seeds, plan, bar):
         for first_seed in first_seeds:
             runs.append((algorithm, first_seed))
-            yield first_seed, finding(Status.VIOLATES if len(runs) <= wrong else Status.CONFORMS).verdicts
+            yield first_seed, finding(Status.VIOLATES if len(runs) <= wrong else Status.CONFORMS).verdicts, 260
 
     monkeypatch.setattr(engine, "bench", lambda: None)
     monkeypatch.setattr(mutants, "_reference_runs", reference_runs)
@@ -318,6 +318,7 @@ def test_false_alarms_are_counted_run_by_run(made_up, tmp_path, monkeypatch, con
     assert runs == [("cubic", 1001), ("cubic", 1021), ("reno", 1001), ("bbrv1", 1001)]
     said = console.file.getvalue()
     assert f"{wrong} of 4 whole runs" in said
+    assert "bbrv1, seeds from 1001 (260 trials" in said
     assert ("in at most 52.7% of runs" if wrong == 0 else "false alarm: cubic, seeds from 1001") in said
 
 
@@ -351,7 +352,9 @@ def test_a_run_looks_again_at_what_is_unclear_with_seeds_of_its_own(tmp_path, mo
     monkeypatch.setattr(mutants, "_zones_of", lambda *_: [found])
     plan = dataclasses.replace(PLAN, profile="atc25", results=str(tmp_path / "r.jsonl"))
     bar = types.SimpleNamespace(trial=lambda progress: None)
-    runs = dict(mutants._reference_runs(bench, "cubic", [101, 121], plan, bar))
+    found = list(mutants._reference_runs(bench, "cubic", [101, 121], plan, bar))
+    assert [(first_seed, trials) for first_seed, _, trials in found] == [(101, 10), (121, 25)]
+    runs = {first_seed: verdicts for first_seed, verdicts, _ in found}
     first, second = [*range(101, 106), *range(121, 126)], list(range(126, 141))
     assert sorted(asked[:2]) == sorted([(A, first), (B, first)])
     assert [cell for cell, _ in asked[2:]] == [B, B, B]
@@ -365,7 +368,7 @@ def test_a_reference_that_fails_is_no_false_alarm(monkeypatch, tmp_path, console
     monkeypatch.setattr(engine, "bench", lambda: None)
     broken = finding(Status.ERROR).verdicts
     broken = (dataclasses.replace(broken[0], value=None, reason="the guest died"),)
-    monkeypatch.setattr(mutants, "_reference_runs", lambda bench, algorithm, seeds, *_: [(seeds[0], broken)])
+    monkeypatch.setattr(mutants, "_reference_runs", lambda bench, algorithm, seeds, *_: [(seeds[0], broken, 1)])
     assert mutants.false_alarms(1, PLAN, console) == 3
     assert "error: cubic, seeds from 101: the guest died" in console.file.getvalue()
 
