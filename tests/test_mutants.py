@@ -352,9 +352,9 @@ def test_a_run_looks_again_at_what_is_unclear_with_seeds_of_its_own(tmp_path, mo
     monkeypatch.setattr(mutants, "_zones_of", lambda *_: [found])
     plan = dataclasses.replace(PLAN, profile="atc25", results=str(tmp_path / "r.jsonl"))
     bar = types.SimpleNamespace(trial=lambda progress: None)
-    found = list(mutants._reference_runs(bench, "cubic", [101, 121], plan, bar))
-    assert [(first_seed, trials) for first_seed, _, trials in found] == [(101, 10), (121, 25)]
-    runs = {first_seed: verdicts for first_seed, verdicts, _ in found}
+    made = list(mutants._reference_runs(bench, "cubic", [101, 121], plan, bar))
+    assert [(first_seed, trials) for first_seed, _, trials in made] == [(101, 10), (121, 25)]
+    runs = {first_seed: verdicts for first_seed, verdicts, _ in made}
     first, second = [*range(101, 106), *range(121, 126)], list(range(126, 141))
     assert sorted(asked[:2]) == sorted([(A, first), (B, first)])
     assert [cell for cell, _ in asked[2:]] == [B, B, B]
