@@ -42,6 +42,12 @@ def interval(values, metric="utilization"):
     return max(int(low * 1000) / 1000, 0.0), min(high, 1.0) if metric == "utilization" else high
 
 
+def with_predicted(values, algorithm, setting):
+    """These utilizations, and what the algorithm's document predicts for the setting, if it does."""
+    formula = oracle.formula(algorithm, setting)
+    return [*values, formula["utilization"]] if formula else values
+
+
 def derive(measurements, algorithm, version_text, metric="utilization", profile="atc25", name="heatmap"):
     """The zone document of `algorithm`. Raises UserError where the measurements cannot serve as a reference."""
     values, head = reference(measurements, algorithm, version_text, metric, profile, name)
