@@ -42,9 +42,8 @@ def interval(values, metric="utilization"):
     return max(int(low * 1000) / 1000, 0.0), min(high, 1.0) if metric == "utilization" else high
 
 
-def with_predicted(values, algorithm, setting):
-    """These utilizations, and what the algorithm's document predicts for the setting, if it does."""
-    formula = oracle.formula(algorithm, setting)
+def with_predicted(values, formula):
+    """A reference's values, and what the algorithm's document predicts beside them: an oracle.formula(), or None."""
     return [*values, formula["utilization"]] if formula else values
 
 
@@ -130,7 +129,7 @@ def one_run(own, metric, what):
 
 
 def _entry(cell, values, reference, metric, formula):
-    low, high = interval([*values, *([formula["utilization"]] if formula else [])], metric)
+    low, high = interval(with_predicted(values, formula), metric)
     return {
         **cell.to_json(),
         "low": low,
@@ -222,11 +221,7 @@ def version(derived, target):
         before, number = specs.any_zone(target), json.loads(target.read_text(encoding="utf-8"))["version"]
     except (UserError, OSError):
         return 1
-
-    def permits(zone):
-        return {place: (permitted.low, permitted.high) for place, permitted in zone.intervals.items()}
-
-    return number + (permits(before) != permits(derived))
+    return number + any(zone.differing(before, derived))
 
 
 def write_text(target, text):

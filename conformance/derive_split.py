@@ -11,11 +11,12 @@ grants a rate, this grants a gain.
 import itertools
 import json
 import math
+import operator
 
 import numpy
 
 from conformance import derive, schema, specs, store
-from conformance.model import gains, grid, split, split_zone, statistics
+from conformance.model import gains, grid, oracle, split, split_zone, statistics
 from conformance.model.errors import UserError
 
 _REPLICATES, _REPLICATE_TRIALS, _SEED = 1000, 5, 1
@@ -50,10 +51,7 @@ def derive_split(measurements, algorithm, version_text, profile="atc25", name="s
     paths = list(split.representative_paths(grid.cells(grids[0])[0].bandwidth_mbps).values())
     measured, digest, about = _measured(measurements, algorithm, profile, paths)
     through = f"{source}-split"
-    # Cells' intervals hold what the algorithm's document predicts, so those of paths hold what follows from it.
-    wide = {
-        cell: derive.with_predicted(found, algorithm, specs.profile(profile, cell)) for cell, found in values.items()
-    }
+    bounds = {cell: _bounds(found, algorithm, specs.profile(profile, cell)) for cell, found in values.items()}
     return {
         "$schema": "../../conformance/schemas/split-zone.json",
         **{key: value for key, value in head.items() if key != "references"},
@@ -62,7 +60,7 @@ def derive_split(measurements, algorithm, version_text, profile="atc25", name="s
         "default_grid": grids[0],
         "margin_rule": margin_rule(bool(measured)),
         "references": {**head["references"], **({through: about} if measured else {})},
-        "paths": [{**_path(path, values, wide, source), **_through(measured.get(path), through)} for path in paths],
+        "paths": [{**_path(path, values, bounds, source), **_through(measured.get(path), through)} for path in paths],
         "shares": [row for known in grids for row in _shares(known, values, source)],
     }
 
@@ -72,17 +70,22 @@ def _transfer_s(measurements, profile):
     return next(s.transfer_s for s in settings if s.profile == profile and not s.segments)
 
 
-def _path(path, values, wide, source):
+def _bounds(trials, algorithm, setting):
+    """(low, high) of a cell's interval, as its own zone has it."""
+    return derive.interval(derive.with_predicted(trials, oracle.formula(algorithm, setting)))
+
+
+def _path(path, values, bounds, source):
     found = {}
     for of, function in (("split", split.predict_split), ("end_to_end", split.predict_end_to_end)):
 
-        def predicted(of_cell, trials=values, function=function):
-            rates = {cell: of_cell(trials[cell]) * cell.bandwidth_mbps for cell in path.cells}
+        def predicted(of_cell, known=values, function=function):
+            rates = {cell: of_cell(known[cell]) * cell.bandwidth_mbps for cell in path.cells}
             return function(path, rates) / path.bandwidth_mbps
 
         found[of] = {
-            "low": _outward(predicted(lambda found: derive.interval(found)[0], wide), math.floor),
-            "high": _outward(predicted(lambda found: derive.interval(found)[1], wide), math.ceil),
+            "low": _outward(predicted(operator.itemgetter(0), bounds), math.floor),
+            "high": _outward(predicted(operator.itemgetter(1), bounds), math.ceil),
             "basis": _basis(
                 source, min(len(values[cell]) for cell in path.cells),
                 predicted(statistics.median), predicted(min), predicted(max),

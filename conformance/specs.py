@@ -89,9 +89,10 @@ def cells(named):
     """The cells of a grid by its name (model/grid.py), or those of a zone that ships by its id. Raises UserError."""
     if "/" not in named:
         return grid.cells(named)
-    if not zone_path(named).is_file():
+    path = zone_path(named)
+    if not path.is_file():
         raise UserError(f"there is no zone {named!r}", "`conformance zones check` lists those that ship")
-    found = any_zone(zone_path(named))
+    found = any_zone(path)
     if not isinstance(found, zones.Zone):
         raise UserError(f"zone {named} is about paths, not cells", "`conformance split measure` measures those")
     return found.cells

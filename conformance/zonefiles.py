@@ -14,7 +14,7 @@ import rich.text
 from conformance import derive, derive_split, paths, schema, specs
 from conformance.model import oracle
 from conformance.model.errors import UserError
-from conformance.model.zone import Zone
+from conformance.model.zone import Zone, differing
 from conformance.reporting import terminal
 
 
@@ -113,24 +113,18 @@ def format_file(path, write):
 
 
 def differences(one, other):
-    """Yield (cell or Place, interval or None in `one`, and in `other`) where two zones permit different values.
-
-    Raises UserError where they are about different things.
-    """
+    """What differing() yields of two zones, in order. Raises UserError where they are about different things."""
     for what in ("algorithm", "metric", "profile"):
         a, b = getattr(one, what), getattr(other, what)
         if a != b:
             raise UserError(f"the zones' {what} differs: {a} and {b}", "compare two versions of one zone")
-    for cell in sorted({*one.intervals, *other.intervals}):
-        a, b = one.intervals.get(cell), other.intervals.get(cell)
-        if a is None or b is None or (a.low, a.high) != (b.low, b.high):
-            yield cell, a, b
+    return sorted(differing(one, other), key=lambda difference: difference[0])
 
 
 def diff(first, second, console):
     """Show what changed between two versions of a zone; returns 0 where nothing did, else 1. Raises UserError."""
     one, other = specs.any_zone(first), specs.any_zone(second)
-    changed = list(differences(one, other))
+    changed = differences(one, other)
     digests = [(zone.profile_digest, getattr(zone, "path_profile_digest", None)) for zone in (one, other)]
     for name, before, after in zip(("", ", over paths"), *digests, strict=True):
         if before != after:

@@ -160,7 +160,7 @@ def test_a_stack_s_file_is_rewritten_from_its_results(tmp_path, monkeypatch):
         expectations.update("quinn", [results], console)
 
 
-def test_checks_of_split_zones_are_known_by_their_ids(tmp_path):
+def test_checks_of_split_zones_are_known_by_their_ids():
     entry = expected(cells=("10mbps-use-above-0.5",))
     entry = dataclasses.replace(entry, zone_id="cubic/split")
     document = json.loads(expectations.dumps([entry]))

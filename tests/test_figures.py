@@ -1,18 +1,16 @@
 """Figures of documents that are also in files: they are the same."""
 
-import json
 import re
 
-from conformance import paths, specs
+from conformance import detected, paths, specs
 
 _MUTANTS = (paths.PACKAGE.parent / "docs" / "mutants.md").read_text(encoding="utf-8")
 _ROW = re.compile(r"^\| (\S+) \| (\S+) \| (?:(\S+) (\S+): ([\d.]+), permitted ([\d.]+)\.\.([\d.]+))? ?\| \d+ \|$", re.M)
 
 
 def test_the_mutants_score_is_what_is_recorded_and_by_the_zones_that_ship():
-    recorded = json.loads((paths.PACKAGE.parent / "tests" / "mutants" / "detected.json").read_text(encoding="utf-8"))
     rows = _ROW.findall(_MUTANTS)
-    known = {mutant for about in recorded["zones"].values() for mutant in about["rejects"]}
+    known = {mutant for about in detected.load().zones.values() for mutant in about["rejects"]}
     assert {name for name, verdict, *_ in rows if verdict == "detected"} == known
     for _, verdict, zone_id, cell, value, low, high in rows:
         if verdict != "detected":
@@ -24,7 +22,7 @@ def test_the_mutants_score_is_what_is_recorded_and_by_the_zones_that_ship():
 
 def test_the_score_adds_up():
     rows = _ROW.findall(_MUTANTS)
-    detected = sum(verdict == "detected" for _, verdict, *_ in rows)
-    said = f"**{detected} of {len(rows)} detected ({100 * detected / len(rows):.1f} %)**, {len(rows) - detected} missed"
+    told = sum(verdict == "detected" for _, verdict, *_ in rows)
+    said = f"**{told} of {len(rows)} detected ({100 * told / len(rows):.1f} %)**, {len(rows) - told} missed"
     assert len(rows) > 50
     assert said in _MUTANTS

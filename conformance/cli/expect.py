@@ -18,12 +18,10 @@ def expect():
 def show(stack):
     """Say where STACK (a name, or the path of an adapter.json) is known not to conform, and why."""
     from conformance import expectations
-    from conformance.model import expectation
 
     entries = expectations.load(stack)
     for entry in entries:
-        ids = expectation.ids(entry)
-        cells = "all cells" if entry.cells is None else ", ".join(ids)
+        cells = "all cells" if entry.cells is None else ", ".join(entry.ids)
         link = f" ({entry.link})" if entry.link else ""
         out.print(f"{entry.zone_id}: {entry.verdict}: {entry.reason}{link}: {cells}", soft_wrap=True)
     if not entries:

@@ -28,6 +28,11 @@ class Expected:
     reason: str
     link: str | None = None
 
+    @property
+    def ids(self):
+        """Of its cells or checks, in order; None where it is about all."""
+        return None if self.cells is None else [getattr(cell, "id", cell) for cell in sorted(self.cells)]
+
     def covers(self, zone_id, cell):
         return self.zone_id == zone_id and (self.cells is None or cell in self.cells)
 
@@ -52,11 +57,6 @@ def compare(verdict, expected):
 def find(entries, zone_id, cell):
     """The Expected that covers a cell, or None."""
     return next((entry for entry in entries if entry.covers(zone_id, cell)), None)
-
-
-def ids(entry):
-    """Of the cells or checks of an Expected, in order; "all" where it is about all."""
-    return "all" if entry.cells is None else [getattr(cell, "id", cell) for cell in sorted(entry.cells)]
 
 
 def _cells(zone_id, texts):
@@ -94,7 +94,7 @@ def to_json(entries):
         "expected": [
             {
                 "zone": entry.zone_id,
-                "cells": ids(entry),
+                "cells": "all" if entry.cells is None else entry.ids,
                 "verdict": str(entry.verdict),
                 "reason": entry.reason,
                 **({"link": entry.link} if entry.link else {}),

@@ -47,6 +47,14 @@ class Zone:
         return f"{self.id}: {len(self.intervals)} cells, {len(self.smoke)} smoke cells"
 
 
+def differing(one, other):
+    """Yield (cell or Place, interval or None in `one`, and in `other`) where two zones permit different values."""
+    for place in {**one.intervals, **other.intervals}:
+        a, b = one.intervals.get(place), other.intervals.get(place)
+        if a is None or b is None or (a.low, a.high) != (b.low, b.high):
+            yield place, a, b
+
+
 def interval_from_json(entry, references, pointer, within=""):
     """The Interval of an entry with low, high and basis; `within` says of what, in an error. Raises UserError."""
     low, high, basis = entry["low"], entry["high"], entry["basis"]
