@@ -1,14 +1,12 @@
-"""`conformance mutants`: does the suite detect implementations that are wrong, and leave alone those that are right?
+"""`conformance mutants`: does the suite detect implementations that are wrong?
 
 Each mutant (tests/mutants/mutants.json) is measured cell by cell, the most telling ones first, until a zone of its
-algorithm violates. The false alarms are counted over whole runs of the references, with seeds that nothing else used.
+algorithm violates. Whether it leaves alone those that are right: false_alarms.py.
 """
 
-import collections
 import contextlib
 import dataclasses
 import functools
-import pathlib
 import time
 
 import rich.progress
@@ -20,21 +18,17 @@ from conformance.lab.virtual import VirtualRoom
 from conformance.model import grid, mutants
 from conformance.model.errors import UserError
 from conformance.model.mutants import Outcome
-from conformance.model.verdict import Status, judge, looks, overall
+from conformance.model.verdict import judge, looks
 from conformance.reporting import scores
 
 GRID = "10mbps"
 #: what `identify` rests on: 30 s through a tail-drop queue, some without random loss, where the curve of a window shows
 IDENTIFY_KINDS = ("identify-utilization", "identify-queue")
-#: Linux TCP's algorithms that the default kernel has: the references of the false alarms
-REFERENCES = ("cubic", "reno", "bbrv1")
-#: what `make mutants` asks for: at least so much of the mutants detected, at most so much of the runs false alarms
-LEAST_DETECTED, MOST_FALSE_ALARMS = 0.9, 0.01
+#: what `make mutants` asks for: at least so much of the mutants detected
+LEAST_DETECTED = 0.9
 _PATCHED_KERNEL = "mutants"
 #: cells of a mutant's first looks: few, as most mutants are detected by any of the most telling ones
 _ROUNDS = (4, 8, 18)
-#: runs of a reference that share guests for their first looks: a cell's calibration costs as much as two trials
-_BLOCK_RUNS = 10
 
 
 def corpus():
@@ -83,7 +77,7 @@ def run(ids, plan, record, target, console):
     known = detected.load()
     kept = store.Store(plan.results)
     findings = []
-    with _bar(console, len(chosen)) as bar:
+    with progress_bar(console, len(chosen)) as bar:
         for mutant in chosen:
             findings.append(_look(mutant, plan, kept, known, bar))
             bar.done(mutant.id, findings[-1].outcome, findings[-1].trials)
@@ -106,15 +100,15 @@ def _look(mutant, plan, kept, known, bar):
     ordered = mutants.order(zones, *known.telling(mutant.id, mutant.algorithm))
     measured = {}
     for part in mutants.rounds(ordered, (len(ordered),) if plan.whole else _ROUNDS):
-        measured.update(_measure(bench, kept, mutant.measured, zones, part, plan, bar.trial))
+        measured.update(measure(bench, kept, mutant.measured, zones, part, plan, bar.trial))
         trials = sum(len(found) for found in measured.values())
-        finding = mutants.Finding(mutant=mutant, verdicts=_verdicts(zones, measured), trials=trials)
+        finding = mutants.Finding(mutant=mutant, verdicts=judged(zones, measured), trials=trials)
         if finding.outcome is Outcome.DETECTED:
             break
     return finding
 
 
-def _verdicts(zones, measured):
+def judged(zones, measured):
     """The verdicts of zones on {(profile, cell): measurements}: the one place that knows how cells are judged."""
     return tuple(
         judge(zone, cell, measured[zone.profile, cell], len(zone.intervals))
@@ -124,31 +118,32 @@ def _verdicts(zones, measured):
     )
 
 
-def _measure(bench, kept, algorithm, zones, where, plan, on_trial):
+def measure(bench, kept, algorithm, zones, where, plan, on_trial):
     """{(profile, cell): measurements}, from the results file or made now, more of them where a zone cannot tell yet."""
     seeds, numbers = engine.seeds(plan.max_trials, plan.first_seed), looks(plan.trials, plan.max_trials)
 
     def verdicts(key, measurements):
-        return _verdicts(zones, {(key[1].profile, key[1].cell): measurements})
+        return judged(zones, {(key[1].profile, key[1].cell): measurements})
 
     enough = engine.Looks.until_clear(numbers, verdicts)
-    work = _work(algorithm, where)
-    with engine.Run(bench, kept, work, seeds, plan.workers, on_trial=on_trial, looks=enough) as running:
+    settings = work(algorithm, where)
+    with engine.Run(bench, kept, settings, seeds, plan.workers, on_trial=on_trial, looks=enough) as running:
         return {(setting.profile, setting.cell): found for (_, setting), found in running.as_completed()}
 
 
-def _work(algorithm, where):
+def work(algorithm, where):
+    """What an engine.Run is given: [(algorithm, setting)] of [(profile, cell)]."""
     return [(algorithm, specs.profile(profile, cell)) for profile, cell in where]
 
 
 def _zones(mutant, plan):
     """The zones of the algorithm that a mutant claims to be, under its transport's profile or the plan's."""
     transport = manifest.read(_stack(mutant)).transport
-    return _zones_of(mutant.algorithm, plan.profile or specs.PROFILES[transport], plan.zones)
+    return zones_of(mutant.algorithm, plan.profile or specs.PROFILES[transport], plan.zones)
 
 
 @functools.cache
-def _zones_of(algorithm, profile, files=()):
+def zones_of(algorithm, profile, files=()):
     """An algorithm's zones: those of the grid, limited to GRID, those of few cells, and those of `files`."""
     found = [specs.zone_of(algorithm, kind, profile) for kind in specs.KINDS]
     few = [specs.zone_of(algorithm, kind) for kind in (*specs.further_kinds(profile), *IDENTIFY_KINDS)]
@@ -187,58 +182,8 @@ def _build_patched_kernel(say):
     )
 
 
-def false_alarms(n, plan, console):
-    """Count the runs, of `n`, in which a zone violates a reference. Returns the exit status: 0, 1 too many, 3 errors.
-
-    In turn over REFERENCES, each run over the whole grid, with seeds of its own, looking again at what is unclear as
-    `pytest` does. Blocks of runs have their own results file in the folder of `plan.results`, false-alarms/, so that
-    a run needs to read no other's.
-    """
-    bench = engine.bench()
-    violated, failed = collections.defaultdict(list), []
-    count = collections.Counter()
-    with _bar(console, n) as bar:
-        for algorithm, first_seeds in _blocks(n, plan):
-            for first_seed, verdicts, trials in _reference_runs(bench, algorithm, first_seeds, plan, bar):
-                count[algorithm] += 1
-                status = overall(verdicts)
-                if status in (Status.ERROR, Status.UNSUPPORTED):
-                    failed.append((algorithm, first_seed, verdicts))
-                elif status is Status.VIOLATES:
-                    violated[algorithm].append((first_seed, [v for v in verdicts if v.status is Status.VIOLATES]))
-                bar.done(f"{algorithm}, seeds from {first_seed}", status, trials)
-    scores.show_false_alarms(violated, count, failed, console)
-    if failed:
-        return 3
-    return 0 if sum(map(len, violated.values())) <= MOST_FALSE_ALARMS * n else 1
-
-
-def _blocks(n, plan):
-    """(algorithm, first seeds of runs), of `n` runs in turn over REFERENCES."""
-    shares = [n // len(REFERENCES) + (at < n % len(REFERENCES)) for at in range(len(REFERENCES))]
-    for block in range(0, max(shares), _BLOCK_RUNS):
-        for algorithm, share in zip(REFERENCES, shares, strict=True):
-            numbers = range(block, min(block + _BLOCK_RUNS, share))
-            if numbers:
-                yield algorithm, [plan.first_seed + plan.max_trials * number for number in numbers]
-
-
-def _reference_runs(bench, algorithm, first_seeds, plan, bar):
-    """Yield (first seed, verdicts, number of trials) of runs that share guests for their first looks."""
-    zones = _zones_of(algorithm, plan.profile or bench.profile, plan.zones)
-    kept = store.Store(pathlib.Path(plan.results).parent / "false-alarms" / f"{algorithm}-{first_seeds[0]}.jsonl")
-    where = mutants.order(zones)
-    seeds = [seed for first in first_seeds for seed in engine.seeds(plan.trials, first)]
-    with engine.Run(bench, kept, _work(algorithm, where), seeds, plan.workers, on_trial=bar.trial) as running:
-        collections.deque(running.as_completed(), maxlen=0)
-    for first_seed in first_seeds:
-        own = dataclasses.replace(plan, first_seed=first_seed)
-        measured = _measure(bench, kept, algorithm, zones, where, own, bar.trial)
-        yield first_seed, _verdicts(zones, measured), sum(map(len, measured.values()))
-
-
 @contextlib.contextmanager
-def _bar(console, total):
+def progress_bar(console, total):
     columns = (
         rich.progress.TextColumn("{task.description}", markup=False),
         rich.progress.BarColumn(20),

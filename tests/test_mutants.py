@@ -5,13 +5,12 @@ import io
 import json
 import re
 import threading
-import types
 
 import pytest
 import rich.console
-from helpers import measurement, measurements, measurements_of, zone
+from helpers import measurements, measurements_of, zone
 
-from conformance import detected, engine, mutants, paths, schema, specs, store, variants
+from conformance import detected, engine, false_alarms, mutants, paths, schema, specs, store, variants
 from conformance.cli import main
 from conformance.kernel import store as kernels
 from conformance.lab.virtual import command
@@ -31,7 +30,7 @@ A, B, C = Cell(10, 20, 0), Cell(10, 20, 1), Cell(10, 20, 2)
 
 
 def test_there_are_enough_mutants_of_each_algorithm():
-    by = {a: sum(m.algorithm == a for m in CORPUS) for a in mutants.REFERENCES}
+    by = {a: sum(m.algorithm == a for m in CORPUS) for a in false_alarms.REFERENCES}
     assert len(CORPUS) >= 30
     assert min(by.values()) >= 10, by
 
@@ -249,7 +248,7 @@ def made_up(monkeypatch, tmp_path):
         }
 
     monkeypatch.setattr(mutants, "bench_of", lambda mutant, say: mutant.id)
-    monkeypatch.setattr(mutants, "_measure", measure)
+    monkeypatch.setattr(mutants, "measure", measure)
     monkeypatch.setattr(mutants, "_zones", lambda mutant, plan: [found])
     monkeypatch.setattr(mutants, "_ROUNDS", (1,))
     monkeypatch.setattr(detected, "path", lambda: tmp_path / "detected.json")
@@ -282,7 +281,7 @@ def test_a_mutant_is_measured_until_it_is_detected(made_up, tmp_path, monkeypatc
 
 def test_errors_end_with_three(made_up, tmp_path, monkeypatch, console):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(mutants, "_verdicts", lambda zones, measured: finding(Status.ERROR).verdicts)
+    monkeypatch.setattr(mutants, "judged", lambda zones, measured: finding(Status.ERROR).verdicts)
     assert mutants.run(IDS[:1], PLAN, False, None, console) == 3
 
 
@@ -300,77 +299,6 @@ def test_the_score_that_is_kept_is_of_all_mutants(made_up, tmp_path, monkeypatch
     measured.clear()
     assert mutants.run(IDS, PLAN, False, None, console) == 0
     assert measured == [B, B]
-
-
-@pytest.mark.parametrize(("wrong", "status"), [(0, 0), (1, 1)])
-def test_false_alarms_are_counted_run_by_run(made_up, tmp_path, monkeypatch, console, wrong, status):
-    monkeypatch.chdir(tmp_path)
-    runs = []
-
-    def reference_runs(bench, algorithm, first_seeds, plan, bar):
-        for first_seed in first_seeds:
-            runs.append((algorithm, first_seed))
-            yield first_seed, finding(Status.VIOLATES if len(runs) <= wrong else Status.CONFORMS).verdicts, 260
-
-    monkeypatch.setattr(engine, "bench", lambda: None)
-    monkeypatch.setattr(mutants, "_reference_runs", reference_runs)
-    assert mutants.false_alarms(4, dataclasses.replace(PLAN, first_seed=1001), console) == status
-    assert runs == [("cubic", 1001), ("cubic", 1021), ("reno", 1001), ("bbrv1", 1001)]
-    said = console.file.getvalue()
-    assert f"{wrong} of 4 whole runs" in said
-    assert "bbrv1, seeds from 1001 (260 trials" in said
-    assert ("in at most 52.7% of runs" if wrong == 0 else "false alarm: cubic, seeds from 1001") in said
-
-
-@pytest.mark.parametrize(("n", "sizes"), [(1, [1]), (2, [1, 1]), (35, [10, 10, 10, 2, 2, 1])])
-def test_runs_are_shared_out_to_the_references_in_blocks(n, sizes):
-    blocks = list(mutants._blocks(n, PLAN))
-    assert [len(seeds) for _, seeds in blocks] == sizes
-    runs = [(algorithm, seed + k) for algorithm, seeds in blocks for seed in seeds for k in range(PLAN.max_trials)]
-    assert len(set(runs)) == 20 * n
-
-
-def test_a_run_looks_again_at_what_is_unclear_with_seeds_of_its_own(tmp_path, monkeypatch):
-    """The second of two runs has a cell at the edge of what is permitted; all else is well inside."""
-    asked = []
-
-    class Room:
-        def run(self, adapter, batches, cancelled):
-            for trials in batches:
-                asked.append((trials[0].setting.cell, [trial.seed for trial in trials]))
-                for trial in trials:
-                    edge = trial.setting.cell == B and trial.seed >= 121
-                    value = (0.61 if trial.seed % 2 else 0.59) if edge else 0.5
-                    yield dataclasses.replace(measurement(value), trial=trial)
-
-    adapter = types.SimpleNamespace(name="s", version="1", digest="d" * 16, why_not=lambda algorithm: None)
-    kernel = types.SimpleNamespace(name="default", release="6.12.0", digest="e" * 16)
-    place = engine.Place(kernel=kernel, room=Room())
-    chosen = engine.Choice()
-    bench = engine.Bench(adapter=adapter, lab="virtual", place=lambda _: place, lab_digest="7" * 16, choice=chosen)
-    found = zone(intervals=dict.fromkeys((A, B), zone().intervals[A_CELL]))
-    monkeypatch.setattr(mutants, "_zones_of", lambda *_: [found])
-    plan = dataclasses.replace(PLAN, profile="atc25", results=str(tmp_path / "r.jsonl"))
-    bar = types.SimpleNamespace(trial=lambda progress: None)
-    made = list(mutants._reference_runs(bench, "cubic", [101, 121], plan, bar))
-    assert [(first_seed, trials) for first_seed, _, trials in made] == [(101, 10), (121, 25)]
-    runs = {first_seed: verdicts for first_seed, verdicts, _ in made}
-    first, second = [*range(101, 106), *range(121, 126)], list(range(126, 141))
-    assert sorted(asked[:2]) == sorted([(A, first), (B, first)])
-    assert [cell for cell, _ in asked[2:]] == [B, B, B]
-    assert [seed for _, seeds in asked[2:] for seed in seeds] == second
-    assert [v.n for v in runs[101]] == [5, 5]
-    assert sorted(v.n for v in runs[121]) == [5, 20]
-
-
-def test_a_reference_that_fails_is_no_false_alarm(monkeypatch, tmp_path, console):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(engine, "bench", lambda: None)
-    broken = finding(Status.ERROR).verdicts
-    broken = (dataclasses.replace(broken[0], value=None, reason="the guest died"),)
-    monkeypatch.setattr(mutants, "_reference_runs", lambda bench, algorithm, seeds, *_: [(seeds[0], broken, 1)])
-    assert mutants.false_alarms(1, PLAN, console) == 3
-    assert "error: cubic, seeds from 101: the guest died" in console.file.getvalue()
 
 
 def test_options_that_exclude_each_other(own_cache):
@@ -491,7 +419,7 @@ def test_mutants_are_detected_on_the_default_kernel(tmp_path, monkeypatch, mutan
     (mutant,) = model.choose(CORPUS, [mutant_id])
     assert mutant.kernel == "default"
     kept = store.Store(tmp_path / "r.jsonl")
-    with mutants._bar(console, 1) as bar:
+    with mutants.progress_bar(console, 1) as bar:
         found = mutants._look(mutant, PLAN, kept, detected.Record({}, {}), bar)
     assert found.outcome is Outcome.DETECTED
     assert found.trials == 5
@@ -506,7 +434,7 @@ def only(algorithm, cells):
 
 @pytest.mark.guest
 @pytest.mark.skipif("mutants" not in {k.name for k in kernels.kernels()}, reason="the kernel with bugs is not built")
-@pytest.mark.parametrize("algorithm", mutants.REFERENCES)
+@pytest.mark.parametrize("algorithm", false_alarms.REFERENCES)
 def test_the_kernel_with_bugs_does_what_the_default_does_where_none_is_on(algorithm):
     cells = [Cell(10, 20, 1), Cell(10, 60, 0)]
 

@@ -20,19 +20,26 @@ from conformance.cli.base import out
 @click.option("--first-seed", type=click.IntRange(1), help="Default: 101; of the false alarms, 1001.")
 @click.option("--zone", "zones", multiple=True, type=click.Path(), help="A further zone file to judge by (repeatable).")
 @click.option("--whole", is_flag=True, help="Measure every cell, not just until one tells.")
-@click.option("--record", is_flag=True, help="Keep the score where `zones check` finds it.")
+@click.option(
+    "--record",
+    is_flag=True,
+    help="Keep the score for `zones check`; of references, what each run said, so that none is made again.",
+)
 @click.option("--results", default="results/mutants.jsonl", show_default=True, help="Results file to add to.")
 @measuring.WORKERS
 @click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write it here, as Markdown.")
 def mutants(ids, n, first_seed, record, target, **plan):
     """Test the tester: are mutants (IDS, or all) detected? With --false-alarms, are the references left alone?"""
+    from conformance import false_alarms
     from conformance import mutants as testing
     from conformance.model.errors import UserError
 
-    if n and (ids or record or target or plan["whole"]):
-        raise UserError("--false-alarms measures no mutant", "give it without IDS, --whole, --record and --out")
+    if n and (ids or target or plan["whole"]):
+        raise UserError("--false-alarms measures no mutant", "give it without IDS, --whole and --out")
+    if n and record and plan["zones"]:
+        raise UserError("--record keeps what the zones that ship say of references", "give it without --zone")
     plan = testing.Plan(first_seed=first_seed or (1001 if n else 101), **plan)
-    sys.exit(testing.false_alarms(n, plan, out) if n else testing.run(ids, plan, record, target, out))
+    sys.exit(false_alarms.count(n, plan, record, out) if n else testing.run(ids, plan, record, target, out))
 
 
 COMMANDS = (mutants,)

@@ -1,11 +1,14 @@
 """The score of `conformance mutants`: which were detected, by which cells, and the false alarms."""
 
+import collections
+
 import rich.table
 import rich.text
 
 from conformance.model import mutants
 from conformance.model.errors import UserError
 from conformance.model.mutants import Outcome
+from conformance.model.verdict import Status
 
 _COLOURS = {Outcome.DETECTED: "green", Outcome.MISSED: "red", Outcome.ERROR: "magenta"}
 _TELLING = 2
@@ -26,10 +29,13 @@ def _why(finding):
     """Its first telling cells, or what the trouble was."""
     if finding.outcome is Outcome.ERROR:
         return next((v.reason for v in finding.verdicts if v.value is None), "nothing was measured")
-    return "\n".join(_cell(verdict) for verdict in finding.telling[:_TELLING])
+    return "\n".join(words(verdict) for verdict in finding.telling[:_TELLING])
 
 
-def _cell(verdict):
+def words(verdict):
+    """What a verdict says, in short: what is outside of what, or what the trouble was."""
+    if verdict.value is None:
+        return verdict.reason
     permitted = f"{verdict.permitted.low:.3f}..{verdict.permitted.high:.3f}"
     return f"{verdict.zone_id} {verdict.cell.id}: {verdict.value:.3f}, permitted {permitted}"
 
@@ -47,19 +53,21 @@ def write(findings, target):
         raise UserError(f"cannot write {target}: {error.strerror}", "name another file with --out") from None
 
 
-def show_false_alarms(violated, count, failed, console):
-    """`violated`: {algorithm: [(first seed, verdicts that violate)]}; `count`: runs by algorithm; `failed`: runs that
-    say nothing."""
-    for algorithm, found in violated.items():
-        for first_seed, verdicts in found:
-            cells = "; ".join(_cell(verdict) for verdict in verdicts)
-            console.print(f"false alarm: {algorithm}, seeds from {first_seed}: {cells}", soft_wrap=True)
-    for algorithm, first_seed, verdicts in failed:
-        reason = next(v.reason for v in verdicts if v.value is None)
-        console.print(f"error: {algorithm}, seeds from {first_seed}: {reason}", soft_wrap=True)
-    k, n = sum(map(len, violated.values())), sum(count.values()) - len(failed)
-    by = ", ".join(f"{algorithm} {len(violated.get(algorithm, ()))} of {count[algorithm]}" for algorithm in count)
+def show_false_alarms(runs, console):
+    """`runs`: what false_alarms.Run says of each."""
+    for run in runs:
+        if run.why:
+            what = "error" if run.failed else "false alarm"
+            seeds = f"{run.algorithm}, seeds from {run.first_seed}"
+            console.print(f"{what}: {seeds}: {'; '.join(dict.fromkeys(run.why))}", markup=False, soft_wrap=True)
+    told = [run for run in runs if not run.failed]
+    if not told:
+        console.print("false alarms: not known, as no run succeeded", style="bold")
+        return
+    of = collections.Counter(run.algorithm for run in told)
+    alarms = collections.Counter(run.algorithm for run in told if run.status is Status.VIOLATES)
+    by = ", ".join(f"{algorithm} {alarms[algorithm]} of {of[algorithm]}" for algorithm in of)
+    k, n = alarms.total(), of.total()
     console.print(f"false alarms: {k} of {n} whole runs of the references ({by})", style="bold", soft_wrap=True)
-    if n:
-        bound = mutants.upper_bound(k, n)
-        console.print(f"so, with 95 % confidence, in at most {bound:.1%} of runs (Clopper-Pearson)", soft_wrap=True)
+    bound = mutants.upper_bound(k, n)
+    console.print(f"so, with 95 % confidence, in at most {bound:.1%} of runs (Clopper-Pearson)", soft_wrap=True)
