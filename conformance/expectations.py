@@ -67,16 +67,23 @@ def _verdicts(algorithm, measured):
             if held := {cell: found for cell, found in cells.items() if cell in zone.intervals}:
                 yield judge_zone(zone, held)
         for zone in specs.split_zones_for(algorithm, digest):
-            checks = [check for check in zone.checks if set(check.cells) <= set(cells)]
-            family = {cell for check in checks for cell in check.cells}
-            held = {check.id: _judge_split(zone, check, cells, measured, len(family)) for check in checks}
+            checks = zone.checks_within(cells)
+            through = {check.id: measured[path] for check in checks if (path := _split_path(zone, check)) in measured}
+            # As pytest counts them: cells, and paths that were split.
+            family = len({cell for check in checks for cell in check.cells}) + len(through)
+            held = {
+                check.id: split_zone.judge(
+                    zone, check, {cell: cells[cell] for cell in check.cells}, through.get(check.id), family
+                )
+                for check in checks
+            }
             if held:
-                yield ZoneVerdict(zone_id=zone.id, verdicts=held, family=len(family))
+                yield ZoneVerdict(zone_id=zone.id, verdicts=held, family=family)
 
 
-def _judge_split(zone, check, cells, measured, family):
-    path = specs.split_path(zone.profile, check.path.segments) if check.measured else None
-    return split_zone.judge(zone, check, {cell: cells[cell] for cell in check.cells}, measured.get(path), family)
+def _split_path(zone, check):
+    """The Setting of a check's path, split, or None of a check that is about predictions alone."""
+    return specs.split_path(zone.profile, check.path.segments) if check.measured else None
 
 
 def dumps(entries):

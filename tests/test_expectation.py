@@ -188,6 +188,26 @@ def test_split_zones_are_judged_where_all_their_cells_were_measured(tmp_path):
     assert "10mbps-use-above-0.5" not in verdicts(cells[1:], 1)
 
 
+def test_paths_that_were_split_are_judged_and_counted(tmp_path):
+    (split,) = specs.split_zones_for("cubic", specs.zone_of("cubic").profile_digest)
+    check = next(check for check in split.checks if check.measured)
+    path = specs.split_path(split.profile, check.path.segments)
+    results = tmp_path / "r.jsonl"
+
+    def verdict(factor):
+        intervals = specs.zone_of("cubic").intervals
+        made = [m for cell in check.cells for m in measurements([intervals[cell].basis["median"]] * 20, cell=cell)]
+        for m in measurements([check.measured.basis["median"] * factor] * 20):
+            made.append(dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=path)))
+        results.write_text("".join(json.dumps(m.to_json()) + "\n" for m in made))
+        (found,) = [v for v in expectations.verdicts("linux-tcp", [results]) if v.zone_id == split.id]
+        assert found.family == len(set(check.cells)) + 1
+        return str(found.verdicts[check.id].status)
+
+    assert verdict(1) == "conforms"
+    assert verdict(0.3) == "violates"
+
+
 SHIPPED = sorted(paths.data("adapters").glob("*/expected.json"))
 
 
