@@ -1,11 +1,13 @@
 """`--baseline RESULTS`: zones made from what the same stack did before: a gate fails on change, not on deviation.
 
 They are derived as any zone is (conformance/derive.py), by the same margin rule, and a change is judged as strictly.
+What an algorithm's document predicts is no part of them: the stack may never have done so.
 """
 
 import dataclasses
 
 from conformance import derive, specs, store
+from conformance.model import verdict
 from conformance.model import zone as zones
 from conformance.model.errors import UserError
 from conformance.model.trial import Outcome
@@ -18,13 +20,25 @@ def zones_of(measurements, profile):
     found = []
     for algorithm in sorted({m.trial.scheme.algorithm for m in measurements}):
         for kind in specs.KINDS:
-            document = derive.derive(measurements, algorithm, "as it was", _METRICS[kind], profile, f"{kind}-baseline")
+            document = derive.derive(
+                measurements, algorithm, "as it was", _METRICS[kind], profile, f"{kind}-baseline", documented=False
+            )
             made = zones.from_json(document, f"baseline, {algorithm}")
             # Nobody chose cells of a baseline: its smoke tier is that of the algorithm's zone, where it has one.
             files = [p for p in specs.zone_files(kind, profile) if p.parent.name == algorithm]
             smoke = tuple(c for p in files for c in specs.zone(p).smoke if c in made.intervals)
             found.append((kind, dataclasses.replace(made, smoke=smoke)))
     return found
+
+
+def refuse_blind(zone, family, most_trials):
+    """Raise UserError where this many trials cannot show that any of `family` cells of a baseline changed."""
+    needed = verdict.trials_to_violate(zone, family)
+    if needed > most_trials:
+        raise UserError(
+            f"baseline of {zone.algorithm}: {most_trials} trials can never show that one of {family} cells changed",
+            f"give --max-trials {needed}, fewer cells, or a baseline of more trials a cell",
+        )
 
 
 def read(path, stack, profile):

@@ -30,7 +30,7 @@ def run(
     if zone is None and bench.adapter.why_not(algorithm):
         raise UserError(f"{bench.adapter.name} offers no algorithm {algorithm!r}, and there is no zone for it")
     measured = {}
-    numbers = looks(trials, max(trials, most_trials or trials))
+    numbers = looks(trials, max(trials, most_trials))
 
     def verdicts(key, measurements):
         cell = key[1].cell

@@ -47,15 +47,20 @@ def with_predicted(values, formula):
     return [*values, formula["utilization"]] if formula else values
 
 
-def derive(measurements, algorithm, version_text, metric="utilization", profile="atc25", name="heatmap"):
-    """The zone document of `algorithm`. Raises UserError where the measurements cannot serve as a reference."""
+def derive(
+    measurements, algorithm, version_text, metric="utilization", profile="atc25", name="heatmap", documented=True
+):
+    """The zone document of `algorithm`. Raises UserError where the measurements cannot serve as a reference.
+
+    `documented`: whether it also rests on what the algorithm's document predicts.
+    """
     values, head = reference(measurements, algorithm, version_text, metric, profile, name)
     (source,) = head["references"]
     settings = {m.trial.setting.cell: m.trial.setting for m in measurements if m.trial.setting.profile == profile}
     formulas = {
         cell: formula
         for cell, setting in settings.items()
-        if metric == "utilization" and (formula := oracle.formula(algorithm, setting))
+        if documented and metric == "utilization" and (formula := oracle.formula(algorithm, setting))
     }
     return {
         "$schema": "../../conformance/schemas/zone.json",

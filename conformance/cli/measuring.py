@@ -71,9 +71,11 @@ _ALL = ("stack", "client", "interop_rootfs", "kernel", "lab")
 @click.argument("algorithm")
 @with_choice(*_ALL)
 @_GRID
-@trials(5)
 @click.option(
-    "--max-trials", "most_trials", type=click.IntRange(1), help="Of a cell that is unclear (default: --trials)."
+    "--trials", type=click.IntRange(1), help="Of each cell (default: 5, and of one that is unclear up to 20)."
+)
+@click.option(
+    "--max-trials", "most_trials", type=click.IntRange(1), help="Of a cell that is unclear (default: --trials, or 20)."
 )
 @RESULTS
 @_PROFILE
@@ -92,7 +94,8 @@ def run(choice, algorithm, grid, trials, most_trials, results, profile, workers,
     if overrides["offload"]:
         overrides["offload"] = overrides["offload"] == "on"
     status = campaign.run(
-        algorithm, choice, grid=grid, trials=trials, most_trials=most_trials, results=results, profile=profile,
+        algorithm, choice, grid=grid, trials=trials or 5, most_trials=most_trials or trials or 20, results=results,
+        profile=profile,
         overrides=overrides, workers=workers, console=out, executor=executor,
     )  # fmt: skip
     sys.exit(status)

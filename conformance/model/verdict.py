@@ -9,6 +9,7 @@ looked at again with more trials has a share of ALPHA for each look.
 
 import dataclasses
 import enum
+import itertools
 import math
 
 from conformance.model import statistics
@@ -85,6 +86,16 @@ def looks(first, most):
         raise UserError(f"at most {most} trials, beginning with {first}", "the first number may not be above the last")
     ratio = (most / first) ** (1 / (LOOKS - 1))
     return tuple(sorted({round(first * ratio**i) for i in range(LOOKS)}))
+
+
+def trials_to_violate(zone, family):
+    """The fewest trials with which any cell can violate, were all of them outside, of `family` that are judged."""
+    return min(_fewest(permitted, family) for permitted in zone.intervals.values())
+
+
+def _fewest(permitted, family):
+    known = (n for n in itertools.count(1) if 1 - 2 / 2**n >= CONFIDENCE)  # the widest interval of a median
+    return next(n for n in known if _chance(n, n, permitted) <= ALPHA / LOOKS / family)
 
 
 def obstacle(zone, measurements):

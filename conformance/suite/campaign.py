@@ -2,7 +2,7 @@
 
 import collections
 
-from conformance import engine, expectations, store
+from conformance import baseline, engine, expectations, store
 from conformance.model import expectation
 from conformance.model.verdict import looks
 from conformance.suite.items import CHOICE_DEFAULTS, CellItem
@@ -40,6 +40,8 @@ class Campaign:
             families[item.zone.id].update(item.settings)
         for item in items:
             item.family = len(families[item.zone.id])
+            if option.baseline:
+                baseline.refuse_blind(item.zone, item.family, numbers[-1])
             item.expected = expectation.find(known, item.zone.id, item.place)
             for setting in item.settings:
                 self._judging[item.zone.algorithm, setting].append(item)

@@ -1,0 +1,56 @@
+"""Zones made from what a stack did before."""
+
+import dataclasses
+
+import pytest
+from helpers import measurements
+
+from conformance import baseline, specs
+from conformance.model import oracle, verdict
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+
+CELL = Cell(10, 40, 1)
+
+
+def under_packets(values, algorithm="reno"):
+    setting = specs.profile("packets", CELL)
+    assert oracle.formula(algorithm, setting), "RFC 5681 predicts something there"
+    made = measurements(values, cell=CELL, algorithm=algorithm)
+    return [dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=setting)) for m in made]
+
+
+def heatmap(values):
+    evidence = {"interfaces": {"server": {"e": {"tx_bytes": 1000}}, "client": {"e": {"rx_bytes": 990}}}}
+    made = [dataclasses.replace(m, evidence=evidence) for m in under_packets(values)]
+    return dict(baseline.zones_of(made, "packets"))["heatmap"]
+
+
+@pytest.mark.parametrize("usual", [0.2419, 0.20])
+def test_a_stack_need_not_have_done_what_the_document_says(usual):
+    """quic-go's Reno: 0.24, where RFC 5681's response function is 0.177; and one that is nearer, but not there."""
+    interval = heatmap([usual] * 20).intervals[CELL]
+    predicted = oracle.formula("reno", specs.profile("packets", CELL))["utilization"]
+    assert usual in interval
+    assert predicted not in interval
+    assert "formula" not in interval.basis
+
+
+def test_a_baseline_that_can_show_nothing_is_refused():
+    """5 trials before and 20 now: were all 20 outside, that would still be chance once in 26,000 runs of one cell."""
+    zone = heatmap([0.2, 0.21, 0.22, 0.23, 0.24])
+    with pytest.raises(UserError, match=r"20 trials can never show that one of 150 cells changed; give --max-trials 25"):
+        baseline.refuse_blind(zone, 150, 20)
+    baseline.refuse_blind(zone, 66, 20)
+    baseline.refuse_blind(zone, 150, 25)
+    baseline.refuse_blind(heatmap([0.2] * 20), 150, 20)
+
+
+@pytest.mark.parametrize(("family", "fewest"), [(1, 5), (66, 5), (67, 6), (150, 6)])
+def test_how_many_trials_a_cell_needs_to_violate(family, fewest):
+    zone = heatmap([0.2] * 20)
+    assert verdict.trials_to_violate(zone, family) == fewest
+    far_off = under_packets([0.9] * fewest)
+    for n, status in ((fewest - 1, "inconclusive"), (fewest, "violates")):
+        judged = verdict.judge(zone, CELL, far_off[:n], family)
+        assert judged.status == status
