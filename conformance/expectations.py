@@ -8,6 +8,7 @@ from conformance.lab import manifest
 from conformance.model import expectation, split_zone
 from conformance.model.errors import UserError
 from conformance.model.verdict import ZoneVerdict, judge_zone
+from conformance.model.zone import Zone
 
 FILE = "expected.json"
 
@@ -15,14 +16,31 @@ FILE = "expected.json"
 def load(stack):
     """The entries of a stack (a name, or the path of an adapter.json); none where it has no such file."""
     path = manifest.read(stack).folder / FILE
-    return expectation.from_json(schema.load("expected", path), path) if path.exists() else ()
+    if not path.exists():
+        return ()
+    entries = expectation.from_json(schema.load("expected", path), path)
+    for at, entry in enumerate(entries):
+        # A name that nothing has would never be found, and never be missed.
+        if not specs.zone_path(entry.zone_id).is_file():
+            mend = "`conformance zones check` lists those that ship"
+            raise UserError(f"{path}: /expected/{at}/zone: there is no zone {entry.zone_id!r}", mend)
+        if strange := sorted((entry.cells or frozenset()) - places(entry.zone_id)):
+            name = getattr(strange[0], "id", strange[0])
+            raise UserError(f"{path}: /expected/{at}/cells: zone {entry.zone_id} has no {name}")
+    return entries
+
+
+def places(zone_id):
+    """All that an entry may be about: cells of a zone that ships, or ids of a split zone's checks. Raises UserError."""
+    zone = specs.any_zone(specs.zone_path(zone_id))
+    return frozenset(zone.cells if isinstance(zone, Zone) else (check.id for check in zone.checks))
 
 
 def update(stack, results, console):
     """Rewrite a stack's file from the verdicts on its results, and say what changed; for review. Raises UserError."""
     about = manifest.read(stack)
     before = load(stack)
-    after = expectation.update(before, verdicts(about.name, results))
+    after = expectation.update(before, verdicts(about.name, results), places)
     path = about.folder / FILE
     text = dumps(after)
     if path.exists() and path.read_text(encoding="utf-8") == text:

@@ -17,7 +17,7 @@ from conformance.model.expectation import Expected, Surprise, compare
 from conformance.model.setting import Cell
 from conformance.model.verdict import Status, Verdict, ZoneVerdict
 
-OTHER = Cell(10, 40, 1)
+OTHER, UNMEASURED = Cell(10, 40, 1), Cell(10, 60, 1)
 
 
 def verdict(status, cell=CELL):
@@ -56,20 +56,27 @@ def zone_verdict(**statuses):
     return ZoneVerdict(zone_id="cubic/heatmap", verdicts=verdicts, family=len(verdicts))
 
 
+def update(entries, zone_verdicts):
+    return expectation.update(entries, zone_verdicts, lambda zone_id: {CELL, OTHER, UNMEASURED})
+
+
 def test_update_keeps_reasons_drops_what_is_gone_and_adds_what_is_new():
     before = (expected(cells=(CELL,)),)
-    same = expectation.update(before, [zone_verdict(a=Status.VIOLATES, b=Status.CONFORMS)])
+    same = update(before, [zone_verdict(a=Status.VIOLATES, b=Status.CONFORMS)])
     assert same == before
-    (new,) = set(expectation.update(before, [zone_verdict(a=Status.VIOLATES, b=Status.VIOLATES)])) - set(before)
+    (new,) = set(update(before, [zone_verdict(a=Status.VIOLATES, b=Status.VIOLATES)])) - set(before)
     assert (new.cells, new.reason) == ({OTHER}, expectation.UNEXPLAINED)
-    assert expectation.update(before, [zone_verdict(a=Status.CONFORMS)]) == ()
-    assert expectation.update(before, [zone_verdict(a=Status.INCONCLUSIVE)]) == before
-    assert expectation.update(before, [zone_verdict(b=Status.CONFORMS)]) == before
+    assert update(before, [zone_verdict(a=Status.CONFORMS)]) == ()
+    assert update(before, [zone_verdict(a=Status.INCONCLUSIVE)]) == before
+    assert update(before, [zone_verdict(b=Status.CONFORMS)]) == before
 
 
-def test_an_entry_on_all_cells_becomes_a_list_when_one_conforms():
-    (entry,) = expectation.update((expected(cells=None),), [zone_verdict(a=Status.VIOLATES, b=Status.CONFORMS)])
-    assert entry.cells == {CELL}
+def test_an_entry_on_all_cells_becomes_a_list_of_the_others_when_one_conforms():
+    (entry,) = update((expected(cells=None),), [zone_verdict(a=Status.VIOLATES, b=Status.CONFORMS)])
+    assert entry.cells == {CELL, UNMEASURED}
+    (entry,) = update((expected(cells=None),), [zone_verdict(b=Status.CONFORMS)])
+    assert entry.cells == {CELL, UNMEASURED}
+    assert update((expected(cells=None),), [zone_verdict(a=Status.VIOLATES)]) == (expected(cells=None),)
 
 
 STATUSES = st.sampled_from([Status.VIOLATES, Status.CONFORMS, Status.INCONCLUSIVE, Status.UNSUPPORTED])
@@ -78,10 +85,10 @@ STATUSES = st.sampled_from([Status.VIOLATES, Status.CONFORMS, Status.INCONCLUSIV
 @given(st.sets(st.sampled_from([CELL, OTHER]), min_size=1), STATUSES, STATUSES)
 def test_nothing_surprises_after_an_update_and_a_second_one_changes_nothing(cells, a, b):
     found = zone_verdict(a=a, b=b)
-    after = expectation.update((expected(cells=cells),), [found])
+    after = update((expected(cells=cells),), [found])
     for cell, v in found.verdicts.items():
         assert compare(v, expectation.find(after, "cubic/heatmap", cell)) is Surprise.NONE
-    assert expectation.update(after, [found]) == after
+    assert update(after, [found]) == after
     document = json.loads(expectations.dumps(after))
     schema.check("expected", document, "here")
     assert set(expectation.from_json(document, "here")) == set(after)
@@ -104,6 +111,23 @@ def test_a_mistake_is_named_with_its_place(change, words):
     with pytest.raises(UserError, match=words):
         schema.check("expected", document, "expected.json")
         expectation.from_json(document, "expected.json")
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"zone": "cubic/heatmpa"}, "/expected/0/zone: there is no zone 'cubic/heatmpa'"),
+        ({"cells": ["11mbps-20ms-1pct"]}, "/expected/0/cells: zone cubic/heatmap has no 11mbps-20ms-1pct"),
+        ({"zone": "cubic/split", "cells": ["nonsense"]}, "/expected/0/cells: zone cubic/split has no nonsense"),
+    ],
+)
+def test_what_no_zone_has_is_refused_as_it_would_never_be_missed(tmp_path, entry, words):
+    (tmp_path / "adapter.json").write_text(json.dumps(schema.read(paths.data("adapters", "quinn", "adapter.json"))))
+    document = expectation.to_json((expected(),))
+    document["expected"][0].update(entry)
+    (tmp_path / "expected.json").write_text(json.dumps(document))
+    with pytest.raises(UserError, match=words):
+        expectations.load(str(tmp_path / "adapter.json"))
 
 
 def test_two_entries_on_one_cell_are_refused():

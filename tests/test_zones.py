@@ -69,7 +69,9 @@ def test_intervals_follow_the_stated_margin_rule(zone):
 
 def test_identification_asks_the_same_of_every_algorithm():
     cells = {zone.id: set(zone.cells) for zone in IDENTIFY}
-    assert len(cells) == 14
+    assert cells.keys() >= {
+        f"{a}/{kind}" for a in ("cubic", "reno", "bbrv1") for kind in ("identify-utilization", "identify-queue")
+    }
     assert len({frozenset(found) for found in cells.values()}) == 1
     assert len({zone.profile_digest for zone in IDENTIFY}) == 1
 

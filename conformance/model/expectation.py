@@ -104,16 +104,17 @@ def to_json(entries):
     }
 
 
-def update(entries, zone_verdicts):
+def update(entries, zone_verdicts, all_of):
     """Entries that say what these ZoneVerdicts found; cells that were not measured or not clear keep what they had.
 
-    Reasons and links of what is still so are kept; what is new is UNEXPLAINED.
+    Reasons and links of what is still so are kept; what is new is UNEXPLAINED. `all_of(zone id)`: what an entry that is
+    about all is about.
     """
     judged = {found.zone_id: found.verdicts for found in zone_verdicts}
     kept = []
     for entry in entries:
         verdicts = judged.get(entry.zone_id, {})
-        cells = frozenset(verdicts) if entry.cells is None else entry.cells
+        cells = frozenset(all_of(entry.zone_id)) if entry.cells is None else entry.cells
         still = frozenset(
             cell for cell in cells if cell not in verdicts or compare(verdicts[cell], entry) is Surprise.NONE
         )

@@ -117,7 +117,7 @@ class CellItem(JudgedItem):
         return judge(self.zone, self.cell, measurements, self.family)
 
     def properties(self):
-        return summary.properties(self.verdict)
+        return summary.properties(self.verdict, self.expected)
 
     def values(self):
         return {} if self.verdict.value is None else {self.zone.metric: self.verdict.value}

@@ -9,15 +9,16 @@ import collections
 from conformance.model import statistics
 from conformance.model.verdict import ALPHA, LOOKS, Status
 
-#: a report's property that holds [zone id, cell id, status, p]
+#: a report's property that holds [zone id, cell id, status, p, whether it is known to violate]
 PROPERTY = "cc_verdict"
 #: the same of the split part: [zone id, check id, status, settings that the zone is judged by, why nothing is split]
 SPLIT_PROPERTY = "cc_split_verdict"
 
 
-def properties(verdict):
-    """What a test's report tells of its verdict, to this module and in JUnit's XML."""
-    yield PROPERTY, [verdict.zone_id, verdict.cell.id, str(verdict.status), verdict.p]
+def properties(verdict, expected):
+    """What a test's report tells of its verdict, and of what was Expected, to this module and in JUnit's XML."""
+    known = expected is not None and expected.verdict is Status.VIOLATES
+    yield PROPERTY, [verdict.zone_id, verdict.cell.id, str(verdict.status), verdict.p, known]
     yield "verdict", str(verdict.status)
     yield "trials", verdict.n
 
@@ -33,20 +34,26 @@ class Zones:
     """Collects the verdicts of a session, of its workers' too."""
 
     def __init__(self):
-        self._found, self._split = {}, {}
+        self._found, self._split, self._known = {}, {}, set()
 
     def pytest_runtest_logreport(self, report):
         for name, value in report.user_properties:
             if name == PROPERTY:
-                zone_id, cell_id, status, p = value
+                zone_id, cell_id, status, p, known = value
                 self._found.setdefault(zone_id, {})[cell_id] = (Status(status), p)
+                if known:
+                    self._known.add((zone_id, cell_id))
             if name == SPLIT_PROPERTY:
                 zone_id, check_id, status, family, unsplit = value
                 self._split.setdefault((zone_id, family), {})[check_id] = (Status(status), unsplit)
 
     def upgraded(self):
-        """{zone id: ids of inconclusive cells that violate, now that all are known}."""
-        return {zone_id: found for zone_id, cells in self._found.items() if (found := _upgraded(cells))}
+        """{zone id: ids of inconclusive cells that violate, now that all are known, and are not known to}."""
+        late = {
+            zone_id: [cell_id for cell_id in _upgraded(cells) if (zone_id, cell_id) not in self._known]
+            for zone_id, cells in self._found.items()
+        }
+        return {zone_id: cells for zone_id, cells in late.items() if cells}
 
     def lines(self):
         """One line for each zone."""
