@@ -12,8 +12,6 @@ from conformance.model import zone as zones
 from conformance.model.errors import UserError
 from conformance.model.trial import Outcome
 
-_METRICS = {"heatmap": "utilization", "loss": "lost_pct"}
-
 
 def zones_of(measurements, profile):
     """[(kind, Zone)] of each algorithm in a stack's measurements. Raises UserError where they cannot serve."""
@@ -21,7 +19,7 @@ def zones_of(measurements, profile):
     for algorithm in sorted({m.trial.scheme.algorithm for m in measurements}):
         for kind in specs.KINDS:
             document = derive.derive(
-                measurements, algorithm, "as it was", _METRICS[kind], profile, f"{kind}-baseline", documented=False
+                measurements, algorithm, "as it was", specs.METRICS[kind], profile, f"{kind}-baseline", documented=False
             )
             made = zones.from_json(document, f"baseline, {algorithm}")
             # Nobody chose cells of a baseline: its smoke tier is that of the algorithm's zone, where it has one.

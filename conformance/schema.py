@@ -6,6 +6,9 @@ import json
 from conformance import paths
 from conformance.model.errors import UserError
 
+#: of any number: Python's integers know no bounds, what is counted with them does
+LARGEST = 1e300
+
 
 @functools.cache
 def _validator(name):
@@ -26,8 +29,7 @@ def check(name, data, where):
 
     error = best_match(_validator(name).iter_errors(data))
     if error is not None:
-        pointer = "/" + "/".join(str(part) for part in error.absolute_path)
-        raise UserError(f"{where}: {pointer}: {_shorten(error.message)}")
+        raise UserError(f"{where}: {_pointer(error.absolute_path)}: {_shorten(error.message)}")
 
 
 def load(name, path):
@@ -44,12 +46,39 @@ def read(path):
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
     try:
-        return json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
+        data = json.loads(text)
+    except ValueError as error:
         raise UserError(f"{path}: not JSON: {error}") from None
+    except RecursionError:
+        raise UserError(f"{path}: /: nested too deeply") from None
+    for parts, value in _numbers(data):
+        if not abs(value) < LARGEST:
+            raise UserError(f"{path}: {_pointer(parts)}: {_shorten(str(value), 40)} is no number to count with")
+    return data
 
 
-def _refuse(constant):
+def _pointer(parts):
+    """A JSON pointer (RFC 6901), but for what is unprintable."""
+    return "/" + "/".join(
+        str(part).replace("~", "~0").replace("/", "~1").encode("unicode_escape").decode() for part in parts
+    )
+
+
+def _numbers(data):
+    """Yield (where, number) of a document of any depth."""
+    rest = [((), data)]
+    while rest:
+        parts, value = rest.pop()
+        if isinstance(value, dict):
+            rest += (((*parts, key), inner) for key, inner in value.items())
+        elif isinstance(value, list):
+            rest += (((*parts, at), inner) for at, inner in enumerate(value))
+        elif isinstance(value, (int, float)):
+            yield parts, value
+
+
+def refuse(constant):
+    """For json.loads(): JSON has no NaN and no infinities."""
     raise ValueError(f"{constant} is not a number")
 
 

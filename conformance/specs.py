@@ -65,6 +65,17 @@ def _profile_document(name):
 
 #: kinds of zones that `pytest` judges by, named after their files: utilization and loss over the grid
 KINDS = ("heatmap", "loss")
+#: what zones of each kind are about
+METRICS = {
+    "heatmap": "utilization",
+    "loss": "lost_pct",
+    "startup": "transfer_rtts",
+    "competing": "utilization",
+    "sawtooth-utilization": "utilization",
+    "sawtooth-queue": "queue_mean_bdp",
+    "identify-utilization": "utilization",
+    "identify-queue": "queue_mean_bdp",
+}
 #: further kinds that it judges by, over a few cells each, under profiles of their own
 FURTHER_KINDS = ("startup", "competing", "sawtooth-utilization", "sawtooth-queue")
 #: the profile that a stack is judged under, by its transport. With offload on, netem drops super-packets whole: those
@@ -76,8 +87,13 @@ _FIRST_PROFILE = PROFILES["tcp"]
 
 def zone_files(kind="heatmap", profile=_FIRST_PROFILE):
     """Files of the zones that ship, by kind: heatmap, loss, split, identify-* (what `identify` rests on), * (all)."""
-    stem = kind if profile == _FIRST_PROFILE else f"{kind}-{profile}"
-    return sorted(p for p in paths.data("zones").glob(f"*/{stem}.json") if p.parent.name != "profiles")
+    named = f"*/{stem(kind, profile)}.json"
+    return sorted(p for p in paths.data("zones").glob(named) if p.parent.name != "profiles")
+
+
+def stem(kind, profile):
+    """What files of zones of a kind are called, over cells measured under a profile of stacks."""
+    return kind if profile == _FIRST_PROFILE else f"{kind}-{profile}"
 
 
 def zone_path(zone_id):

@@ -31,13 +31,14 @@ def scan(path):
 
     One at a time: files may be larger than memory. Raises UserError naming file and line.
     """
+    known = set()
     try:
         with open(path, "rb") as f:
             at = 0
             for number, line in enumerate(f, 1):
                 # What follows the last newline is a line being written, or cut short.
                 if line.endswith(b"\n") and line.strip() and not _cut_short(line):
-                    yield number, at, _parse(line, f"{path}:{number}")
+                    yield number, at, _parse(line, f"{path}:{number}", known)
                 at += len(line)
     except OSError as error:
         raise UserError(f"cannot read results {path}: {error.strerror}") from None
@@ -48,7 +49,7 @@ def read_at(path, at):
     try:
         with open(path, "rb") as f:
             f.seek(at)
-            return _parse(f.readline(), f"{path}: byte {at}")
+            return _parse(f.readline(), f"{path}: byte {at}", set())
     except OSError as error:
         raise UserError(f"cannot read results {path}: {error.strerror}") from None
 
@@ -58,22 +59,46 @@ def _cut_short(line):
     return line.startswith(b'{"evidence":') and not line.rstrip().endswith(b"}")
 
 
-def _parse(line, where):
+def _parse(line, where, known):
+    """The Measurement of a line; `known`: the schemes and settings of lines that were checked before it."""
     try:
-        data = json.loads(line)
-    except ValueError as error:
+        data = json.loads(line, parse_constant=schema.refuse)
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{where}: not a JSON line: {error}") from None
     if not isinstance(data, dict) or data.get("schema") != "measurement/1":
         raise UserError(f'{where}: not a result line: "schema" must be "measurement/1"')
     try:
         measurement = Measurement.from_json(data)
-        hash(measurement.trial)  # a list where a text should be
+        trial = measurement.trial
+        # To check every line by the schema would take minutes: that is done once for all trials that are alike.
+        if (kind := (trial.scheme, trial.setting, trial.room, measurement.outcome)) not in known:
+            schema.check("measurement", data, where)
+            known.add(kind)
+        _check_values(measurement)
         return measurement
     except UserError as error:
-        raise UserError(f"{where}: {error}") from None
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UserError(str(error) if str(error).startswith(where) else f"{where}: {error}") from None
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         schema.check("measurement", data, where)
         raise UserError(f"{where}: {type(error).__name__}: {error}") from None
+
+
+def _check_values(measurement):
+    """What differs from one trial to the next, and is counted with. Raises ValueError, TypeError, ..."""
+    trial = measurement.trial
+    if type(trial.seed) is not int or not all(type(part) is dict for part in (measurement.evidence, measurement.host)):
+        raise TypeError("not of the schema's types")
+    for name, value in measurement.metrics.items():
+        if value is not None and (type(value) not in (int, float) or not abs(value) < schema.LARGEST):
+            raise ValueError(f"/metrics/{name} is {value!r:.40}, not a number")
+    if measurement.outcome is Outcome.OK and measurement.utilization is None:
+        raise ValueError("/metrics/utilization is missing")
+    for side, by_name in (measurement.evidence.get("interfaces") or {}).items():
+        for name, counters in by_name.items():
+            for key, value in counters.items():
+                if type(value) is not int or not 0 <= value < schema.LARGEST:
+                    raise ValueError(f"/evidence/interfaces/{side}/{name}/{key} is {value!r:.40}, not a count")
+    measurement.value("lost_pct")  # of counters that are all there
 
 
 def dumps(measurement):
@@ -88,7 +113,7 @@ class Store:
     def __init__(self, path):
         self.path = pathlib.Path(path)
         self._lock = threading.Lock()
-        self._settled = {}
+        self._settled, self._known = {}, set()
         self._read_up_to = 0
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -107,7 +132,7 @@ class Store:
         for number, line in enumerate(data[:complete].split(b"\n"), 1):
             if not line.strip() or _cut_short(line):
                 continue
-            measurement = _parse(line, f"{self.path}: byte {self._read_up_to}, line {number} from there")
+            measurement = _parse(line, f"{self.path}: byte {self._read_up_to}, line {number} from there", self._known)
             if measurement.outcome in _SETTLED:
                 self._settled[measurement.trial.key] = measurement
         self._read_up_to += complete

@@ -4,7 +4,6 @@ What a schema and conformance/model/zone.py cannot say of one zone is said here,
 are at hand.
 """
 
-import itertools
 import json
 import pathlib
 
@@ -12,10 +11,13 @@ import rich.table
 import rich.text
 
 from conformance import derive, derive_split, paths, schema, specs
-from conformance.model import oracle
-from conformance.model.errors import UserError
+from conformance.model import grid, oracle
+from conformance.model.errors import UserError, located
 from conformance.model.zone import Zone, differing
 from conformance.reporting import terminal
+
+#: of bounds that were computed from unrounded values
+_ROUNDING = 0.002
 
 
 def find(named):
@@ -47,23 +49,51 @@ def check(path):
     if not isinstance(zone, Zone):
         _check_split(zone, path)
         return zone
-    document = schema.load("zone", path)
-    # An identification rests on cells that tell algorithms apart, a heatmap on a grid.
-    if not name.startswith("identify"):
-        _check_grid(zone, path)
-    for at, (cell, entry) in enumerate(zip(zone.cells, document["cells"], strict=True)):
-        setting = specs.profile(zone.profile, cell)
+    _check_kind(zone, path)
+    _check_grid(zone, path)
+    for at, (cell, permitted) in enumerate(zone.intervals.items()):
+        setting = _setting(zone, path, cell)
         _check_digest(zone, path, "profile_digest", setting)
         formula = oracle.formula(zone.algorithm, setting) if zone.metric == "utilization" else None
-        if entry["basis"].get("formula") != formula:
-            raise UserError(
-                f"{path}: /cells/{at}/basis/formula: conformance/model/oracle.py gives {json.dumps(formula)}"
-            )
-        if not entry["low"] <= entry["basis"]["min"] <= entry["basis"]["max"] <= entry["high"]:
-            raise UserError(f"{path}: /cells/{at}: the zone rejects trials of its own reference")
-        if formula and not entry["low"] <= formula["utilization"] <= entry["high"]:
-            raise UserError(f"{path}: /cells/{at}: the zone rejects what the algorithm's document predicts")
+        _check_basis(zone, permitted, formula, f"{path}: /cells/{at}")
     return zone
+
+
+def _setting(zone, path, cell):
+    with located(f"{path}: /profile"):
+        return specs.profile(zone.profile, cell)
+
+
+def _check_kind(zone, path):
+    """Zones are found by their files' names, so what is in them is what they are called after."""
+    for profile in specs.PROFILES.values():
+        for kind, metric in specs.METRICS.items():
+            if path.stem == specs.stem(kind, profile) and zone.metric != metric:
+                raise UserError(f"{path}: /metric: {zone.metric!r}, but a zone called {path.stem} is of {metric}")
+
+
+def _check_basis(zone, permitted, formula, pointer):
+    """Units, the reference, the document, and the margin rule that the bounds are said to follow."""
+    basis = permitted.basis
+    most = {"utilization": 1, "lost_pct": 100}.get(zone.metric)
+    if most and permitted.high > most:
+        raise UserError(f"{pointer}/high: {permitted.high:g} is more than a {zone.metric} can be, {most}")
+    if basis.get("formula") != formula:
+        raise UserError(f"{pointer}/basis/formula: conformance/model/oracle.py gives {json.dumps(formula)}")
+    if not permitted.low <= basis["min"] <= basis["max"] <= permitted.high:
+        raise UserError(f"{pointer}: the zone rejects trials of its own reference")
+    if formula and formula["utilization"] not in permitted:
+        raise UserError(f"{pointer}: the zone rejects what the algorithm's document predicts")
+    if not basis["min"] <= basis["median"] <= basis["max"]:
+        raise UserError(f"{pointer}/basis/median: {basis['median']:g} is not between its minimum and maximum")
+    trials = zone.references[basis["reference"]]["trials"]
+    if basis["n"] > trials:
+        raise UserError(f"{pointer}/basis/n: {basis['n']}, but its reference has {trials} trials a cell")
+    values = derive.with_predicted([basis["min"], basis["max"]], formula)
+    low, high = derive.interval(values, zone.metric, zone.margin_rule)
+    if abs(permitted.low - low) > _ROUNDING or abs(permitted.high - high) > _ROUNDING:
+        bounds = f"{permitted.low:g}..{permitted.high:g}"
+        raise UserError(f"{pointer}: {bounds} does not follow from the margin rule, which gives {low:g}..{high:g}")
 
 
 def _check_digest(zone, path, name, setting):
@@ -76,7 +106,7 @@ def _check_digest(zone, path, name, setting):
 
 def _check_split(zone, path):
     for check in zone.checks:
-        _check_digest(zone, path, "profile_digest", specs.profile(zone.profile, check.cells[0]))
+        _check_digest(zone, path, "profile_digest", _setting(zone, path, check.cells[0]))
         if check.measured:
             _check_digest(zone, path, "path_profile_digest", specs.split_path(zone.profile, check.path.segments))
     for place, permitted in zone.intervals.items():
@@ -85,13 +115,15 @@ def _check_split(zone, path):
 
 
 def _check_grid(zone, path):
-    """Every combination of the bandwidths, delays and losses that occur; FURTHER_KINDS have cells chosen one by one."""
-    if path.stem in specs.FURTHER_KINDS:
+    """Zones over a grid have all of it, at each bandwidth that occurs; others have cells chosen one by one."""
+    if not any(path.stem == specs.stem(kind, profile) for kind in specs.KINDS for profile in specs.PROFILES.values()):
         return
-    axes = zip(*((c.bandwidth_mbps, c.one_way_delay_ms, c.loss_pct) for c in zone.cells), strict=True)
-    for point in itertools.product(*(sorted(set(axis)) for axis in axes)):
-        if not any((c.bandwidth_mbps, c.one_way_delay_ms, c.loss_pct) == point for c in zone.cells):
-            raise UserError(f"{path}: /cells: the grid has a hole at {point[0]:g}mbps-{point[1]:g}ms-{point[2]:g}pct")
+    for bandwidth in sorted({cell.bandwidth_mbps for cell in zone.cells}):
+        with located(f"{path}: /cells"):
+            wanted = grid.cells(f"{bandwidth:g}mbps")
+        for cell in wanted:
+            if cell not in zone.intervals:
+                raise UserError(f"{path}: /cells: the grid has a hole at {cell.id}")
 
 
 def format_file(path, write):

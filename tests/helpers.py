@@ -2,6 +2,8 @@
 
 import dataclasses
 
+from hypothesis import strategies as st
+
 from conformance import specs
 from conformance.model.network import bdp_bytes
 from conformance.model.setting import Cell
@@ -176,3 +178,24 @@ def results_file(path):
     for line in lines:
         kept.add(line)
     return path
+
+
+#: what a document may hold where it should not
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from([10**309, -(10**400), "1mbps-1ms-1pct", "full", "1mbps-1ms-0pct+1mbps-1ms-1pct", "\n", "[/]"])
+    | st.floats()
+    | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def places(data, *within):
+    """Every place in a document, but for all but one of equal entries of a list."""
+    inner = data.items() if isinstance(data, dict) else enumerate(data[:1]) if isinstance(data, list) else ()
+    for step, value in inner:
+        yield (*within, step)
+        yield from places(value, *within, step)

@@ -3,6 +3,7 @@
 import dataclasses
 import io
 import json
+import types
 
 import pytest
 import rich.console
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance import expectations, paths, schema, specs
+from conformance.lab import manifest
 from conformance.model import expectation, grid
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, Surprise, compare
@@ -121,13 +123,13 @@ def test_a_mistake_is_named_with_its_place(change, words):
         ({"zone": "cubic/split", "cells": ["nonsense"]}, "/expected/0/cells: zone cubic/split has no nonsense"),
     ],
 )
-def test_what_no_zone_has_is_refused_as_it_would_never_be_missed(tmp_path, entry, words):
-    (tmp_path / "adapter.json").write_text(json.dumps(schema.read(paths.data("adapters", "quinn", "adapter.json"))))
+def test_what_no_zone_has_is_refused_as_it_would_never_be_missed(tmp_path, monkeypatch, entry, words):
+    monkeypatch.setattr(manifest, "read", lambda stack: types.SimpleNamespace(folder=tmp_path))
     document = expectation.to_json((expected(),))
     document["expected"][0].update(entry)
     (tmp_path / "expected.json").write_text(json.dumps(document))
     with pytest.raises(UserError, match=words):
-        expectations.load(str(tmp_path / "adapter.json"))
+        expectations.load("a stack")
 
 
 def test_two_entries_on_one_cell_are_refused():

@@ -1,11 +1,16 @@
+import copy
+import dataclasses
 import json
+import math
 import resource
 import subprocess
 import sys
 import threading
 
 import pytest
-from helpers import measurement
+from helpers import JSON, measurement, places
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from conformance import store
 from conformance.model.errors import UserError
@@ -76,6 +81,45 @@ def test_a_result_with_a_missing_field_names_it(path):
         store.read(path)
 
 
+LINE = dataclasses.replace(
+    measurement(),
+    evidence={"interfaces": {"server": {"eth0": {"tx_bytes": 2000}}, "client": {"eth0": {"rx_bytes": 1990}}}},
+).to_json()
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=500)
+@given(st.sampled_from(list(places(LINE))), JSON)
+def test_whatever_stands_in_a_line_it_is_named_or_can_be_counted_with(tmp_path, place, value):
+    """What reads results (`derive`, `expect`, `merge`, reports) takes a value of every metric from every trial."""
+    data = copy.deepcopy(LINE)
+    *within, last = place
+    inner = data
+    for step in within:
+        inner = inner[step]
+    inner[last] = value
+    path = tmp_path / "results.jsonl"
+    path.write_text(json.dumps(LINE) + "\n" + json.dumps(data) + "\n")
+    try:
+        found = store.read(path)
+    except UserError as error:
+        assert str(error).startswith(f"{path}:2: ")
+        assert "\n" not in str(error)
+        return
+    for read in found:
+        for metric in ("utilization", "lost_pct", "queue_mean_bdp", "transfer_rtts"):
+            value = read.value(metric)
+            assert value is None or math.isfinite(value)
+        store.dumps(read)
+
+
+@pytest.mark.parametrize("line", ["[" * 200_000, '{"schema": ' + "1" * 5000 + "}", '{"a": NaN}', "\x00"])
+def test_a_line_that_is_no_json_is_named(path, line):
+    path.parent.mkdir()
+    path.write_text(line + "\n")
+    with pytest.raises(UserError, match=r"results\.jsonl:1: not a JSON line"):
+        store.read(path)
+
+
 def test_threads_do_not_mix_lines(path):
     kept = store.Store(path)
     threads = [
@@ -101,7 +145,9 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, ({size + 100}, {size + 100}))
 from conformance import store
 from conformance.model.errors import UserError
-from helpers import measurement
+from helpers import JSON, measurement, places
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 try:
     store.Store({str(path)!r}).add(measurement(0.5, 2))
 except UserError as error:

@@ -6,6 +6,7 @@ import json
 
 import pytest
 import rich.console
+from helpers import JSON, places
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -55,7 +56,7 @@ def test_all_that_ship_hold_and_are_canonical():
         (changed(metric="goodput"), "/metric: 'goodput' is not one of"),
         (changed(smoke=[], cells=DOCUMENT["cells"][:-1]), "/cells: the grid has a hole at 10mbps-100ms-4pct"),
         (changed(cells=DOCUMENT["cells"] + DOCUMENT["cells"][:1]), "/cells/30: cell 10mbps-1ms-0pct stands twice"),
-        (changed(smoke=["10mbps-20ms-9pct"]), "/smoke: cell 10mbps-20ms-9pct has no interval"),
+        (changed(smoke=["10mbps-20ms-9pct"]), "/smoke/[0-9]+: cell 10mbps-20ms-9pct has no interval"),
         (with_cell(low=0.9), "/cells/8: low 0.9 is above high .* in cell 10mbps-20ms-3pct"),
         (with_cell(low=0.0, high=0.01), "/cells/8: the reference's own median"),
         (with_cell(low=DOCUMENT["cells"][8]["basis"]["median"]), "/cells/8: the zone rejects trials of its own"),
@@ -68,6 +69,16 @@ def test_all_that_ship_hold_and_are_canonical():
             with_cell(at=0, basis={"formula": {"text": "t", "utilization": 0.95}}),
             "/cells/0/basis/formula: .*gives null",
         ),
+        (with_cell(high=5), "/cells/8/high: 5 is more than a utilization can be, 1"),
+        (with_cell(low=0.0, high=1.0), "/cells/8: 0..1 does not follow from the margin rule, which gives 0.1"),
+        (with_cell(basis={"n": 100_000}), "/cells/8/basis/n: 100000, but its reference has 20 trials a cell"),
+        (with_cell(basis={"median": 0.155}), "/cells/8/basis/median: 0.155 is not between its minimum and maximum"),
+        (changed(smoke=[], cells=DOCUMENT["cells"][:1]), "/cells: the grid has a hole at 10mbps-1ms-1pct"),
+        (changed(metric="lost_pct"), "/metric: 'lost_pct', but a zone called heatmap-packets is of utilization"),
+        (changed(profile="atc26"), "/profile: profile 'atc26' is not known"),
+        (changed(smoke=["x"]), "/smoke/0: cell 'x' is not of the form"),
+        (with_cell(low=float("nan")), "/cells/8/low: nan is no number to count with"),
+        (with_cell(high=10**400), "/cells/8/high: 1000.*0 is no number to count with"),
     ],
 )
 def test_a_mistake_is_named_with_its_place(file, document, words):
@@ -86,31 +97,20 @@ def test_what_is_no_document_is_said_so(file, text):
     assert "\n" not in str(error.value)
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=8,
-)
-PLACES = st.sampled_from(
-    [(k,) for k in DOCUMENT if k != "$schema"]
-    + [("cells", 3, k) for k in DOCUMENT["cells"][3]]
-    + [("cells", 6, "basis", k) for k in DOCUMENT["cells"][6]["basis"]]
-    + [("references", "linux-6.12.117"), ("margin_rule", "text"), ("smoke", 0)]
-)
+SPLIT = json.loads((paths.data("zones") / "reno" / "split.json").read_text())
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
-@given(PLACES, JSON)
-def test_whatever_stands_there_the_file_is_named(tmp_path, place, value):
-    document = copy.deepcopy(DOCUMENT)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=400)
+@given(st.data())
+@pytest.mark.parametrize(("name", "whole"), [("heatmap-packets", DOCUMENT), ("split", SPLIT)])
+def test_whatever_stands_there_the_place_is_named(tmp_path, name, whole, data):
+    document = copy.deepcopy(whole)
+    *within, last = data.draw(st.sampled_from([place for place in places(whole) if place != ("$schema",)]))
     inner = document
-    for step in place[:-1]:
+    for step in within:
         inner = inner[step]
-    if place == ("smoke", 0):
-        document["smoke"] = [value]
-    else:
-        inner[place[-1]] = value
-    path = tmp_path / "heatmap-packets.json"
+    inner[last] = data.draw(JSON)
+    path = tmp_path / f"{name}.json"
     path.write_text(json.dumps(document))
     try:
         zonefiles.check(path)

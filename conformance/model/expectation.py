@@ -7,7 +7,7 @@ and was not expected. Else the list would rot: nobody notices what is repaired.
 import dataclasses
 import enum
 
-from conformance.model.errors import UserError
+from conformance.model.errors import UserError, located
 from conformance.model.setting import Cell
 from conformance.model.verdict import Status
 
@@ -70,10 +70,8 @@ def from_json(data, where):
     entries = []
     for at, entry in enumerate(data["expected"]):
         pointer = f"{where}: /expected/{at}"
-        try:
+        with located(f"{pointer}/cells"):
             cells = None if entry["cells"] == "all" else _cells(entry["zone"], entry["cells"])
-        except UserError as error:
-            raise UserError(f"{pointer}/cells: {error}") from None
         for other in entries:
             if other.zone_id == entry["zone"] and (cells is None or other.cells is None or cells & other.cells):
                 raise UserError(f"{pointer}/cells: an entry before it is about some of these cells of {entry['zone']}")

@@ -50,10 +50,11 @@ class Cell:
             ("loss_pct", 0, 50, "must be from 0 to 50: no transfer ends beyond that"),
         ):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+            # Compared, as math.isfinite() raises for integers that no float holds.
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < math.inf:
                 raise UserError(f"{name} is {value!r}", "it must be a number")
             if not low <= value <= high:
-                raise UserError(f"{name} is {value:g}", f"it {why}")
+                raise UserError(f"{name} is {value!r:.20}", f"it {why}")
             object.__setattr__(self, name, number(value))
 
     @property

@@ -12,7 +12,7 @@ import dataclasses
 
 from conformance.model import gains, grid, verdict
 from conformance.model import split as model
-from conformance.model.errors import UserError
+from conformance.model.errors import UserError, located
 from conformance.model.verdict import Status
 from conformance.model.zone import Interval, Zone, interval_from_json
 
@@ -266,12 +266,14 @@ def from_json(data, where):
             raise UserError(f"{pointer}: {path_class} stands twice for this grid and filter")
         rows[key][path_class] = interval_from_json(entry, references, pointer)
     for (name, filter_), permitted in rows.items():
-        classes = {path.path_class for path in model.paths(grid.cells(name))}
+        with located(f"{where}: /shares"):
+            classes = {path.path_class for path in model.paths(grid.cells(name))}
         if not set(permitted) <= classes:
             absent = next(iter(set(permitted) - classes))
             raise UserError(f"{where}: /shares: grid {name} has no path of class {absent}")
         checks.append(ShareCheck(grid=name, filter=filter_, permitted=permitted))
-    grid.cells(data["default_grid"])
+    with located(f"{where}: /default_grid"):
+        grid.cells(data["default_grid"])
     digest = data.get("path_profile_digest")
     if digest is None and any(check.measured for check in checks):
         raise UserError(f"{where}: /path_profile_digest: missing, and paths were measured", "derive the zone anew")
@@ -283,7 +285,8 @@ def from_json(data, where):
 
 
 def _path_check(entry, pointer, references):
-    path = model.Path.parse(entry["path"])
+    with located(f"{pointer}/path"):
+        path = model.Path.parse(entry["path"])
     if path.path_class != entry["class"]:
         raise UserError(f"{pointer}: path {path.id} is of class {path.path_class}, not {entry['class']}")
     if path.end_to_end is None:

@@ -7,7 +7,7 @@ what a schema cannot say: each cell once, bounds in order, the reference inside 
 import dataclasses
 
 from conformance.model import oracle
-from conformance.model.errors import UserError
+from conformance.model.errors import UserError, located
 from conformance.model.setting import Cell
 
 
@@ -72,10 +72,8 @@ def from_json(data, where):
     intervals = {}
     for at, entry in enumerate(data["cells"]):
         pointer = f"{where}: /cells/{at}"
-        try:
+        with located(pointer):
             cell = Cell(entry["bandwidth_mbps"], entry["one_way_delay_ms"], entry["loss_pct"])
-        except UserError as error:
-            raise UserError(f"{pointer}: {error}") from None
         if cell in intervals:
             raise UserError(f"{pointer}: cell {cell.id} stands twice")
         interval = interval_from_json(entry, data["references"], pointer, f" in cell {cell.id}")
@@ -87,10 +85,12 @@ def from_json(data, where):
                 f" {formula['utilization']:g} within {oracle.TOLERANCE:.0%}"
             )
         intervals[cell] = interval
-    smoke = tuple(Cell.parse(text) for text in data["smoke"])
-    for cell in smoke:
-        if cell not in intervals:
-            raise UserError(f"{where}: /smoke: cell {cell.id} has no interval")
+    smoke = []
+    for at, text in enumerate(data["smoke"]):
+        with located(f"{where}: /smoke/{at}"):
+            smoke.append(Cell.parse(text))
+            if smoke[-1] not in intervals:
+                raise UserError(f"cell {text} has no interval")
     return Zone(
         id=data["id"],
         algorithm=data["algorithm"],
@@ -101,5 +101,5 @@ def from_json(data, where):
         margin_rule=data["margin_rule"],
         references=data["references"],
         intervals=intervals,
-        smoke=smoke,
+        smoke=tuple(smoke),
     )
