@@ -1,108 +1,132 @@
-"""What the zones said of the mutants when they were last tried: tests/mutants/detected.json.
+"""What the mutants did when they were last measured: tests/mutants/detected.json.
 
-`conformance mutants --record` writes it, `zones check` reads it: a zone that accepts every mutant of its algorithm is
-no use, and to know that, nothing has to be measured. It says which file of a zone it is about.
+`conformance mutants --record` writes it. `zones check` judges it anew by zones as they are: a zone that accepts every
+mutant of its algorithm is no use, and to know that, nothing has to be measured.
 """
 
+import collections
 import dataclasses
+import functools
 import json
 
 from conformance import paths, specs
-from conformance.model import digest as digests
+from conformance.model import grid, verdict
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
-from conformance.model.verdict import Status
+from conformance.model.trial import Outcome
 
-#: how many of the cells that told a mutant are kept
-_CELLS = 4
+#: stems of zones over a grid, of which mutants are measured in the cells of GRID
+GRID, GRID_ZONES = "10mbps", {specs.stem(kind, profile) for kind in specs.KINDS for profile in specs.PROFILES.values()}
+_METRICS = tuple(dict.fromkeys(specs.METRICS.values()))
+_DIGITS = 6
 
 
 def path():
     return paths.PACKAGE.parent / "tests" / "mutants" / "detected.json"
 
 
-def digest(zone_file):
-    """Of a zone as it was judged by."""
-    return digests.of_bytes(zone_file.read_bytes())
+def limited(zone):
+    """The part of a zone that mutants are judged by."""
+    if zone.id.partition("/")[2] not in GRID_ZONES:
+        return zone
+    cells = grid.cells(GRID)
+    return dataclasses.replace(zone, intervals={c: i for c, i in zone.intervals.items() if c in cells})
 
 
-@dataclasses.dataclass(frozen=True)
-class Record:
-    """`zones`: {zone id: {"digest", "rejects", "accepts"}}; `cells`: {mutant: ["PROFILE CELL", ...] that told it}."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What a mutant did in one cell. `values`: {metric: one of each trial}; `timed_out`: of which trials, in order."""
 
-    zones: dict
-    cells: dict
+    mutant: str
+    profile: str
+    profile_digest: str
+    cell: Cell
+    values: dict[str, list[float]]
+    timed_out: list[bool]
 
-    def telling(self, mutant_id, algorithm):
-        """What told this mutant, and what told others of the algorithm: see model.mutants.order()."""
-        others = [c for other, cells in self.cells.items() if other.startswith(f"{algorithm}-") for c in cells]
-        return [_parse(c) for c in self.cells.get(mutant_id, ())], [_parse(c) for c in others]
+    def violates(self, zone):
+        """Whether a limited() zone says so, of however many trials; None where it does not judge this."""
+        if (zone.profile_digest, zone.metric) not in ((self.profile_digest, metric) for metric in self.values):
+            return None
+        if self.cell not in zone.intervals:
+            return None
+        return verdict.violates(zone, self.cell, self.values[zone.metric], self.timed_out, len(zone.intervals))
+
+    def to_json(self):
+        return {**dataclasses.asdict(self), "cell": self.cell.id}
 
 
-def _parse(text):
-    profile, _, cell = text.partition(" ")
-    return profile, Cell.parse(cell)
+def measured(mutant_id, measurements):
+    """The Measured of a mutant's measurements of one cell; None where any failed."""
+    if any(m.outcome not in (Outcome.OK, Outcome.TIMEOUT) for m in measurements):
+        return None
+    setting = measurements[0].trial.setting
+    values = {metric: [m.value(metric) for m in measurements] for metric in _METRICS}
+    return Measured(
+        mutant=mutant_id,
+        profile=setting.profile,
+        profile_digest=setting.profile_digest,
+        cell=setting.cell,
+        values={name: [round(v, _DIGITS) for v in found] for name, found in values.items() if None not in found},
+        timed_out=[m.outcome is Outcome.TIMEOUT for m in measurements],
+    )
+
+
+@functools.cache
+def _load(at, _changed):
+    try:
+        return tuple(Measured(**{**row, "cell": Cell.parse(row["cell"])}) for row in json.loads(at.read_text()))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, UserError) as error:
+        why = f"{at}: not a record of mutants: {type(error).__name__}: {error}"
+        raise UserError(why, "write it anew with `conformance mutants --record`") from None
 
 
 def load():
-    """The Record; an empty one where there is no file."""
+    """All that is Measured; nothing where there is no file. Raises UserError."""
+    at = path()
+    return _load(at, at.stat().st_mtime_ns) if at.exists() else ()
+
+
+def record(found):
+    """Write what is Measured of all mutants; the file's path. Raises UserError."""
+    rows = sorted(found, key=lambda one: (one.mutant, one.profile, one.cell))
     try:
-        data = json.loads(path().read_text())
-    except FileNotFoundError:
-        return Record({}, {})
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path()}: {error}", "write it anew with `conformance mutants --record`") from None
-    return Record(data["zones"], data["cells"])
-
-
-def record(findings, zones_that_judged):
-    """Write what was found of all mutants; the file's path. What other zones said stays.
-
-    A zone rejects a mutant where it violates, and accepts it where it does not though all its cells were measured:
-    of a mutant that another zone told first, it may say nothing.
-    """
-    known = load()
-    zones, cells = dict(known.zones), dict(known.cells)
-    for zone in zones_that_judged:
-        file = specs.zone_path(zone.id)
-        if file.exists():
-            rejects = [f.mutant.id for f in findings if zone.id in f.rejecting]
-            accepts = [f.mutant.id for f in findings if f.mutant.id not in rejects and _all_measured(zone, f)]
-            zones[zone.id] = {"digest": digest(file), "rejects": sorted(rejects), "accepts": sorted(accepts)}
-    profiles = {zone.id: zone.profile for zone in zones_that_judged}
-    for finding in findings:
-        cells.pop(finding.mutant.id, None)
-        if telling := [f"{profiles[v.zone_id]} {v.cell.id}" for v in finding.telling]:
-            cells[finding.mutant.id] = list(dict.fromkeys(telling))[:_CELLS]
-    about = {"zones": dict(sorted(zones.items())), "cells": dict(sorted(cells.items()))}
-    path().write_text(json.dumps(about, indent=1) + "\n")
+        path().write_text("[\n" + ",\n".join(json.dumps(row.to_json()) for row in rows) + "\n]\n")
+    except OSError as error:
+        raise UserError(f"cannot write {path()}: {error.strerror}") from None
     return path()
 
 
-def _all_measured(zone, finding):
-    judged = {v.cell for v in finding.verdicts if v.zone_id == zone.id and v.status is not Status.ERROR}
-    return judged == set(zone.intervals)
+def rejected_by(zones, found):
+    """{mutant: ids of the zones that reject it}, of what is Measured."""
+    rejected = collections.defaultdict(set)
+    for one in found:
+        rejected[one.mutant].update(zone.id for zone in zones if one.violates(zone))
+    return dict(rejected)
 
 
-def check(zone, zone_file):
-    """Raise UserError where a zone accepts every mutant of its algorithm; what else there is to say of it, or None.
+def telling(mutant_id, zones):
+    """What told this mutant, and what told others: each [(profile, cell)]; see model.mutants.order()."""
+    told = [(one.mutant, (one.profile, one.cell)) for one in load() if any(one.violates(zone) for zone in zones)]
+    return [where for mutant, where in told if mutant == mutant_id], [where for _, where in told]
 
-    A zone of a user's own, or of an algorithm that has no mutants, was tried on none. One that was tried on a few, as
-    other zones detected the rest first, is not blamed for accepting these: they are what no zone detects.
+
+def check(whole, file):
+    """What there is to say of a zone, perhaps nothing. Raises UserError where it accepts every mutant it was tried on.
+
+    Zones of algorithms that have no mutants were tried on none.
     """
-    zones = load().zones
-    found = zones.get(zone.id)
-    if found is None or specs.zone_path(zone.id) != zone_file.resolve():
+    zone = limited(whole)
+    own = [one for one in load() if one.mutant.startswith(f"{zone.algorithm}-") and one.violates(zone) is not None]
+    rejected = {one.mutant for one in own if one.violates(zone)}
+    cells = collections.Counter(one.mutant for one in own)
+    accepted = {mutant for mutant, n in cells.items() if n == len(zone.intervals)} - rejected
+    if not own:
         return None
-    if found["digest"] != digest(zone_file):
-        return "not tried on the mutants since it changed: `conformance mutants --record`"
-    if not found["rejects"] and not found["accepts"]:
-        return None
-    tried = [about for zone_id, about in zones.items() if zone_id.startswith(f"{zone.algorithm}/")]
-    known = {mutant for about in tried for mutant in (*about["rejects"], *about["accepts"])}
-    if set(found["accepts"]) == known:
+    if not rejected:
+        tried = ", ".join(sorted(cells))
         raise UserError(
-            f"{zone_file}: it accepts every mutant of {zone.algorithm} ({len(found['accepts'])} of them)",
+            f"{file}: it accepts every mutant of {zone.algorithm} that it was tried on ({tried})",
             "narrow it, or give it cells that tell them apart",
         )
-    return f"rejects {len(found['rejects'])} of {len(found['rejects']) + len(found['accepts'])} mutants"
+    return f"rejects {len(rejected)} of {len(rejected | accepted)} mutants"

@@ -15,18 +15,20 @@ from conformance import detected, engine, paths, schema, specs, store, variants
 from conformance.kernel import build
 from conformance.lab import adapter, manifest
 from conformance.lab.virtual import VirtualRoom
-from conformance.model import grid, mutants
+from conformance.model import mutants
 from conformance.model.errors import UserError
 from conformance.model.mutants import Outcome
 from conformance.model.verdict import judge, looks
+from conformance.model.zone import Zone
 from conformance.reporting import scores
 
-GRID = "10mbps"
 #: what `identify` rests on: 30 s through a tail-drop queue, some without random loss, where the curve of a window shows
 IDENTIFY_KINDS = ("identify-utilization", "identify-queue")
 #: what `make mutants` asks for: at least so much of the mutants detected
 LEAST_DETECTED = 0.9
 _PATCHED_KERNEL = "mutants"
+#: who judges by zones of which names
+JUDGES = {"conformance gate": detected.GRID_ZONES, "pytest": detected.GRID_ZONES | set(specs.FURTHER_KINDS)}
 #: cells of a mutant's first looks: few, as most mutants are detected by any of the most telling ones
 _ROUNDS = (4, 8, 18)
 
@@ -74,17 +76,20 @@ def run(ids, plan, record, target, console):
     chosen = mutants.choose(corpus(), ids)
     if record and ids:
         raise UserError("--record keeps the score of all mutants", "name none")
-    known = detected.load()
     kept = store.Store(plan.results)
-    findings = []
+    findings, did = [], {}
     with progress_bar(console, len(chosen)) as bar:
         for mutant in chosen:
-            findings.append(_look(mutant, plan, kept, known, bar))
-            bar.done(mutant.id, findings[-1].outcome, findings[-1].trials)
+            finding = _look(mutant, plan, kept, bar, did, by_grid=record)
+            findings.append(finding)
+            bar.done(mutant.id, finding.outcome, finding.trials)
+        if record:
+            _try_where_none_is_rejected(chosen, plan, kept, bar, did)
     scores.show(findings, console)
+    if record or plan.whole:
+        scores.show_by_judge(findings, JUDGES, console)
     if record:
-        judging = {zone.id: zone for mutant in chosen for zone in _zones(mutant, plan)}.values()
-        console.print(f"recorded: {detected.record(findings, judging)}", soft_wrap=True)
+        console.print(f"recorded: {detected.record(did.values())}", soft_wrap=True)
     if target:
         scores.write(findings, target)
     score = mutants.score(findings)
@@ -93,19 +98,42 @@ def run(ids, plan, record, target, console):
     return 0 if score.share is not None and score.share >= LEAST_DETECTED else 1
 
 
-def _look(mutant, plan, kept, known, bar):
-    """Measure a mutant until a zone violates; the Finding."""
+def _look(mutant, plan, kept, bar, did, by_grid=False):
+    """Measure a mutant until a zone violates, or, `by_grid`, one of a grid; the Finding. `did`: see _keep()."""
     bench = bench_of(mutant, bar.say)
     zones = _zones(mutant, plan)
-    ordered = mutants.order(zones, *known.telling(mutant.id, mutant.algorithm))
+    ordered = mutants.order(zones, *detected.telling(mutant.id, zones))
     measured = {}
     for part in mutants.rounds(ordered, (len(ordered),) if plan.whole else _ROUNDS):
         measured.update(measure(bench, kept, mutant.measured, zones, part, plan, bar.trial))
         trials = sum(len(found) for found in measured.values())
         finding = mutants.Finding(mutant=mutant, verdicts=judged(zones, measured), trials=trials)
-        if finding.outcome is Outcome.DETECTED:
+        if finding.told_by(detected.GRID_ZONES) if by_grid else finding.outcome is Outcome.DETECTED:
             break
+    _keep(mutant, measured, did)
     return finding
+
+
+def _keep(mutant, measured, did):
+    """Add to `did`, {(mutant, profile, cell): detected.Measured}, what was measured without an error."""
+    for (profile, cell), measurements in measured.items():
+        if found := detected.measured(mutant.id, measurements):
+            did[mutant.id, profile, cell] = found
+
+
+def _try_where_none_is_rejected(chosen, plan, kept, bar, did):
+    """Zones that reject no mutant so far, as others told them first: measure there until one rejects one."""
+    shipped = map(specs.any_zone, specs.zone_files("*"))
+    zones = [detected.limited(zone) for zone in shipped if isinstance(zone, Zone)]
+    rejecting = detected.rejected_by(zones, did.values())
+    most = sorted(chosen, key=lambda mutant: -len(rejecting.get(mutant.id, ())))
+    for zone in zones:
+        for mutant in (m for m in most if m.algorithm == zone.algorithm and m.kernel):
+            if any(one.violates(zone) for one in did.values() if one.mutant.startswith(f"{zone.algorithm}-")):
+                break
+            where = [(zone.profile, cell) for cell in zone.intervals]
+            bench = bench_of(mutant, bar.say)
+            _keep(mutant, measure(bench, kept, mutant.measured, [zone], where, plan, bar.trial), did)
 
 
 def judged(zones, measured):
@@ -148,12 +176,7 @@ def zones_of(algorithm, profile, files=()):
     found = [specs.zone_of(algorithm, kind, profile) for kind in specs.KINDS]
     few = [specs.zone_of(algorithm, kind) for kind in (*specs.further_kinds(profile), *IDENTIFY_KINDS)]
     further = [zone for zone in map(specs.zone, files) if zone.algorithm == algorithm]
-    return [_limited(zone) if zone.profile == profile else zone for zone in (*found, *few, *further)]
-
-
-def _limited(zone):
-    cells = grid.cells(GRID)
-    return dataclasses.replace(zone, intervals={c: i for c, i in zone.intervals.items() if c in cells})
+    return [detected.limited(zone) for zone in (*found, *few, *further)]
 
 
 def _stack(mutant):

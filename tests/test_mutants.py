@@ -8,7 +8,7 @@ import threading
 
 import pytest
 import rich.console
-from helpers import measurements, measurements_of, zone
+from helpers import measurement, measurements, measurements_of, zone
 
 from conformance import detected, engine, false_alarms, mutants, paths, schema, specs, store, variants
 from conformance.cli import main
@@ -19,6 +19,7 @@ from conformance.model.errors import UserError
 from conformance.model.mutants import Outcome
 from conformance.model.setting import Cell
 from conformance.model.verdict import Status
+from conformance.model.zone import Zone
 from conformance.reporting import scores
 
 FOLDER = mutants.folder()
@@ -285,20 +286,54 @@ def test_errors_end_with_three(made_up, tmp_path, monkeypatch, console):
     assert mutants.run(IDS[:1], PLAN, False, None, console) == 3
 
 
-def test_the_score_that_is_kept_is_of_all_mutants(made_up, tmp_path, monkeypatch, console):
+def test_the_record_is_of_all_mutants_and_what_told_comes_first(made_up, tmp_path, monkeypatch, console):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(specs, "zone_files", lambda kind: [])
     values, measured = made_up
     values.update({mutant.id: 0.7 for mutant in CORPUS})
     with pytest.raises(UserError, match="--record keeps the score of all mutants"):
         mutants.run(IDS, PLAN, True, None, console)
     assert mutants.run((), PLAN, True, None, console) == 0
-    kept = json.loads(detected.path().read_text())
-    assert kept["zones"]["cubic/heatmap"]["accepts"] == []
-    assert kept["cells"]["cubic-beta-0.595"] == ["atc25 10mbps-20ms-1pct"]
+    kept = {(one.mutant, one.cell): one for one in detected.load()}
+    assert kept[IDS[0], A].values == {"utilization": [0.5] * 5}
+    assert kept[IDS[0], B].values == {"utilization": [0.7] * 5}
+    assert len(kept) == 2 * len(CORPUS)
+    assert f"`conformance gate` judges by: {len(CORPUS)} of {len(CORPUS)} (100.0%)" in console.file.getvalue()
     # The next time the cell that told comes first.
     measured.clear()
     assert mutants.run(IDS, PLAN, False, None, console) == 0
     assert measured == [B, B]
+
+
+def test_a_record_goes_on_until_a_zone_over_a_grid_tells(made_up, tmp_path, monkeypatch, console):
+    """Each tool judges by its own zones, and is to know its own score."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(specs, "zone_files", lambda kind: [])
+    few = zone(id="cubic/startup", intervals=dict.fromkeys((A, B, C), zone().intervals[A_CELL]))
+    monkeypatch.setattr(mutants, "_zones", lambda mutant, plan: [few])
+    values, measured = made_up
+    values.update({mutant.id: 0.7 for mutant in CORPUS})
+    assert mutants.run((), PLAN, True, None, console) == 0
+    assert measured == [A, B, C] * len(CORPUS)
+    said = console.file.getvalue()
+    assert f"`conformance gate` judges by: 0 of {len(CORPUS)} (0.0%)" in said
+    assert f"`pytest` judges by: {len(CORPUS)} of {len(CORPUS)} (100.0%)" in said
+
+
+def test_a_zone_that_rejected_nobody_is_tried_on_further_mutants(made_up, tmp_path, monkeypatch, console):
+    monkeypatch.chdir(tmp_path)
+    values, measured = made_up
+    wide, narrow = zone(0.1, 0.9).intervals[A_CELL], zone().intervals[A_CELL]
+    shipped = [zone(id="cubic/heatmap", intervals={A: wide}), zone(id="cubic/startup", intervals={B: narrow})]
+    monkeypatch.setattr(specs, "zone_files", lambda kind: shipped)
+    monkeypatch.setattr(specs, "any_zone", lambda zone: zone)
+    monkeypatch.setattr(mutants, "_zones", lambda mutant, plan: [shipped[0]])
+    kernel = [mutant.id for mutant in CORPUS if mutant.algorithm == "cubic" and mutant.kernel]
+    values[kernel[2]] = 0.7
+    mutants.run((), PLAN, True, None, console)
+    tried = {one.mutant for one in detected.load() if one.cell == B}
+    assert tried == set(kernel[:3])
+    assert measured[len(CORPUS) :] == [A] * len(kernel) + [B] * 3
 
 
 def test_options_that_exclude_each_other(own_cache):
@@ -312,78 +347,69 @@ def test_options_that_exclude_each_other(own_cache):
 # What `zones check` knows.
 
 
+def did(mutant, cell, value, n=5, **changes):
+    made = measurements_of("utilization", [value] * n, cell=cell)
+    return dataclasses.replace(detected.measured(mutant, made), **changes)
+
+
 @pytest.fixture
-def zone_file(tmp_path, monkeypatch):
-    """A zone that ships, as far as detected.py knows, and the record of it."""
-    file = tmp_path / "heatmap.json"
-    file.write_text("{}")
+def recorded(tmp_path, monkeypatch):
+    """Have these be what mutants did."""
     monkeypatch.setattr(detected, "path", lambda: tmp_path / "detected.json")
-    monkeypatch.setattr(specs, "zone_path", lambda zone_id: file.resolve())
-
-    def keep(rejects, accepts, digest=None):
-        about = {"digest": digest or detected.digest(file), "rejects": rejects, "accepts": accepts}
-        detected.path().write_text(json.dumps({"zones": {"cubic/heatmap": about}, "cells": {}}))
-
-    return file, keep
+    return lambda *rows: detected.record(rows)
 
 
-def test_a_zone_that_accepts_every_mutant_is_refused(zone_file):
-    file, keep = zone_file
-    assert detected.check(zone(), file) is None
-    keep([], ["cubic-a", "cubic-b"])
-    with pytest.raises(UserError, match="accepts every mutant of cubic \\(2 of them\\)"):
-        detected.check(zone(), file)
-    keep(["cubic-a"], ["cubic-b"])
-    assert detected.check(zone(), file) == "rejects 1 of 2 mutants"
-    keep([], [])
-    assert detected.check(zone(), file) is None
+def test_a_zone_that_accepts_every_mutant_it_was_tried_on_is_refused(recorded):
+    made = zone(intervals=dict.fromkeys((A, B), zone().intervals[A_CELL]))
+    assert detected.check(made, "z.json") is None
+    recorded(did("cubic-a", A, 0.5), did("cubic-a", B, 0.5), did("cubic-b", A, 0.5), did("reno-a", A, 0.9))
+    with pytest.raises(UserError, match=r"^z\.json: it accepts every mutant of cubic .* tried on \(cubic-a, cubic-b\)"):
+        detected.check(made, "z.json")
+    recorded(did("cubic-a", A, 0.5), did("cubic-a", B, 0.5), did("cubic-b", A, 0.5), did("cubic-c", B, 0.9))
+    # cubic-b was measured in one cell only, as something else told it: nothing is known.
+    assert detected.check(made, "z.json") == "rejects 1 of 2 mutants"
 
 
-def test_a_zone_that_was_tried_on_a_few_is_not_blamed_for_accepting_them(zone_file):
-    file, keep = zone_file
-    keep([], ["cubic-a"])
-    record = json.loads(detected.path().read_text())
-    record["zones"]["cubic/loss"] = {"digest": "0" * 16, "rejects": ["cubic-b"], "accepts": ["cubic-a"]}
-    detected.path().write_text(json.dumps(record))
-    assert detected.check(zone(), file) == "rejects 0 of 1 mutants"
-
-
-def test_a_zone_accepts_only_what_it_was_measured_with_in_every_cell(zone_file):
-    whole, part = zone(), zone(intervals=dict.fromkeys((A, A_CELL), zone().intervals[A_CELL]))
-    missed = finding(Status.CONFORMS)
-    detected.record([missed], [part])
-    assert detected.load().zones["cubic/heatmap"]["accepts"] == []
-    detected.record([missed], [whole])
-    assert detected.load().zones["cubic/heatmap"]["accepts"] == [missed.mutant.id]
+def test_zones_are_judged_as_they_are(recorded):
+    """A zone that was widened after the mutants were measured does not pass for what it was."""
+    recorded(did("cubic-a", A_CELL, 0.7))
+    assert detected.check(zone(), "z.json") == "rejects 1 of 1 mutants"
     with pytest.raises(UserError, match="accepts every mutant"):
-        detected.check(whole, zone_file[0])
+        detected.check(zone(0.0, 1.0), "z.json")
 
 
-def test_a_record_of_another_version_of_a_zone_convicts_nobody(zone_file):
-    file, keep = zone_file
-    keep([], ["cubic-a"], digest="0" * 16)
-    assert "not tried on the mutants since it changed" in detected.check(zone(), file)
+def test_what_was_measured_under_another_profile_or_timed_out_says_nothing_more_than_it_does(recorded):
+    recorded(did("cubic-a", A_CELL, 0.9, profile_digest="0" * 16))
+    assert detected.check(zone(), "z.json") is None
+    recorded(did("cubic-a", A_CELL, 0.9, timed_out=[True] * 5))
+    with pytest.raises(UserError, match="accepts every mutant"):
+        detected.check(zone(), "z.json")
+    recorded(did("cubic-a", A_CELL, 0.1, timed_out=[True] * 5))
+    assert detected.check(zone(), "z.json") == "rejects 1 of 1 mutants"
 
 
-def test_a_zone_of_a_users_own_was_tried_on_nothing(zone_file, tmp_path):
-    _, keep = zone_file
-    keep([], ["cubic-a"])
-    assert detected.check(zone(), tmp_path / "mine.json") is None
+def test_trials_that_failed_are_not_recorded():
+    failed = [*measurements([0.9] * 4), measurement(seed=5, outcome=engine.Outcome.ERROR, message="died")]
+    assert detected.measured("cubic-a", failed) is None
 
 
-def test_a_record_that_is_no_json_says_how_to_mend_it(zone_file):
-    detected.path().write_text("{")
+@pytest.mark.parametrize("text", ["{", "5", "{}", "[[]]", '[{"mutant": 5}]', "[" * 100_000])
+def test_a_record_that_is_none_says_how_to_mend_it(recorded, text):
+    detected.path().write_text(text)
+    if text == "{}":
+        assert detected.load() == ()
+        return
     with pytest.raises(UserError, match=r"detected\.json.*write it anew with `conformance mutants --record`"):
         detected.load()
 
 
-def test_the_record_is_of_the_zones_and_mutants_there_are():
+def test_the_record_is_of_the_mutants_there_are_and_of_every_zone_of_their_algorithms():
     record = detected.load()
-    known = {mutant.id for mutant in CORPUS}
-    for zone_id, about in record.zones.items():
-        assert about["digest"] == detected.digest(specs.zone_path(zone_id)), f"{zone_id}: run `make mutants-record`"
-        assert {*about["rejects"], *about["accepts"]} <= known
-    assert set(record.cells) <= known
+    assert {one.mutant for one in record} == {mutant.id for mutant in CORPUS}
+    for path in specs.zone_files("*"):
+        shipped = specs.any_zone(path)
+        if isinstance(shipped, Zone) and shipped.algorithm in {mutant.algorithm for mutant in CORPUS}:
+            assert re.match(r"rejects [1-9]", detected.check(shipped, path)), f"{path}: run `make mutants-record`"
 
 
 def test_a_score_that_cannot_be_written_is_the_users_to_mend(tmp_path):
@@ -420,7 +446,7 @@ def test_mutants_are_detected_on_the_default_kernel(tmp_path, monkeypatch, mutan
     assert mutant.kernel == "default"
     kept = store.Store(tmp_path / "r.jsonl")
     with mutants.progress_bar(console, 1) as bar:
-        found = mutants._look(mutant, PLAN, kept, detected.Record({}, {}), bar)
+        found = mutants._look(mutant, PLAN, kept, bar, {})
     assert found.outcome is Outcome.DETECTED
     assert found.trials == 5
 

@@ -175,7 +175,7 @@ def test_a_zone_is_read():
         (lambda d: d["cells"][0].update(high=0.45, low=0.41), "own median 0.5 is outside"),
         (lambda d: d["cells"][0]["basis"].update(reference="x"), "reference 'x' is not among"),
         (lambda d: d["cells"][0].update(one_way_delay_ms=-1), "/cells/0: one_way_delay_ms is -1"),
-        (lambda d: d["smoke"].append("10mbps-20ms-2pct"), "/smoke: cell 10mbps-20ms-2pct has no interval"),
+        (lambda d: d["smoke"].append("10mbps-20ms-2pct"), "/smoke/1: cell 10mbps-20ms-2pct has no interval"),
     ],
 )
 def test_what_no_schema_can_say_is_checked(change, words):

@@ -178,29 +178,42 @@ def _assess(zone, cell, measurements):
         return verdict(Status.UNSUPPORTED, "its client does not say when the handshake ended", n=len(highest))
     if None in highest:
         return verdict(Status.ERROR, f"{zone.metric} was not seen in {highest.count(None)} of {len(highest)} trials")
+    return verdict(**_compare(zone.metric, permitted, highest, [m.outcome is Outcome.TIMEOUT for m in measurements]))
+
+
+def violates(zone, cell, values, timed_out, family):
+    """Whether judge() would say so of trials that gave these values of the zone's metric."""
+    found = _compare(zone.metric, zone.intervals[cell], values, timed_out)
+    return found["status"] is Status.VIOLATES and found["p"] <= ALPHA / LOOKS / family
+
+
+def _compare(metric, permitted, highest, timed_out):
+    """What a Verdict says of values, those of trials that timed out being upper bounds, and of what is permitted."""
     n, value = len(highest), statistics.median(highest)
-    timed_out = [m.outcome is Outcome.TIMEOUT for m in measurements]
     lowest = [-math.inf if late else v for late, v in zip(timed_out, highest, strict=True)]
     interval = (
         statistics.median_interval(lowest, CONFIDENCE)[0],
         statistics.median_interval(highest, CONFIDENCE)[1],
     )
-    known = {"n": n, "value": value, "interval": interval}
-    if any(timed_out) and zone.metric != "utilization":
-        return verdict(Status.INCONCLUSIVE, f"a transfer timed out, so its {zone.metric} is of a part of it", **known)
+
+    def found(status, reason, p=None):
+        return {"status": status, "reason": reason, "n": n, "value": value, "interval": interval, "p": p}
+
+    if any(timed_out) and metric != "utilization":
+        return found(Status.INCONCLUSIVE, f"a transfer timed out, so its {metric} is of a part of it")
     if permitted.low <= interval[0] and interval[1] <= permitted.high:
-        return verdict(Status.CONFORMS, "inside the zone", **known)
+        return found(Status.CONFORMS, "inside the zone")
     below, above = sum(v < permitted.low for v in highest), sum(v > permitted.high for v in lowest)
     if interval[1] < permitted.low:
-        return verdict(Status.VIOLATES, "below the zone", p=_chance(n, below, permitted), **known)
+        return found(Status.VIOLATES, "below the zone", _chance(n, below, permitted))
     if interval[0] > permitted.high:
-        return verdict(Status.VIOLATES, "above the zone", p=_chance(n, above, permitted), **known)
+        return found(Status.VIOLATES, "above the zone", _chance(n, above, permitted))
     if math.inf in interval:
-        return verdict(Status.INCONCLUSIVE, f"{n} trials are too few to know", **known)
+        return found(Status.INCONCLUSIVE, f"{n} trials are too few to know")
     if any(timed_out):
-        return verdict(Status.INCONCLUSIVE, "a transfer timed out, so only a bound is known", **known)
+        return found(Status.INCONCLUSIVE, "a transfer timed out, so only a bound is known")
     where = "inside" if value in permitted else "below" if value < permitted.low else "above"
-    return verdict(Status.INCONCLUSIVE, f"{where} the zone, but not clear of its bounds: more trials needed", **known)
+    return found(Status.INCONCLUSIVE, f"{where} the zone, but not clear of its bounds: more trials needed")
 
 
 def _chance(n, outside, permitted):
