@@ -11,7 +11,7 @@ import re
 import time
 
 from conformance import baseline as baselines
-from conformance import derive, engine, expectations, specs
+from conformance import derive, engine, expectations, specs, trace
 from conformance.campaign import measure
 from conformance.model import expectation
 from conformance.model import grid as grids
@@ -85,7 +85,7 @@ class Outcome:
 
 def run(
     algorithms, choice, *, grid, budget, shard, trials, most_trials, strict, baseline, results, workers, target,
-    keep_traces, console, executor=None,
+    keep_traces, why, console, executor=None,
 ):  # fmt: skip
     """Measure, judge, write `target` (a folder, or None), show; returns the exit status. Raises UserError."""
     began = time.monotonic()
@@ -129,8 +129,14 @@ def run(
     if target:
         reporting.write(outcome, [m for made in found.values() for m in made], target, bool(baseline))
         console.print(f"reports: {target}", soft_wrap=True)
+    violating = [f.verdict for f in outcome.surprises if f.verdict.status is Status.VIOLATES]
+    if violating and why and choice.lab == "virtual" and not baseline:
+        from conformance import why as asking  # late: it draws, and what draws takes seconds to import
+
+        asking.of_violations([verdict.zone_id.split("/")[0] for verdict in violating], choice, console)
     if keep_traces:
-        _keep_traces(outcome, choice, profile, keep_traces, console)
+        cells = dict.fromkeys((verdict.zone_id.split("/")[0], verdict.cell) for verdict in violating)
+        trace.keep_some(cells, choice, profile, keep_traces, console)
     return outcome.exit_status
 
 
@@ -232,11 +238,3 @@ def judged(zones, work, measured, known, schemes):
             ),
             unmeasured=tuple(cell for cell in cells if cell not in by_cell),
         )
-
-
-def _keep_traces(outcome, choice, profile, folder, console):
-    from conformance import trace
-
-    violating = [f.verdict for f in outcome.surprises if f.verdict.status is Status.VIOLATES]
-    cells = dict.fromkeys((verdict.zone_id.split("/")[0], verdict.cell) for verdict in violating)
-    trace.keep_some(cells, choice, profile, folder, console)

@@ -48,6 +48,7 @@ def pytest_addoption(parser):
     group.addoption("--baseline", default=None, help="results file to gate on: fail on change from it, not on the zone")
     group.addoption("--workers", type=int, default=None, help="guests at a time (default: one for each core)")
     group.addoption("--keep-traces", default=None, metavar="DIR", help="packets and qlog of a few cells that violate")
+    group.addoption("--no-why", action="store_true", help="do not trace what violates to say what looks wrong")
     group.addoption("--fail-inconclusive", action="store_true", help="an inconclusive cell fails (--strict, too)")
 
 
@@ -266,15 +267,17 @@ def pytest_sessionstart(session):
         _check_before_workers_start(config)
     config.pluginmanager.register(_Ticker(config), "conformance-ticker")
     config.pluginmanager.register(summary.Zones(), "conformance-zones")
-    if config.option.keep_traces:
-        config.pluginmanager.register(_Traces(config), "conformance-traces")
+    # What did the same before is compared with what it did, not with the reference.
+    why_too = config.option.lab == "virtual" and not (config.option.no_why or config.option.baseline)
+    if config.option.keep_traces or why_too:
+        config.pluginmanager.register(_Violations(config, why_too), "conformance-violations")
 
 
-class _Traces:
-    """`--keep-traces`: when all is over, traces of a few cells whose tests failed because they violate."""
+class _Violations:
+    """When all is over, of tests that failed because they violate: what looks wrong, and `--keep-traces`."""
 
-    def __init__(self, config):
-        self._option, self._cells = config.option, {}
+    def __init__(self, config, why_too):
+        self._option, self._why_too, self._cells = config.option, why_too, {}
 
     def pytest_runtest_logreport(self, report):
         for name, value in report.user_properties:
@@ -285,13 +288,19 @@ class _Traces:
     def pytest_terminal_summary(self, terminalreporter):
         if not self._cells:
             return
-        terminalreporter.section("traces")
+        option, choice = self._option, campaign.choice(self._option)
         console = rich.console.Console(highlight=False, markup=False)
-        try:
-            folder, choice = self._option.keep_traces, campaign.choice(self._option)
-            trace.keep_some(self._cells, choice, _profile(self._option), folder, console)
-        except UserError as error:
-            terminalreporter.write_line(f"no traces kept: {error}")
+        if self._why_too:
+            from conformance import why  # late: it draws, and what draws takes seconds to import
+
+            terminalreporter.section("what looks wrong")
+            why.of_violations([algorithm for algorithm, _ in self._cells], choice, console)
+        if option.keep_traces:
+            terminalreporter.section("traces")
+            try:
+                trace.keep_some(self._cells, choice, _profile(option), option.keep_traces, console)
+            except UserError as error:
+                terminalreporter.write_line(f"no traces kept: {error}")
 
 
 def pytest_report_header(config):

@@ -20,6 +20,9 @@ from conformance.model.errors import UserError
 from conformance.model.trial import Outcome
 from conformance.reporting import why as showing
 
+#: traces of each cell with loss
+USUAL_TRIALS = 3
+_MOST_ALGORITHMS = 2
 _PROTOCOLS = {"tcp": 6, "udp": 17}
 _SERVER = bytes((10, 0, 0, 3))
 #: an acknowledgement arrives when what it lets go is sent: by so much earlier, rounding never decides which was first
@@ -73,6 +76,21 @@ def run(algorithm, choice, *, trials, first_seed, target, console):
             f"kept: {target}: why.json, why.svg, and what each trial left (conformance trace)", soft_wrap=True
         )
     return 1 if report.suspects else 0
+
+
+def of_violations(algorithms, choice, console):
+    """What looks wrong with algorithms that violate a zone: the first few of them, as run() says it.
+
+    What cannot be said is no reason to fail, nor to hide the violation.
+    """
+    algorithms = list(dict.fromkeys(algorithms))
+    for algorithm in algorithms[:_MOST_ALGORITHMS]:
+        try:
+            run(algorithm, choice, trials=USUAL_TRIALS, first_seed=1, target=None, console=console)
+        except UserError as error:
+            console.print(f"{algorithm}: not known: {error}", soft_wrap=True)
+    if rest := algorithms[_MOST_ALGORITHMS:]:
+        console.print(f"of {', '.join(rest)}: `conformance why`", soft_wrap=True)
 
 
 class Report:

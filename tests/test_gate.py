@@ -9,7 +9,7 @@ import fake_room
 import pytest
 from helpers import EVIL
 
-from conformance import derive, engine, gate, merge, specs, store, trace
+from conformance import derive, engine, gate, merge, specs, store, trace, why
 from conformance.cli import main
 from conformance.model import expectation, grid
 from conformance.model.errors import UserError
@@ -24,6 +24,7 @@ def run(tmp_path, monkeypatch):
     """Run the command with a room that measures this kind."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(engine, "bench", engine.bench)
+    monkeypatch.setattr(why, "run", lambda *_, **__: None)
 
     def call(*arguments, kind="good", room=fake_room.Room):
         fake_room.install(kind, room)
@@ -213,6 +214,21 @@ def test_a_baseline_takes_the_place_of_the_zones_and_of_what_is_known(run, known
     done = run("--grid", CELLS, "--baseline", "before.jsonl", "--results", "better.jsonl")
     assert done.exit_code == 1 and "violates cubic/heatmap-baseline at" in done.output
     assert "no baseline for algorithm 'reno'" in run("reno", "--baseline", "before.jsonl").output
+
+
+def test_what_violates_is_traced_to_say_what_looks_wrong_unless_time_is_short(run, monkeypatch):
+    asked = []
+    monkeypatch.setattr(why, "run", lambda algorithm, *_, **__: asked.append(algorithm))
+    run("cubic", "--grid", CELLS)
+    assert asked == []
+    options = "cubic", "--grid", CELLS, "--results", "bad.jsonl"
+    run(*options, kind="bad")
+    assert asked == ["cubic"]
+    run(*options, "--no-why", kind="bad")
+    run(*options, "--budget", "10m", kind="bad")
+    assert asked == ["cubic"]
+    run(*options, "--budget", "10m", "--why", kind="bad")
+    assert asked == ["cubic", "cubic"]
 
 
 def test_traces_are_kept_of_a_few_cells_that_violate_and_only_of_those(run, monkeypatch, tmp_path):

@@ -30,7 +30,7 @@ def suite(pytester):
         tests = str(paths.PACKAGE.parent / "tests")
         pytester.makeconftest(FAKE.format(tests=tests, kind=kind) + more)
         # As in the repository: zone markers are registered by the plugin, so strictness must not hurt.
-        pytester.makeini("[pytest]\naddopts = --strict-markers\n")
+        pytester.makeini("[pytest]\naddopts = --strict-markers --no-why\n")
         return pytester.runpytest_subprocess("--pyargs", "conformance.suite", "-p", "no:cacheprovider", *arguments)
 
     return run
@@ -148,6 +148,27 @@ def test_a_cell_gets_more_trials_until_it_is_clear(suite, pytester):
     result.assert_outcomes(passed=2)
     assert len((pytester.path / "r.jsonl").read_text().splitlines()) == 26
     result.stdout.fnmatch_lines(["zone cubic/heatmap: 2 conforms; false alarms in at most 1% of runs (Holm over 2 *"])
+
+
+def test_what_violates_is_traced_to_say_what_looks_wrong(suite, pytester):
+    fake = """
+import conformance.why
+from conformance.model.errors import UserError
+def run(algorithm, choice, *, trials, console, **options):
+    if algorithm == "reno":
+        raise UserError("no guest kernel")
+    console.print(f"suspect of {algorithm}: beta, {trials} traces")
+conformance.why.run = run
+"""
+    ask = "-o", "addopts=--strict-markers", "-m", "(cubic or reno or bbrv1) and heatmap", *GRID
+    said = suite(*ask, kind="bad", more=fake).stdout
+    said.fnmatch_lines(["*what looks wrong*", "*: beta, 3 traces"])
+    assert said.str().count("suspect of") + said.str().count("not known: no guest kernel") == 2
+    said.fnmatch_lines(["of *: `conformance why`"])
+    assert "what looks wrong" not in suite(*ask, "--results", "good.jsonl", more=fake).stdout.str()
+    assert (
+        "what looks wrong" not in suite(*ask, "--no-why", "--results", "bad.jsonl", kind="bad", more=fake).stdout.str()
+    )
 
 
 @pytest.fixture

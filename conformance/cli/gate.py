@@ -31,11 +31,16 @@ from conformance.cli.base import out
     "--keep-traces", metavar="DIR", type=click.Path(path_type=pathlib.Path),
     help="Packets and qlog of a few cells that violate.",
 )  # fmt: skip
-def gate(choice, algorithms, **options):
+@click.option(
+    "--why/--no-why", default=None, help="Trace what violates, and say what looks wrong (default: if no --budget)."
+)
+def gate(choice, algorithms, why, **options):
     """What a CI runs: measure ALGORITHMS (default: all) within a budget, judge, compare with what is expected."""
     from conformance import gate as gating
 
-    sys.exit(gating.run(algorithms, choice, **options, console=out))
+    sys.exit(
+        gating.run(algorithms, choice, why=options["budget"] is None if why is None else why, **options, console=out)
+    )
 
 
 COMMANDS = (gate,)

@@ -52,6 +52,11 @@ class Verdict:
     p: float | None = None
 
 
+def false_alarms(family):
+    """How often a zone whose `family` cells are taken together is wrongly violated, as a sentence's part."""
+    return f"false alarms in at most {ALPHA:.0%} of runs (Holm over {family} cells)"
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ZoneVerdict:
     """The verdicts on the cells of a zone, taken together. `family`: how many cells could have violated it."""
@@ -67,7 +72,7 @@ class ZoneVerdict:
     @property
     def false_alarms(self):
         """The rate that holds for this zone, as a sentence's part."""
-        return f"false alarms in at most {ALPHA:.0%} of runs (Holm over {self.family} cells)"
+        return false_alarms(self.family)
 
 
 #: of several verdicts the first of these that occurs is the verdict on all

@@ -9,7 +9,7 @@ import xml.etree.ElementTree as xml
 from conformance import merge, store
 from conformance.model.errors import UserError
 from conformance.model.expectation import Surprise
-from conformance.model.verdict import CONFIDENCE, Status
+from conformance.model.verdict import CONFIDENCE, Status, false_alarms
 from conformance.reporting import badge, export, markdown, site, source, tables
 
 #: of findings and of cells that are named; the site has the others
@@ -63,7 +63,8 @@ def _lines(outcome, quote):
             named = ", ".join(cell.id for cell in judged.unmeasured[:_MOST_UNMEASURED])
             more = ", ..." if len(judged.unmeasured) > _MOST_UNMEASURED else ""
             parts.append(f"{len(judged.unmeasured)} not measured in time and not judged ({named}{more})")
-        yield f"zone {judged.zone.id}, {quote(judged.scheme_id)}: {', '.join(parts)}"
+        rate = f"; {false_alarms(len(judged.findings))}" if judged.findings else ""
+        yield f"zone {judged.zone.id}, {quote(judged.scheme_id)}: {', '.join(parts)}{rate}"
     failing = [f for f in outcome.findings if f.surprise is not Surprise.NONE or f.verdict.status is Status.ERROR]
     for finding in failing[:_MOST_NAMED]:
         yield quote(words(finding))

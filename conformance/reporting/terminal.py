@@ -26,8 +26,10 @@ def show(heatmaps, console):
 
 
 def summary(heatmap):
-    """One sentence: how many cells are inside the zone, and what the others are."""
-    return f"zone {heatmap.zone.id}: {heatmap.words}" if heatmap.zone else heatmap.words
+    """One sentence: how many cells are inside the zone, what the others are, and how often that would be chance."""
+    if not heatmap.zone:
+        return heatmap.words
+    return f"zone {heatmap.zone.id}: {heatmap.words}; {heatmap.false_alarms}"
 
 
 def _table(heatmap, bandwidth):

@@ -7,7 +7,7 @@ When all cells are known, the later steps may find a cell in violation that its 
 import collections
 
 from conformance.model import statistics
-from conformance.model.verdict import ALPHA, LOOKS, Status
+from conformance.model.verdict import ALPHA, LOOKS, Status, false_alarms
 
 #: a report's property that holds [zone id, cell id, status, p, whether it is known to violate]
 PROPERTY = "cc_verdict"
@@ -63,8 +63,7 @@ class Zones:
                 Status.VIOLATES if cell_id in late else status for cell_id, (status, _) in cells.items()
             )
             yield (
-                f"zone {zone_id}: {_words(count)}; false alarms in at most {ALPHA:.0%} of runs"
-                f" (Holm over {len(cells)} cells)"
+                f"zone {zone_id}: {_words(count)}; {false_alarms(len(cells))}"
                 + (f"; violates, all cells taken together: {', '.join(late)}" if late else "")
             )
         for (zone_id, family), checks in sorted(self._split.items()):
