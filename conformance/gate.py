@@ -89,6 +89,8 @@ def run(
 ):  # fmt: skip
     """Measure, judge, write `target` (a folder, or None), show; returns the exit status. Raises UserError."""
     began = time.monotonic()
+    if baseline == "":
+        raise UserError("--baseline is empty", "name a results file, or leave it out")
     budget_s, part = seconds(budget), shares(shard)
     numbers = looks(trials, max(trials, most_trials))
     seeds = engine.seeds(numbers[-1])

@@ -11,9 +11,9 @@ import re
 import time
 
 import pytest
-import rich.console
 
 from conformance import baseline, engine, paths, specs, trace
+from conformance.console import Console, one_line
 from conformance.lab import manifest
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
@@ -116,6 +116,8 @@ class _SuiteFile(pytest.File):
         # pytest shows what a collector raises with a traceback; a user's mistake waits for pytest_collection_finish.
         option = self.config.option
         try:
+            if option.baseline == "":
+                raise UserError("--baseline is empty", "name a results file, or leave it out")
             if not option.baseline:
                 _check_mark_expression(self.config)
             wanted = None if option.grid in (None, "full") else grids.cells(option.grid)
@@ -206,7 +208,7 @@ def pytest_collection_finish(session):
         if items and not config.option.collectonly:
             config.stash[CAMPAIGN] = campaign.Campaign(config, items)
     except UserError as error:
-        raise pytest.UsageError(str(error)) from None
+        raise pytest.UsageError(one_line(str(error))) from None
 
 
 def pytest_sessionfinish(session):
@@ -255,7 +257,7 @@ def _check_before_workers_start(config):
         campaign.seeds(config.option)
         engine.bench(campaign.choice(config.option))
     except UserError as error:
-        raise pytest.UsageError(str(error)) from None
+        raise pytest.UsageError(one_line(str(error))) from None
 
 
 @pytest.hookimpl(trylast=True)
@@ -289,7 +291,7 @@ class _Violations:
         if not self._cells:
             return
         option, choice = self._option, campaign.choice(self._option)
-        console = rich.console.Console(highlight=False, markup=False)
+        console = Console()
         if self._why_too:
             from conformance import why  # late: it draws, and what draws takes seconds to import
 

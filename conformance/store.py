@@ -117,7 +117,7 @@ class Store:
         self._read_up_to = 0
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.path.touch()
+            self.path.open("ab").close()
         except OSError as error:
             raise UserError(
                 f"cannot write results to {self.path}: {error.strerror}", "choose another --results"

@@ -1,14 +1,13 @@
 """The command's root: how it talks, and how it shows a user's mistake."""
 
 import click
-import rich.console
 
 from conformance import __version__
+from conformance.console import Console, one_line
 from conformance.model.errors import UserError
 
-# No markup: what stacks, files and users say is text, whatever brackets it holds.
-out = rich.console.Console(highlight=False, markup=False)
-err = rich.console.Console(stderr=True, highlight=False, markup=False)
+out = Console()
+err = Console(stderr=True)
 
 
 class Group(click.Group):
@@ -18,7 +17,7 @@ class Group(click.Group):
         try:
             return super().invoke(ctx)
         except UserError as error:
-            err.print(f"conformance: {error}", style="red", soft_wrap=True)
+            err.print(f"conformance: {one_line(str(error))}", style="red", soft_wrap=True)
             ctx.exit(2)
         except KeyboardInterrupt:
             err.print("conformance: interrupted; run the same command again to resume")

@@ -5,6 +5,7 @@ import pathlib
 import click
 
 from conformance.cli.base import out
+from conformance.console import one_line
 from conformance.store import DEFAULT_RESULTS
 
 
@@ -23,7 +24,9 @@ def show(stack):
     for entry in entries:
         cells = "all cells" if entry.cells is None else ", ".join(entry.ids)
         link = f" ({entry.link})" if entry.link else ""
-        out.print(f"{entry.zone_id}: {entry.verdict}: {entry.reason}{link}: {cells}", soft_wrap=True)
+        out.print(
+            f"{entry.zone_id}: {entry.verdict}: {one_line(entry.reason)}{one_line(link)}: {cells}", soft_wrap=True
+        )
     if not entries:
         out.print(f"nothing is known of {stack}: whatever violates a zone is a failure")
 

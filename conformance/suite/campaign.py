@@ -4,6 +4,7 @@ import collections
 
 from conformance import baseline, engine, expectations, store
 from conformance.model import expectation
+from conformance.model.errors import UserError
 from conformance.model.verdict import looks
 from conformance.suite.items import CHOICE_DEFAULTS, CellItem
 
@@ -26,6 +27,8 @@ class Campaign:
 
     def __init__(self, config, items):
         option = config.option
+        if option.workers is not None and option.workers < 1:
+            raise UserError(f"--workers {option.workers}", "it must be 1 or more")
         self._bench = engine.bench(choice(option))
         self._store = store.Store(option.results)
         self._seeds, numbers = seeds(option)

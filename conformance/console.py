@@ -1,0 +1,27 @@
+"""The console that everything is said on. What stacks, files and users say is text: whatever brackets, colons or
+control characters it holds, it is shown, and never obeyed.
+"""
+
+import rich.console
+
+
+class Console(rich.console.Console):
+    """Without markup, emoji and highlighting; characters that no terminal should see are written as escapes."""
+
+    def __init__(self, **options):
+        super().__init__(highlight=False, markup=False, emoji=False, **options)
+
+    def render_str(self, text, **options):
+        return super().render_str(printable(text), **options)
+
+
+def printable(text):
+    r"""Control characters (but for newlines), what switches direction, and halves of characters as \x1b or \ud800."""
+    return "".join(
+        c if c.isprintable() or c in "\n\N{NO-BREAK SPACE}" else c.encode("unicode_escape").decode() for c in text
+    )
+
+
+def one_line(text):
+    """printable(), without newlines either: what follows one could pass for a line of ours."""
+    return printable(text).replace("\n", "\\n")
