@@ -98,11 +98,12 @@ def record(found):
 
 
 def rejected_by(zones, found):
-    """{mutant: ids of the zones that reject it}, of what is Measured."""
+    """{mutant: ids of the zones of its algorithm that reject it}, of what is Measured."""
     rejected = collections.defaultdict(set)
     for one in found:
-        rejected[one.mutant].update(zone.id for zone in zones if one.violates(zone))
-    return dict(rejected)
+        own = (zone for zone in zones if one.mutant.startswith(f"{zone.algorithm}-"))
+        rejected[one.mutant].update(zone.id for zone in own if one.violates(zone))
+    return rejected
 
 
 def telling(mutant_id, zones):

@@ -126,7 +126,8 @@ def _try_where_none_is_rejected(chosen, plan, kept, bar, did):
     shipped = map(specs.any_zone, specs.zone_files("*"))
     zones = [detected.limited(zone) for zone in shipped if isinstance(zone, Zone)]
     rejecting = detected.rejected_by(zones, did.values())
-    most = sorted(chosen, key=lambda mutant: -len(rejecting.get(mutant.id, ())))
+    # Where one was measured everywhere in vain, there is least to hope for.
+    most = sorted(chosen, key=lambda mutant: -len(rejecting[mutant.id]))
     for zone in zones:
         for mutant in (m for m in most if m.algorithm == zone.algorithm and m.kernel):
             if any(one.violates(zone) for one in did.values() if one.mutant.startswith(f"{zone.algorithm}-")):
