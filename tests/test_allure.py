@@ -17,7 +17,7 @@ TESTS = str(paths.PACKAGE.parent / "tests")
 def suite(pytester):
     def run(*arguments, kind="good", more=""):
         pytester.makeconftest(FAKE.format(tests=TESTS, kind=kind) + more)
-        pytester.makeini("[pytest]\naddopts = --strict-markers\n")
+        pytester.makeini("[pytest]\naddopts = --strict-markers --no-why\n")
         return pytester.runpytest_subprocess("--pyargs", "conformance.suite", "-p", "no:cacheprovider", *arguments)
 
     return run

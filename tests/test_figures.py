@@ -2,7 +2,10 @@
 
 import re
 
-from conformance import detected, paths, specs
+from conformance import detected, false_alarms, paths, specs
+from conformance.model import mutants
+from conformance.model.verdict import Status
+from conformance.model.zone import Zone
 
 _MUTANTS = (paths.PACKAGE.parent / "docs" / "mutants.md").read_text(encoding="utf-8")
 _ROW = re.compile(r"^\| (\S+) \| (\S+) \| (?:(\S+) (\S+): ([\d.]+), permitted ([\d.]+)\.\.([\d.]+))? ?\| \d+ \|$", re.M)
@@ -10,8 +13,9 @@ _ROW = re.compile(r"^\| (\S+) \| (\S+) \| (?:(\S+) (\S+): ([\d.]+), permitted ([
 
 def test_the_mutants_score_is_what_is_recorded_and_by_the_zones_that_ship():
     rows = _ROW.findall(_MUTANTS)
-    known = {mutant for about in detected.load().zones.values() for mutant in about["rejects"]}
-    assert {name for name, verdict, *_ in rows if verdict == "detected"} == known
+    zones = [detected.limited(zone) for zone in map(specs.any_zone, specs.zone_files("*")) if isinstance(zone, Zone)]
+    rejected = detected.rejected_by(zones, detected.load())
+    assert {name for name, verdict, *_ in rows if verdict == "detected"} == {m for m, by in rejected.items() if by}
     for _, verdict, zone_id, cell, value, low, high in rows:
         if verdict != "detected":
             continue
@@ -26,3 +30,13 @@ def test_the_score_adds_up():
     said = f"**{told} of {len(rows)} detected ({100 * told / len(rows):.1f} %)**, {len(rows) - told} missed"
     assert len(rows) > 50
     assert said in _MUTANTS
+
+
+def test_the_false_alarms_are_those_recorded():
+    record = false_alarms.Record.load()
+    runs = [run for algorithm in false_alarms.REFERENCES for run in record.runs(algorithm).values()]
+    alarms = sum(run.status is Status.VIOLATES for run in runs)
+    assert alarms <= false_alarms.MOST * len(runs)
+    said = f"False alarms: {alarms or 'none'} in {len(runs)} of the 200 runs"
+    assert said in _MUTANTS
+    assert f"in at most {100 * mutants.upper_bound(alarms, len(runs)):.1f} % of runs" in _MUTANTS
