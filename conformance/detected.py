@@ -9,14 +9,15 @@ import dataclasses
 import functools
 import json
 
-from conformance import paths, specs
+from conformance import derive, paths, specs
 from conformance.model import grid, verdict
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
+from conformance.model.zone import Zone
 
-#: stems of zones over a grid, of which mutants are measured in the cells of GRID
-GRID, GRID_ZONES = "10mbps", {specs.stem(kind, profile) for kind in specs.KINDS for profile in specs.PROFILES.values()}
+#: of a zone over a grid, mutants are measured in these cells
+GRID = "10mbps"
 _METRICS = tuple(dict.fromkeys(specs.METRICS.values()))
 _DIGITS = 6
 
@@ -27,7 +28,7 @@ def path():
 
 def limited(zone):
     """The part of a zone that mutants are judged by."""
-    if zone.id.partition("/")[2] not in GRID_ZONES:
+    if zone.id.partition("/")[2] not in specs.GRID_ZONES:
         return zone
     cells = grid.cells(GRID)
     return dataclasses.replace(zone, intervals={c: i for c, i in zone.intervals.items() if c in cells})
@@ -45,10 +46,12 @@ class Measured:
     timed_out: list[bool]
 
     def violates(self, zone):
-        """Whether a limited() zone says so, of however many trials; None where it does not judge this."""
-        if (zone.profile_digest, zone.metric) not in ((self.profile_digest, metric) for metric in self.values):
-            return None
-        if self.cell not in zone.intervals:
+        """Whether a limited() zone says so, of however many trials; None where it does not judge this.
+
+        A mutant is judged by the zones of the algorithm that it claims to be.
+        """
+        own = self.mutant.startswith(f"{zone.algorithm}-") and self.profile_digest == zone.profile_digest
+        if not own or zone.metric not in self.values or self.cell not in zone.intervals:
             return None
         return verdict.violates(zone, self.cell, self.values[zone.metric], self.timed_out, len(zone.intervals))
 
@@ -90,19 +93,21 @@ def load():
 def record(found):
     """Write what is Measured of all mutants; the file's path. Raises UserError."""
     rows = sorted(found, key=lambda one: (one.mutant, one.profile, one.cell))
-    try:
-        path().write_text("[\n" + ",\n".join(json.dumps(row.to_json()) for row in rows) + "\n]\n")
-    except OSError as error:
-        raise UserError(f"cannot write {path()}: {error.strerror}") from None
+    derive.write_text(path(), "[\n" + ",\n".join(json.dumps(row.to_json()) for row in rows) + "\n]\n")
     return path()
 
 
+def shipped():
+    """The zones over cells that ship, each limited()."""
+    found = map(specs.any_zone, specs.zone_files("*"))
+    return [limited(zone) for zone in found if isinstance(zone, Zone)]
+
+
 def rejected_by(zones, found):
-    """{mutant: ids of the zones of its algorithm that reject it}, of what is Measured."""
+    """{mutant: ids of the zones that reject it}, of what is Measured."""
     rejected = collections.defaultdict(set)
     for one in found:
-        own = (zone for zone in zones if one.mutant.startswith(f"{zone.algorithm}-"))
-        rejected[one.mutant].update(zone.id for zone in own if one.violates(zone))
+        rejected[one.mutant].update(zone.id for zone in zones if one.violates(zone))
     return rejected
 
 
@@ -118,12 +123,12 @@ def check(whole, file):
     Zones of algorithms that have no mutants were tried on none.
     """
     zone = limited(whole)
-    own = [one for one in load() if one.mutant.startswith(f"{zone.algorithm}-") and one.violates(zone) is not None]
-    rejected = {one.mutant for one in own if one.violates(zone)}
-    cells = collections.Counter(one.mutant for one in own)
-    accepted = {mutant for mutant, n in cells.items() if n == len(zone.intervals)} - rejected
-    if not own:
+    judged = [(one.mutant, violates) for one in load() if (violates := one.violates(zone)) is not None]
+    if not judged:
         return None
+    rejected = {mutant for mutant, violates in judged if violates}
+    cells = collections.Counter(mutant for mutant, _ in judged)
+    accepted = {mutant for mutant, n in cells.items() if n == len(zone.intervals)} - rejected
     if not rejected:
         tried = ", ".join(sorted(cells))
         raise UserError(

@@ -100,10 +100,10 @@ def run(
     if not work:
         raise UserError(f"no zone of {', '.join(zones)} has cells of {grid} in shard {shard}", "choose another --grid")
     family = {zone.id: sum(cell in zone.intervals for a, cell in work if a == zone.algorithm) for zone in _flat(zones)}
-
-    for zone in _flat(zones):
-        if baseline and family[zone.id]:
-            baselines.refuse_blind(zone, family[zone.id], numbers[-1])
+    if baseline:
+        for zone in _flat(zones):
+            if family[zone.id]:
+                baselines.refuse_blind(zone, family[zone.id], numbers[-1])
 
     def verdicts(key, measurements):
         cell = key[1].cell

@@ -19,7 +19,6 @@ from conformance.model import mutants
 from conformance.model.errors import UserError
 from conformance.model.mutants import Outcome
 from conformance.model.verdict import judge, looks
-from conformance.model.zone import Zone
 from conformance.reporting import scores
 
 #: what `identify` rests on: 30 s through a tail-drop queue, some without random loss, where the curve of a window shows
@@ -28,7 +27,7 @@ IDENTIFY_KINDS = ("identify-utilization", "identify-queue")
 LEAST_DETECTED = 0.9
 _PATCHED_KERNEL = "mutants"
 #: who judges by zones of which names
-JUDGES = {"conformance gate": detected.GRID_ZONES, "pytest": detected.GRID_ZONES | set(specs.FURTHER_KINDS)}
+JUDGES = {"conformance gate": specs.GRID_ZONES, "pytest": specs.GRID_ZONES.union(specs.FURTHER_KINDS)}
 #: cells of a mutant's first looks: few, as most mutants are detected by any of the most telling ones
 _ROUNDS = (4, 8, 18)
 
@@ -108,7 +107,7 @@ def _look(mutant, plan, kept, bar, did, by_grid=False):
         measured.update(measure(bench, kept, mutant.measured, zones, part, plan, bar.trial))
         trials = sum(len(found) for found in measured.values())
         finding = mutants.Finding(mutant=mutant, verdicts=judged(zones, measured), trials=trials)
-        if finding.told_by(detected.GRID_ZONES) if by_grid else finding.outcome is Outcome.DETECTED:
+        if finding.told_by(specs.GRID_ZONES) if by_grid else finding.outcome is Outcome.DETECTED:
             break
     _keep(mutant, measured, did)
     return finding
@@ -123,14 +122,13 @@ def _keep(mutant, measured, did):
 
 def _try_where_none_is_rejected(chosen, plan, kept, bar, did):
     """Zones that reject no mutant so far, as others told them first: measure there until one rejects one."""
-    shipped = map(specs.any_zone, specs.zone_files("*"))
-    zones = [detected.limited(zone) for zone in shipped if isinstance(zone, Zone)]
+    zones = detected.shipped()
     rejecting = detected.rejected_by(zones, did.values())
     # Where one was measured everywhere in vain, there is least to hope for.
     most = sorted(chosen, key=lambda mutant: -len(rejecting[mutant.id]))
     for zone in zones:
         for mutant in (m for m in most if m.algorithm == zone.algorithm and m.kernel):
-            if any(one.violates(zone) for one in did.values() if one.mutant.startswith(f"{zone.algorithm}-")):
+            if any(one.violates(zone) for one in did.values()):
                 break
             where = [(zone.profile, cell) for cell in zone.intervals]
             bench = bench_of(mutant, bar.say)

@@ -96,6 +96,10 @@ def stem(kind, profile):
     return kind if profile == _FIRST_PROFILE else f"{kind}-{profile}"
 
 
+#: what zones over a grid are called, under any profile; all others have cells chosen one by one
+GRID_ZONES = frozenset(stem(kind, profile) for kind in KINDS for profile in PROFILES.values())
+
+
 def zone_path(zone_id):
     """File of the zone of this id, among those that ship."""
     return paths.data("zones", f"{zone_id}.json").resolve()

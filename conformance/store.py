@@ -12,7 +12,7 @@ import pathlib
 import threading
 
 from conformance import schema
-from conformance.model.errors import UserError
+from conformance.model.errors import UserError, located
 from conformance.model.trial import Measurement, Outcome
 
 #: where commands keep results unless told otherwise
@@ -68,7 +68,8 @@ def _parse(line, where, known):
     if not isinstance(data, dict) or data.get("schema") != "measurement/1":
         raise UserError(f'{where}: not a result line: "schema" must be "measurement/1"')
     try:
-        measurement = Measurement.from_json(data)
+        with located(where):
+            measurement = Measurement.from_json(data)
         trial = measurement.trial
         # To check every line by the schema would take minutes: that is done once for all trials that are alike.
         if (kind := (trial.scheme, trial.setting, trial.room, measurement.outcome)) not in known:
@@ -76,8 +77,6 @@ def _parse(line, where, known):
             known.add(kind)
         _check_values(measurement)
         return measurement
-    except UserError as error:
-        raise UserError(str(error) if str(error).startswith(where) else f"{where}: {error}") from None
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         schema.check("measurement", data, where)
         raise UserError(f"{where}: {type(error).__name__}: {error}") from None

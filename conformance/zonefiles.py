@@ -116,7 +116,7 @@ def _check_split(zone, path):
 
 def _check_grid(zone, path):
     """Zones over a grid have all of it, at each bandwidth that occurs; others have cells chosen one by one."""
-    if not any(path.stem == specs.stem(kind, profile) for kind in specs.KINDS for profile in specs.PROFILES.values()):
+    if path.stem not in specs.GRID_ZONES:
         return
     for bandwidth in sorted({cell.bandwidth_mbps for cell in zone.cells}):
         with located(f"{path}: /cells"):

@@ -1,5 +1,6 @@
 """Makers of model values, with defaults that tests need not care about."""
 
+import copy
 import dataclasses
 
 from hypothesis import strategies as st
@@ -191,6 +192,17 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=8,
 )
+
+
+def replaced(data, place, value):
+    """A copy of a document with this in one of its places()."""
+    data = copy.deepcopy(data)
+    *within, last = place
+    inner = data
+    for step in within:
+        inner = inner[step]
+    inner[last] = value
+    return data
 
 
 def places(data, *within):

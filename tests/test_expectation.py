@@ -7,7 +7,7 @@ import types
 
 import pytest
 import rich.console
-from helpers import CELL, measurements, zone
+from helpers import CELL, JSON, measurements, zone
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -138,13 +138,6 @@ def test_two_entries_on_one_cell_are_refused():
         expectation.from_json(document, "expected.json")
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=8,
-)
-
-
 @given(st.sampled_from(["version", "expected", "zone", "cells", "verdict", "reason", "link"]), JSON)
 def test_whatever_stands_there_the_place_is_named(name, value):
     document = expectation.to_json((expected(),))
@@ -242,8 +235,6 @@ def test_what_ships_is_explained_and_names_cells_that_are_judged(path):
     entries = expectations.load(path.parent.name)
     assert entries
     for entry in entries:
-        zone = specs.any_zone(specs.zone_path(entry.zone_id))
-        judged = {check.id for check in zone.checks} if hasattr(zone, "checks") else set(zone.cells)
-        assert entry.cells is None or entry.cells <= judged
+        assert entry.cells is None or entry.cells <= expectations.places(entry.zone_id)
         assert entry.reason != expectation.UNEXPLAINED
         assert (paths.PACKAGE.parent / entry.link).is_file()

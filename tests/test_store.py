@@ -1,4 +1,3 @@
-import copy
 import dataclasses
 import json
 import math
@@ -8,7 +7,7 @@ import sys
 import threading
 
 import pytest
-from helpers import JSON, measurement, places
+from helpers import JSON, measurement, places, replaced
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -91,12 +90,7 @@ LINE = dataclasses.replace(
 @given(st.sampled_from(list(places(LINE))), JSON)
 def test_whatever_stands_in_a_line_it_is_named_or_can_be_counted_with(tmp_path, place, value):
     """What reads results (`derive`, `expect`, `merge`, reports) takes a value of every metric from every trial."""
-    data = copy.deepcopy(LINE)
-    *within, last = place
-    inner = data
-    for step in within:
-        inner = inner[step]
-    inner[last] = value
+    data = replaced(LINE, place, value)
     path = tmp_path / "results.jsonl"
     path.write_text(json.dumps(LINE) + "\n" + json.dumps(data) + "\n")
     try:
@@ -145,9 +139,7 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, ({size + 100}, {size + 100}))
 from conformance import store
 from conformance.model.errors import UserError
-from helpers import JSON, measurement, places
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from helpers import measurement
 try:
     store.Store({str(path)!r}).add(measurement(0.5, 2))
 except UserError as error:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 import rich.console
-from helpers import JSON, places
+from helpers import JSON, places, replaced
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -104,12 +104,8 @@ SPLIT = json.loads((paths.data("zones") / "reno" / "split.json").read_text())
 @given(st.data())
 @pytest.mark.parametrize(("name", "whole"), [("heatmap-packets", DOCUMENT), ("split", SPLIT)])
 def test_whatever_stands_there_the_place_is_named(tmp_path, name, whole, data):
-    document = copy.deepcopy(whole)
-    *within, last = data.draw(st.sampled_from([place for place in places(whole) if place != ("$schema",)]))
-    inner = document
-    for step in within:
-        inner = inner[step]
-    inner[last] = data.draw(JSON)
+    place = data.draw(st.sampled_from([place for place in places(whole) if place != ("$schema",)]))
+    document = replaced(whole, place, data.draw(JSON))
     path = tmp_path / f"{name}.json"
     path.write_text(json.dumps(document))
     try:

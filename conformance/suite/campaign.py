@@ -41,10 +41,11 @@ class Campaign:
         known = () if option.interop_rootfs or option.baseline else expectations.load(option.stack)
         for item in items:
             families[item.zone.id].update(item.settings)
+        if option.baseline:
+            for zone in {item.zone.id: item.zone for item in items}.values():
+                baseline.refuse_blind(zone, len(families[zone.id]), numbers[-1])
         for item in items:
             item.family = len(families[item.zone.id])
-            if option.baseline:
-                baseline.refuse_blind(item.zone, item.family, numbers[-1])
             item.expected = expectation.find(known, item.zone.id, item.place)
             for setting in item.settings:
                 self._judging[item.zone.algorithm, setting].append(item)

@@ -34,15 +34,13 @@ class Zones:
     """Collects the verdicts of a session, of its workers' too."""
 
     def __init__(self):
-        self._found, self._split, self._known = {}, {}, set()
+        self._found, self._split = {}, {}
 
     def pytest_runtest_logreport(self, report):
         for name, value in report.user_properties:
             if name == PROPERTY:
                 zone_id, cell_id, status, p, known = value
-                self._found.setdefault(zone_id, {})[cell_id] = (Status(status), p)
-                if known:
-                    self._known.add((zone_id, cell_id))
+                self._found.setdefault(zone_id, {})[cell_id] = (Status(status), p, known)
             if name == SPLIT_PROPERTY:
                 zone_id, check_id, status, family, unsplit = value
                 self._split.setdefault((zone_id, family), {})[check_id] = (Status(status), unsplit)
@@ -50,7 +48,7 @@ class Zones:
     def upgraded(self):
         """{zone id: ids of inconclusive cells that violate, now that all are known, and are not known to}."""
         late = {
-            zone_id: [cell_id for cell_id in _upgraded(cells) if (zone_id, cell_id) not in self._known]
+            zone_id: [cell_id for cell_id in _upgraded(cells) if not cells[cell_id][2]]
             for zone_id, cells in self._found.items()
         }
         return {zone_id: cells for zone_id, cells in late.items() if cells}
@@ -60,7 +58,7 @@ class Zones:
         for zone_id, cells in sorted(self._found.items()):
             late = _upgraded(cells)
             count = collections.Counter(
-                Status.VIOLATES if cell_id in late else status for cell_id, (status, _) in cells.items()
+                Status.VIOLATES if cell_id in late else status for cell_id, (status, *_) in cells.items()
             )
             yield (
                 f"zone {zone_id}: {_words(count)}; {false_alarms(len(cells))}"
