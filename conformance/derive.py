@@ -10,7 +10,7 @@ import collections
 import itertools
 import json
 
-from conformance import schema, specs, store
+from conformance import files, schema, specs, store
 from conformance.model import oracle, statistics, zone
 from conformance.model.errors import UserError
 from conformance.model.trial import Outcome
@@ -198,10 +198,10 @@ def derive_file(results, algorithm, version_text, target, metric="utilization", 
 
 def choose_smoke_cells():
     """Choose the smoke cells of every zone that ships anew, all metrics together; returns the Zones."""
-    files = [
+    paths = [
         path for profile in specs.PROFILES.values() for kind in specs.KINDS for path in specs.zone_files(kind, profile)
     ]
-    documents = {path: schema.load("zone", path) for path in files}
+    documents = {path: schema.load("zone", path) for path in paths}
     zones = [specs.zone(path) for path in documents]
     found = []
     for path, document in documents.items():
@@ -217,7 +217,7 @@ def choose_smoke_cells():
 def _write(document, target):
     schema.check("zone", document, target)
     found = zone.from_json(document, target)
-    write_text(target, dumps({**document, "version": version(found, target)}))
+    files.write(target, dumps({**document, "version": version(found, target)}))
     return found
 
 
@@ -228,15 +228,6 @@ def version(derived, target):
     except (UserError, OSError):
         return 1
     return number + any(zone.differing(before, derived))
-
-
-def write_text(target, text):
-    """Write a document, making its folder. Raises UserError."""
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"cannot write {target}: {error.strerror}") from None
 
 
 def dumps(document):

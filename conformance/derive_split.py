@@ -15,7 +15,7 @@ import operator
 
 import numpy
 
-from conformance import derive, schema, specs, store
+from conformance import derive, files, schema, specs, store
 from conformance.model import gains, grid, oracle, split, split_zone, statistics
 from conformance.model.errors import UserError
 
@@ -184,7 +184,7 @@ def derive_file(results, algorithm, version_text, target, profile="atc25"):
     document = derive_split(store.read(results), algorithm, version_text, profile, target.stem)
     schema.check("split-zone", document, target)
     zone = split_zone.from_json(document, target)
-    derive.write_text(target, dumps({**document, "version": derive.version(zone, target)}))
+    files.write(target, dumps({**document, "version": derive.version(zone, target)}))
     return zone
 
 

@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import json
 
-from conformance import derive, paths, specs
+from conformance import files, paths, specs
 from conformance.model import grid, verdict
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
@@ -93,7 +93,7 @@ def load():
 def record(found):
     """Write what is Measured of all mutants; the file's path. Raises UserError."""
     rows = sorted(found, key=lambda one: (one.mutant, one.profile, one.cell))
-    derive.write_text(path(), "[\n" + ",\n".join(json.dumps(row.to_json()) for row in rows) + "\n]\n")
+    files.write(path(), "[\n" + ",\n".join(json.dumps(row.to_json()) for row in rows) + "\n]\n")
     return path()
 
 

@@ -4,7 +4,7 @@ import dataclasses
 
 import rich.table
 
-from conformance import engine, specs
+from conformance import engine, files, specs
 from conformance.campaign import measure
 from conformance.model import drift as model
 from conformance.model.errors import UserError
@@ -58,7 +58,7 @@ def run(cca, sides, choice, *, grid, trials, results, workers, profile, matters,
     0 nothing moved, 1 something did, 3 cells had to be left out because of errors, 4 because the algorithm is not
     supported or a transfer timed out. `target` is a file for the comparison as Markdown, or None.
     """
-    cells = specs.cells(grid)
+    cells, seeds = specs.cells(grid), engine.seeds(trials)
     if model.smallest_p(trials) * len(cells) >= model.ALPHA:
         raise UserError(
             f"{trials} trials a side can never show that one of {len(cells)} cells moved", "ask for more with --trials"
@@ -74,7 +74,7 @@ def run(cca, sides, choice, *, grid, trials, results, workers, profile, matters,
     for side, bench, work in zip(sides, benches, works, strict=True):
         console.print(f"measuring {cca} on {bench.scheme(cca).id}: {side.name}", soft_wrap=True)
         values.append({})
-        for (_, setting), measurements in measure(bench, work, engine.seeds(trials), results, workers, console):
+        for (_, setting), measurements in measure(bench, work, seeds, results, workers, console):
             bad = [m for m in measurements if m.outcome is not Outcome.OK]
             if bad:
                 left_out[setting.cell] = bad[0]
@@ -85,19 +85,11 @@ def run(cca, sides, choice, *, grid, trials, results, workers, profile, matters,
     for cell, m in sorted(left_out.items()):
         console.print(f"left out {cell.id}: {m.outcome}: {m.message}", style="yellow", soft_wrap=True)
     if target:
-        _write(target, markdown(drifts, cca, sides, trials, matters))
+        files.write(target, markdown(drifts, cca, sides, trials, matters))
         console.print(f"comparison: {target}", soft_wrap=True)
     if any(m.outcome is Outcome.ERROR for m in left_out.values()):
         return 3
     return 4 if left_out else int(any(d.moved for d in drifts))
-
-
-def _write(target, text):
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text)
-    except OSError as error:
-        raise UserError(f"cannot write {target}: {error.strerror}") from None
 
 
 def _summary(drifts, cca, sides, trials, matters):

@@ -19,7 +19,7 @@ from conformance.lab import adapter as adapters
 from conformance.lab import job
 from conformance.model.errors import UserError
 from conformance.model.trial import Measurement, Outcome, Scheme, Trial
-from conformance.model.verdict import Status
+from conformance.model.verdict import MOST_TRIALS, Status
 
 #: few enough that a killed guest costs little, many enough that its start does not count
 _CELLS_A_GUEST = 10
@@ -139,8 +139,8 @@ def bench(choice=Choice()):
 
 
 def seeds(trials, first=1):
-    if not 1 <= trials <= 10_000:
-        raise UserError(f"--trials {trials}", "it must be from 1 to 10000")
+    if not 1 <= trials <= MOST_TRIALS:
+        raise UserError(f"--trials {trials}", f"it must be from 1 to {MOST_TRIALS}")
     return range(first, first + trials)
 
 

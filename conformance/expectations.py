@@ -2,8 +2,9 @@
 
 import collections
 import json
+import os
 
-from conformance import schema, specs, store
+from conformance import files, schema, specs, store
 from conformance.lab import manifest
 from conformance.model import expectation, split_zone
 from conformance.model.errors import UserError
@@ -16,7 +17,8 @@ FILE = "expected.json"
 def load(stack):
     """The entries of a stack (a name, or the path of an adapter.json); none where it has no such file."""
     path = manifest.read(stack).folder / FILE
-    if not path.exists():
+    # A link that leads nowhere is no sign that nothing is known.
+    if not os.path.lexists(path):
         return ()
     entries = expectation.from_json(schema.load("expected", path), path)
     for at, entry in enumerate(entries):
@@ -46,10 +48,7 @@ def update(stack, results, console):
     if path.exists() and path.read_text(encoding="utf-8") == text:
         console.print(f"{path}: as it was, {len(after)} entries")
         return
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror}") from None
+    files.write(path, text)
     for sign, entries in (("-", set(before) - set(after)), ("+", set(after) - set(before))):
         for entry in sorted(entries, key=lambda e: e.zone_id):
             n = "all" if entry.cells is None else len(entry.cells)

@@ -10,7 +10,7 @@ import dataclasses
 import json
 import pathlib
 
-from conformance import engine, mutants, paths, store
+from conformance import engine, files, mutants, paths, store
 from conformance.model import digest as digests
 from conformance.model import mutants as model
 from conformance.model.errors import UserError
@@ -94,10 +94,7 @@ class Record:
             name: {"about": self._about[name], "runs": [run.to_json() for _, run in sorted(self._runs[name].items())]}
             for name in sorted(self._about)
         }
-        # In one step: what took hours is not lost to an interrupt.
-        new = path().with_suffix(".new")
-        new.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-        new.replace(path())
+        files.write(path(), json.dumps(data, indent=1) + "\n")
 
 
 def count(n, plan, record, console):

@@ -6,12 +6,13 @@ rounded to 0.01 in many cells, so differences below 0.005 mean nothing.
 
 import collections
 import csv
+import math
 import statistics
 
 import rich.table
 
 from conformance import paths, store
-from conformance.model.errors import UserError
+from conformance.model.errors import UserError, located
 from conformance.model.setting import Cell
 from conformance.model.statistics import bias_and_rms
 from conformance.model.trial import Outcome
@@ -27,6 +28,8 @@ LIMITS = {
 
 #: of several published figures for a cell the first of these counts: 20 trials before 10, later before earlier
 _DATASETS = ("figure4", "D3-2025-01-11", "D1-2024-12-22", "D2-2025-01-07")
+_CELL = ("bandwidth_mbps", "one_way_delay_ms", "loss_pct")
+_COLUMNS = (*_CELL, "algorithm", "implementation", "dataset", "utilization")
 _LINUX = "linux-tcp"
 #: adapters that are another version of what was published under this name
 _PUBLISHED_AS = {"cloudflare-quiche-0.24": "cloudflare-quiche"}
@@ -35,18 +38,30 @@ _PUBLISHED_AS = {"cloudflare-quiche-0.24": "cloudflare-quiche"}
 def published_rows(path):
     """Yield (row, cell, utilization) of a CSV of published cells; those without a utilization are left out."""
     try:
-        with open(path, newline="") as f:
+        with open(path, newline="", encoding="utf-8") as f:
             for number, row in enumerate(csv.DictReader(f), 2):
-                try:
-                    cell = Cell(float(row["bandwidth_mbps"]), float(row["one_way_delay_ms"]), float(row["loss_pct"]))
-                    if not {"algorithm", "implementation", "dataset"} <= row.keys():
-                        raise KeyError("algorithm, implementation or dataset")
-                    if row["utilization"]:
-                        yield row, cell, float(row["utilization"])
-                except (KeyError, TypeError, ValueError) as error:
-                    raise UserError(f"{path}:{number}: {type(error).__name__}: {error}") from None
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}", "give the published cells with --published") from None
+                with located(f"{path}:{number}"):
+                    if missing := [name for name in _COLUMNS if row.get(name) is None]:
+                        raise UserError(f"no {', '.join(missing)}")
+                    cell = Cell(*(_number(name, row[name]) for name in _CELL))
+                    utilization = _number("utilization", row["utilization"]) if row["utilization"] else None
+                if utilization is not None:
+                    yield row, cell, utilization
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UserError(
+            f"cannot read {path}: {getattr(error, 'strerror', None) or error}",
+            "give the published cells with --published",
+        ) from None
+
+
+def _number(name, text):
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not math.isfinite(found):
+        raise UserError(f"{name} is {text!r}, no number to count with")
+    return found
 
 
 def published_cells(path):

@@ -7,6 +7,7 @@ then is said and never judged.
 import collections
 import dataclasses
 import itertools
+import math
 import re
 import time
 
@@ -207,7 +208,7 @@ def seconds(text):
         return None
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(s|m|h)", text.strip())
     found = float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]] if match else 0
-    if not found:
+    if not 0 < found < math.inf:
         raise UserError(f"--budget {text}", "give a length of time such as 90s, 10m or 1h")
     return found
 

@@ -7,7 +7,7 @@ import statistics
 import rich.table
 import rich.text
 
-from conformance import engine, specs
+from conformance import engine, files, specs
 from conformance.campaign import measure
 from conformance.lab import manifest
 from conformance.model import grid as grids
@@ -47,8 +47,7 @@ def run(stacks, choice, *, grid, trials, results, workers, target, console):
             rows += _rows(about, stacks, choice, wanted, trials, results, workers, console)
     console.print(_table(rows, f"grid {grid}" if grid else "its smoke cells"))
     if target:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(markdown(rows))
+        files.write(target, markdown(rows))
         console.print(f"also as Markdown: {target}", soft_wrap=True)
     return 0
 

@@ -4,12 +4,10 @@ What is merged is compared first: two shards that tested different builds, or th
 result, must not become one verdict. The result depends on what is in the files, not on their order.
 """
 
-import contextlib
 import dataclasses
-import os
 import pathlib
 
-from conformance import store
+from conformance import files, store
 from conformance.model import digest
 from conformance.model.errors import UserError
 from conformance.model.trial import Outcome
@@ -32,14 +30,15 @@ class _Line:
         return not self.settled, self.line
 
 
-def merge(files, target):
-    """Write the measurements of all `files` to `target`, in order of scheme, profile, cell and seed; returns how many.
+def merge(sources, target):
+    """Write the measurements of all the files `sources` to `target`; returns how many.
 
-    Files may be larger than memory. An error gives way to what came of the same trial elsewhere. Raises UserError where
-    a line is broken, where runs are unlike, or where one trial has two results that differ apart from `host`.
+    In order of scheme, profile, cell and seed. Files may be larger than memory. An error gives way to what came of the
+    same trial elsewhere. Raises UserError where a line is broken, where runs are unlike, or where one trial has two
+    results that differ apart from `host`.
     """
     found, runs = {}, {}
-    for path in dict.fromkeys(pathlib.Path(file) for file in files):
+    for path in dict.fromkeys(pathlib.Path(file) for file in sources):
         for number, at, measurement in store.scan(path):
             _check_alike(runs, measurement, f"{path}:{number}")
             line, key = _line(measurement, path, at), measurement.trial.key
@@ -51,8 +50,8 @@ def merge(files, target):
                 )
             found[key] = min(line, other, key=lambda known: known.rank) if other else line
     if not found:
-        raise UserError(f"no results in {', '.join(str(file) for file in files)}")
-    _write(sorted(found.values(), key=lambda line: line.order), pathlib.Path(target))
+        raise UserError(f"no results in {', '.join(str(file) for file in sources)}")
+    _write(sorted(found.values(), key=lambda line: line.order), target)
     return len(found)
 
 
@@ -97,16 +96,7 @@ def _line(measurement, path, at):
 
 
 def _write(lines, target):
-    """Made aside and moved into place whole: `target` may be one of the files that are read."""
-    aside = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with open(aside, "wb") as f:
-            for line in lines:
-                f.write(store.dumps(store.read_at(line.path, line.at)))
-        aside.replace(target)
-    except OSError as error:
-        raise UserError(f"cannot write {target}: {error.strerror}", "choose another --out") from None
-    finally:
-        with contextlib.suppress(OSError):
-            aside.unlink()
+    """Moved into place whole: `target` may be one of the files that are read."""
+    with files.replacing(target, "choose another --out") as f:
+        for line in lines:
+            f.write(store.dumps(store.read_at(line.path, line.at)))

@@ -33,10 +33,9 @@ def factory(text):
         sys.path.insert(0, here)
     try:
         found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise UserError(
-            f"--executor {text}: {error}", "name a module that Python finds, and a function in it"
-        ) from None
+    except Exception as error:  # whatever the user's module does
+        why = f"--executor {text}: {type(error).__name__}: {error}"
+        raise UserError(why, "name a module that Python finds, and a function in it") from None
     if not callable(found):
         raise UserError(f"--executor {text}: it is not a function")
     return found

@@ -46,15 +46,44 @@ def read(path):
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
     try:
-        data = json.loads(text)
+        data = json.loads(text, object_pairs_hook=_object)
     except ValueError as error:
         raise UserError(f"{path}: not JSON: {error}") from None
     except RecursionError:
         raise UserError(f"{path}: /: nested too deeply") from None
-    for parts, value in _numbers(data):
-        if not abs(value) < LARGEST:
-            raise UserError(f"{path}: {_pointer(parts)}: {_shorten(str(value), 40)} is no number to count with")
+    check_values(data, path)
     return data
+
+
+def check_values(data, where):
+    """Raise UserError naming `where` and the JSON pointer of what no schema forbids, and nothing can be done with."""
+    for parts, value in _places(data):
+        if why := _why_not(parts, value):
+            raise UserError(f"{where}: {_pointer(parts)}: {why}")
+
+
+class _Twice:
+    """Stands for the values of a name that an object has more than once: which of them was meant?"""
+
+
+def _object(pairs):
+    found = {}
+    for name, value in pairs:
+        found[name] = _Twice() if name in found else value
+    return found
+
+
+def _why_not(parts, value):
+    """What is wrong with a value or its name, in words; None where they are sound."""
+    if isinstance(value, _Twice):
+        return "stands there twice"
+    if isinstance(value, (int, float)) and not abs(value) < LARGEST:
+        return f"{_shorten(str(value), 40)} is no number to count with"
+    try:
+        "".join(text for text in (*parts[-1:], value) if isinstance(text, str)).encode("utf-8")
+    except UnicodeEncodeError:
+        return "half of a character is no text"  # JSON can escape that: RFC 8259, section 8.2
+    return None
 
 
 def _pointer(parts):
@@ -64,17 +93,16 @@ def _pointer(parts):
     )
 
 
-def _numbers(data):
-    """Yield (where, number) of a document of any depth."""
+def _places(data):
+    """Yield (where, value) of everything in a document of any depth."""
     rest = [((), data)]
     while rest:
         parts, value = rest.pop()
+        yield parts, value
         if isinstance(value, dict):
             rest += (((*parts, key), inner) for key, inner in value.items())
         elif isinstance(value, list):
             rest += (((*parts, at), inner) for at, inner in enumerate(value))
-        elif isinstance(value, (int, float)):
-            yield parts, value
 
 
 def refuse(constant):

@@ -16,7 +16,7 @@ import json
 import pathlib
 import shutil
 
-from conformance import engine, specs
+from conformance import engine, files, specs
 from conformance.lab import job, virtual
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
@@ -37,8 +37,7 @@ def run(algorithm, choice, *, cell, seed, profile, packets_only, target, console
     if choice.lab != "virtual":
         raise UserError("traces are taken in the virtual room only", "leave --lab out")
     target = pathlib.Path(target)
-    if target.exists() and any(target.iterdir()):
-        raise UserError(f"{target} is not empty", "name another folder with --out")
+    files.check_empty(target)
     bench = engine.bench(choice)
     place = bench.place(algorithm)
     why_not = bench.adapter.why_not(algorithm) or place.why_not
@@ -76,11 +75,10 @@ def take(kernel, adapter, batches, how):
 
 def keep(folder, target, measurement):
     """Copy what take() left to the folder `target`, and the measurement. Raises UserError."""
-    with virtual.disk_errors():
-        target.mkdir(parents=True, exist_ok=True)
+    with files.folder(target, files.OTHER_FOLDER) as made:
         if folder:
-            shutil.copytree(folder, target, dirs_exist_ok=True)
-        (target / "measurement.json").write_text(json.dumps(measurement.to_json(), indent=1, sort_keys=True) + "\n")
+            shutil.copytree(folder, made, dirs_exist_ok=True)
+        files.write(made / "measurement.json", json.dumps(measurement.to_json(), indent=1, sort_keys=True) + "\n")
 
 
 def keep_some(cells, choice, profile, folder, console):

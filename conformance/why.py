@@ -12,7 +12,7 @@ import dataclasses
 import json
 import threading
 
-from conformance import engine, specs, trace
+from conformance import engine, files, specs, trace
 from conformance.lab import job
 from conformance.model import flow as flows
 from conformance.model import pcap, suspects, telling
@@ -44,8 +44,8 @@ def run(algorithm, choice, *, trials, first_seed, target, console):
     """Returns the exit status: 0 nothing looks wrong, 1 something does, 3 an error, 4 unsupported. Raises UserError."""
     if choice.lab != "virtual":
         raise UserError("traces are taken in the virtual room only", "leave --lab out")
-    if target and target.exists() and any(target.iterdir()):
-        raise UserError(f"{target} is not empty", "name another folder with --out")
+    if target:
+        files.check_empty(target)
     bench = engine.bench(choice)
     why_not = _why_not(bench, algorithm)
     if why_not:
@@ -68,10 +68,10 @@ def run(algorithm, choice, *, trials, first_seed, target, console):
     report = Report(algorithm=algorithm, stack=ours, reference=reference)
     showing.show(report, console)
     if target:
-        with _disk_errors(target):
-            target.mkdir(parents=True, exist_ok=True)
-            (target / "why.json").write_text(json.dumps(report.to_json(), indent=1, sort_keys=True) + "\n")
-            (target / "why.svg").write_text(showing.svg(report))
+        files.write(
+            target / "why.json", json.dumps(report.to_json(), indent=1, sort_keys=True) + "\n", files.OTHER_FOLDER
+        )
+        files.write(target / "why.svg", showing.svg(report), files.OTHER_FOLDER)
         console.print(
             f"kept: {target}: why.json, why.svg, and what each trial left (conformance trace)", soft_wrap=True
         )
@@ -228,11 +228,3 @@ def _flow(measurement, captured, folder, protocol):
 
 def _why_not(bench, algorithm):
     return bench.adapter.why_not(algorithm) or bench.place(algorithm).why_not
-
-
-@contextlib.contextmanager
-def _disk_errors(target):
-    try:
-        yield
-    except OSError as error:
-        raise UserError(f"cannot write {target}: {error.strerror}", "name another folder with --out") from None

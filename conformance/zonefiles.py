@@ -10,7 +10,7 @@ import pathlib
 import rich.table
 import rich.text
 
-from conformance import derive, derive_split, paths, schema, specs
+from conformance import derive, derive_split, files, paths, schema, specs
 from conformance.model import grid, oracle
 from conformance.model.errors import UserError, located
 from conformance.model.zone import Zone, differing
@@ -26,10 +26,10 @@ def find(named):
     return shipped if not pathlib.Path(named).exists() and shipped.exists() else pathlib.Path(named)
 
 
-def check_all(files):
-    """Yield (path, Zone or SplitZone) of files, once they and all before them hold. Raises UserError."""
+def check_all(named):
+    """Yield (path, Zone or SplitZone) of each file named, once it and all before them hold. Raises UserError."""
     seen = {}
-    for path in map(pathlib.Path, files):
+    for path in map(pathlib.Path, named):
         zone = check(path)
         if zone.id in seen:
             raise UserError(f"{path}: /id: {zone.id!r} is the id of {seen[zone.id]} too")
@@ -140,7 +140,7 @@ def format_file(path, write):
         wanted = derive_split.dumps(schema.load("split-zone", path))
     same = path.read_text(encoding="utf-8") == wanted
     if write and not same:
-        derive.write_text(path, wanted)
+        files.write(path, wanted)
     return same
 
 

@@ -3,7 +3,7 @@
 import dataclasses
 
 import pytest
-from helpers import measurements
+from helpers import counted, measurements
 
 from conformance import baseline, specs
 from conformance.model import oracle, verdict
@@ -21,7 +21,7 @@ def under_packets(values, algorithm="reno"):
 
 
 def heatmap(values):
-    evidence = {"interfaces": {"server": {"e": {"tx_bytes": 1000}}, "client": {"e": {"rx_bytes": 990}}}}
+    evidence = {"interfaces": counted(1000, 990)}
     made = [dataclasses.replace(m, evidence=evidence) for m in under_packets(values)]
     return dict(baseline.zones_of(made, "packets"))["heatmap"]
 

@@ -48,6 +48,16 @@ def results(tmp_path):
         (("report", "none.jsonl"), "cannot read results none.jsonl"),
         (("fidelity", "none.jsonl"), "cannot read results none.jsonl"),
         (("zones", "check", "none.json"), "cannot read none.json"),
+        (("run", "cubic", "--trials", "9" * 400), "not in the range 1<=x<=10000"),
+        (("run", "cubic", "--transfer-s", "nan"), "nan is not a finite number"),
+        (("run", "cubic", "--stack", "~nobody-is-called-so/adapter.json"), "No such file"),
+        (("run", "cubic", "--stack", "a" * 300), "File name too long"),
+        (("gate", "cubic", "--budget", "9" * 400 + "s"), "give a length of time"),
+        (("gate", "cubic", "--max-trials", "10001"), "10001 is not in the range"),
+        (("why", "cubic", "--trials", "10001"), "10001 is not in the range"),
+        (("why", "cubic", "--first-seed", str(2**40)), "is not in the range"),
+        (("why", "cubic", "--out", sys.executable), "Not a directory"),
+        (("trace", "cubic", "10mbps-1ms-0pct", "--out", sys.executable), "Not a directory"),
     ],
 )
 def test_mistakes(run, own_cache, arguments, words):
@@ -106,7 +116,9 @@ def test_zones_check(run):
         assert f"ok  {algorithm}/heatmap: 150 cells" in result.output
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"id": 1}', '{"cells": NaN}', "\ud800", "[" * 100_000])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"id": 1}', '{"cells": NaN}', "\ud800", "[" * 100_000, '{"id": 1, "id": 1}']
+)
 def test_malformed_zones_are_named_with_the_place(run, tmp_path, text):
     path = tmp_path / "zone.json"
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
@@ -125,8 +137,16 @@ def test_fidelity(run, results, tmp_path):
     result = run("fidelity", results, "--published", published)
     assert result.exit_code == 0, result.output
     assert "-0.0300" in result.output
-    published.write_text("algorithm,implementation\ncubic,linux-tcp\n")
-    assert "published.csv:2" in run("fidelity", results, "--published", published).output.replace("\n", "")
+    head, row = published.read_text().splitlines()
+    for text, words in (
+        ("algorithm,implementation\ncubic,linux-tcp\n", "published.csv:2: no bandwidth_mbps, one_way_delay_ms,"),
+        (f"{head}\n{row.replace('0.45', 'nan')}\n", "published.csv:2: utilization is 'nan', no number"),
+        (f"{head}\n{row.replace('0.45', 'high')}\n", "published.csv:2: utilization is 'high', no number"),
+        (f"{head}\n{row.replace(',1,', ',99,')}\n", "published.csv:2: loss_pct is 99"),
+        (f"{head}\n{row}\n\xff\n", "published.csv: 'utf-8' codec can't decode"),
+    ):
+        published.write_bytes(text.encode("latin-1"))
+        assert words in run("fidelity", results, "--published", published).output.replace("\n", ""), words
 
 
 def test_results_are_json_lines(results):
@@ -145,6 +165,8 @@ def test_the_installed_command_answers():
         (("drift", "--cca", "cubic"), "both sides are the same"),
         (("drift", "--cca", "cubic", "--sysctl", "net.ipv4.tcp_tso_rtt_log=0"), "both sides are the same"),
         (("drift", "--cca", "cubic", "--sysctl", "net.ipv4.a=1", "--trials", "5"), "ask for more with --trials"),
+        (("drift", "--cca", "cubic", "--sysctl", "net.ipv4.a=1", "--trials", "10001"), "10001 is not in the range"),
+        (("drift", "--cca", "cubic", "--sysctl", "net.ipv4.a=1", "--matters", "inf"), "not a finite number"),
         (("drift", "--cca", "cubic", "--sysctl", "tcp_x"), "not of the form"),
         (
             ("drift", "--cca", "cubic", "--sysctl", "kernel.x=1", "--grid", "10mbps-1ms-0pct"),

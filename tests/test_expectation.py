@@ -7,7 +7,7 @@ import types
 
 import pytest
 import rich.console
-from helpers import CELL, JSON, measurements, zone
+from helpers import CELL, JSON, counted, measurements, zone
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -132,6 +132,16 @@ def test_what_no_zone_has_is_refused_as_it_would_never_be_missed(tmp_path, monke
         expectations.load("a stack")
 
 
+def test_a_link_that_leads_nowhere_does_not_say_that_nothing_is_known(tmp_path, monkeypatch):
+    monkeypatch.setattr(manifest, "read", lambda stack: types.SimpleNamespace(folder=tmp_path))
+    assert expectations.load("a stack") == ()
+    for target in ("nowhere.json", "expected.json"):
+        (tmp_path / "expected.json").unlink(missing_ok=True)
+        (tmp_path / "expected.json").symlink_to(target)
+        with pytest.raises(UserError, match=r"cannot read .*expected\.json"):
+            expectations.load("a stack")
+
+
 def test_two_entries_on_one_cell_are_refused():
     document = expectation.to_json((expected(), expected(cells=None)))
     with pytest.raises(UserError, match="/expected/1/cells: an entry before it"):
@@ -164,7 +174,7 @@ def test_a_stack_s_file_is_rewritten_from_its_results(tmp_path, monkeypatch):
     assert expectations.load(stack) == ()
     permitted = specs.zone_of("cubic").intervals[CELL]
     bad = measurements([permitted.low / 2] * 8)
-    sent = {"server": {"e": {"tx_bytes": 1000}}, "client": {"e": {"rx_bytes": 1000}}}
+    sent = counted(1000, 1000)
     lines = [json.dumps({**m.to_json(), "evidence": {"interfaces": sent}}) for m in bad]
     results = tmp_path / "r.jsonl"
     results.write_text("\n".join(lines) + "\n")

@@ -140,8 +140,9 @@ def engine_bench():
     ("text", "words"),
     [
         ("x", "--executor 'x' is not of the form module:function"),
-        ("nonesuch:make", "--executor nonesuch:make: No module named 'nonesuch'"),
-        ("json:nonesuch", "--executor json:nonesuch: module 'json' has no attribute"),
+        ("nonesuch:make", "--executor nonesuch:make: ModuleNotFoundError: No module named 'nonesuch'"),
+        ("json:nonesuch", "--executor json:nonesuch: AttributeError: module 'json' has no attribute"),
+        (".json:x", "--executor .json:x: TypeError: the 'package' argument is required"),
         ("json:__doc__", "--executor json:__doc__: it is not a function"),
     ],
 )

@@ -20,7 +20,7 @@ from conformance.model import digest
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell, end_to_end
 from conformance.model.trial import Outcome
-from conformance.reporting import badge, colours, compare, export, grids, markdown, names, rerun, rfc9743, tables
+from conformance.reporting import badge, colours, compare, export, grids, markdown, names, rerun, rfc9743, site, tables
 from conformance.reporting.source import Source
 
 
@@ -81,8 +81,10 @@ def _broken(change):
         (lambda d: d["metrics"].update(utilization=float("nan")), "not a number"),
         (lambda d: d["trial"]["scheme"].update(stack=["a"]), "stack"),
         (lambda d: d["trial"]["scheme"].update(stack=7), "7 is not of type"),
-        (lambda d: d["evidence"].update(interfaces={"server": {"eth0": {}}}), "KeyError"),
-        (lambda d: d["evidence"].update(interfaces=[1]), "AttributeError"),
+        (lambda d: d["evidence"].update(interfaces={"server": {"eth0": {}}}), "/evidence/interfaces"),
+        (lambda d: d["evidence"].update(interfaces=[1]), "/evidence/interfaces: [1] is not of type"),
+        (lambda d: d["evidence"].update(kernel_release=float("inf")), "not a number"),
+        (lambda d: d["evidence"].update(kernel_release="\ud800"), "/evidence/kernel_release: half of a character"),
         (lambda d: d.update(outcome="fine"), "fine"),
         (lambda d: d["trial"]["setting"]["cell"].update(loss_pct=99), "loss_pct is 99"),
     ],
@@ -93,6 +95,22 @@ def test_a_broken_line_is_refused_with_its_place_and_cause(tmp_path, change, wor
     with pytest.raises(UserError) as caught:
         Source([path])
     assert "broken.jsonl:2" in str(caught.value) and words in str(caught.value)
+
+
+def test_evidence_that_a_page_cannot_show_is_named_and_leaves_no_half_of_a_site(tmp_path):
+    path = results_file(tmp_path / "results.jsonl")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        line["evidence"]["calibration"] = [{"rate_mbps": 10**400, "loss_sent": 1, "loss_lost": 0, "delays_ms": []}]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(UserError, match=r"results\.jsonl:\d+: /evidence/calibration/0/rate_mbps: 1000"):
+        Source([path])
+    for line in lines:
+        line["evidence"]["calibration"] = [{"rate_mbps": 10}]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(UserError, match=r"results\.jsonl:\d+: /evidence: not as result lines have it: KeyError"):
+        site.write(Source([path]), tmp_path / "site")
+    assert not [p for p in (tmp_path / "site").rglob("*") if p.is_file()]
 
 
 def test_no_results_are_one_line(tmp_path):

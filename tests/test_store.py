@@ -7,7 +7,7 @@ import sys
 import threading
 
 import pytest
-from helpers import JSON, measurement, places, replaced
+from helpers import JSON, counted, measurement, places, replaced
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -82,7 +82,7 @@ def test_a_result_with_a_missing_field_names_it(path):
 
 LINE = dataclasses.replace(
     measurement(),
-    evidence={"interfaces": {"server": {"eth0": {"tx_bytes": 2000}}, "client": {"eth0": {"rx_bytes": 1990}}}},
+    evidence={"interfaces": counted(2000, 1990)},
 ).to_json()
 
 

@@ -1,13 +1,33 @@
 """The command's root: how it talks, and how it shows a user's mistake."""
 
+import math
+
 import click
 
 from conformance import __version__
 from conformance.console import Console, one_line
 from conformance.model.errors import UserError
+from conformance.model.verdict import MOST_TRIALS
 
 out = Console()
 err = Console(stderr=True)
+
+
+class Finite(click.FloatRange):
+    """A number that can be counted with: neither infinite nor `nan`, which is within any range."""
+
+    def convert(self, value, param, ctx):
+        found = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value} is not a finite number", param, ctx)
+        return found
+
+
+TRIALS = click.IntRange(1, MOST_TRIALS)
+#: a length of time
+SECONDS = Finite(0, min_open=True)
+#: what fits into a trial's seed, and beyond
+SEED = click.IntRange(1, 2**31)
 
 
 class Group(click.Group):

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from conformance.cli.base import out
+from conformance.cli.base import SECONDS, SEED, TRIALS, Finite, out
 from conformance.engine import Choice
 from conformance.store import DEFAULT_RESULTS
 
@@ -28,9 +28,7 @@ _GRID = click.option(
 _PROFILE = click.option("--profile", help="All of a setting but its cell (default: atc25 for TCP, packets for UDP).")
 RESULTS = click.option("--results", default=DEFAULT_RESULTS, show_default=True, help="Results file to add to.")
 WORKERS = click.option("--workers", type=click.IntRange(1), help="Guests at a time (default: one for each core).")
-_FRESH_SEED = click.option(
-    "--first-seed", default=101, show_default=True, type=click.IntRange(1), help="Not the references' seeds."
-)
+_FRESH_SEED = click.option("--first-seed", default=101, show_default=True, type=SEED, help="Not the references' seeds.")
 
 EXECUTOR = click.option(
     "--executor", metavar="MODULE:FUNCTION", callback=lambda _, __, text: text and _factory(text),
@@ -45,7 +43,9 @@ def _factory(text):
 
 
 def trials(default, what="Trials of each cell.", least=1):
-    return click.option("--trials", default=default, show_default=True, type=click.IntRange(least), help=what)
+    return click.option(
+        "--trials", default=default, show_default=True, type=click.IntRange(least, TRIALS.max), help=what
+    )
 
 
 def with_choice(*names):
@@ -71,17 +71,13 @@ _ALL = ("stack", "client", "interop_rootfs", "kernel", "lab")
 @click.argument("algorithm")
 @with_choice(*_ALL)
 @_GRID
-@click.option(
-    "--trials", type=click.IntRange(1), help="Of each cell (default: 5, and of one that is unclear up to 20)."
-)
-@click.option(
-    "--max-trials", "most_trials", type=click.IntRange(1), help="Of a cell that is unclear (default: --trials, or 20)."
-)
+@click.option("--trials", type=TRIALS, help="Of each cell (default: 5, and of one that is unclear up to 20).")
+@click.option("--max-trials", "most_trials", type=TRIALS, help="Of a cell that is unclear (default: --trials, or 20).")
 @RESULTS
 @_PROFILE
 @click.option("--queue", help="Replace the profile's queue: red, bfifo:1, fq_codel, ...")
 @click.option("--offload", type=click.Choice(["on", "off"]), help="Replace the profile's offload.")
-@click.option("--transfer-s", type=float, help="Replace the profile's transfer length.")
+@click.option("--transfer-s", type=SECONDS, help="Replace the profile's transfer length.")
 @click.option(
     "--rival", help="Share the bottleneck with a flow of the guest kernel's, by its name there: cubic, reno, bbr, ..."
 )
@@ -105,7 +101,7 @@ def run(choice, algorithm, grid, trials, most_trials, results, profile, workers,
 @_CCA
 @with_choice(*_ALL)
 @trials(3)
-@click.option("--first-seed", default=1, show_default=True, type=click.IntRange(1))
+@click.option("--first-seed", default=1, show_default=True, type=SEED)
 @RESULTS
 @WORKERS
 def identify(choice, cca, trials, first_seed, results, workers):
@@ -158,7 +154,9 @@ def cross(choice, algorithms, trials, first_seed, results, workers):
 @click.option("--sysctl", "sysctls", multiple=True, help="net.ipv4.NAME=VALUE[,...]; one is compared with the profile.")
 @_GRID
 @trials(10, "Trials of each cell and side.", least=5)
-@click.option("--matters", default=0.01, show_default=True, help="Smallest difference of medians that counts.")
+@click.option(
+    "--matters", default=0.01, type=Finite(0), show_default=True, help="Smallest difference of medians that counts."
+)
 @_PROFILE
 @RESULTS
 @WORKERS
@@ -213,7 +211,7 @@ def matrix(choice, stacks, target, **options):
 @click.argument("algorithm")
 @click.argument("cell")
 @with_choice(*_ALL)
-@click.option("--seed", default=1, show_default=True, type=click.IntRange(1))
+@click.option("--seed", default=1, show_default=True, type=SEED)
 @_PROFILE
 @click.option("--packets-only", is_flag=True, help="No logs of the stack's: the trial is the same to the byte.")
 @click.option("--out", "target", default="trace", show_default=True, type=click.Path(path_type=pathlib.Path))
@@ -231,7 +229,7 @@ def trace(choice, algorithm, cell, seed, profile, packets_only, target):
 @click.argument("algorithm")
 @with_choice(*_ALL)
 @trials(3, "Traces of each cell with loss.")
-@click.option("--first-seed", default=1, show_default=True, type=click.IntRange(1))
+@click.option("--first-seed", default=1, show_default=True, type=SEED)
 @click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Keep pcaps, why.json, why.svg here.")
 def why(choice, algorithm, trials, first_seed, target):
     """Say what looks wrong with a stack's ALGORITHM, from traces of it and of Linux TCP's: suspects with evidence."""

@@ -5,8 +5,8 @@ import sys
 
 import click
 
+from conformance import files
 from conformance.cli.base import out
-from conformance.model.errors import UserError
 from conformance.store import DEFAULT_RESULTS
 
 _RESULTS = click.argument("results", nargs=-1, type=click.Path(path_type=pathlib.Path))
@@ -86,13 +86,7 @@ def _write(content, target):
     if str(target) == "-":
         sys.stdout.buffer.write(content)
         return
-    target = pathlib.Path(target)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content)
-    except OSError as error:
-        raise UserError(f"cannot write {target}: {error.strerror}", "choose another --out") from None
-    out.print(str(target), soft_wrap=True)
+    out.print(str(files.write(target, content, "choose another --out")), soft_wrap=True)
 
 
 @click.command()

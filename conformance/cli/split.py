@@ -5,7 +5,7 @@ import pathlib
 import click
 
 from conformance.cli import split_accuracy
-from conformance.cli.base import out
+from conformance.cli.base import SECONDS, out
 from conformance.store import DEFAULT_RESULTS
 
 
@@ -20,7 +20,7 @@ def split():
 @click.option("--stack", help="Only results of this stack.")
 @click.option("--kernel", help="Only results of this guest kernel, by name, release or digest.")
 @click.option("--profile", help="Only results under this profile.")
-@click.option("--transfer-s", type=float, help="Only results of transfers of this length.")
+@click.option("--transfer-s", type=SECONDS, help="Only results of transfers of this length.")
 @click.option("--grid", default="full", show_default=True, help="Which cells paths are made of: full, 10mbps, ...")
 @click.option(
     "--path", metavar="S1,S2", help="Only this path, client's segment first: 100ms-0pct-20mbps,1ms-4pct-20mbps"
@@ -32,9 +32,7 @@ def split():
     "--timeouts", type=click.Choice(["bound", "zero"]), default="bound", show_default=True,
     help="A transfer that timed out: bound (slower than it was) or zero (as the published study).",
 )  # fmt: skip
-@click.option(
-    "--timeout-s", type=click.FloatRange(0, min_open=True), help="As if transfers had been given up after so long."
-)
+@click.option("--timeout-s", type=SECONDS, help="As if transfers had been given up after so long.")
 @click.option("--published", is_flag=True, help="Beside what the ATC'25 study published.")
 @click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also draw the bars: FILE.svg or .png.")
 def analyze(results, algorithms, stack, kernel, profile, transfer_s, target, **options):

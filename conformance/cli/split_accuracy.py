@@ -7,7 +7,7 @@ import sys
 import click
 
 from conformance.cli import measuring
-from conformance.cli.base import out
+from conformance.cli.base import SECONDS, TRIALS, out
 from conformance.engine import Choice
 from conformance.model.setting import PEPSAL, QUEUE_SIZED_BY, SPLITTER
 
@@ -31,7 +31,7 @@ def _options(trials):
                 "--queue-sized-by", type=click.Choice(QUEUE_SIZED_BY), default="path", show_default=True,
                 help="Whose bandwidth-delay product sizes queues: the whole path's (as published) or each segment's.",
             ),
-            click.option("--trials", default=trials, show_default=True, type=click.IntRange(1)),
+            click.option("--trials", default=trials, show_default=True, type=TRIALS),
             measuring.RESULTS,
             click.option("--profile", help="All of a setting but its path (default: atc25)."),
             measuring.WORKERS,
@@ -67,7 +67,7 @@ def accuracy(algorithms, choice, **options):
 )
 @click.option("--queue", help="Replace the profile's queue: red, bfifo:1, fq_codel, ...")
 @click.option("--offload", type=click.Choice(["on", "off"]), help="Replace the profile's offload.")
-@click.option("--transfer-s", type=float, help="Replace the profile's transfer length.")
+@click.option("--transfer-s", type=SECONDS, help="Replace the profile's transfer length.")
 def measure(algorithm, paths, choice, queue, offload, transfer_s, **options):
     """Throughput of CCA over PATH..., such as 10mbps-20ms-0pct+50mbps-60ms-1pct, the client's segment first.
 

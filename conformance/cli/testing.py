@@ -6,7 +6,7 @@ import sys
 import click
 
 from conformance.cli import measuring
-from conformance.cli.base import out
+from conformance.cli.base import SEED, TRIALS, out
 
 
 @click.command()
@@ -16,8 +16,8 @@ from conformance.cli.base import out
 )
 @click.option("--profile", help="Of the zones that judge (default: atc25 for TCP, packets for UDP).")
 @measuring.trials(5)
-@click.option("--max-trials", default=20, show_default=True, type=click.IntRange(1), help="Of a cell that is unclear.")
-@click.option("--first-seed", type=click.IntRange(1), help="Default: 101; of the false alarms, 1001.")
+@click.option("--max-trials", default=20, show_default=True, type=TRIALS, help="Of a cell that is unclear.")
+@click.option("--first-seed", type=SEED, help="Default: 101; of the false alarms, 1001.")
 @click.option("--zone", "zones", multiple=True, type=click.Path(), help="A further zone file to judge by (repeatable).")
 @click.option("--whole", is_flag=True, help="Measure every cell, not just until one tells.")
 @click.option(

@@ -8,11 +8,10 @@ kernel's, and a kernel.json that names both; the binary is the kernel's.
 
 import dataclasses
 import json
-import os
 import pathlib
 import re
 
-from conformance import paths
+from conformance import files, paths
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
 
@@ -58,11 +57,7 @@ def folder(digest):
 
 def link(name, digest):
     """Let `name` mean this kernel from now on."""
-    names = paths.cache("kernels", "names")
-    names.mkdir(parents=True, exist_ok=True)
-    temporary = names / f".{name}.{os.getpid()}"
-    temporary.write_text(digest + "\n")
-    temporary.replace(names / name)
+    files.write(paths.cache("kernels", "names", name), digest + "\n")
 
 
 def check_parameters(parameters):
@@ -90,11 +85,7 @@ def keep_variant(kernel, of):
     """Store a variant() of `of`, under no name yet."""
     about = json.loads((folder(of.digest) / "kernel.json").read_text())
     about.update(kernel=_base(of.digest), parameters=dict(kernel.parameters))
-    home = folder(kernel.digest)
-    home.mkdir(parents=True, exist_ok=True)
-    temporary = home / f".kernel.json.{os.getpid()}"
-    temporary.write_text(json.dumps(about, indent=2) + "\n")
-    temporary.replace(home / "kernel.json")
+    files.write(folder(kernel.digest) / "kernel.json", json.dumps(about, indent=2) + "\n")
 
 
 def _read(name, digest):

@@ -1,9 +1,11 @@
 """Adapter manifests: what an adapter says of itself, read and checked without running anything of it."""
 
+import contextlib
 import dataclasses
 import pathlib
 import re
 import shutil
+import stat
 
 from conformance import paths, schema
 from conformance.lab import building
@@ -74,9 +76,17 @@ def shipped():
     return [read(p.parent.name) for p in sorted(paths.data("adapters").glob("*/adapter.json"))]
 
 
+def _is_program(file):
+    try:
+        mode = file.stat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISREG(mode) and mode & 0o111
+
+
 def read(stack):
     """The manifest of a name in adapters/, or of a path to an adapter.json. Raises UserError."""
-    if re.fullmatch(r"[a-z0-9][a-z0-9.-]*", stack) and not stack.endswith(".json"):
+    if re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,99}", stack) and not stack.endswith(".json"):
         path = paths.data("adapters", stack, "adapter.json")
         if not path.exists():
             names = sorted(p.parent.name for p in paths.data("adapters").glob("*/adapter.json"))
@@ -85,7 +95,10 @@ def read(stack):
                 f"choose one of {', '.join(names)}, or give the path of an adapter.json",
             )
     else:
-        path = pathlib.Path(stack).expanduser().absolute()
+        path = pathlib.Path(stack)
+        with contextlib.suppress(RuntimeError):  # nobody is called so: then that is the folder's name
+            path = path.expanduser()
+        path = path.absolute()
     data = schema.load("adapter", path)
     fields = {field.name for field in dataclasses.fields(Manifest)}
     found = Manifest(
@@ -99,7 +112,7 @@ def read(stack):
     programs = {"/program": found.program, **({"/build/program": found.build["program"]} if found.build else {})}
     for pointer, program in programs.items():
         file = found.folder / program
-        if not file.is_file() or not file.stat().st_mode & 0o111:
+        if not _is_program(file):
             raise UserError(f"{path}: {pointer}: {file} is not an executable file")
     for readable in (found.folder, found.folder / found.program):
         if readable.stat().st_mode & 0o005 != 0o005:

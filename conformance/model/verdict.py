@@ -24,6 +24,8 @@ ALPHA = 0.01
 CONFIDENCE = 0.9
 #: how often a cell's trials are judged, at most, each time with more of them
 LOOKS = 4
+#: of one cell; more would take days
+MOST_TRIALS = 10_000
 
 
 class Status(enum.StrEnum):
@@ -89,6 +91,8 @@ def looks(first, most):
     """Numbers of trials at which a cell is judged: at most LOOKS of them, from `first` to `most`, evenly in ratio."""
     if not 1 <= first <= most:
         raise UserError(f"at most {most} trials, beginning with {first}", "the first number may not be above the last")
+    if most > MOST_TRIALS:
+        raise UserError(f"at most {most} trials", f"no cell takes more than {MOST_TRIALS}")
     ratio = (most / first) ** (1 / (LOOKS - 1))
     return tuple(sorted({round(first * ratio**i) for i in range(LOOKS)}))
 

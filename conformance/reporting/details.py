@@ -47,18 +47,18 @@ def anchor(cell):
     return f"{cell.one_way_delay_ms:g}ms-{cell.loss_pct:g}pct"
 
 
-def of_cell(series, cell, whole):
-    """The Detail of a cell. `whole(measurement)`: the same with all evidence. Raises UserError."""
+def of_cell(series, cell, source):
+    """The Detail of a cell, some trials of which are read again from the Source with all evidence. Raises UserError."""
     utilization, lost = series.utilization.results[cell], series.lost.results[cell]
     chosen = _three(utilization)
-    full = {style: whole(measurement) for style, measurement in chosen.items()}
+    full = {style: source.whole(measurement) for style, measurement in chosen.items()}
     drawn = {style: m.evidence["trace"] for style, m in full.items() if isinstance(m.evidence.get("trace"), dict)}
     end = traces.end_s(list(drawn.values()))
     try:
         facts = tuple(_facts(full["median"])) if full else ()
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        where = f"evidence of the trial with key {full['median'].trial.key}"
-        raise UserError(f"{where} is not as result lines have it: {type(error).__name__}: {error}") from None
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        where, why = source.where(full["median"]), f"{type(error).__name__}: {error}"
+        raise UserError(f"{where}: /evidence: not as result lines have it: {why}") from None
     styles = {measurement.trial.seed: style for style, measurement in chosen.items()}
     command, why_not = rerun.cell(utilization.measurements)
     front = chosen.get("median", utilization.measurements[0])
@@ -101,7 +101,7 @@ def _row(measurement, style):
     numbers = (
         (measurement.utilization, ".4f"), (metrics.get("goodput_mbps"), ".3f"), (metrics.get("completion_s"), ".3f"),
         (measurement.value("lost_pct"), ".2f"), (measurement.value("queue_mean_bdp"), ".3f"),
-        (metrics.get("min_rtt_ms"), ".2f"), (metrics.get("retransmitted_segments"), "d"),
+        (metrics.get("min_rtt_ms"), ".2f"), (metrics.get("retransmitted_segments"), ".0f"),
     )  # fmt: skip
     return Trial(
         seed=measurement.trial.seed,

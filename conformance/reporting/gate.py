@@ -6,8 +6,7 @@ OUT/summary.md, summary.json, badge.json, badge.svg, junit.xml, results.jsonl an
 import re
 import xml.etree.ElementTree as xml
 
-from conformance import merge, store
-from conformance.model.errors import UserError
+from conformance import files, merge, store
 from conformance.model.expectation import Surprise
 from conformance.model.verdict import CONFIDENCE, Status, false_alarms
 from conformance.reporting import badge, export, markdown, site, source, tables
@@ -28,22 +27,22 @@ def show(outcome, console):
 
 def write(outcome, measurements, target, baseline=False):
     """Write the folder `target` from this run's measurements alone. Raises UserError."""
-    series, files = [], ()
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-        results = target / "results.jsonl"
-        results.write_bytes(b"".join(map(store.dumps, sorted(measurements, key=lambda m: merge.order(m.trial)))))
-        if measurements:
-            made = source.Source([results])
-            series, files = tables.all_series(made.measurements), made.files
-            site.write(made, target / "site")
-        (target / "summary.md").write_text(summary(outcome, series, baseline), encoding="utf-8")
-        (target / "summary.json").write_bytes(export.summary_json(series, files))
-        (target / "badge.json").write_bytes(badge.endpoint(series))
-        (target / "badge.svg").write_bytes(badge.svg(series))
-        (target / "junit.xml").write_bytes(junit(outcome))
-    except OSError as error:
-        raise UserError(f"cannot write {target}: {error.strerror}", "choose another --out") from None
+    series, named = [], ()
+    mend = "choose another --out"
+    lines = b"".join(map(store.dumps, sorted(measurements, key=lambda m: merge.order(m.trial))))
+    results = files.write(target / "results.jsonl", lines, mend)
+    if measurements:
+        made = source.Source([results])
+        series, named = tables.all_series(made.measurements), made.files
+        site.write(made, target / "site")
+    for name, content in {
+        "summary.md": summary(outcome, series, baseline),
+        "summary.json": export.summary_json(series, named),
+        "badge.json": badge.endpoint(series),
+        "badge.svg": badge.svg(series),
+        "junit.xml": junit(outcome),
+    }.items():
+        files.write(target / name, content, mend)
 
 
 def summary(outcome, series, baseline=False):

@@ -5,8 +5,8 @@ import collections
 import rich.table
 import rich.text
 
+from conformance import files
 from conformance.model import mutants
-from conformance.model.errors import UserError
 from conformance.model.mutants import Outcome
 from conformance.model.verdict import Status
 
@@ -55,10 +55,7 @@ def write(findings, target):
         why = _why(finding).replace("\n", "; ").replace("|", "\\|")
         lines.append(f"| {finding.mutant.id} | {finding.mutant.what} | {finding.outcome} | {why} | {finding.trials} |")
     lines += ["", f"{mutants.score(findings)}."]
-    try:
-        target.write_text("\n".join(lines) + "\n")
-    except OSError as error:
-        raise UserError(f"cannot write {target}: {error.strerror}", "name another file with --out") from None
+    files.write(target, "\n".join(lines) + "\n", "name another file with --out")
 
 
 def show_false_alarms(runs, console):

@@ -5,13 +5,11 @@ bandwidths with all of its cells: 1,500 pages of one cell each would weigh the s
 """
 
 import functools
-import shutil
 
 import jinja2
 import markupsafe
 
-from conformance import __version__, paths
-from conformance.model.errors import UserError
+from conformance import __version__, files, paths
 from conformance.reporting import (
     badge,
     charts,
@@ -32,15 +30,9 @@ def write(source, target):
     """Write the site of a Source into the folder `target`; the path of its front page. Raises UserError."""
     series = tables.all_series(source.measurements)
     site = _Site(series, source)
-    try:
-        target.mkdir(parents=True, exist_ok=True)
+    with files.folder(target, "choose another --out") as made:
         for name, content in site.files():
-            (target / name).parent.mkdir(parents=True, exist_ok=True)
-            (target / name).write_bytes(content)
-        for name, path in (("data/summary.schema.json", paths.PACKAGE / "schemas" / "summary.json"),):
-            shutil.copyfile(path, target / name)
-    except OSError as error:
-        raise UserError(f"cannot write {target}: {error.strerror}", "choose another --out") from None
+            files.write(made / name, content)
     return target / "index.html"
 
 
@@ -106,6 +98,7 @@ class _Site:
         yield "data/badge.svg", badge.svg(self._series)
         yield "data/cells.csv", export.csv_bytes(self._series)
         yield "data/cells.parquet", export.parquet_bytes(self._series)
+        yield "data/summary.schema.json", (paths.PACKAGE / "schemas" / "summary.json").read_bytes()
 
     def _style(self):
         text = (paths.data("reports", "templates") / "style.css").read_text(encoding="utf-8")
@@ -137,7 +130,7 @@ class _Site:
             bandwidth=bandwidth,
             grid=grid,
             columns=details.COLUMNS,
-            cells=[details.of_cell(series, cell, self._source.whole) for cell in cells],
+            cells=[details.of_cell(series, cell, self._source) for cell in cells],
         )
 
     def _compare(self, algorithm, series):

@@ -32,8 +32,8 @@ class Source:
         found, files, shared = {}, [], {}
         for path in dict.fromkeys(pathlib.Path(p) for p in paths):
             trials = 0
-            for _, at, measurement in store.scan(path):
-                found[measurement.trial.key] = path, at, _lean(measurement, shared)
+            for number, at, measurement in store.scan(path):
+                found[measurement.trial.key] = path, number, at, _lean(measurement, shared)
                 trials += 1
             with open(path, "rb") as f:
                 digest = hashlib.file_digest(f, "sha256").hexdigest()[:16]
@@ -41,12 +41,18 @@ class Source:
         if not found:
             raise UserError(f"no results in {', '.join(str(p) for p in paths)}", "run `make conformance` first")
         self.files = tuple(files)
-        self.measurements = [measurement for _, _, measurement in found.values()]
-        self._where = {key: (path, at) for key, (path, at, _) in found.items()}
+        self.measurements = [measurement for *_, measurement in found.values()]
+        self._where = {key: where for key, (*where, _) in found.items()}
 
     def whole(self, measurement):
         """The same Measurement with all its evidence, traces included. Raises UserError."""
-        return store.read_at(*self._where[measurement.trial.key])
+        path, _, at = self._where[measurement.trial.key]
+        return store.read_at(path, at)
+
+    def where(self, measurement):
+        """File and line."""
+        path, number, _ = self._where[measurement.trial.key]
+        return f"{path}:{number}"
 
 
 def _lean(measurement, shared):

@@ -4,8 +4,8 @@ import altair
 import rich.table
 import vl_convert
 
+from conformance import files
 from conformance.model import gains
-from conformance.model.errors import UserError
 from conformance.model.interpolate import typical_and_worst
 from conformance.model.split import PathClass
 
@@ -164,8 +164,4 @@ FIGURES = {
 def draw(predictions, transfer_s, target):
     """Write the bars to a file whose name ends as FIGURES has it. Raises UserError."""
     made = chart(predictions, transfer_s).to_json()
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(FIGURES[target.suffix](made))
-    except OSError as error:
-        raise UserError(f"cannot write {target}: {error.strerror}", "choose another --out") from None
+    files.write(target, FIGURES[target.suffix](made), "choose another --out")

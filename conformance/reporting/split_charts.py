@@ -3,7 +3,7 @@
 import altair
 import vl_convert
 
-from conformance.model.errors import UserError
+from conformance import files
 
 _CELL_PX = 50
 _ERROR_SHOWN = 0.3
@@ -17,13 +17,9 @@ def write(compared, folder):
     for scheme, panels in schemes.items():
         drawn = chart(panels).to_json()
         name = f"split-accuracy-{scheme.replace('/', '-')}"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / f"{name}.svg").write_text(vl_convert.vegalite_to_svg(drawn), encoding="utf-8")
-            (folder / f"{name}.png").write_bytes(vl_convert.vegalite_to_png(drawn, scale=1.5))
-        except OSError as error:
-            raise UserError(f"cannot write {folder}: {error.strerror}", "choose another --out") from None
-        yield folder / f"{name}.svg"
+        mend = "choose another --out"
+        files.write(folder / f"{name}.png", vl_convert.vegalite_to_png(drawn, scale=1.5), mend)
+        yield files.write(folder / f"{name}.svg", vl_convert.vegalite_to_svg(drawn), mend)
 
 
 def chart(compared):

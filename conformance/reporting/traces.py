@@ -6,7 +6,8 @@ HTML, so that they stay readable when a phone squeezes the drawing.
 """
 
 import dataclasses
-import math
+
+from conformance import schema
 
 #: the drawing's own units; the page stretches it, and strokes keep their width
 WIDTH, HEIGHT = 1000, 100
@@ -95,7 +96,7 @@ class _Columns:
 def _numbers(values):
     if not isinstance(values, list):
         return []
-    return [v if type(v) in (int, float) and math.isfinite(v) else None for v in values]
+    return [v if type(v) in (int, float) and abs(v) < schema.LARGEST else None for v in values]
 
 
 def _goodput(columns, end, bandwidth_mbps):
