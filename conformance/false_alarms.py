@@ -100,9 +100,10 @@ class Record:
 def count(n, plan, record, console):
     """Count the runs, of `n`, in which a zone violates a reference. Returns the exit status: 0, 1 too many, 3 errors.
 
-    In turn over REFERENCES, each run over the whole grid, with seeds of its own, looking again at what is unclear as
-    `pytest` does. Blocks of runs have their own results file in the folder of `plan.results`, false-alarms/, so that
-    a run needs to read no other's. With `record`, runs that are recorded are not made again, and new ones are added.
+    In turn over REFERENCES, each run over all zones (of the grid, 10 Mbit/s), with seeds of its own, looking again at
+    what is unclear as `pytest` does. Blocks of runs have their own results file in the folder of `plan.results`,
+    false-alarms/, so that a run needs to read no other's. With `record`, runs that are recorded are not made again, and
+    new ones are added.
     """
     bench = engine.bench()
     kept = Record.load() if record else None

@@ -23,7 +23,7 @@ from conformance.model.verdict import Status, Verdict, judge, judge_zone, looks
 from conformance.model.zone import Zone
 from conformance.reporting import gate as reporting
 
-SMOKE = "smoke"
+SMOKE, FULL = "smoke", "full"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -97,37 +97,35 @@ def run(
     seeds = engine.seeds(numbers[-1])
     bench = engine.bench(choice)
     zones = _zones(algorithms, bench, baseline)
-    work = share(order(zones, _others(bench.profile), _wanted(grid)), *part)
+    there = [zone for _, zone in specs.judging(bench.profile)]
+    work = share(order(zones, there, _wanted(grid, zones)), *part)
     if not work:
         raise UserError(f"no zone of {', '.join(zones)} has cells of {grid} in shard {shard}", "choose another --grid")
-    family = {zone.id: sum(cell in zone.intervals for a, cell in work if a == zone.algorithm) for zone in _flat(zones)}
+    family = {zone.id: len(_cells(zone, work)) for zone in _flat(zones)}
     if baseline:
         for zone in _flat(zones):
             if family[zone.id]:
                 baselines.refuse_blind(zone, family[zone.id], numbers[-1])
 
     def verdicts(key, measurements):
-        cell = key[1].cell
-        judges = [zone for zone in zones[key[0]] if cell in zone.intervals]
-        return [judge(zone, cell, measurements, family[zone.id]) for zone in judges]
+        algorithm, setting = key
+        judges = [z for z in zones[algorithm] if z.profile == setting.profile and setting.cell in z.intervals]
+        return [judge(zone, setting.cell, measurements, family[zone.id]) for zone in judges]
 
     console.print(
         f"gate: {bench.adapter.name}, {', '.join(zones)}: {len(work)} cells, {trials} to {numbers[-1]} trials each"
         + (f", {engine.duration(budget_s)}" if budget_s else ""),
         soft_wrap=True,
     )
-    profile = next(_flat(zones)).profile
     found = dict(
         measure(
-            bench, [(algorithm, specs.profile(profile, cell)) for algorithm, cell in work], seeds, results, workers,
-            console, engine.Looks.until_clear(numbers, verdicts),
+            bench, work, seeds, results, workers, console, engine.Looks.until_clear(numbers, verdicts),
             None if budget_s is None else max(budget_s - (time.monotonic() - began), 0.1), executor,
         )
     )  # fmt: skip
-    measured = {(algorithm, setting.cell): measurements for (algorithm, setting), measurements in found.items()}
     known = () if baseline or choice.interop_rootfs else expectations.load(choice.stack)
     schemes = {algorithm: bench.scheme(algorithm).id for algorithm in zones}
-    outcome = Outcome(judged=tuple(judged(zones, work, measured, known, schemes)), strict=strict)
+    outcome = Outcome(judged=tuple(judged(zones, work, found, known, schemes)), strict=strict)
     reporting.show(outcome, console)
     if target:
         reporting.write(outcome, [m for made in found.values() for m in made], target, bool(baseline))
@@ -138,8 +136,9 @@ def run(
 
         asking.of_violations([verdict.zone_id.split("/")[0] for verdict in violating], choice, console)
     if keep_traces:
-        cells = dict.fromkeys((verdict.zone_id.split("/")[0], verdict.cell) for verdict in violating)
-        trace.keep_some(cells, choice, profile, keep_traces, console)
+        profiles = {zone.id: zone.profile for zone in _flat(zones)}
+        cells = dict.fromkeys((v.zone_id.split("/")[0], profiles[v.zone_id], v.cell) for v in violating)
+        trace.keep_some(cells, choice, keep_traces, console)
     return outcome.exit_status
 
 
@@ -152,7 +151,7 @@ def _zones(algorithms, bench, baseline):
     if baseline:
         there = [zone for _, zone in baselines.read(baseline, bench.adapter.name, bench.profile)]
     else:
-        there = [zone for kind in specs.KINDS for zone in specs.all_zones(kind, bench.profile)]
+        there = [zone for _, zone in specs.judging(bench.profile)]
     known = sorted({zone.algorithm for zone in there})
     wanted = algorithms or [a for a in bench.adapter.manifest.offered() if a in known]
     if not wanted:
@@ -166,36 +165,46 @@ def _zones(algorithms, bench, baseline):
     return {algorithm: [zone for zone in there if zone.algorithm == algorithm] for algorithm in dict.fromkeys(wanted)}
 
 
-def _others(profile):
-    return [zone for kind in specs.KINDS for zone in specs.all_zones(kind, profile)]
-
-
-def _wanted(grid):
+def _wanted(grid, zones):
     """The cells of a tier or grid; None for each algorithm's smoke cells."""
+    if grid == FULL:
+        return frozenset(cell for zone in _flat(zones) for cell in zone.intervals)
     return None if grid == SMOKE else frozenset(grids.cells(grid))
 
 
-def order(zones, others, wanted):
-    """[(algorithm, cell)], the most telling first: smoke cells, then by bandwidth, which is what a trial costs.
+def _cells(zone, work):
+    """What a zone judges of the work."""
+    return [
+        setting.cell
+        for algorithm, setting in work
+        if (algorithm, setting.profile) == (zone.algorithm, zone.profile) and setting.cell in zone.intervals
+    ]
 
-    Of one bandwidth those first whose interval is farthest from other algorithms'. `wanted`: cells, or None for smoke
+
+def order(zones, others, wanted):
+    """[(algorithm, Setting)], the most telling first: smoke cells, then by bytes, which is what a trial costs.
+
+    Of as many bytes those first whose interval is farthest from other algorithms'. `wanted`: cells, or None for smoke
     cells only.
     """
     ranked = []
-    for algorithm, own in zones.items():
-        smoke = {cell for zone in own for cell in zone.smoke}
-        cells = {cell for zone in own for cell in zone.intervals}
-        for cell in cells & (smoke if wanted is None else wanted):
-            telling = _telling(own, others, cell)
-            ranked.append(((cell not in smoke, cell.bandwidth_mbps, algorithm, -telling, cell), (algorithm, cell)))
-    return [key for _, key in sorted(ranked)]
+    for algorithm, all_own in zones.items():
+        for profile in dict.fromkeys(zone.profile for zone in all_own):
+            own = [zone for zone in all_own if zone.profile == profile]
+            smoke = {cell for zone in own for cell in zone.smoke}
+            cells = {cell for zone in own for cell in zone.intervals}
+            for cell in cells & (smoke if wanted is None else wanted):
+                setting = specs.profile(profile, cell)
+                cost, telling = setting.transfer_bytes, _telling(own, others, cell)
+                ranked.append(((cell not in smoke, cost, algorithm, -telling, profile, cell), (algorithm, setting)))
+    return [key for _, key in sorted(ranked, key=lambda pair: pair[0])]
 
 
 def _telling(own, others, cell):
     """How far this cell tells an algorithm from the one it is most like: in widths of its interval, by any metric."""
     widest = {}
     for mine, theirs in itertools.product(own, others):
-        there = cell in mine.intervals and cell in theirs.intervals
+        there = theirs.profile == mine.profile and cell in mine.intervals and cell in theirs.intervals
         if there and theirs.metric == mine.metric and theirs.algorithm != mine.algorithm:
             width = derive.gap(mine.intervals[cell], theirs.intervals[cell])
             widest[theirs.algorithm] = max(width, widest.get(theirs.algorithm, width))
@@ -227,10 +236,13 @@ def share(work, which, of):
 
 
 def judged(zones, work, measured, known, schemes):
-    """One Judged for each zone that this work is about; `measured`: {(algorithm, cell): measurements}, where known."""
+    """One Judged for each zone that this work is about; `measured`: {(algorithm, Setting): measurements}."""
+    by_place = {(algorithm, setting.profile, setting.cell): found for (algorithm, setting), found in measured.items()}
     for zone in _flat(zones):
-        cells = [cell for algorithm, cell in work if algorithm == zone.algorithm and cell in zone.intervals]
-        by_cell = {cell: measured[zone.algorithm, cell] for cell in cells if (zone.algorithm, cell) in measured}
+        places = {cell: (zone.algorithm, zone.profile, cell) for cell in _cells(zone, work)}
+        if not places:
+            continue
+        by_cell = {cell: by_place[place] for cell, place in places.items() if place in by_place}
         verdicts = judge_zone(zone, by_cell).verdicts
         yield Judged(
             zone=zone,
@@ -239,5 +251,5 @@ def judged(zones, work, measured, known, schemes):
                 Finding(verdict=verdict, expected=expectation.find(known, zone.id, cell))
                 for cell, verdict in verdicts.items()
             ),
-            unmeasured=tuple(cell for cell in cells if cell not in by_cell),
+            unmeasured=tuple(cell for cell in places if cell not in by_cell),
         )

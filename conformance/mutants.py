@@ -21,13 +21,9 @@ from conformance.model.mutants import Outcome
 from conformance.model.verdict import judge, looks
 from conformance.reporting import scores
 
-#: what `identify` rests on: 30 s through a tail-drop queue, some without random loss, where the curve of a window shows
-IDENTIFY_KINDS = ("identify-utilization", "identify-queue")
 #: what `make mutants` asks for: at least so much of the mutants detected
 LEAST_DETECTED = 0.9
 _PATCHED_KERNEL = "mutants"
-#: who judges by zones of which names
-JUDGES = {"conformance gate": specs.GRID_ZONES, "pytest": specs.GRID_ZONES.union(specs.FURTHER_KINDS)}
 #: cells of a mutant's first looks: few, as most mutants are detected by any of the most telling ones
 _ROUNDS = (4, 8, 18)
 
@@ -79,14 +75,12 @@ def run(ids, plan, record, target, console):
     findings, did = [], {}
     with progress_bar(console, len(chosen)) as bar:
         for mutant in chosen:
-            finding = _look(mutant, plan, kept, bar, did, by_grid=record)
+            finding = _look(mutant, plan, kept, bar, did)
             findings.append(finding)
             bar.done(mutant.id, finding.outcome, finding.trials)
         if record:
             _try_where_none_is_rejected(chosen, plan, kept, bar, did)
     scores.show(findings, console)
-    if record or plan.whole:
-        scores.show_by_judge(findings, JUDGES, console)
     if record:
         console.print(f"recorded: {detected.record(did.values())}", soft_wrap=True)
     if target:
@@ -97,8 +91,8 @@ def run(ids, plan, record, target, console):
     return 0 if score.share is not None and score.share >= LEAST_DETECTED else 1
 
 
-def _look(mutant, plan, kept, bar, did, by_grid=False):
-    """Measure a mutant until a zone violates, or, `by_grid`, one of a grid; the Finding. `did`: see _keep()."""
+def _look(mutant, plan, kept, bar, did):
+    """Measure a mutant until a zone violates; the Finding. `did`: see _keep()."""
     bench = bench_of(mutant, bar.say)
     zones = _zones(mutant, plan)
     ordered = mutants.order(zones, *detected.telling(mutant.id, zones))
@@ -107,7 +101,7 @@ def _look(mutant, plan, kept, bar, did, by_grid=False):
         measured.update(measure(bench, kept, mutant.measured, zones, part, plan, bar.trial))
         trials = sum(len(found) for found in measured.values())
         finding = mutants.Finding(mutant=mutant, verdicts=judged(zones, measured), trials=trials)
-        if finding.told_by(specs.GRID_ZONES) if by_grid else finding.outcome is Outcome.DETECTED:
+        if finding.outcome is Outcome.DETECTED:
             break
     _keep(mutant, measured, did)
     return finding
@@ -173,7 +167,7 @@ def _zones(mutant, plan):
 def zones_of(algorithm, profile, files=()):
     """An algorithm's zones: those of the grid, limited to GRID, those of few cells, and those of `files`."""
     found = [specs.zone_of(algorithm, kind, profile) for kind in specs.KINDS]
-    few = [specs.zone_of(algorithm, kind) for kind in (*specs.further_kinds(profile), *IDENTIFY_KINDS)]
+    few = [specs.zone_of(algorithm, kind) for kind in specs.further_kinds(profile)]
     further = [zone for zone in map(specs.zone, files) if zone.algorithm == algorithm]
     return [detected.limited(zone) for zone in (*found, *few, *further)]
 

@@ -68,6 +68,9 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "startup: metric: round trips that a short transfer takes")
     config.addinivalue_line("markers", "competing: metric: utilization beside a flow of CUBIC")
     config.addinivalue_line("markers", "sawtooth: metric: utilization and mean queue of a minute through a short queue")
+    config.addinivalue_line(
+        "markers", "identify: metric: utilization and mean queue of transfers in which algorithms differ most"
+    )
     config.addinivalue_line("markers", "smoke: tier: the few cells that tell the algorithms apart")
     config.addinivalue_line("markers", "full: tier: every cell of the zone")
     for path in specs.zone_files():
@@ -156,10 +159,7 @@ def _zones(option, profile):
     """(kind, Zone) of all that ship for a profile, or of what a stack did in the baseline's results."""
     if option.baseline:
         return baseline.read(option.baseline, _stack_name(option.interop_rootfs or option.stack), profile)
-    shipped = [(kind, zone) for kind in specs.KINDS for zone in specs.all_zones(kind, profile)]
-    judged = {zone.algorithm for _, zone in shipped}
-    further = [(kind, zone) for kind in specs.further_kinds(profile) for zone in specs.all_zones(kind)]
-    return shipped + [(kind, zone) for kind, zone in further if zone.algorithm in judged]
+    return specs.judging(profile)
 
 
 def _profile(option):
@@ -284,7 +284,9 @@ class _Violations:
     def pytest_runtest_logreport(self, report):
         for name, value in report.user_properties:
             if name == summary.PROPERTY and report.failed and value[2] == Status.VIOLATES:
-                self._cells[value[0].split("/")[0], Cell.parse(value[1])] = None
+                zone_id, cell_id = value[:2]
+                profile = specs.profile_of(zone_id) or _profile(self._option)  # a baseline's zones do not ship
+                self._cells[zone_id.split("/")[0], profile, Cell.parse(cell_id)] = None
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter):
@@ -296,11 +298,11 @@ class _Violations:
             from conformance import why  # late: it draws, and what draws takes seconds to import
 
             terminalreporter.section("what looks wrong")
-            why.of_violations([algorithm for algorithm, _ in self._cells], choice, console)
+            why.of_violations([algorithm for algorithm, *_ in self._cells], choice, console)
         if option.keep_traces:
             terminalreporter.section("traces")
             try:
-                trace.keep_some(self._cells, choice, _profile(option), option.keep_traces, console)
+                trace.keep_some(self._cells, choice, option.keep_traces, console)
             except UserError as error:
                 terminalreporter.write_line(f"no traces kept: {error}")
 

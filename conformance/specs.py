@@ -63,7 +63,7 @@ def _profile_document(name):
     return schema.load("profile", path)
 
 
-#: kinds of zones that `pytest` judges by, named after their files: utilization and loss over the grid
+#: kinds of zones that stacks are judged by, named after their files: utilization and loss over the grid
 KINDS = ("heatmap", "loss")
 #: what zones of each kind are about
 METRICS = {
@@ -76,8 +76,15 @@ METRICS = {
     "identify-utilization": "utilization",
     "identify-queue": "queue_mean_bdp",
 }
-#: further kinds that it judges by, over a few cells each, under profiles of their own
-FURTHER_KINDS = ("startup", "competing", "sawtooth-utilization", "sawtooth-queue")
+#: further kinds that they are judged by, over a few cells each, under profiles of their own
+FURTHER_KINDS = (
+    "startup",
+    "competing",
+    "sawtooth-utilization",
+    "sawtooth-queue",
+    "identify-utilization",
+    "identify-queue",
+)
 #: the profile that a stack is judged under, by its transport. With offload on, netem drops super-packets whole: those
 #: of Linux TCP are two segments at these rates, as in the published study; those of UDP are what a stack likes, up to
 #: 64 KB, which would make 1 % of loss mean something else for each stack.
@@ -103,6 +110,12 @@ GRID_ZONES = frozenset(stem(kind, profile) for kind in KINDS for profile in PROF
 def zone_path(zone_id):
     """File of the zone of this id, among those that ship."""
     return paths.data("zones", f"{zone_id}.json").resolve()
+
+
+def profile_of(zone_id):
+    """Name of the profile of a zone that ships; None where there is none of this id."""
+    path = zone_path(zone_id)
+    return any_zone(path).profile if path.is_file() else None
 
 
 def cells(named):
@@ -142,7 +155,7 @@ def all_zones(kind="heatmap", profile=_FIRST_PROFILE):
 
 
 def judging_files():
-    """Files of all zones that `pytest` judges cells by."""
+    """Files of all zones that cells are judged by."""
     grids = [path for profile in PROFILES.values() for kind in KINDS for path in zone_files(kind, profile)]
     return grids + [path for kind in FURTHER_KINDS for path in zone_files(kind)]
 
@@ -152,7 +165,15 @@ def further_kinds(profile):
 
     A minute at 30 Mbit/s is 225 MB, more than the files in a guest may hold, which many QUIC servers serve from.
     """
-    return FURTHER_KINDS if profile == PROFILES["tcp"] else ("startup", "competing")
+    return [kind for kind in FURTHER_KINDS if profile == PROFILES["tcp"] or marker(kind) != "sawtooth"]
+
+
+def judging(profile):
+    """[(kind, Zone)] that ship for stacks that are judged under this profile: all of algorithms with a grid's zones."""
+    grids = [(kind, zone) for kind in KINDS for zone in all_zones(kind, profile)]
+    judged = {zone.algorithm for _, zone in grids}
+    further = [(kind, zone) for kind in further_kinds(profile) for zone in all_zones(kind)]
+    return grids + [(kind, zone) for kind, zone in further if zone.algorithm in judged]
 
 
 def marker(kind):

@@ -81,8 +81,10 @@ def keep(folder, target, measurement):
         files.write(made / "measurement.json", json.dumps(measurement.to_json(), indent=1, sort_keys=True) + "\n")
 
 
-def keep_some(cells, choice, profile, folder, console):
-    """Trace the first seed of some of `cells`, pairs (algorithm, Cell), into FOLDER/ALGORITHM-CELL, and say so.
+def keep_some(cells, choice, folder, console):
+    """Trace the first seed of some of `cells`, (algorithm, profile, Cell), into FOLDER/ALGORITHM-CELL, and say so.
+
+    Of a profile other than the grid's, into FOLDER/ALGORITHM-CELL-PROFILE.
 
     Bounded: packets of one trial are tens of megabytes. What was kept before is left alone. Raises UserError.
     """
@@ -90,8 +92,9 @@ def keep_some(cells, choice, profile, folder, console):
     if cells and choice.lab != "virtual":
         console.print("no traces kept: they are taken in the virtual room only", soft_wrap=True)
         return
-    for algorithm, cell in cells[:_MOST_KEPT]:
-        target = pathlib.Path(folder) / f"{algorithm}-{cell.id}"
+    for algorithm, profile, cell in cells[:_MOST_KEPT]:
+        own = "" if profile in specs.PROFILES.values() else f"-{profile}"
+        target = pathlib.Path(folder) / f"{algorithm}-{cell.id}{own}"
         if target.exists():
             console.print(f"trace kept before: {target}", soft_wrap=True)
             continue

@@ -38,6 +38,12 @@ class Traced:
     flows: dict
     problems: list
     unsupported: str | None = None
+    #: of a kernel whose release does not say what it is: one with patches or parameters
+    kernel: str | None = None
+
+    @property
+    def name(self):
+        return f"{self.scheme.id} on kernel {self.kernel}" if self.kernel else self.scheme.id
 
 
 def run(algorithm, choice, *, trials, first_seed, target, console):
@@ -106,7 +112,7 @@ class Report:
     @property
     def against(self):
         """What the stack was compared with, in words."""
-        return self.reference.scheme.id if self.reference else "what the documents say (its kernel is not built)"
+        return self.reference.name if self.reference else "what the documents say (its kernel is not built)"
 
     @property
     def compared(self):
@@ -182,8 +188,9 @@ def traced(bench, algorithm, seeds, target=None, bar=None, stop=None):
     }
     names = {setting.cell: name for name, setting in settings.items()}
     batches = [bench.trials(algorithm, settings[name], of) for name, of in plan.items()]
-    found = Traced(scheme=bench.scheme(algorithm), flows={}, problems=[])
     kernel = bench.place(algorithm).kernel
+    special = kernel.name if kernel.patches or kernel.parameters else None
+    found = Traced(scheme=bench.scheme(algorithm), flows={}, problems=[], kernel=special)
     with contextlib.closing(trace.take(kernel, bench.adapter, batches, "packets")) as traces:
         for measurement, captured, folder in traces:
             if stop and stop.is_set():
@@ -197,11 +204,11 @@ def traced(bench, algorithm, seeds, target=None, bar=None, stop=None):
                 flow = _flow(measurement, captured, folder, _PROTOCOLS[bench.adapter.manifest.transport])
                 found.flows.setdefault(names[setting.cell], {})[seed] = flow
             except UserError as why:
-                found.problems.append(f"{found.scheme.id} at {where}: {why}")
+                found.problems.append(f"{found.name} at {where}: {why}")
             if target:
                 trace.keep(folder, target / f"{setting.cell.id}-{seed}", measurement)
             if bar:
-                bar.one_more(f"{found.scheme.id} at {where}")
+                bar.one_more(f"{found.name} at {where}")
     return found
 
 

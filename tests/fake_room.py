@@ -65,7 +65,7 @@ def made(trial, kind):
         return Measurement(trial=trial, outcome=Outcome.ERROR, message="the guest died")
     if kind == "unsupported":
         return Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message="not offered")
-    if profile in ("startup", "competing", "sawtooth"):
+    if profile in ("startup", "competing", "sawtooth", "identify"):
         return made_further(trial, kind)
     if trial.setting.segments:
         permitted = _split_paths(algorithm, profile)[trial.setting.segments]

@@ -1,9 +1,10 @@
 """How often does `conformance why` name what is wrong? Over the mutants, whose labels say it (tests/mutants/).
 
-    python tests/score_why.py [--trials 2] [--results results/why-mutants.jsonl] [--out TABLE.md] [IDS ...]
+    python tests/score_why.py [--trials 2] [--results results/why-mutants.jsonl] [--record] [IDS ...]
 
 Each mutant is traced as `conformance why` does it, and compared with the reference that it claims to be. What was read
 of its traces is kept in the results file: what is there, read by the same code on the same kernel, is not traced again.
+With --record, it is kept in tests/mutants/why.json, too: from there the score is made anew without a guest.
 """
 
 import concurrent.futures
@@ -14,18 +15,20 @@ import threading
 
 import click
 
-from conformance import engine, mutants, why
+from conformance import engine, files, mutants, why
 from conformance.model import digest, suspects
 from conformance.model.mutants import Mutant, choose
 from conformance.model.telling import CELLS, FEATURES, PROFILE
 
+RECORD = pathlib.Path(__file__).parent / "mutants" / "why.json"
 _SUITE = pathlib.Path(why.__file__).parent
 #: what a reading depends on, besides what is traced
 _CODE = ("why.py", "trace.py", "model/flow.py", "model/features.py")
+_NUMBERS, _DIGITS = ("value", "low", "high", "spread"), 6
 
 
 class Readings:
-    """{Feature: Reading} of schemes, from the results file, or traced now and added to it."""
+    """Readings of schemes by feature, from the results file, or traced now and added to it."""
 
     def __init__(self, path, seeds):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -34,24 +37,37 @@ class Readings:
         self._path, self._seeds, self._lock = path, seeds, threading.Lock()
 
     def of(self, name, bench, algorithm):
-        """(readings, problems). Raises UserError."""
+        """A row(). Raises UserError."""
         scheme = bench.scheme(algorithm)
         code = [(_SUITE / file).read_text() for file in _CODE]
         how = [repr(CELLS), PROFILE, [[f.id, f.mean, f.least, f.of_kept] for f in FEATURES]]
         key = digest.of_value([algorithm, scheme.kernel_digest, scheme.stack_digest, list(self._seeds), code, how])
         if key not in self._known:
             found = why.traced(bench, algorithm, self._seeds)
-            read = suspects.readings(found.flows)
-            problems = found.problems + ([found.unsupported] if found.unsupported else [])
-            line = {"key": key, "name": name, "problems": problems}
-            line["readings"] = {feature.id: dataclasses.asdict(reading) for feature, reading in read.items()}
+            line = {"key": key, **row(name, suspects.readings(found.flows), found)}
             with self._lock, open(self._path, "a") as out:
                 out.write(json.dumps(line) + "\n")
             self._known[key] = line
-        line = self._known[key]
-        by_id = {feature.id: feature for feature in FEATURES}
-        read = {by_id[name]: suspects.Reading(**reading) for name, reading in line["readings"].items()}
-        return read, line["problems"]
+        return {item: self._known[key][item] for item in ("name", "problems", "readings")}
+
+
+def row(name, read, found):
+    """What is kept of a why.Traced and of the {Feature: Reading} of it, as JSON; of Readings, what suspects rest on."""
+    rounded = {
+        feature.id: {"n": reading.n, **{of: float(f"{getattr(reading, of):.{_DIGITS}g}") for of in _NUMBERS}}
+        for feature, reading in read.items()
+    }
+    return {
+        "name": name,
+        "problems": found.problems + ([found.unsupported] if found.unsupported else []),
+        "readings": rounded,
+    }
+
+
+def readings(row):
+    """{Feature: Reading} of a row()."""
+    by_id = {feature.id: feature for feature in FEATURES}
+    return {by_id[name]: suspects.Reading(**kept, seen=()) for name, kept in row["readings"].items()}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -67,6 +83,18 @@ class Score:
         """1 where the top suspect is the right one; None where none of them is."""
         labels = [suspect.label for suspect in self.suspects]
         return labels.index(self.mutant.suspect) + 1 if self.mutant.suspect in labels else None
+
+
+def score(mutant, rows):
+    """The Score of a mutant by its row and that of the reference that it claims to be, of {name: row}."""
+    found = suspects.suspects(mutant.algorithm, readings(rows[mutant.id]), readings(rows[mutant.algorithm]))
+    return Score(mutant=mutant, suspects=found, problems=rows[mutant.id]["problems"])
+
+
+def recorded():
+    """{name: row} of the record, and [Score] of its mutants."""
+    rows = {row["name"]: row for row in json.loads(RECORD.read_text())}
+    return rows, [score(mutant, rows) for mutant in mutants.corpus() if mutant.id in rows]
 
 
 def table(scores):
@@ -95,29 +123,29 @@ def table(scores):
 @click.option("--trials", default=3, show_default=True, type=click.IntRange(1))
 @click.option("--workers", default=2, show_default=True, type=click.IntRange(1))
 @click.option("--results", default="results/why-mutants.jsonl", type=click.Path(path_type=pathlib.Path))
-@click.option("--out", "target", type=click.Path(path_type=pathlib.Path))
-def main(ids, trials, workers, results, target):
-    """Print the table; with --out, write it as well."""
+@click.option("--record", is_flag=True, help="Keep what was read in tests/mutants/why.json.")
+def main(ids, trials, workers, results, record):
+    """Print the table of docs/why.md."""
     kept = Readings(results, engine.seeds(trials))
     chosen = choose(mutants.corpus(), ids)
     usual = engine.bench()
-    theirs = {name: kept.of(name, usual, name)[0] for name in sorted({mutant.algorithm for mutant in chosen})}
+    rows = {name: kept.of(name, usual, name) for name in sorted({mutant.algorithm for mutant in chosen})}
 
     def one(mutant, bench):
-        ours, problems = kept.of(mutant.id, bench, mutant.measured)
-        found = suspects.suspects(mutant.algorithm, ours, theirs[mutant.algorithm])
-        score = Score(mutant=mutant, suspects=found, problems=problems)
-        click.echo(f"{score.rank or '-'}  {mutant.id}: {mutant.suspect}; {', '.join(s.label for s in found)}")
-        return score
+        rows[mutant.id] = kept.of(mutant.id, bench, mutant.measured)
+        found = score(mutant, rows)
+        click.echo(f"{found.rank or '-'}  {mutant.id}: {mutant.suspect}; {', '.join(s.label for s in found.suspects)}")
+        return found
 
     with concurrent.futures.ThreadPoolExecutor(workers) as executor:
         # Kernels are built, and variants tried out, one after the other.
         futures = [executor.submit(one, mutant, mutants.bench_of(mutant, lambda line: None)) for mutant in chosen]
         scores = [future.result() for future in futures]
-    text = table(scores)
-    click.echo(text)
-    if target:
-        target.write_text(text)
+    if record:
+        before = recorded()[0] if RECORD.exists() else {}
+        lines = [json.dumps(row) for _, row in sorted({**before, **rows}.items())]
+        files.write(RECORD, "[\n" + ",\n".join(lines) + "\n]\n")
+    click.echo(table(scores))
 
 
 if __name__ == "__main__":

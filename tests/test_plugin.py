@@ -66,6 +66,8 @@ def test_short_transfers_sawtooths_and_competing_flows_are_judged_by_zones_of_th
     suite("-m", "cubic and startup", "--stack", "ngtcp2").assert_outcomes(passed=6)
     suite("-m", "cubic and sawtooth").assert_outcomes(passed=10)
     suite("-m", "cubic and competing").assert_outcomes(passed=3)
+    suite("-m", "cubic and identify").assert_outcomes(passed=16)
+    suite("-m", "cubic and identify", "--stack", "ngtcp2").assert_outcomes(passed=16)
     suite("-m", "cubic and competing", "--stack", "ngtcp2").assert_outcomes(passed=3)
     assert suite("-m", "cubic and sawtooth", "--stack", "ngtcp2").ret == pytest.ExitCode.NO_TESTS_COLLECTED
     result = suite("-m", "cubic and startup", "--grid", "10mbps-50ms-0pct", "--results", "bad.jsonl", kind="bad")
@@ -77,7 +79,7 @@ def test_short_transfers_sawtooths_and_competing_flows_are_judged_by_zones_of_th
         ]
     )
     profiles = {setting["profile"] for setting in results(pytester.path / "results/results.jsonl")}
-    assert profiles == {"startup", "competing", "sawtooth"}
+    assert profiles == {"startup", "competing", "sawtooth", "identify"}
 
 
 def test_the_full_grid_is_150_cells(suite):
@@ -257,7 +259,7 @@ def test_results_are_not_measured_again(suite):
 
 
 def test_it_works_under_xdist(suite):
-    suite("-m", "cubic", "--grid", "10mbps", "-n", "2").assert_outcomes(passed=70 + 5)
+    suite("-m", "cubic", "--grid", "10mbps", "-n", "2").assert_outcomes(passed=70 + 7)
 
 
 @pytest.mark.parametrize(("arguments", "passed"), [((), 10), (("--grid", "full"), 14)])

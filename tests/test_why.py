@@ -246,6 +246,11 @@ def test_a_report_is_shown_drawn_and_written():
     text = console.export_text()
     assert "beta" in text and "look at 10mbps-20ms-0.3pct seed" in text
     assert showing.svg(report).startswith("<svg")
+    name = report.reference.scheme.id
+    assert f"{name} against {name}" in text
+    changed = dataclasses.replace(report.stack, kernel="mutants")
+    showing.show(why.Report(algorithm="reno", stack=changed, reference=report.reference), console)
+    assert f"{name} on kernel mutants against {name}" in console.export_text()
     same = why.Report(algorithm="reno", stack=report.reference, reference=report.reference)
     showing.show(same, console)
     assert "nothing looks wrong" in console.export_text()

@@ -90,15 +90,6 @@ class Finding:
         """The verdicts that violate, those furthest outside first."""
         return sorted((v for v in self.verdicts if v.status is Status.VIOLATES), key=_outside, reverse=True)
 
-    @property
-    def rejecting(self):
-        """Ids of the zones that violate."""
-        return {verdict.zone_id for verdict in self.telling}
-
-    def told_by(self, names):
-        """Whether any zone of these names, without the algorithm, violates."""
-        return any(zone_id.partition("/")[2] in names for zone_id in self.rejecting)
-
 
 def _outside(verdict):
     """How far a median is outside, in widths of what is permitted."""

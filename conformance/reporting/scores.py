@@ -32,14 +32,6 @@ def _why(finding):
     return "\n".join(words(verdict) for verdict in finding.telling[:_TELLING])
 
 
-def show_by_judge(findings, judges, console):
-    """How many are detected by the zones alone that each tool judges by: `judges`, {tool: zones' names}."""
-    ran = [finding for finding in findings if finding.outcome is not Outcome.ERROR]
-    for tool, names in judges.items():
-        told = sum(finding.told_by(names) for finding in ran)
-        console.print(f"by the zones that `{tool}` judges by: {told} of {len(ran)} ({told / len(ran):.1%})")
-
-
 def words(verdict):
     """What a verdict says, in short: what is outside of what, or what the trouble was."""
     if verdict.value is None:

@@ -21,7 +21,7 @@ _POINTS, _LOSSES = 500, 400
 
 def show(report, console):
     """Suspects, the likeliest first, what was seen of each, and where to look for it."""
-    title = f"{report.stack.scheme.id} against {report.against}"
+    title = f"{report.stack.name} against {report.against}"
     if not report.suspects:
         console.print(f"{title}: nothing looks wrong in {report.compared} features", soft_wrap=True)
     else:
@@ -72,7 +72,7 @@ def svg(report):
         altair.layer(lines, losses)
         .properties(width=900, height=200)
         .facet(row=altair.Row("cell:N", title=None))
-        .properties(title=f"{report.stack.scheme.id}: flight, and crosses where a loss was known")
+        .properties(title=f"{report.stack.name}: flight, and crosses where a loss was known")
         .configure(font="DejaVu Sans, sans-serif")
     )
     return vl_convert.vegalite_to_svg(chart.to_json())
