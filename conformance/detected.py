@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import json
 
-from conformance import files, paths, specs
+from conformance import files, paths, schema, specs
 from conformance.model import grid, verdict
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
@@ -78,8 +78,8 @@ def measured(mutant_id, measurements):
 @functools.cache
 def _load(at, _changed):
     try:
-        return tuple(Measured(**{**row, "cell": Cell.parse(row["cell"])}) for row in json.loads(at.read_text()))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, UserError) as error:
+        return tuple(Measured(**{**row, "cell": Cell.parse(row["cell"])}) for row in schema.read(at))
+    except (ValueError, KeyError, TypeError, AttributeError, UserError) as error:
         why = f"{at}: not a record of mutants: {type(error).__name__}: {error}"
         raise UserError(why, "write it anew with `conformance mutants --record`") from None
 

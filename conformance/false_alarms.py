@@ -10,7 +10,7 @@ import dataclasses
 import json
 import pathlib
 
-from conformance import engine, files, mutants, paths, store
+from conformance import engine, files, mutants, paths, schema, store
 from conformance.model import digest as digests
 from conformance.model import mutants as model
 from conformance.model.errors import UserError
@@ -65,17 +65,17 @@ class Record:
     def load(cls):
         """An empty one where there is no file. Raises UserError."""
         record = cls()
+        if not path().exists():
+            return record
         try:
-            for algorithm, kept in json.loads(path().read_text(encoding="utf-8")).items():
+            for algorithm, kept in schema.read(path()).items():
                 record._about[algorithm] = kept["about"]
                 for run in kept["runs"]:
                     found = Run(
                         algorithm=algorithm, **{**run, "status": Status(run["status"]), "why": tuple(run["why"])}
                     )
                     record._runs[algorithm][found.first_seed] = found
-        except FileNotFoundError:
-            pass
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, UserError) as error:
             why = f"{path()}: not a record of runs: {type(error).__name__}: {error}"
             raise UserError(why, "delete it, and measure anew") from None
         return record

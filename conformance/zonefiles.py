@@ -4,13 +4,14 @@ What a schema and conformance/model/zone.py cannot say of one zone is said here,
 are at hand.
 """
 
+import contextlib
 import json
 import pathlib
 
 import rich.table
 import rich.text
 
-from conformance import derive, derive_split, files, paths, schema, specs
+from conformance import derive, derive_split, files, schema, specs
 from conformance.model import grid, oracle
 from conformance.model.errors import UserError, located
 from conformance.model.zone import Zone, differing
@@ -22,14 +23,17 @@ _ROUNDING = 0.002
 
 def find(named):
     """The path of a zone that ships, by its id, or the path that was given."""
-    shipped = paths.data("zones", f"{named}.json")
-    return shipped if not pathlib.Path(named).exists() and shipped.exists() else pathlib.Path(named)
+    given = pathlib.Path(named)
+    with contextlib.suppress(OSError):  # no file can have a name so long: whoever reads it says so
+        shipped = specs.zone_path(named)
+        return shipped if not given.exists() and shipped.is_file() else given
+    return given
 
 
 def check_all(named):
-    """Yield (path, Zone or SplitZone) of each file named, once it and all before them hold. Raises UserError."""
+    """Yield (path, Zone or SplitZone) of each file or id, once it and all before it hold. Raises UserError."""
     seen = {}
-    for path in map(pathlib.Path, named):
+    for path in map(find, named):
         zone = check(path)
         if zone.id in seen:
             raise UserError(f"{path}: /id: {zone.id!r} is the id of {seen[zone.id]} too")
@@ -131,7 +135,7 @@ def format_file(path, write):
 
     Raises UserError.
     """
-    path = pathlib.Path(path)
+    path = find(path)
     if isinstance(specs.any_zone(path), Zone):
         document = schema.load("zone", path)
         document["cells"].sort(key=lambda c: (c["bandwidth_mbps"], c["one_way_delay_ms"], c["loss_pct"]))
@@ -155,7 +159,7 @@ def differences(one, other):
 
 def diff(first, second, console):
     """Show what changed between two versions of a zone; returns 0 where nothing did, else 1. Raises UserError."""
-    one, other = specs.any_zone(first), specs.any_zone(second)
+    one, other = specs.any_zone(find(first)), specs.any_zone(find(second))
     changed = differences(one, other)
     digests = [(zone.profile_digest, getattr(zone, "path_profile_digest", None)) for zone in (one, other)]
     for name, before, after in zip(("", ", over paths"), *digests, strict=True):
@@ -183,9 +187,9 @@ def _reference_in(zone, cell, mine, theirs):
     return "inside the first" if theirs.basis["median"] in mine else "outside the first"
 
 
-def show(path, console):
+def show(named, console):
     """Draw a zone: what is permitted in each cell or place, and the reference's median. Raises UserError."""
-    zone = specs.any_zone(path)
+    zone = specs.any_zone(find(named))
     console.print(f"{zone.id}: {zone.metric} under profile {zone.profile}; {zone.margin_rule['text']}", soft_wrap=True)
     for name, about in zone.references.items():
         console.print(f"reference {name}: {about['scheme']}, {about['trials']} trials a cell; {about['what']}")

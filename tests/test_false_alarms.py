@@ -153,7 +153,9 @@ def test_runs_of_other_zones_or_another_lab_do_not_count(made_up, console, chang
     assert after["reno"] == before["reno"]
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"cubic": {}}', '{"cubic": {"about": {}, "runs": [{"trials": 1}]}}'])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "[" * 100_000, '{"cubic": {}}', '{"cubic": {"about": {}, "runs": [{"trials": 1}]}}']
+)
 def test_a_record_that_is_none_says_how_to_mend_it(made_up, console, text):
     false_alarms.path().write_text(text)
     with pytest.raises(UserError, match=r"false-alarms\.json.*delete it, and measure anew"):

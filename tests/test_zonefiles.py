@@ -213,8 +213,8 @@ def test_what_is_wrong_in_a_split_zone_is_named(tmp_path, change, words):
 
 
 def test_a_zone_is_drawn_by_its_id():
-    _, text = shown(zonefiles.show, zonefiles.find("reno/heatmap-packets"))
+    _, text = shown(zonefiles.show, "reno/heatmap-packets")
     assert "0.28..0.42" in text
     assert "reference linux-6.12.117" in text
     with pytest.raises(UserError, match="cannot read nothing"):
-        shown(zonefiles.show, zonefiles.find("nothing"))
+        shown(zonefiles.show, "nothing")

@@ -14,9 +14,9 @@ def zones():
 
 
 @zones.command("check")
-@click.argument("files", nargs=-1, type=click.Path())
+@click.argument("files", nargs=-1)
 def zones_check(files):
-    """Check zone files (all that ship, if none is named) against schema, invariants and the mutants' record."""
+    """Check zones (FILES, or ids; all that ship, if none is named): schema, invariants, the mutants' record."""
     from conformance import detected, specs, zonefiles
     from conformance.model.zone import Zone
 
@@ -26,10 +26,10 @@ def zones_check(files):
 
 
 @zones.command("fmt")
-@click.argument("files", nargs=-1, type=click.Path())
+@click.argument("files", nargs=-1)
 @click.option("--check", "only_check", is_flag=True, help="Change nothing; status 1 where a file is not so.")
 def zones_fmt(files, only_check):
-    """Write zone files (all that ship, if none is named) in canonical form."""
+    """Write zones (FILES, or ids; all that ship, if none is named) in canonical form."""
     from conformance import specs, zonefiles
 
     unlike = [path for path in files or specs.zone_files("*") if not zonefiles.format_file(path, not only_check)]
@@ -39,10 +39,10 @@ def zones_fmt(files, only_check):
 
 
 @zones.command("diff")
-@click.argument("first", type=click.Path())
-@click.argument("second", type=click.Path())
+@click.argument("first")
+@click.argument("second")
 def zones_diff(first, second):
-    """Compare two versions of a zone: status 1 where they permit different values."""
+    """Compare two versions of a zone, files or ids: status 1 where they permit different values."""
     from conformance import zonefiles
 
     sys.exit(zonefiles.diff(first, second, out))
@@ -54,7 +54,7 @@ def zones_show(zone):
     """Draw ZONE, a file or an id such as cubic/heatmap: what it permits, and its reference's medians."""
     from conformance import zonefiles
 
-    zonefiles.show(zonefiles.find(zone), out)
+    zonefiles.show(zone, out)
 
 
 @zones.command("derive")
