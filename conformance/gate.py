@@ -23,7 +23,7 @@ from conformance.model.verdict import Status, Verdict, judge, judge_zone, looks
 from conformance.model.zone import Zone
 from conformance.reporting import gate as reporting
 
-SMOKE, FULL = "smoke", "full"
+SMOKE = "smoke"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -98,7 +98,7 @@ def run(
     bench = engine.bench(choice)
     zones = _zones(algorithms, bench, baseline)
     there = [zone for _, zone in specs.judging(bench.profile)]
-    work = share(order(zones, there, _wanted(grid, zones)), *part)
+    work = share(order(zones, there, grid), *part)
     if not work:
         raise UserError(f"no zone of {', '.join(zones)} has cells of {grid} in shard {shard}", "choose another --grid")
     family = {zone.id: len(_cells(zone, work)) for zone in _flat(zones)}
@@ -165,13 +165,6 @@ def _zones(algorithms, bench, baseline):
     return {algorithm: [zone for zone in there if zone.algorithm == algorithm] for algorithm in dict.fromkeys(wanted)}
 
 
-def _wanted(grid, zones):
-    """The cells of a tier or grid; None for each algorithm's smoke cells."""
-    if grid == FULL:
-        return frozenset(cell for zone in _flat(zones) for cell in zone.intervals)
-    return None if grid == SMOKE else frozenset(grids.cells(grid))
-
-
 def _cells(zone, work):
     """What a zone judges of the work."""
     return [
@@ -181,19 +174,18 @@ def _cells(zone, work):
     ]
 
 
-def order(zones, others, wanted):
+def order(zones, others, grid):
     """[(algorithm, Setting)], the most telling first: smoke cells, then by bytes, which is what a trial costs.
 
-    Of as many bytes those first whose interval is farthest from other algorithms'. `wanted`: cells, or None for smoke
-    cells only.
+    Of as many bytes those first whose interval is farthest from other algorithms'. `grid`: its name, or SMOKE for smoke
+    cells only. Raises UserError.
     """
     ranked = []
     for algorithm, all_own in zones.items():
         for profile in dict.fromkeys(zone.profile for zone in all_own):
             own = [zone for zone in all_own if zone.profile == profile]
             smoke = {cell for zone in own for cell in zone.smoke}
-            cells = {cell for zone in own for cell in zone.intervals}
-            for cell in cells & (smoke if wanted is None else wanted):
+            for cell in smoke if grid == SMOKE else {c for zone in own for c in grids.within(grid, zone.cells)}:
                 setting = specs.profile(profile, cell)
                 cost, telling = setting.transfer_bytes, _telling(own, others, cell)
                 ranked.append(((cell not in smoke, cost, algorithm, -telling, profile, cell), (algorithm, setting)))

@@ -39,8 +39,8 @@ def pytest_addoption(parser):
     group.addoption(
         "--grid",
         default=None,
-        help="full, 10mbps ..., or cells such as 10mbps-20ms-1pct, with commas (default: all cells of a zone; for its"
-        " split part those at 10 Mbit/s)",
+        help="full, 10mbps ... (what zones have at a bandwidth), or cells such as 10mbps-20ms-1pct, with commas"
+        " (default: full; for a zone's split part 10mbps)",
     )
     group.addoption("--lab", default="virtual", help="virtual (default) or host")
     group.addoption("--kernel", default=None, help="name of the guest kernel (default: the one that has the algorithm)")
@@ -123,7 +123,6 @@ class _SuiteFile(pytest.File):
                 raise UserError("--baseline is empty", "name a results file, or leave it out")
             if not option.baseline:
                 _check_mark_expression(self.config)
-            wanted = None if option.grid in (None, "full") else grids.cells(option.grid)
             profile, stack = _profile(option), _stack_name(option.interop_rootfs or option.stack)
             by_algorithm = {}
             for kind, zone in _zones(option, profile):
@@ -134,15 +133,15 @@ class _SuiteFile(pytest.File):
             if not option.baseline:
                 splits = {zone.algorithm: zone for zone in map(specs.split_zone, specs.zone_files(_SPLIT, profile))}
             for algorithm in sorted(by_algorithm.keys() | splits.keys()):
-                yield from self._items(by_algorithm.get(algorithm, []), wanted, stack)
+                yield from self._items(by_algorithm.get(algorithm, []), option.grid or grids.FULL, stack)
                 if algorithm in splits:
                     yield from self._split_items(splits[algorithm], option, stack)
         except UserError as error:
             self.config.stash[_MISTAKE] = error
 
-    def _items(self, zones, wanted, stack):
+    def _items(self, zones, grid, stack):
         """Cell by cell, because what is judged by several zones is measured once."""
-        for cell in wanted or dict.fromkeys(cell for _, zone in zones for cell in zone.cells):
+        for cell in dict.fromkeys(cell for _, zone in zones for cell in grids.within(grid, zone.cells)):
             for kind, zone in zones:
                 if cell in zone.intervals:
                     name = f"{kind}[{zone.algorithm}-{cell.id}-{stack}]"
@@ -253,7 +252,7 @@ def _check_before_workers_start(config):
         return
     try:
         _check_mark_expression(config)
-        grids.cells(config.option.grid or "full")
+        grids.cells(config.option.grid or grids.FULL)
         campaign.seeds(config.option)
         engine.bench(campaign.choice(config.option))
     except UserError as error:

@@ -113,14 +113,14 @@ def test_lengths_of_time():
 def test_smoke_cells_come_first_then_cheap_ones_and_of_these_telling_ones():
     others = [zone for _, zone in specs.judging("atc25")]
     zones = {name: [zone for zone in others if zone.algorithm == name] for name in ("cubic", "reno")}
-    work = gate.order(zones, others, gate._wanted("full", zones))
+    work = gate.order(zones, others, "full")
     further = sum(len(specs.zone_of("cubic", kind).cells) for kind in ("startup", "competing", "sawtooth-queue",
                                                                        "identify-queue"))  # fmt: skip
     assert len(work) == len(set(work)) == 2 * (150 + further)
     smoke = [
         (a, specs.profile("atc25", cell)) for a, own in zones.items() for cell in {c for z in own for c in z.smoke}
     ]
-    assert set(work[: len(smoke)]) == set(smoke) == set(gate.order(zones, others, None))
+    assert set(work[: len(smoke)]) == set(smoke) == set(gate.order(zones, others, gate.SMOKE))
     rest = work[len(smoke) :]
     assert [s.transfer_bytes for _, s in rest] == sorted(s.transfer_bytes for _, s in rest)
 
@@ -162,8 +162,8 @@ def test_shards_share_all_cells_out_once_and_merge_into_the_same_verdict(run, tm
     assert sorted((c for part in parts for c in part), key=whole.index) == whole
     for which in (1, 2):
         done = run("cubic", "--grid", "10mbps", "--shard", f"{which}/2", "--results", f"{which}.jsonl")
-        assert done.exit_code == 0 and f"{19 - which} cells" in done.output
-    assert merge.merge(["1.jsonl", "2.jsonl"], "all.jsonl") == 5 * 35
+        assert done.exit_code == 0 and f"{24 - which} cells" in done.output
+    assert merge.merge(["1.jsonl", "2.jsonl"], "all.jsonl") == 5 * 45
     # All of it is in the results, so the room, which is another now, is not asked.
     done = run("cubic", "--grid", "10mbps", "--results", "all.jsonl", "--out", "out", kind="bad")
     assert done.exit_code == 0 and "30 conforms" in done.output, done.output
@@ -266,7 +266,7 @@ def test_traces_are_kept_of_a_few_cells_that_violate_and_only_of_those(run, monk
     assert run("cubic", "--grid", CELLS, "--keep-traces", "kept").exit_code == 0
     assert traced == []
     done = run("cubic", "--tier", "10mbps", "--results", "bad.jsonl", "--keep-traces", "kept", kind="bad")
-    assert "traces of 3 cells kept, of 35 that violate" in done.output
+    assert "traces of 3 cells kept, of 45 that violate" in done.output
     assert len(traced) == len(set(traced)) == 3 and {seed for _, _, seed in traced} == {1}
     assert {path.name for path in (tmp_path / "kept").iterdir()} == {f"cubic-{cell}" for _, cell, _ in traced}
     assert (

@@ -259,7 +259,7 @@ def test_results_are_not_measured_again(suite):
 
 
 def test_it_works_under_xdist(suite):
-    suite("-m", "cubic", "--grid", "10mbps", "-n", "2").assert_outcomes(passed=70 + 7)
+    suite("-m", "cubic", "--grid", "10mbps", "-n", "2").assert_outcomes(passed=70 + 25)
 
 
 @pytest.mark.parametrize(("arguments", "passed"), [((), 10), (("--grid", "full"), 14)])

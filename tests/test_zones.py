@@ -9,6 +9,7 @@ from helpers import measurements, measurements_of
 
 from conformance import cli, derive, specs
 from conformance.model import grid
+from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.verdict import Status, judge
 
@@ -113,3 +114,14 @@ def test_derive_says_when_cells_have_few_trials(derived):
 
 def test_derive_raises_the_version_where_it_permits_other_values(derived):
     assert [derived([value] * 20)[1]["version"] for value in (0.5, 0.5, 0.6, 0.6, 0.5)] == [1, 1, 2, 2, 3]
+
+
+def test_a_grid_s_name_means_all_that_a_zone_has_there():
+    startup = specs.zone_of("cubic", "startup").cells
+    assert grid.within("full", startup) == startup
+    assert {cell.bandwidth_mbps for cell in grid.within("10mbps", startup)} == {10}
+    assert grid.within("10mbps", startup) != () and not set(startup) <= set(grid.cells("full"))
+    assert grid.within("10mbps", specs.zone_of("cubic").cells) == grid.cells("10mbps")
+    assert grid.within(f"{startup[1].id},10mbps-1ms-0.5pct", startup) == startup[1:2]
+    with pytest.raises(UserError, match="grid '11mbps' is not known"):
+        grid.within("11mbps", startup)

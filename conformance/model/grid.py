@@ -9,19 +9,36 @@ from conformance.model.setting import Cell
 BANDWIDTHS_MBPS = (10, 20, 30, 40, 50)
 ONE_WAY_DELAYS_MS = (1, 20, 40, 60, 80, 100)
 LOSSES_PCT = (0, 1, 2, 3, 4)
+FULL = "full"
 
 
 def _product(bandwidths):
     return tuple(Cell(*cell) for cell in itertools.product(bandwidths, ONE_WAY_DELAYS_MS, LOSSES_PCT))
 
 
+def _bandwidths(name):
+    """Those of a grid that is all of some; none of cells by id, or of no grid."""
+    if name == FULL:
+        return BANDWIDTHS_MBPS
+    one = re.fullmatch(r"(\d+)mbps", name)
+    return tuple(b for b in BANDWIDTHS_MBPS if one and int(one.group(1)) == b)
+
+
+def within(name, of_zone):
+    """What a grid's name means of a zone's cells: all, those of a bandwidth, or those named. Raises UserError.
+
+    Zones of few cells have others than the grids have.
+    """
+    if name == FULL:
+        return tuple(of_zone)
+    bandwidths, named = _bandwidths(name), cells(name)
+    return tuple(cell for cell in of_zone if cell.bandwidth_mbps in bandwidths or cell in named)
+
+
 def cells(name):
     """The cells of a grid: `full` (150), `10mbps` (30, one bandwidth), or cells by id, with commas."""
-    if name == "full":
-        return _product(BANDWIDTHS_MBPS)
-    one = re.fullmatch(r"(\d+)mbps", name)
-    if one and int(one.group(1)) in BANDWIDTHS_MBPS:
-        return _product((int(one.group(1)),))
+    if bandwidths := _bandwidths(name):
+        return _product(bandwidths)
     if "ms-" in name:
         return tuple(dict.fromkeys(Cell.parse(part.strip()) for part in name.split(",")))
     known = ", ".join(f"{b}mbps" for b in BANDWIDTHS_MBPS)
