@@ -72,10 +72,11 @@ def readings(row):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Score:
-    """What came of one mutant."""
+    """What came of one mutant. `looked`: whether anything was read of it; `problems`: of cells that say nothing."""
 
     mutant: Mutant
     suspects: list
+    looked: bool
     problems: list
 
     @property
@@ -88,18 +89,19 @@ class Score:
 def score(mutant, rows):
     """The Score of a mutant by its row and that of the reference that it claims to be, of {name: row}."""
     found = suspects.suspects(mutant.algorithm, readings(rows[mutant.id]), readings(rows[mutant.algorithm]))
-    return Score(mutant=mutant, suspects=found, problems=rows[mutant.id]["problems"])
+    row = rows[mutant.id]
+    return Score(mutant=mutant, suspects=found, looked=bool(row["readings"]), problems=row["problems"])
 
 
 def recorded():
-    """{name: row} of the record, and [Score] of its mutants."""
+    """[Score] of the mutants in the record."""
     rows = {row["name"]: row for row in json.loads(RECORD.read_text())}
-    return rows, [score(mutant, rows) for mutant in mutants.corpus() if mutant.id in rows]
+    return [score(mutant, rows) for mutant in mutants.corpus() if mutant.id in rows]
 
 
 def table(scores):
     """Markdown: the counts, and a row for each mutant."""
-    looked = [score for score in scores if not score.problems]
+    looked = [score for score in scores if score.looked]
     counts = [sum(score.rank is not None and score.rank <= most for score in looked) for most in (1, 2)]
     shares = [f"{count} ({count / max(len(looked), 1):.0%})" for count in counts]
     without, errors = sum(not score.suspects for score in looked), len(scores) - len(looked)
@@ -113,7 +115,7 @@ def table(scores):
     for score in scores:
         found = ", ".join(f"{suspect.label} {suspect.weight:.1f}" for suspect in score.suspects)
         words = score.suspects[0].evidence[0].sentence if score.suspects else ""
-        words = f"error: {score.problems[0]}" if score.problems else words
+        words += f" (not looked at: {'; '.join(score.problems)})" if score.problems else ""
         rows.append(f"| {score.mutant.id} | {score.mutant.suspect} | {score.rank or '-'} | {found} | {words} |")
     return "\n".join(rows) + "\n"
 
@@ -126,6 +128,8 @@ def table(scores):
 @click.option("--record", is_flag=True, help="Keep what was read in tests/mutants/why.json.")
 def main(ids, trials, workers, results, record):
     """Print the table of docs/why.md."""
+    if record and ids:
+        raise click.UsageError("--record keeps what was read of all mutants: name none")
     kept = Readings(results, engine.seeds(trials))
     chosen = choose(mutants.corpus(), ids)
     usual = engine.bench()
@@ -142,8 +146,7 @@ def main(ids, trials, workers, results, record):
         futures = [executor.submit(one, mutant, mutants.bench_of(mutant, lambda line: None)) for mutant in chosen]
         scores = [future.result() for future in futures]
     if record:
-        before = recorded()[0] if RECORD.exists() else {}
-        lines = [json.dumps(row) for _, row in sorted({**before, **rows}.items())]
+        lines = [json.dumps(row) for _, row in sorted(rows.items())]
         files.write(RECORD, "[\n" + ",\n".join(lines) + "\n]\n")
     click.echo(table(scores))
 

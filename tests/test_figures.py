@@ -2,12 +2,17 @@
 
 import re
 
+import score_why
+
 from conformance import detected, false_alarms, paths, specs
+from conformance import mutants as testing
 from conformance.model import mutants
 from conformance.model.verdict import Status
 
 _MUTANTS = (paths.PACKAGE.parent / "docs" / "mutants.md").read_text(encoding="utf-8")
 _ROW = re.compile(r"^\| (\S+) \| (\S+) \| (?:(\S+) (\S+): ([\d.]+), permitted ([\d.]+)\.\.([\d.]+))? ?\| \d+ \|$", re.M)
+#: of the mutants, those whose top suspect has to be the right one
+_LEAST_TOP = 0.8
 
 
 def test_the_mutants_score_is_what_is_recorded_and_by_the_zones_that_ship():
@@ -38,3 +43,12 @@ def test_the_false_alarms_are_those_recorded():
     said = f"False alarms: {alarms or 'none'} in {len(runs)} of the 200 runs"
     assert said in _MUTANTS
     assert f"in at most {100 * mutants.upper_bound(alarms, len(runs)):.1f} % of runs" in _MUTANTS
+
+
+def test_the_score_of_why_is_that_of_what_was_read_of_the_mutants_traces():
+    """Scored anew by today's weights and tolerances, so that a change of them that costs hits is seen."""
+    scores = score_why.recorded()
+    assert {score.mutant.id for score in scores} == {mutant.id for mutant in testing.corpus()}
+    assert all(score.looked for score in scores)
+    assert sum(score.rank == 1 for score in scores) >= _LEAST_TOP * len(scores)
+    assert score_why.table(scores) in (paths.PACKAGE.parent / "docs" / "why.md").read_text(encoding="utf-8")
