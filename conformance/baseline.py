@@ -4,6 +4,7 @@ They are derived as any zone is (conformance/derive.py), by the same margin rule
 What an algorithm's document predicts is no part of them: the stack may never have done so.
 """
 
+import collections
 import dataclasses
 
 from conformance import derive, specs, store
@@ -17,9 +18,17 @@ def zones_of(measurements, profile):
     """[(kind, Zone)] of each algorithm in a stack's measurements. Raises UserError where they cannot serve."""
     found = []
     for algorithm in sorted({m.trial.scheme.algorithm for m in measurements}):
-        for kind in specs.KINDS:
+        for kind in (*specs.KINDS, *specs.further_kinds(profile)):
+            under = specs.profile_of_kind(kind, profile)
+            held = [
+                m for m in measurements if (m.trial.scheme.algorithm, m.trial.setting.profile) == (algorithm, under)
+            ]
+            if under != profile:
+                held = _enough(held)
+            if not held:
+                continue
             document = derive.derive(
-                measurements, algorithm, "as it was", specs.METRICS[kind], profile, f"{kind}-baseline", documented=False
+                held, algorithm, "as it was", specs.METRICS[kind], under, f"{kind}-baseline", documented=False
             )
             made = zones.from_json(document, f"baseline, {algorithm}")
             # Nobody chose cells of a baseline: its smoke tier is that of the algorithm's zone, where it has one.
@@ -27,6 +36,12 @@ def zones_of(measurements, profile):
             smoke = tuple(c for p in files for c in specs.zone(p).smoke if c in made.intervals)
             found.append((kind, dataclasses.replace(made, smoke=smoke)))
     return found
+
+
+def _enough(measurements):
+    """Those whose cells have trials enough. `identify` has fewer: it makes no baseline, and is in nobody's way."""
+    trials = collections.Counter(m.trial.setting for m in measurements)
+    return [m for m in measurements if trials[m.trial.setting] >= derive.MIN_TRIALS]
 
 
 def refuse_blind(zone, family, most_trials):
@@ -40,14 +55,15 @@ def refuse_blind(zone, family, most_trials):
 
 
 def read(path, stack, profile):
-    """[(kind, Zone)] of a stack's measurements in a results file, under one profile. Raises UserError."""
+    """[(kind, Zone)] of a results file's measurements of a stack that is judged under `profile`. Raises UserError."""
+    profiles = {specs.profile_of_kind(kind, profile) for kind in (*specs.KINDS, *specs.further_kinds(profile))}
     own = [
         m
         for m in store.read(path)
-        if m.trial.scheme.stack == stack and m.trial.setting.profile == profile and not m.trial.setting.segments
+        if m.trial.scheme.stack == stack and m.trial.setting.profile in profiles and not m.trial.setting.segments
     ]
     measured = [m for m in own if m.outcome is Outcome.OK]
-    if not measured:
+    if not any(m.trial.setting.profile == profile for m in measured):
         raise UserError(f"{path} has no measurements of stack {stack} under profile {profile}", "measure it first")
     # What was unsupported or an error then is no baseline, and neither is a cell with one of them.
     bad = {(m.trial.scheme.algorithm, m.trial.setting) for m in own if m.outcome is not Outcome.OK}

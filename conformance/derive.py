@@ -19,7 +19,7 @@ RELATIVE = 0.10
 #: by metric, in its unit: 0.3 % of lost bytes is one lost burst of a short transfer; a queue that is nearly empty may
 #: hold one packet or two; pacing spreads a window over part of a round trip
 ABSOLUTE = {"utilization": 0.003, "lost_pct": 0.3, "queue_mean_bdp": 0.02, "transfer_rtts": 0.3}
-_MIN_TRIALS, USUAL_TRIALS = 5, 20
+MIN_TRIALS, USUAL_TRIALS = 5, 20
 _SMOKE_CELLS = 12
 
 
@@ -122,9 +122,9 @@ def one_run(own, metric, what):
         if m.value(metric) is None:
             raise UserError(f"a reference trial in {where} has no {metric}")
         values[m.trial.setting].append(m.value(metric))
-    few = [setting.id for setting, found in values.items() if len(found) < _MIN_TRIALS]
+    few = [setting.id for setting, found in values.items() if len(found) < MIN_TRIALS]
     if few:
-        raise UserError(f"{few[0]} has fewer than {_MIN_TRIALS} reference trials")
+        raise UserError(f"{few[0]} has fewer than {MIN_TRIALS} reference trials")
     return values, {
         "scheme": first.id,
         "stack_version": first.stack_version,

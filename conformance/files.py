@@ -1,15 +1,16 @@
-"""What we write is written whole or not at all: an interrupt or a full disk leaves what was there before."""
+"""Files that we write are written whole or not at all: an interrupt or a full disk leaves what was there before."""
 
 import contextlib
+import errno
 import os
 import pathlib
 import shutil
-import tempfile
-import threading
+import uuid
 
 from conformance.model.errors import UserError
 
 OTHER_FOLDER = "name another folder with --out"
+_ASIDE = ".new"
 
 
 def write(target, content, mend=None):
@@ -32,28 +33,58 @@ def replacing(target, mend=None):
                 yield f
             return
         place = pathlib.Path(os.path.realpath(target))
+        if place.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         place.parent.mkdir(parents=True, exist_ok=True)
-        aside = place.with_name(f".{os.getpid()}-{threading.get_ident()}.new")
+        aside = _aside(place.parent)
         try:
-            with open(aside, "wb") as f:
+            f = open(aside, "xb")
+        except OSError:
+            if not place.exists():
+                raise
+            # Its folder takes no new file; it may be written to all the same.
+            with open(place, "wb") as f:
                 yield f
-            if place.exists():
-                shutil.copymode(place, aside)
-            aside.replace(place)
+            return
+        try:
+            with f:
+                if place.exists():
+                    _make_alike(aside, place.stat())
+                yield f
+            try:
+                aside.replace(place)
+            except OSError:  # a file that is a mount of its own, as containers have them
+                shutil.copyfile(aside, place)
         finally:
             aside.unlink(missing_ok=True)
 
 
+def _make_alike(aside, about):
+    with contextlib.suppress(OSError):
+        os.chown(aside, about.st_uid, about.st_gid)
+    aside.chmod(about.st_mode & 0o7777)
+
+
+def _aside(where):
+    return where / f".{uuid.uuid4().hex}{_ASIDE}"
+
+
+def is_aside(path):
+    """Whether this is what a run that was killed left behind."""
+    return path.name.startswith(".") and path.name.endswith(_ASIDE)
+
+
 @contextlib.contextmanager
 def folder(target, mend=None):
-    """A fresh folder whose files are moved to the folder `target` once all of them are made. Raises UserError.
+    """A fresh folder whose files are moved to the folder `target`, one by one, once all are made. Raises UserError.
 
     Files of `target` with other names stay.
     """
     target = pathlib.Path(target)
     with errors(target, mend):
         target.mkdir(parents=True, exist_ok=True)
-        aside = pathlib.Path(tempfile.mkdtemp(prefix=".new-", dir=target))
+        aside = _aside(target)
+        aside.mkdir()
         try:
             yield aside
             for path in sorted(p for p in aside.rglob("*") if p.is_file()):
@@ -68,7 +99,7 @@ def check_empty(target):
     """Raise UserError unless `target` is an empty folder, or nothing yet: what is kept there is never mingled."""
     target = pathlib.Path(target)
     with errors(target, OTHER_FOLDER):
-        if target.exists() and any(target.iterdir()):
+        if target.exists() and not all(map(is_aside, target.iterdir())):
             raise UserError(f"{target} is not empty", OTHER_FOLDER)
 
 
@@ -78,4 +109,6 @@ def errors(target, mend=None):
     try:
         yield
     except OSError as error:
-        raise UserError(f"cannot write {target}: {error.strerror}", mend) from None
+        # shutil.Error, of a whole tree, has no words of its own: [(from, to, why), ...].
+        why = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror or error
+        raise UserError(f"cannot write {target}: {why}", mend) from None

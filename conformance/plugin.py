@@ -123,6 +123,7 @@ class _SuiteFile(pytest.File):
                 raise UserError("--baseline is empty", "name a results file, or leave it out")
             if not option.baseline:
                 _check_mark_expression(self.config)
+            grid = grids.FULL if option.grid is None else option.grid
             profile, stack = _profile(option), _stack_name(option.interop_rootfs or option.stack)
             by_algorithm = {}
             for kind, zone in _zones(option, profile):
@@ -133,7 +134,7 @@ class _SuiteFile(pytest.File):
             if not option.baseline:
                 splits = {zone.algorithm: zone for zone in map(specs.split_zone, specs.zone_files(_SPLIT, profile))}
             for algorithm in sorted(by_algorithm.keys() | splits.keys()):
-                yield from self._items(by_algorithm.get(algorithm, []), option.grid or grids.FULL, stack)
+                yield from self._items(by_algorithm.get(algorithm, []), grid, stack)
                 if algorithm in splits:
                     yield from self._split_items(splits[algorithm], option, stack)
         except UserError as error:
@@ -149,7 +150,7 @@ class _SuiteFile(pytest.File):
 
     def _split_items(self, zone, option, stack):
         """The paths there are in a grid. Cells that heatmaps have measured are not measured again."""
-        for check in zone.checks_within(grids.cells(option.grid or zone.default_grid)):
+        for check in zone.checks_within(grids.cells(zone.default_grid if option.grid is None else option.grid)):
             name = f"{_SPLIT}[{zone.algorithm}-{check.id}-{stack}]"
             yield SplitItem.from_parent(self, name=name, kind=_SPLIT, zone=zone, check=check, unsplit=_unsplit(option))
 
@@ -252,7 +253,7 @@ def _check_before_workers_start(config):
         return
     try:
         _check_mark_expression(config)
-        grids.cells(config.option.grid or grids.FULL)
+        grids.cells(grids.FULL if config.option.grid is None else config.option.grid)
         campaign.seeds(config.option)
         engine.bench(campaign.choice(config.option))
     except UserError as error:
@@ -283,25 +284,26 @@ class _Violations:
     def pytest_runtest_logreport(self, report):
         for name, value in report.user_properties:
             if name == summary.PROPERTY and report.failed and value[2] == Status.VIOLATES:
-                zone_id, cell_id = value[:2]
-                profile = specs.profile_of(zone_id) or _profile(self._option)  # a baseline's zones do not ship
-                self._cells[zone_id.split("/")[0], profile, Cell.parse(cell_id)] = None
+                self._cells[value[0], Cell.parse(value[1])] = None
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter):
         if not self._cells:
             return
         option, choice = self._option, campaign.choice(self._option)
+        # A baseline's zones do not ship; its profile is the stack's.
+        profiles = {zone_id: specs.profile_of(zone_id) or _profile(option) for zone_id, _ in self._cells}
+        cells = dict.fromkeys((zone_id.split("/")[0], profiles[zone_id], cell) for zone_id, cell in self._cells)
         console = Console()
         if self._why_too:
             from conformance import why  # late: it draws, and what draws takes seconds to import
 
             terminalreporter.section("what looks wrong")
-            why.of_violations([algorithm for algorithm, *_ in self._cells], choice, console)
+            why.of_violations([algorithm for algorithm, _, _ in cells], choice, console)
         if option.keep_traces:
             terminalreporter.section("traces")
             try:
-                trace.keep_some(self._cells, choice, option.keep_traces, console)
+                trace.keep_some(cells, choice, option.keep_traces, console)
             except UserError as error:
                 terminalreporter.write_line(f"no traces kept: {error}")
 

@@ -168,6 +168,11 @@ def further_kinds(profile):
     return [kind for kind in FURTHER_KINDS if profile == PROFILES["tcp"] or marker(kind) != "sawtooth"]
 
 
+def profile_of_kind(kind, profile):
+    """The profile of a kind's zones, for a stack that is judged under `profile`: further kinds have their own."""
+    return profile if kind in KINDS else marker(kind)
+
+
 def judging(profile):
     """[(kind, Zone)] that ship for stacks that are judged under this profile: all of algorithms with a grid's zones."""
     grids = [(kind, zone) for kind in KINDS for zone in all_zones(kind, profile)]

@@ -4,9 +4,9 @@ What a schema and conformance/model/zone.py cannot say of one zone is said here,
 are at hand.
 """
 
-import contextlib
 import json
 import pathlib
+import re
 
 import rich.table
 import rich.text
@@ -14,6 +14,7 @@ import rich.text
 from conformance import derive, derive_split, files, schema, specs
 from conformance.model import grid, oracle
 from conformance.model.errors import UserError, located
+from conformance.model.split_zone import PathCheck
 from conformance.model.zone import Zone, differing
 from conformance.reporting import terminal
 
@@ -24,10 +25,10 @@ _ROUNDING = 0.002
 def find(named):
     """The path of a zone that ships, by its id, or the path that was given."""
     given = pathlib.Path(named)
-    with contextlib.suppress(OSError):  # no file can have a name so long: whoever reads it says so
-        shipped = specs.zone_path(named)
-        return shipped if not given.exists() and shipped.is_file() else given
-    return given
+    if not re.fullmatch(r"[a-z0-9]{1,30}/[a-z0-9-]{1,60}", str(named)):
+        return given
+    shipped = specs.zone_path(named)
+    return shipped if not given.exists() and shipped.is_file() else given
 
 
 def check_all(named):
@@ -113,9 +114,11 @@ def _check_split(zone, path):
         _check_digest(zone, path, "profile_digest", _setting(zone, path, check.cells[0]))
         if check.measured:
             _check_digest(zone, path, "path_profile_digest", specs.split_path(zone.profile, check.path.segments))
+    pointers = {check.name: "/paths" if isinstance(check, PathCheck) else "/shares" for check in zone.checks}
     for place, permitted in zone.intervals.items():
         if not permitted.low <= permitted.basis["min"] <= permitted.basis["max"] <= permitted.high:
-            raise UserError(f"{path}: {place.id}: the zone rejects trials of its own reference")
+            pointer = pointers[place.where]
+            raise UserError(f"{path}: {pointer}: {place.id}: the zone rejects trials of its own reference")
 
 
 def _check_grid(zone, path):

@@ -3,7 +3,7 @@
 import dataclasses
 
 import pytest
-from helpers import counted, measurements
+from helpers import counted, measurements, measurements_of
 
 from conformance import baseline, specs
 from conformance.model import oracle, verdict
@@ -56,3 +56,20 @@ def test_how_many_trials_a_cell_needs_to_violate(family, fewest):
     for n, status in ((fewest - 1, "inconclusive"), (fewest, "violates")):
         judged = verdict.judge(zone, CELL, far_off[:n], family)
         assert judged.status == status
+
+
+def test_zones_of_their_own_profiles_have_baselines_where_they_were_measured():
+    cell = specs.zone_of("reno", "startup").cells[0]
+
+    def under(profile, n):
+        made = measurements_of("transfer_rtts", [5.0] * n, cell=cell, algorithm="reno")
+        trials = [dataclasses.replace(m.trial, setting=specs.profile(profile, cell)) for m in made]
+        return [dataclasses.replace(m, trial=trial) for m, trial in zip(made, trials, strict=True)]
+
+    grid = [dataclasses.replace(m, evidence={"interfaces": counted(1000, 990)}) for m in under_packets([0.2] * 20)]
+    made = dict(baseline.zones_of([*grid, *under("startup", 20), *under("identify", 3)], "packets"))
+    assert list(made) == ["heatmap", "loss", "startup"]
+    assert (made["startup"].id, made["startup"].profile) == ("reno/startup-baseline", "startup")
+    assert 5.0 in made["startup"].intervals[cell]
+    for kind, zone in specs.judging("packets"):
+        assert specs.profile_of_kind(kind, "packets") == zone.profile

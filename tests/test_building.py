@@ -198,3 +198,12 @@ def test_who_fetches_is_the_users_choice(stack, tmp_path):
     # Each the other's client: a client is asked for its client, not for its choice of one.
     (other / "adapter.json").write_text(json.dumps({**about, "name": "other", "client": "built"}))
     assert adapter.load(str(other / "adapter.json"), adapter.OWN).client is None
+
+
+def test_a_program_whose_name_no_file_can_have_is_no_program(stack):
+    for name in ("a\0b", "a" * 300):
+        path = pathlib.Path(stack("true"))
+        about = json.loads(path.read_text())
+        path.write_text(json.dumps({**about, "program": name}))
+        with pytest.raises(UserError, match=r"adapter\.json: /program: .* is not an executable file"):
+            adapter.load(str(path))

@@ -1,5 +1,7 @@
+import errno
 import os
 import pathlib
+import shutil
 import threading
 
 import pytest
@@ -36,15 +38,33 @@ def test_a_link_stays_one_and_leads_to_what_is_new(tmp_path):
         files.write(link, content)
         assert link.is_symlink()
         assert target.read_bytes() == content
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    with pytest.raises(UserError, match="Too many levels of symbolic links"):
+        files.write(loop, b"1")
+    assert loop.is_symlink()
+
+
+def test_a_file_whose_folder_takes_no_other_or_that_is_a_mount_is_written_to(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    path.write_bytes(b"before, and longer")
+    monkeypatch.setattr(pathlib.Path, "replace", lambda *_: (_ for _ in ()).throw(OSError(errno.EBUSY, "busy")))
+    files.write(path, b"mounted")
+    assert path.read_bytes() == b"mounted" and len(list(tmp_path.iterdir())) == 1
+    monkeypatch.setattr(files, "_aside", lambda where: where / "no" / "such" / "folder")
+    files.write(path, b"alone")
+    assert path.read_bytes() == b"alone"
+    with pytest.raises(UserError, match="cannot write"):
+        files.write(tmp_path / "new", b"1")
 
 
 def test_what_is_no_file_is_written_to(tmp_path):
     pipe, read = tmp_path / "pipe", []
     os.mkfifo(pipe)
-    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
     reader.start()
     files.write(pipe, b"lines")
-    reader.join()
+    reader.join(10)
     assert read == [b"lines"]
     assert pipe.is_fifo()
 
@@ -74,8 +94,17 @@ def test_a_folder_has_all_of_its_new_files_or_none(tmp_path):
     }  # fmt: skip
 
 
+def test_a_tree_that_cannot_be_copied_says_why(tmp_path):
+    (tmp_path / "from").mkdir()
+    (tmp_path / "from" / "link").symlink_to("nowhere")
+    with pytest.raises(UserError, match="No such file"), files.folder(tmp_path / "to") as made:
+        shutil.copytree(tmp_path / "from", made, dirs_exist_ok=True)
+
+
 def test_what_is_kept_is_never_mingled(tmp_path):
     files.check_empty(tmp_path / "new")
+    files.check_empty(tmp_path)
+    files._aside(tmp_path).mkdir()  # of a run that was killed
     files.check_empty(tmp_path)
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="is not empty; name another folder"):

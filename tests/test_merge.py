@@ -104,3 +104,12 @@ def test_broken_lines_and_empty_files_are_named(write, tmp_path):
         merge.merge([write("empty", [])], tmp_path / "out")
     with pytest.raises(UserError, match="cannot write"):
         merge.merge([good], good / "x")
+
+
+def test_a_number_that_no_float_holds_is_named(tmp_path):
+    path = tmp_path / "results.jsonl"
+    store.Store(path).add(measurement(0.5, 1))
+    path.write_text(path.read_text().replace('"evidence":{}', '"evidence":{"kernel_release":1e400}'))
+    with pytest.raises(UserError, match=r"results\.jsonl:1: Out of range float values"):
+        merge.merge([path], tmp_path / "merged.jsonl")
+    assert not (tmp_path / "merged.jsonl").exists()

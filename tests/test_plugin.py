@@ -372,6 +372,7 @@ def test_split_faults_are_errors_and_unsupported_is_skipped(suite):
             "-m cubik: no such algorithm, metric or tier; there are zones for bbrv1, bbrv2, bbrv3, cubic",
         ),
         (("-m", "cubic", "--grid", "15mbps"), "grid '15mbps' is not known"),
+        (("-m", "cubic", "--grid="), "grid '' is not known"),
         (("-m", "cubic", "--grid", "10mbps--5ms-0pct"), "one_way_delay_ms is -5"),
         (("-m", "cubic", "--grid", "10mbps-5ms-100pct"), "loss_pct is 100"),
         (("-m", "cubic", "--trials", "0"), "--trials 0; it must be from 1"),

@@ -12,7 +12,7 @@ import hypothesis
 import hypothesis.strategies as st
 import pyarrow.parquet
 import pytest
-from helpers import CELL, EVIL, measurement, measurements, results_file, setting, zone
+from helpers import CELL, EVIL, counted, measurement, measurements, measurements_of, results_file, setting, zone
 
 from conformance import schema, specs, store
 from conformance.cli import measuring
@@ -103,8 +103,8 @@ def test_evidence_that_a_page_cannot_show_is_named_and_leaves_no_half_of_a_site(
     for line in lines:
         line["evidence"]["calibration"] = [{"rate_mbps": 10**400, "loss_sent": 1, "loss_lost": 0, "delays_ms": []}]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with pytest.raises(UserError, match=r"results\.jsonl:\d+: /evidence/calibration/0/rate_mbps: 1000"):
-        Source([path])
+    with pytest.raises(UserError, match=r"results\.jsonl:\d+: /evidence: not as result lines have it: OverflowError"):
+        site.write(Source([path]), tmp_path / "site")
     for line in lines:
         line["evidence"]["calibration"] = [{"rate_mbps": 10}]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -407,3 +407,28 @@ def test_a_calibration_is_told_of_old_and_new_lines(tmp_path):
         dict(details._facts(m)).get("calibration") for m in store.read(results_file(tmp_path / "r.jsonl")) if m.evidence
     ]
     assert set(found) == {"10 Mbit/s; one-way delay 20.100 ms; 20 of 2000 packets lost"}
+
+
+def test_what_zones_of_other_metrics_say_is_in_every_report():
+    """A gate that fails by a queue or by a short transfer has no green badge."""
+    cell = Cell(10, 20, 1)
+    inside = specs.zone_of("cubic").intervals[cell].basis["median"]
+    counters = counted(1000, round(1000 - 10 * specs.zone_of("cubic", "loss").intervals[cell].basis["median"]))
+    good = [dataclasses.replace(m, evidence={"interfaces": counters}) for m in measurements([inside] * 5, cell=cell)]
+    assert badge.message(tables.all_series(good)) == ("conforms: 2 of 2", "conforms")
+    cell = specs.zone_of("cubic", "startup").cells[0]
+    short = [
+        dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=specs.profile("startup", cell)),
+                            metrics={**measurement().metrics, **m.metrics})
+        for m in measurements_of("transfer_rtts", [2.0] * 8, cell=cell)
+    ]  # fmt: skip
+    found = tables.all_series([*good, *short])
+    (series,) = [s for s in found if s.setting.profile == "startup"]
+    assert (series.verdict, [h.metric for h in series.judged]) == ("violates", ["transfer_rtts"])
+    assert badge.message(found)[1] == "violates"
+    assert "transfer: ✗ **violates**: 0 of 1 cells conform, 1 violate" in markdown.render(found)
+    assert export.summary(found, ())["schemes"][-1]["metrics"]["transfer_rtts"]["verdict"] == "violates"
+    row = next(row for row in export.rows(found) if row["profile"] == "startup")
+    assert row["transfer_rtts"] == pytest.approx(2.0)
+    assert (row["transfer_verdict"], row["queue_verdict"]) == ("violates", None)
+    assert {*grids.METRICS} == {*colours.FULL_SCALE} == {*colours.FULL_DIFFERENCE} == {*specs.METRICS.values()}

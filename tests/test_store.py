@@ -106,10 +106,10 @@ def test_whatever_stands_in_a_line_it_is_named_or_can_be_counted_with(tmp_path, 
         store.dumps(read)
 
 
-@pytest.mark.parametrize("line", ["[" * 200_000, '{"schema": ' + "1" * 5000 + "}", '{"a": NaN}', "\x00"])
+@pytest.mark.parametrize("line", ["[" * 200_000, '{"schema": ' + "1" * 5000 + "}", '{"a": NaN}', "\x00", '"\ud800"'])
 def test_a_line_that_is_no_json_is_named(path, line):
     path.parent.mkdir()
-    path.write_text(line + "\n")
+    path.write_text(line + "\n", encoding="utf-8", errors="surrogatepass")
     with pytest.raises(UserError, match=r"results\.jsonl:1: not a JSON line"):
         store.read(path)
 

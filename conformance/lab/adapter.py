@@ -8,7 +8,7 @@ import pathlib
 import stat
 import tempfile
 
-from conformance import schema
+from conformance import files, schema
 from conformance.lab import building, manifest, outside
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
@@ -185,9 +185,9 @@ def _printable(text):
 def _tree_digest(root):
     """Over names, contents and modes of all files below a folder. What may not be read does not count."""
     total = hashlib.sha256()
-    for folder, folders, files in os.walk(root):
+    for folder, folders, names in os.walk(root):
         folders.sort()
-        for path in (pathlib.Path(folder, name) for name in sorted(files)):
+        for path in (pathlib.Path(folder, name) for name in sorted(names)):
             about = path.lstat()
             total.update(f"{path.relative_to(root)}\0{about.st_mode:o}\0".encode(errors="surrogateescape"))
             if path.is_symlink():
@@ -199,8 +199,9 @@ def _tree_digest(root):
 
 
 def _own_files(folder):
-    """All files of an adapter but what is said about its results: that changes nothing in them."""
-    return [f for f in sorted(folder.rglob("*")) if f.is_file() and f.name != "expected.json"]
+    """All files of an adapter but what is said about its results, and what is left of its writing."""
+    found = [f for f in sorted(folder.rglob("*")) if f.name != "expected.json" and not files.is_aside(f)]
+    return [f for f in found if f.is_file()]
 
 
 def _files_digest(files):

@@ -79,7 +79,7 @@ def shipped():
 def _is_program(file):
     try:
         mode = file.stat().st_mode
-    except OSError:
+    except (OSError, ValueError):  # no name for a file
         return False
     return stat.S_ISREG(mode) and mode & 0o111
 

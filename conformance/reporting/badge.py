@@ -15,7 +15,7 @@ _WORST_FIRST = ("error", "violates", "inconclusive", "unsupported", "conforms", 
 
 
 def message(all_series):
-    """(words, verdict) on the utilization and loss of all of them together."""
+    """(words, verdict) on all metrics of all of them together."""
     heatmaps = [heatmap for series in all_series for heatmap in series.heatmaps]
     judged = sum(heatmap.count().total() for heatmap in heatmaps)
     conform = sum(heatmap.count()["conforms"] for heatmap in heatmaps)

@@ -45,7 +45,7 @@ def heatmap(drawn):
     """Measured, zone and difference of a Heatmap, one above the other; bandwidths side by side."""
     data = list(rows(drawn))
     metric = drawn.metric
-    name, _, unit = grids.METRICS[metric]
+    name, _, unit, _ = grids.METRICS[metric]
     values = {"scale": _scale(colours.VIRIDIS, [0, colours.FULL_SCALE[metric]]), "title": f"{name}{unit}"}
     panels = [_panel(data, "measured", f"Measured: median of up to {drawn.trials} trials", values)]
     if drawn.zone is not None:

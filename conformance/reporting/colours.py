@@ -10,8 +10,8 @@ STEPS = 21
 VIRIDIS = ("440154", "482475", "414487", "355f8d", "2a788e", "21918c", "22a884", "44bf70", "7ad151", "bddf26", "fde725")
 PUOR = ("2d004b", "542788", "8073ac", "b2abd2", "d8daeb", "f7f7f7", "fee0b6", "fdb863", "e08214", "b35806", "7f3b08")
 #: the most that is drawn of a metric, and of its difference to the reference; beyond, the end of the scale
-FULL_SCALE = {"utilization": 1.0, "lost_pct": 8.0}
-FULL_DIFFERENCE = {"utilization": 0.3, "lost_pct": 3.0}
+FULL_SCALE = {"utilization": 1.0, "lost_pct": 8.0, "queue_mean_bdp": 1.0, "transfer_rtts": 10.0}
+FULL_DIFFERENCE = {"utilization": 0.3, "lost_pct": 3.0, "queue_mean_bdp": 0.3, "transfer_rtts": 3.0}
 #: what stands beside a number in a cell, by verdict
 MARKS = {
     "conforms": "", "violates": "✗", "inconclusive": "?", "unsupported": "-", "error": "!", "not judged": "",

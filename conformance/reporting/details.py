@@ -30,7 +30,8 @@ class Detail:
     anchor: str
     title: str
     utilization: object
-    lost: object
+    #: (metric, its result) of all but utilization
+    others: tuple
     lines: tuple[str, ...]
     trials: tuple[Trial, ...]
     shown: dict
@@ -49,7 +50,7 @@ def anchor(cell):
 
 def of_cell(series, cell, source):
     """The Detail of a cell, some trials of which are read again from the Source with all evidence. Raises UserError."""
-    utilization, lost = series.utilization.results[cell], series.lost.results[cell]
+    utilization = series.utilization.results[cell]
     chosen = _three(utilization)
     full = {style: source.whole(measurement) for style, measurement in chosen.items()}
     drawn = {style: m.evidence["trace"] for style, m in full.items() if isinstance(m.evidence.get("trace"), dict)}
@@ -66,7 +67,7 @@ def of_cell(series, cell, source):
         anchor=anchor(cell),
         title=f"{cell.one_way_delay_ms:g} ms, {cell.loss_pct:g} % loss",
         utilization=utilization,
-        lost=lost,
+        others=tuple((h.metric, h.results[cell]) for h in series.heatmaps[1:]),
         lines=tuple(grids.about(h.metric, h.results[cell]).split("\n", 1)[1] for h in series.heatmaps),
         trials=tuple(_row(m, styles.get(m.trial.seed, "")) for m in utilization.measurements),
         shown={style: f"{_WORDS[style]} (seed {m.trial.seed})" for style, m in chosen.items()},

@@ -57,6 +57,15 @@ def _lost(name):
     return lambda series, cell: getattr(series.lost.results[cell], name)
 
 
+def _other(metric):
+    """The verdict on a metric that few zones are about; None where none judges it."""
+
+    def of(series, cell):
+        return next((h.results[cell].status for h in series.others if h.metric == metric), None)
+
+    return of
+
+
 def _median(metric):
     def of(series, cell):
         values = [m.value(metric) for m in series.utilization.results[cell].measurements if m.metrics]
@@ -108,6 +117,9 @@ COLUMNS = (
     Column("completion_s", _NUMBER, "median", _median("completion_s")),
     Column("min_rtt_ms", _NUMBER, "median of the least RTT, of Linux TCP", _median("min_rtt_ms")),
     Column("queue_mean_bdp", _NUMBER, "median of the queue's mean length", _median("queue_mean_bdp")),
+    Column("queue_verdict", _TEXT, "on the queue's mean length, where a zone judges it", _other("queue_mean_bdp")),
+    Column("transfer_rtts", _NUMBER, "median of the transfer's length in round trips", _median("transfer_rtts")),
+    Column("transfer_verdict", _TEXT, "on it, where a zone judges it", _other("transfer_rtts")),
     Column("message", _TEXT, "why there is no result, where there is none", _utilization("message")),
 )  # fmt: skip
 

@@ -4,10 +4,12 @@ import dataclasses
 
 from conformance.reporting import colours
 
-#: how a metric is called, its number format, its unit after a number
+#: how a metric is called, its number format, its unit after a number, and what it is
 METRICS = {
-    "utilization": ("utilization", ".2f", ""),
-    "lost_pct": ("lost", ".1f", " %"),
+    "utilization": ("utilization", ".2f", "", "Utilization: goodput over bandwidth"),
+    "lost_pct": ("lost", ".1f", " %", "Lost: share of the sender's bytes that never arrived, %"),
+    "queue_mean_bdp": ("mean queue", ".2f", " BDP", "Mean queue at the bottleneck, in bandwidth-delay products"),
+    "transfer_rtts": ("transfer", ".1f", " round trips", "Length of the transfer, in round trips"),
 }
 
 
@@ -41,7 +43,7 @@ def number(metric, value, more=0, sign=""):
     """A value of a metric for people, `more` digits longer than in cells; "none" where it is not known."""
     if value is None:
         return "none"
-    _, form, unit = METRICS[metric]
+    _, form, unit, _ = METRICS[metric]
     return f"{value:{sign}.{int(form[1]) + more}f}{unit}"
 
 

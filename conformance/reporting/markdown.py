@@ -22,9 +22,9 @@ def code(text):
 
 def render(all_series, title="Congestion-control conformance"):
     """A table of schemes, and for each of them the cells that do not conform."""
-    lines = [f"### {title}", "", "| scheme | settings | utilization | lost |", "|---|---|---|---|"]
+    lines = [f"### {title}", "", "| scheme | settings | verdicts |", "|---|---|---|"]
     for series in all_series:
-        verdicts = " | ".join(_verdict(heatmap) for heatmap in series.heatmaps)
+        verdicts = "<br>".join(_verdict(heatmap) for heatmap in series.judged)
         lines.append(f"| {code(series.scheme.id)} | {code(series.utilization.settings)} | {verdicts} |")
     for series in all_series:
         lines += _cells(series)
@@ -33,7 +33,7 @@ def render(all_series, title="Congestion-control conformance"):
 
 def _verdict(heatmap):
     verdict = heatmap.verdict
-    return f"{colours.SYMBOLS[verdict]} **{verdict}**: {heatmap.words}"
+    return f"{grids.METRICS[heatmap.metric][0]}: {colours.SYMBOLS[verdict]} **{verdict}**: {heatmap.words}"
 
 
 def _cells(series):

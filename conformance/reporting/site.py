@@ -59,6 +59,10 @@ class _Site:
             "trials": sum(file.trials for file in source.files),
             "symbols": colours.SYMBOLS,
             "metrics": grids.METRICS,
+            "scales": {
+                metric: (f"{colours.FULL_SCALE[metric]:g}{unit}", f"{colours.FULL_DIFFERENCE[metric]:g}{unit}")
+                for metric, (_, _, unit, _) in grids.METRICS.items()
+            },
             "number": grids.number,
             "cell_words": grids.cell_words,
             "small": grids.small,
@@ -172,7 +176,7 @@ def _outside(series):
         for result in heatmap.results.values()
         if result.status not in ("conforms", "not judged")
         # What failed or is not offered fails for all metrics: once is enough.
-        and not (heatmap is series.lost and result.value is None)
+        and not (heatmap is not series.utilization and result.value is None)
     ]
     return sorted(found, key=lambda item: _distance(item[1]))
 

@@ -129,14 +129,21 @@ class Heatmap:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Series:
-    """All that was measured of one scheme under one profile: its utilization, and what was lost."""
+    """All that was measured of one scheme under one profile: utilization, what was lost, and what else is judged."""
 
     utilization: Heatmap
     lost: Heatmap
+    #: of the other metrics, those that a zone judges
+    others: tuple[Heatmap, ...] = ()
 
     @property
     def heatmaps(self):
-        return (self.utilization, self.lost)
+        return (self.utilization, self.lost, *self.others)
+
+    @property
+    def judged(self):
+        """The heatmaps that a zone judges; of what none judges, those that every series has."""
+        return tuple(h for h in self.heatmaps if h.count()) or self.heatmaps
 
     @property
     def scheme(self):
@@ -150,7 +157,7 @@ class Series:
 
     @property
     def verdict(self):
-        """The worse of the verdicts on utilization and on what was lost, as text; or that nothing was judged."""
+        """The worst of the verdicts on all metrics, as text; or that nothing was judged."""
         return _worst(r for h in self.heatmaps for r in h.results.values())
 
     @property
@@ -227,6 +234,11 @@ def _cell(cell, measurements, verdict, metric):
     )
 
 
+_OTHER_METRICS = [
+    metric for metric in dict.fromkeys(specs.METRICS.values()) if metric not in ("utilization", "lost_pct")
+]
+
+
 def all_series(measurements):
     """The Series of any measurements, in order of scheme and profile.
 
@@ -243,6 +255,11 @@ def all_series(measurements):
         Series(
             utilization=heatmap(found, zones.get(("utilization", scheme.algorithm, profile_digest))),
             lost=heatmap(found, zones.get(("lost_pct", scheme.algorithm, profile_digest)), "lost_pct"),
+            others=tuple(
+                heatmap(found, zone)
+                for metric in _OTHER_METRICS
+                if (zone := zones.get((metric, scheme.algorithm, profile_digest)))
+            ),
         )
         for (scheme, profile_digest, _, _), found in groups.items()
     ]
