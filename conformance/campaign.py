@@ -26,16 +26,16 @@ def run(
     bench = engine.bench(choice)
     profile = profile or bench.profile
     settings = [specs.profile(profile, cell, **overrides) for cell in cells]
-    zone = _zone(algorithm, settings[0], console)
-    if zone is None and bench.adapter.why_not(algorithm):
+    zones = _zones(algorithm, settings[0], console)
+    family = {zone.id: sum(cell in zone.intervals for cell in cells) for zone in zones}
+    if not zones and bench.adapter.why_not(algorithm):
         raise UserError(f"{bench.adapter.name} offers no algorithm {algorithm!r}, and there is no zone for it")
     measured = {}
     numbers = looks(trials, max(trials, most_trials))
 
     def verdicts(key, measurements):
         cell = key[1].cell
-        judged = zone is not None and cell in zone.intervals
-        return [judge(zone, cell, measurements, len(cells))] if judged else []
+        return [judge(zone, cell, measurements, family[zone.id]) for zone in zones if cell in zone.intervals]
 
     for (_, setting), measurements in measure(
         bench, [(algorithm, s) for s in settings], engine.seeds(numbers[-1]), results, workers, console,
@@ -43,26 +43,22 @@ def run(
     ):  # fmt: skip
         measured[setting.cell] = measurements
         _complain(console, setting.cell, measurements)
-    heatmap = tables.heatmap([m for cell in cells for m in measured[cell]], zone)
-    terminal.show([heatmap], console)
+    series = tables.all_series([m for cell in cells for m in measured[cell]])
+    terminal.show(series, console)
     console.print(f"results: {results}", soft_wrap=True)
-    return exit_status(result for result in heatmap.results.values())
+    return exit_status(result for one in series for heatmap in one.judged for result in heatmap.results.values())
 
 
-def _zone(algorithm, setting, console):
-    """The zone of utilization that applies to this setting, or None, having said why."""
-    zones = {zone.metric: zone for zone in specs.zones_for(algorithm, setting.profile_digest)}
-    if "utilization" in zones:
-        return zones["utilization"]
-    if zones:
-        why_not = f"utilization is shown; {', '.join(zones)} is judged here, by `pytest -m {algorithm}`"
-    else:
+def _zones(algorithm, setting, console):
+    """The zones that apply to this setting; none, having said why."""
+    zones = specs.zones_for(algorithm, setting.profile_digest)
+    if not zones:
         try:
             why_not = f"zone {specs.zone_of(algorithm, profile=setting.profile).id} was measured under other settings"
         except UserError as error:
             why_not = str(error)
-    console.print(f"not judged: {why_not}", style="yellow", soft_wrap=True)
-    return None
+        console.print(f"not judged: {why_not}", style="yellow", soft_wrap=True)
+    return zones
 
 
 def measure(bench, work, seeds, results, workers, console, looks=None, budget_s=None, executor=None):

@@ -74,3 +74,26 @@ def test_a_timeout_is_a_miss_where_even_its_bound_is_too_low_and_else_not_seen()
 )
 def test_names_and_versions(called, found, contradicted):
     assert identify.contradicts(called, found, ["cubic", "reno", "bbrv1", "bbrv3"]) is contradicted
+
+
+def test_run_judges_by_every_zone_of_the_settings(tmp_path, monkeypatch):
+    import click.testing
+    import fake_room
+
+    from conformance import engine
+    from conformance.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(engine, "bench", engine.bench)
+    for kind, status, words in (("good", 0, "1 of 1 cells conform"), ("bad", 1, "0 of 1 cells conform, 1 violate")):
+        fake_room.install(kind)
+        for options, zones in (
+            (("--grid", "10mbps-20ms-1pct"), ("heatmap", "loss")),
+            (("--grid", "10mbps-50ms-0pct", "--profile", "identify"), ("identify-utilization", "identify-queue")),
+            (("--grid", "10mbps-50ms-0pct", "--profile", "startup"), ("startup",)),
+        ):
+            done = click.testing.CliRunner().invoke(main, ["run", "cubic", *options, "--results", f"{kind}.jsonl"])
+            assert done.exit_code == status, done.output
+            for name in zones:
+                assert f"zone cubic/{name}: {words}" in " ".join(done.output.split())
+            assert done.output.count("zone cubic/") == len(zones)

@@ -29,7 +29,7 @@ def report(results, target, terminal):
 
     source = _source(results)
     if terminal:
-        drawn.show([series.utilization for series in tables.all_series(source.measurements)], out)
+        drawn.show(tables.all_series(source.measurements), out)
     out.print(f"report: {site.write(source, target).absolute()}", soft_wrap=True)
 
 

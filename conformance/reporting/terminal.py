@@ -1,9 +1,10 @@
-"""Heatmaps in a terminal: a table for each bandwidth, loss across, delay down."""
+"""Heatmaps in a terminal: a table of utilization for each bandwidth, loss across, delay down; verdicts on all else."""
 
 import rich.table
 import rich.text
 
 from conformance.model.verdict import Status
+from conformance.reporting import grids
 
 _MARKS = {
     Status.CONFORMS: (" ", ""),
@@ -14,21 +15,41 @@ _MARKS = {
 }
 
 
-def show(heatmaps, console):
-    for heatmap in heatmaps:
+#: cells of a metric other than utilization that are named where they do not conform
+_MOST_NAMED = 4
+
+
+def show(all_series, console):
+    for series in all_series:
+        heatmap = series.utilization
         console.print()
         console.print(
             rich.text.Text.assemble((heatmap.scheme_id, "bold"), f"  {heatmap.settings}; {heatmap.stack_version}")
         )
         for bandwidth in sorted({cell.bandwidth_mbps for cell in heatmap.results}):
             console.print(_table(heatmap, bandwidth))
-        console.print(summary(heatmap), style="bold", markup=False)
+        for judged in series.judged:
+            console.print(summary(judged), style="bold", markup=False)
+            if judged is not heatmap:
+                _name(judged, console)
+
+
+def _name(heatmap, console):
+    """What does not conform, as the table does not show it."""
+    found = [r for r in heatmap.results.values() if r.permitted and r.status != "conforms"]
+    for result in found[:_MOST_NAMED]:
+        value, low, high = (
+            grids.number(heatmap.metric, v, 1) for v in (result.value, result.permitted.low, result.permitted.high)
+        )
+        console.print(f"  {result.status} at {result.cell.id}: {value}, permitted {low} to {high}", soft_wrap=True)
+    if len(found) > _MOST_NAMED:
+        console.print(f"  and {len(found) - _MOST_NAMED} more")
 
 
 def summary(heatmap):
     """One sentence: how many cells are inside the zone, what the others are, and how often that would be chance."""
     if not heatmap.zone:
-        return heatmap.words
+        return f"{grids.METRICS[heatmap.metric][0]}: {heatmap.words}"
     return f"zone {heatmap.zone.id}: {heatmap.words}; {heatmap.false_alarms}"
 
 
