@@ -130,8 +130,12 @@ def _printable(line):
     return "".join(c for c in line if c.isprintable())[:200]
 
 
+#: a word of its own: what cargo downloads may be called thiserror
+_ERROR = re.compile(r"\b(error|fatal|panicked)\b", re.IGNORECASE)
+
+
 def _telling(log):
     """The line of a failed build's log that says most; printable and short."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    line = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "it printed nothing")
+    line = next((line for line in lines if _ERROR.search(line)), lines[-1] if lines else "it printed nothing")
     return _printable(line)
