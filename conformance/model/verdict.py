@@ -56,7 +56,8 @@ class Verdict:
 
 def false_alarms(family):
     """How often a zone whose `family` cells are taken together is wrongly violated, as a sentence's part."""
-    return f"false alarms in at most {ALPHA:.0%} of runs (Holm over {family} cells)"
+    cells = f"{family} cell{'s' if family > 1 else ''}"
+    return f"false alarms in at most {ALPHA:.0%} of runs (Holm over {cells})"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
