@@ -88,9 +88,10 @@ def facts(size=12_500_000, **changes):
         "rx_bytes": 0, "rx_packets": 0, "rx_dropped": 0, "tx_bytes": 0, "tx_packets": 0, "tx_dropped": 0,
     }  # fmt: skip
     snmp = {"Tcp.OutSegs": 0, "Tcp.RetransSegs": 0}
-    before = {"interfaces": {"client": {"eth0": counters}}, "server": snmp, "client": snmp}
+    interfaces = {"client": {"eth0": counters}, "server": {"eth0": counters}}
+    before = {"interfaces": interfaces, "server": snmp, "client": snmp}
     after = {
-        "interfaces": {"client": {"eth0": {**counters, "rx_bytes": size + size // 20}}},
+        "interfaces": {**interfaces, "client": {"eth0": {**counters, "rx_bytes": size + size // 20}}},
         "server": {"Tcp.OutSegs": 9000, "Tcp.RetransSegs": 90},
         "client": snmp,
     }
