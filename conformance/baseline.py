@@ -18,8 +18,7 @@ def zones_of(measurements, profile):
     """[(kind, Zone)] of each algorithm in a stack's measurements. Raises UserError where they cannot serve."""
     found = []
     for algorithm in sorted({m.trial.scheme.algorithm for m in measurements}):
-        for kind in (*specs.KINDS, *specs.further_kinds(profile)):
-            under = specs.profile_of_kind(kind, profile)
+        for kind, under in specs.kinds(profile).items():
             held = [
                 m for m in measurements if (m.trial.scheme.algorithm, m.trial.setting.profile) == (algorithm, under)
             ]
@@ -56,7 +55,7 @@ def refuse_blind(zone, family, most_trials):
 
 def read(path, stack, profile):
     """[(kind, Zone)] of a results file's measurements of a stack that is judged under `profile`. Raises UserError."""
-    profiles = {specs.profile_of_kind(kind, profile) for kind in (*specs.KINDS, *specs.further_kinds(profile))}
+    profiles = set(specs.kinds(profile).values())
     own = [
         m
         for m in store.read(path)

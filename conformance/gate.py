@@ -96,21 +96,20 @@ def run(
     numbers = looks(trials, max(trials, most_trials))
     seeds = engine.seeds(numbers[-1])
     bench = engine.bench(choice)
-    zones = _zones(algorithms, bench, baseline)
-    there = [zone for _, zone in specs.judging(bench.profile)]
-    work = share(order(zones, there, grid), *part)
+    shipped = [zone for _, zone in specs.judging(bench.profile)]
+    zones = _zones(algorithms, bench, shipped, baseline)
+    work = share(order(zones, shipped, grid), *part)
     if not work:
         raise UserError(f"no zone of {', '.join(zones)} has cells of {grid} in shard {shard}", "choose another --grid")
-    family = {zone.id: len(_cells(zone, work)) for zone in _flat(zones)}
+    family = {zone.id: len(_judged_by(zone, work)) for zone in _flat(zones)}
     if baseline:
         for zone in _flat(zones):
             if family[zone.id]:
                 baselines.refuse_blind(zone, family[zone.id], numbers[-1])
 
     def verdicts(key, measurements):
-        algorithm, setting = key
-        judges = [z for z in zones[algorithm] if z.profile == setting.profile and setting.cell in z.intervals]
-        return [judge(zone, setting.cell, measurements, family[zone.id]) for zone in judges]
+        judges = [zone for zone in zones[key[0]] if _judged_by(zone, [key])]
+        return [judge(zone, key[1].cell, measurements, family[zone.id]) for zone in judges]
 
     console.print(
         f"gate: {bench.adapter.name}, {', '.join(zones)}: {len(work)} cells, {trials} to {numbers[-1]} trials each"
@@ -146,12 +145,11 @@ def _flat(zones):
     return itertools.chain.from_iterable(zones.values())
 
 
-def _zones(algorithms, bench, baseline):
+def _zones(algorithms, bench, shipped, baseline):
     """{algorithm: its Zones}: those named, or all that the stack offers and zones exist for. Raises UserError."""
+    there = shipped
     if baseline:
         there = [zone for _, zone in baselines.read(baseline, bench.adapter.name, bench.profile)]
-    else:
-        there = [zone for _, zone in specs.judging(bench.profile)]
     known = sorted({zone.algorithm for zone in there})
     wanted = algorithms or [a for a in bench.adapter.manifest.offered() if a in known]
     if not wanted:
@@ -165,10 +163,10 @@ def _zones(algorithms, bench, baseline):
     return {algorithm: [zone for zone in there if zone.algorithm == algorithm] for algorithm in dict.fromkeys(wanted)}
 
 
-def _cells(zone, work):
-    """What a zone judges of the work."""
+def _judged_by(zone, work):
+    """[(algorithm, Setting)] of the work that a zone judges."""
     return [
-        setting.cell
+        (algorithm, setting)
         for algorithm, setting in work
         if (algorithm, setting.profile) == (zone.algorithm, zone.profile) and setting.cell in zone.intervals
     ]
@@ -229,12 +227,11 @@ def share(work, which, of):
 
 def judged(zones, work, measured, known, schemes):
     """One Judged for each zone that this work is about; `measured`: {(algorithm, Setting): measurements}."""
-    by_place = {(algorithm, setting.profile, setting.cell): found for (algorithm, setting), found in measured.items()}
     for zone in _flat(zones):
-        places = {cell: (zone.algorithm, zone.profile, cell) for cell in _cells(zone, work)}
-        if not places:
+        own = _judged_by(zone, work)
+        if not own:
             continue
-        by_cell = {cell: by_place[place] for cell, place in places.items() if place in by_place}
+        by_cell = {key[1].cell: measured[key] for key in own if key in measured}
         verdicts = judge_zone(zone, by_cell).verdicts
         yield Judged(
             zone=zone,
@@ -243,5 +240,5 @@ def judged(zones, work, measured, known, schemes):
                 Finding(verdict=verdict, expected=expectation.find(known, zone.id, cell))
                 for cell, verdict in verdicts.items()
             ),
-            unmeasured=tuple(cell for cell in places if cell not in by_cell),
+            unmeasured=tuple(setting.cell for _, setting in own if setting.cell not in by_cell),
         )

@@ -9,7 +9,7 @@ import pathlib
 
 from conformance import files, store
 from conformance.model import digest
-from conformance.model.errors import UserError, located
+from conformance.model.errors import UserError
 from conformance.model.trial import Outcome
 
 
@@ -41,8 +41,10 @@ def merge(sources, target):
     for path in dict.fromkeys(pathlib.Path(file) for file in sources):
         for number, at, measurement in store.scan(path):
             _check_alike(runs, measurement, f"{path}:{number}")
-            with located(f"{path}:{number}"):
+            try:
                 line, key = _line(measurement, path, at), measurement.trial.key
+            except ValueError as error:  # of a number that no float holds, which JSON has no words for
+                raise UserError(f"{path}:{number}: {error}") from None
             other = found.get(key)
             if other and other.settled and line.settled and other.seen != line.seen:
                 raise UserError(
@@ -85,16 +87,12 @@ def order(trial):
 
 def _line(measurement, path, at):
     trial, data = measurement.trial, measurement.to_json()
-    try:
-        seen = digest.of_value({name: data[name] for name in ("outcome", "message", "metrics", "evidence")})
-        line = digest.of_value(data)
-    except ValueError as error:  # of a number that no float holds, which JSON has no words for
-        raise UserError(str(error)) from None
+    seen = digest.of_value({name: data[name] for name in ("outcome", "message", "metrics", "evidence")})
     return _Line(
         order=order(trial),
         settled=measurement.outcome is not Outcome.ERROR,
         seen=seen,
-        line=line,
+        line=digest.of_value(data),
         path=path,
         at=at,
     )

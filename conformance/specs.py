@@ -168,9 +168,9 @@ def further_kinds(profile):
     return [kind for kind in FURTHER_KINDS if profile == PROFILES["tcp"] or marker(kind) != "sawtooth"]
 
 
-def profile_of_kind(kind, profile):
-    """The profile of a kind's zones, for a stack that is judged under `profile`: further kinds have their own."""
-    return profile if kind in KINDS else marker(kind)
+def kinds(profile):
+    """{kind: the profile of its zones}, of all kinds that a stack is judged by under `profile`."""
+    return dict.fromkeys(KINDS, profile) | {kind: marker(kind) for kind in further_kinds(profile)}
 
 
 def judging(profile):

@@ -6,7 +6,7 @@ import os
 import pathlib
 import types
 
-from helpers import scheme
+from helpers import counted, scheme
 
 from conformance import engine, specs
 from conformance.model import network, split_zone
@@ -80,8 +80,7 @@ def made(trial, kind):
         return Measurement(trial=trial, outcome=Outcome.OK, metrics=metrics, host={"wall_s": os.getpid()})
     lost_pct = zone_of(algorithm, "loss", profile).intervals[trial.setting.cell].basis["median"]
     came = 0 if kind == "bad" else round(10**6 * (1 - lost_pct / 100))
-    counters = {"server": {"tx_bytes": 10**6, "rx_bytes": 0}, "client": {"tx_bytes": 0, "rx_bytes": came}}
-    evidence = {"interfaces": {side: {"eth0": counted} for side, counted in counters.items()}}
+    evidence = {"interfaces": counted(10**6, came)}
     # What differs from one machine to the next.
     return Measurement(
         trial=trial, outcome=Outcome.OK, metrics=metrics, evidence=evidence, host={"wall_s": os.getpid()}

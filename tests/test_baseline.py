@@ -72,4 +72,4 @@ def test_zones_of_their_own_profiles_have_baselines_where_they_were_measured():
     assert (made["startup"].id, made["startup"].profile) == ("reno/startup-baseline", "startup")
     assert 5.0 in made["startup"].intervals[cell]
     for kind, zone in specs.judging("packets"):
-        assert specs.profile_of_kind(kind, "packets") == zone.profile
+        assert specs.kinds("packets")[kind] == zone.profile

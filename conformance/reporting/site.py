@@ -176,7 +176,7 @@ def _outside(series):
         for result in heatmap.results.values()
         if result.status not in ("conforms", "not judged")
         # What failed or is not offered fails for all metrics: once is enough.
-        and not (heatmap is not series.utilization and result.value is None)
+        and (heatmap is series.utilization or result.value is not None)
     ]
     return sorted(found, key=lambda item: _distance(item[1]))
 
