@@ -8,7 +8,6 @@ import collections
 import dataclasses
 
 from conformance import derive, specs, store
-from conformance.model import verdict
 from conformance.model import zone as zones
 from conformance.model.errors import UserError
 from conformance.model.trial import Outcome
@@ -41,16 +40,6 @@ def _enough(measurements):
     """Those whose cells have trials enough. `identify` has fewer: it makes no baseline, and is in nobody's way."""
     trials = collections.Counter(m.trial.setting for m in measurements)
     return [m for m in measurements if trials[m.trial.setting] >= derive.MIN_TRIALS]
-
-
-def refuse_blind(zone, family, most_trials):
-    """Raise UserError where this many trials cannot show that any of `family` cells of a baseline changed."""
-    needed = verdict.trials_to_violate(zone, family)
-    if needed > most_trials:
-        raise UserError(
-            f"baseline of {zone.algorithm}: {most_trials} trials can never show that one of {family} cells changed",
-            f"give --max-trials {needed}, fewer cells, or a baseline of more trials a cell",
-        )
 
 
 def read(path, stack, profile):

@@ -34,9 +34,9 @@ def margin_rule(metric="utilization", formulas=False):
     }
 
 
-def interval(values, metric="utilization", rule=None):
-    """(low, high) of the permissible interval for these reference values by a margin rule, rounded outward to 0.001."""
-    rule = rule or margin_rule(metric)
+def interval(values, metric="utilization"):
+    """(low, high) of the permissible interval for these reference values by margin_rule(), rounded outward to 0.001."""
+    rule = margin_rule(metric)
     low = min(values) * (1 - rule["relative"]) - rule["absolute"]
     high = max(values) * (1 + rule["relative"]) + rule["absolute"]
     high = -(int(-high * 1000 - 1)) / 1000

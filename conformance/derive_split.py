@@ -11,7 +11,6 @@ grants a rate, this grants a gain.
 import itertools
 import json
 import math
-import operator
 
 import numpy
 
@@ -23,6 +22,7 @@ _REPLICATES, _REPLICATE_TRIALS, _SEED = 1000, 5, 1
 #: shares are of the smallest grid unless the user asks for more: minutes, and all that stacks over UDP have zones for
 _GRIDS = ("10mbps", "full")
 _METRIC = "utilization"
+_PREDICT = {"split": split.predict_split, "end_to_end": split.predict_end_to_end}
 
 
 def margin_rule(measured=False):
@@ -52,6 +52,7 @@ def derive_split(measurements, algorithm, version_text, profile="atc25", name="s
     measured, digest, about = _measured(measurements, algorithm, profile, paths)
     through = f"{source}-split"
     bounds = {cell: _bounds(found, algorithm, specs.profile(profile, cell)) for cell, found in values.items()}
+    known = {side: {cell: pair[at] for cell, pair in bounds.items()} for at, side in enumerate(("low", "high"))}
     return {
         "$schema": "../../conformance/schemas/split-zone.json",
         **{key: value for key, value in head.items() if key != "references"},
@@ -60,7 +61,7 @@ def derive_split(measurements, algorithm, version_text, profile="atc25", name="s
         "default_grid": grids[0],
         "margin_rule": margin_rule(bool(measured)),
         "references": {**head["references"], **({through: about} if measured else {})},
-        "paths": [{**_path(path, values, bounds, source), **_through(measured.get(path), through)} for path in paths],
+        "paths": [{**_path(path, values, known, source), **_through(measured.get(path), through)} for path in paths],
         "shares": [row for known in grids for row in _shares(known, values, source)],
     }
 
@@ -75,22 +76,22 @@ def _bounds(trials, algorithm, setting):
     return derive.interval(derive.with_predicted(trials, oracle.formula(algorithm, setting)))
 
 
+def predicted(of, path, utilizations):
+    """Utilization of a path, predicted from {cell: utilization} of its cells; `of`: one of split_zone.PREDICTIONS."""
+    rates = {cell: utilizations[cell] * cell.bandwidth_mbps for cell in path.cells}
+    return _PREDICT[of](path, rates) / path.bandwidth_mbps
+
+
 def _path(path, values, bounds, source):
+    n = min(len(values[cell]) for cell in path.cells)
     found = {}
-    for of, function in (("split", split.predict_split), ("end_to_end", split.predict_end_to_end)):
-
-        def predicted(of_cell, known=values, function=function):
-            rates = {cell: of_cell(known[cell]) * cell.bandwidth_mbps for cell in path.cells}
-            return function(path, rates) / path.bandwidth_mbps
-
+    for of in _PREDICT:
+        of_trials = [predicted(of, path, {c: f(values[c]) for c in path.cells}) for f in (statistics.median, min, max)]
         found[of] = {
-            "low": _outward(predicted(operator.itemgetter(0), bounds), math.floor),
-            "high": _outward(predicted(operator.itemgetter(1), bounds), math.ceil),
-            "basis": _basis(
-                source, min(len(values[cell]) for cell in path.cells),
-                predicted(statistics.median), predicted(min), predicted(max),
-            ),
-        }  # fmt: skip
+            "low": _outward(predicted(of, path, bounds["low"]), math.floor),
+            "high": _outward(predicted(of, path, bounds["high"]), math.ceil),
+            "basis": _basis(source, n, *of_trials),
+        }
     return {"class": str(path.path_class), "path": path.id, **found}
 
 

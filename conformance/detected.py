@@ -16,7 +16,7 @@ from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
 from conformance.model.zone import Zone
 
-#: of a zone over a grid, mutants are measured in these cells
+#: of a zone over a grid, mutants are measured in these cells unless a user asks for more
 GRID = "10mbps"
 _METRICS = tuple(dict.fromkeys(specs.METRICS.values()))
 _DIGITS = 6
@@ -26,11 +26,11 @@ def path():
     return paths.PACKAGE.parent / "tests" / "mutants" / "detected.json"
 
 
-def limited(zone):
-    """The part of a zone that mutants are judged by."""
+def limited(zone, to=GRID):
+    """The part of a zone that mutants are judged by. Raises UserError where there is no such grid."""
     if zone.id.partition("/")[2] not in specs.GRID_ZONES:
         return zone
-    cells = grid.cells(GRID)
+    cells = grid.cells(to)
     return dataclasses.replace(zone, intervals={c: i for c, i in zone.intervals.items() if c in cells})
 
 
@@ -45,15 +45,21 @@ class Measured:
     values: dict[str, list[float]]
     timed_out: list[bool]
 
-    def violates(self, zone):
-        """Whether a limited() zone says so, of however many trials; None where it does not judge this.
+    @property
+    def algorithm(self):
+        """The one that the mutant claims to be."""
+        return self.mutant.partition("-")[0]
 
-        A mutant is judged by the zones of the algorithm that it claims to be.
-        """
-        own = self.mutant.startswith(f"{zone.algorithm}-") and self.profile_digest == zone.profile_digest
-        if not own or zone.metric not in self.values or self.cell not in zone.intervals:
+    def outside(self, zone):
+        """Whether a limited() zone of any algorithm is violated, by however many trials; None where it has no such."""
+        judged = self.profile_digest == zone.profile_digest and zone.metric in self.values
+        if not judged or self.cell not in zone.intervals:
             return None
         return verdict.violates(zone, self.cell, self.values[zone.metric], self.timed_out, len(zone.intervals))
+
+    def violates(self, zone):
+        """outside(), of a zone of the algorithm that the mutant claims to be; None of all others."""
+        return self.outside(zone) if self.algorithm == zone.algorithm else None
 
     def to_json(self):
         return {**dataclasses.asdict(self), "cell": self.cell.id}
@@ -118,21 +124,24 @@ def telling(mutant_id, zones):
 
 
 def check(whole, file):
-    """What there is to say of a zone, perhaps nothing. Raises UserError where it accepts every mutant it was tried on.
+    """What there is to say of a zone. Raises UserError where it accepts every mutant it was tried on.
 
-    Zones of algorithms that have no mutants were tried on none.
+    Of its own algorithm, where that has any that were measured in its cells; else of all others. These are no less
+    wrong: a CUBIC with a bug is no BBRv3.
     """
     zone = limited(whole)
-    judged = [(one.mutant, violates) for one in load() if (violates := one.violates(zone)) is not None]
+    tried = [(one, outside) for one in load() if (outside := one.outside(zone)) is not None]
+    own = [(one, outside) for one, outside in tried if one.algorithm == zone.algorithm]
+    judged, whose = (own, "mutants") if own else (tried, "mutants of others, as it has none")
     if not judged:
-        return None
-    rejected = {mutant for mutant, violates in judged if violates}
-    cells = collections.Counter(mutant for mutant, _ in judged)
+        return "tried on no mutant"
+    rejected = {one.mutant for one, outside in judged if outside}
+    cells = collections.Counter(one.mutant for one, _ in judged)
     accepted = {mutant for mutant, n in cells.items() if n == len(zone.intervals)} - rejected
     if not rejected:
-        tried = ", ".join(sorted(cells))
         raise UserError(
-            f"{file}: it accepts every mutant of {zone.algorithm} that it was tried on ({tried})",
+            f"{file}: it accepts every mutant{'' if own else ' of any algorithm'} that it was tried on"
+            f" ({', '.join(sorted(cells))})",
             "narrow it, or give it cells that tell them apart",
         )
-    return f"rejects {len(rejected)} of {len(rejected | accepted)} mutants"
+    return f"rejects {len(rejected)} of {len(rejected | accepted)} {whose}"

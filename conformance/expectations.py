@@ -16,7 +16,8 @@ FILE = "expected.json"
 
 def load(stack):
     """The entries of a stack (a name, or the path of an adapter.json); none where it has no such file."""
-    path = manifest.read(stack).folder / FILE
+    about = manifest.read(stack)
+    path = about.folder / FILE
     # A link that leads nowhere is no sign that nothing is known.
     if not os.path.lexists(path):
         return ()
@@ -26,10 +27,20 @@ def load(stack):
         if not specs.zone_path(entry.zone_id).is_file():
             mend = "`conformance zones check` lists those that ship"
             raise UserError(f"{path}: /expected/{at}/zone: there is no zone {entry.zone_id!r}", mend)
+        if why := _never_judged(entry.zone_id, about):
+            raise UserError(f"{path}: /expected/{at}/zone: {why}", "take the entry out")
         if strange := sorted((entry.cells or frozenset()) - places(entry.zone_id)):
             name = getattr(strange[0], "id", strange[0])
             raise UserError(f"{path}: /expected/{at}/cells: zone {entry.zone_id} has no {name}")
     return entries
+
+
+def _never_judged(zone_id, about):
+    """Why an entry about this zone would never be found, and so never be missed either; None where it would."""
+    algorithm, profile = zone_id.partition("/")[0], specs.PROFILES[about.transport]
+    if not specs.judges(zone_id, profile):
+        return f"stacks over {about.transport} are not judged by zone {zone_id!r}"
+    return None if algorithm in about.offered() else f"{about.name} offers no {algorithm}"
 
 
 def places(zone_id):
@@ -59,10 +70,9 @@ def update(stack, results, console):
 def verdicts(stack, results):
     """ZoneVerdicts of a stack's measurements in result files, one for each zone that applies. Raises UserError."""
     runs = collections.defaultdict(lambda: collections.defaultdict(list))
-    for path in results:
-        for m in store.read(path):
-            if m.trial.scheme.stack == stack:
-                runs[m.trial.scheme, m.trial.room, m.trial.lab_digest][m.trial.setting].append(m)
+    for m in store.read(*results):
+        if m.trial.scheme.stack == stack:
+            runs[m.trial.scheme, m.trial.room, m.trial.lab_digest][m.trial.setting].append(m)
     if not runs:
         raise UserError(f"no measurements of stack {stack} in {', '.join(str(p) for p in results)}")
     found = {}

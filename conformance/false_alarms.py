@@ -100,22 +100,24 @@ class Record:
 def count(n, plan, record, console):
     """Count the runs, of `n`, in which a zone violates a reference. Returns the exit status: 0, 1 too many, 3 errors.
 
-    In turn over REFERENCES, each run over all zones (of the grid, 10 Mbit/s), with seeds of its own, looking again at
-    what is unclear as `pytest` does. Blocks of runs have their own results file in the folder of `plan.results`,
-    false-alarms/, so that a run needs to read no other's. With `record`, runs that are recorded are not made again, and
-    new ones are added.
+    In turn over REFERENCES, each run over all zones (of the grid, 10 Mbit/s unless the plan says more), with seeds of
+    its own, looking again at what is unclear as `pytest` does. Blocks of runs have their own results file in the folder
+    of `plan.results`, false-alarms/, so that a run needs to read no other's. With `record`, runs that are recorded are
+    not made again, and new ones are added.
     """
     bench = engine.bench()
     kept = Record.load() if record else None
-    runs = []
+    runs, before = [], 0
     with mutants.progress_bar(console, n) as bar:
         for algorithm, first_seeds in _blocks(n, plan):
-            for run in _block(bench, algorithm, first_seeds, plan, kept, bar):
+            for run, fresh in _block(bench, algorithm, first_seeds, plan, kept, bar):
                 runs.append(run)
+                before += not fresh
                 bar.done(f"{run.algorithm}, seeds from {run.first_seed}", run.status, run.trials)
     scores.show_false_alarms(runs, console)
     if kept and path().exists():
-        console.print(f"recorded: {path()}", soft_wrap=True)
+        made = f", {before} of these runs made before, of the same kernel, lab, stack and zones" if before else ""
+        console.print(f"recorded: {path()}{made}", soft_wrap=True)
     if any(run.failed for run in runs):
         return 3
     return 0 if sum(run.status is Status.VIOLATES for run in runs) <= MOST * n else 1
@@ -132,17 +134,17 @@ def _blocks(n, plan):
 
 
 def _block(bench, algorithm, first_seeds, plan, kept, bar):
-    """Yield the Runs of a block, those first that are `kept` (a Record, or None)."""
-    zones = mutants.zones_of(algorithm, plan.profile or bench.profile, plan.zones)
+    """Yield (Run, whether it is fresh) of a block, those first that are `kept` (a Record, or None)."""
+    zones = mutants.zones_of(algorithm, plan.profile or bench.profile, plan)
     about = _about(bench, algorithm, zones, plan) if kept else None
     known = kept.runs(algorithm, about) if kept else {}
-    yield from (known[seed] for seed in first_seeds if seed in known)
+    yield from ((known[seed], False) for seed in first_seeds if seed in known)
     results = store.Store(pathlib.Path(plan.results).parent / "false-alarms" / f"{algorithm}-{first_seeds[0]}.jsonl")
     fresh = [seed for seed in first_seeds if seed not in known]
     for run in _reference_runs(bench, algorithm, fresh, zones, plan, results, bar) if fresh else ():
         if kept:
             kept.add(run, about)
-        yield run
+        yield run, True
 
 
 def _about(bench, algorithm, zones, plan):

@@ -121,7 +121,7 @@ def table(rows):
 
 
 def show(results, published, console):
-    measurements = [m for path in results for m in store.read(path)]
+    measurements = store.read(*results)
     rows = compare(measurements, published_cells(published or paths.data("zones", "published", "atc25.csv")))
     if not rows:
         raise UserError("no cell of these results is among the published ones", "measure 10mbps or 20mbps cells")

@@ -19,7 +19,7 @@ from conformance.model import grid as grids
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, Surprise
 from conformance.model.setting import Cell
-from conformance.model.verdict import Status, Verdict, judge, judge_zone, looks
+from conformance.model.verdict import Status, Verdict, judge, judge_zone, looks, refuse_blind
 from conformance.model.zone import Zone
 from conformance.reporting import gate as reporting
 
@@ -102,10 +102,9 @@ def run(
     if not work:
         raise UserError(f"no zone of {', '.join(zones)} has cells of {grid} in shard {shard}", "choose another --grid")
     family = {zone.id: len(_judged_by(zone, work)) for zone in _flat(zones)}
-    if baseline:
-        for zone in _flat(zones):
-            if family[zone.id]:
-                baselines.refuse_blind(zone, family[zone.id], numbers[-1])
+    for zone in _flat(zones):
+        if family[zone.id]:
+            refuse_blind(zone, family[zone.id], numbers[-1])
 
     def verdicts(key, measurements):
         judges = [zone for zone in zones[key[0]] if _judged_by(zone, [key])]

@@ -15,6 +15,7 @@ from conformance import detected, engine, paths, schema, specs, store, variants
 from conformance.kernel import build
 from conformance.lab import adapter, manifest
 from conformance.lab.virtual import VirtualRoom
+from conformance.model import grid as grids
 from conformance.model import mutants
 from conformance.model.errors import UserError
 from conformance.model.mutants import Outcome
@@ -47,7 +48,7 @@ class Plan:
     """How mutants, or references, are measured: a cell `trials` times, and while it is unclear up to `max_trials`.
 
     `whole`: in every cell, not just until one violates. `zones`: files of further zones to judge by, of whichever
-    algorithms. Raises UserError.
+    algorithms. `grid`: of zones over a grid, the part to judge by. Raises UserError.
     """
 
     profile: str | None
@@ -58,8 +59,10 @@ class Plan:
     workers: int | None
     whole: bool = False
     zones: tuple[str, ...] = ()
+    grid: str = detected.GRID
 
     def __post_init__(self):
+        grids.cells(self.grid)
         looks(self.trials, self.max_trials)
 
 
@@ -160,16 +163,16 @@ def work(algorithm, where):
 def _zones(mutant, plan):
     """The zones of the algorithm that a mutant claims to be, under its transport's profile or the plan's."""
     transport = manifest.read(_stack(mutant)).transport
-    return zones_of(mutant.algorithm, plan.profile or specs.PROFILES[transport], plan.zones)
+    return zones_of(mutant.algorithm, plan.profile or specs.PROFILES[transport], plan)
 
 
 @functools.cache
-def zones_of(algorithm, profile, files=()):
-    """An algorithm's zones: those of the grid, limited to GRID, those of few cells, and those of `files`."""
+def zones_of(algorithm, profile, plan):
+    """An algorithm's zones by a Plan: those of the grid, limited to its part, those of few cells, and further ones."""
     found = [specs.zone_of(algorithm, kind, profile) for kind in specs.KINDS]
     few = [specs.zone_of(algorithm, kind) for kind in specs.further_kinds(profile)]
-    further = [zone for zone in map(specs.zone, files) if zone.algorithm == algorithm]
-    return [detected.limited(zone) for zone in (*found, *few, *further)]
+    further = [zone for zone in map(specs.zone, plan.zones) if zone.algorithm == algorithm]
+    return [detected.limited(zone, plan.grid) for zone in (*found, *few, *further)]
 
 
 def _stack(mutant):

@@ -124,7 +124,7 @@ class _SuiteFile(pytest.File):
             if not option.baseline:
                 _check_mark_expression(self.config)
             grid = grids.FULL if option.grid is None else option.grid
-            profile, stack = _profile(option), _stack_name(option.interop_rootfs or option.stack)
+            profile, stack = _profile(option), _stack_name(option)
             by_algorithm = {}
             for kind, zone in _zones(option, profile):
                 by_algorithm.setdefault(zone.algorithm, []).append((kind, zone))
@@ -158,13 +158,23 @@ class _SuiteFile(pytest.File):
 def _zones(option, profile):
     """(kind, Zone) of all that ship for a profile, or of what a stack did in the baseline's results."""
     if option.baseline:
-        return baseline.read(option.baseline, _stack_name(option.interop_rootfs or option.stack), profile)
+        return baseline.read(option.baseline, _stack_name(option), profile)
     return specs.judging(profile)
 
 
 def _profile(option):
     """The profile that the stack is judged under; an interop image's is that of its adapter."""
-    return specs.PROFILES[manifest.read("interop" if option.interop_rootfs else option.stack).transport]
+    return specs.PROFILES[_manifest(option).transport]
+
+
+def _manifest(option):
+    return manifest.read("interop" if option.interop_rootfs else option.stack)
+
+
+def _stack_name(option):
+    """What results, and so the ids of tests, call the stack."""
+    image = option.interop_rootfs
+    return _manifest(option).named(image and pathlib.Path(image).expanduser().resolve())
 
 
 def _unsplit(option):
@@ -172,12 +182,6 @@ def _unsplit(option):
     if _profile(option) != specs.PROFILES["tcp"]:
         return "no proxy can split what is not TCP"
     return None if option.lab == "virtual" else "split paths are measured in the virtual lab only"
-
-
-def _stack_name(stack):
-    """For ids: an adapter's name, or the name of the folder its manifest lies in."""
-    path = pathlib.Path(stack)
-    return path.absolute().parent.name if path.suffix == ".json" else path.name
 
 
 def _check_mark_expression(config):

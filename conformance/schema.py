@@ -39,6 +39,23 @@ def load(name, path):
     return data
 
 
+def ordered(name, data):
+    """A document that satisfies schema `name`, the names in each object in the schema's order, free ones sorted."""
+    root = _validator(name).schema
+
+    def order(value, of):
+        of = root["$defs"][of["$ref"].rpartition("/")[2]] if "$ref" in of else of
+        if isinstance(value, list):
+            return [order(one, of.get("items", {})) for one in value]
+        if not isinstance(value, dict):
+            return value
+        known, others = of.get("properties", {}), of.get("additionalProperties") or {}
+        names = [*(n for n in known if n in value), *sorted(n for n in value if n not in known)]
+        return {n: order(value[n], known.get(n, others)) for n in names}
+
+    return order(data, root)
+
+
 def read(path):
     """The JSON document at `path`, whatever it holds. Raises UserError."""
     try:

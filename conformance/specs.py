@@ -181,6 +181,13 @@ def judging(profile):
     return grids + [(kind, zone) for kind, zone in further if zone.algorithm in judged]
 
 
+def judges(zone_id, profile):
+    """Whether stacks that are judged under this profile are judged by this zone, or split zone."""
+    algorithm, _, name = zone_id.partition("/")
+    names = {stem(kind, profile) for kind in (*KINDS, "split")} | set(further_kinds(profile))
+    return name in names and algorithm in {path.parent.name for path in zone_files("heatmap", profile)}
+
+
 def marker(kind):
     """What `pytest -m` calls a kind: sawtooth-queue and sawtooth-utilization are both sawtooth."""
     return kind.partition("-")[0]

@@ -39,14 +39,14 @@ class Chosen:
 
 def load(results, chosen=Chosen()):
     """{scheme's id: {cell: measurements}} of result files. Raises UserError where there is nothing, or unlike runs."""
-    everything = [m for path in results for m in store.read(path)]
-    by_key = {m.trial.key: m for m in everything if m in chosen}
-    if not by_key:
+    everything = store.read(*results)
+    own = [m for m in everything if m in chosen]
+    if not own:
         there = sorted({f"{m.trial.scheme.id} under {m.trial.setting.profile}" for m in everything})
         raise UserError(
             f"no such results in {', '.join(map(str, results))}", f"there is {', '.join(there) or 'nothing'}"
         )
-    return dict(sorted(alike.by_scheme(by_key.values()).items()))
+    return dict(sorted(alike.by_scheme(own).items()))
 
 
 def analyze(results, *, chosen, grid, path, interpolated, timeouts, timeout_s, published, target, console):

@@ -24,9 +24,12 @@ _SETTLED = {Outcome.OK, Outcome.TIMEOUT, Outcome.UNSUPPORTED}
 _MAY_BE_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def read(path):
-    """Measurements of a results file, in order, the last of each key. Raises UserError naming file and line."""
-    return list({measurement.trial.key: measurement for _, _, measurement in scan(path)}.values())
+def read(*paths):
+    """Measurements of results files, in order, the last of each key. Raises UserError naming file and line.
+
+    What two files hold, one perhaps a copy of the other, was measured once and counts once.
+    """
+    return list({measurement.trial.key: measurement for path in paths for _, _, measurement in scan(path)}.values())
 
 
 def scan(path):

@@ -56,6 +56,8 @@ def check(path):
         return zone
     _check_kind(zone, path)
     _check_grid(zone, path)
+    formulas = any(permitted.basis.get("formula") for permitted in zone.intervals.values())
+    _check_rule(zone, path, derive.margin_rule(zone.metric, formulas))
     for at, (cell, permitted) in enumerate(zone.intervals.items()):
         setting = _setting(zone, path, cell)
         _check_digest(zone, path, "profile_digest", setting)
@@ -77,6 +79,15 @@ def _check_kind(zone, path):
                 raise UserError(f"{path}: /metric: {zone.metric!r}, but a zone called {path.stem} is of {metric}")
 
 
+def _check_rule(zone, path, rule):
+    """One rule for all zones: with a rule of its own, a zone could permit anything."""
+    if zone.margin_rule != rule:
+        raise UserError(
+            f"{path}: /margin_rule: {zone.margin_rule['text']!r}, but the rule for all zones is {rule['text']!r}",
+            "derive the zone anew",
+        )
+
+
 def _check_basis(zone, permitted, formula, pointer):
     """Units, the reference, the document, and the margin rule that the bounds are said to follow."""
     basis = permitted.basis
@@ -95,7 +106,11 @@ def _check_basis(zone, permitted, formula, pointer):
     if basis["n"] > trials:
         raise UserError(f"{pointer}/basis/n: {basis['n']}, but its reference has {trials} trials a cell")
     values = derive.with_predicted([basis["min"], basis["max"]], formula)
-    low, high = derive.interval(values, zone.metric, zone.margin_rule)
+    _check_bounds(permitted, derive.interval(values, zone.metric), pointer)
+
+
+def _check_bounds(permitted, by_rule, pointer):
+    low, high = by_rule
     if abs(permitted.low - low) > _ROUNDING or abs(permitted.high - high) > _ROUNDING:
         bounds = f"{permitted.low:g}..{permitted.high:g}"
         raise UserError(f"{pointer}: {bounds} does not follow from the margin rule, which gives {low:g}..{high:g}")
@@ -119,6 +134,30 @@ def _check_split(zone, path):
         if not permitted.low <= permitted.basis["min"] <= permitted.basis["max"] <= permitted.high:
             pointer = pointers[place.where]
             raise UserError(f"{path}: {pointer}: {place.id}: the zone rejects trials of its own reference")
+    paths = [check for check in zone.checks if isinstance(check, PathCheck)]
+    _check_rule(zone, path, derive_split.margin_rule(any(check.measured for check in paths)))
+    cells = _cells_beside(zone, path)
+    for at, check in enumerate(paths):
+        for of, permitted in check.permitted.items() if cells else ():
+            by_rule = [derive_split.predicted(of, check.path, bounds) for bounds in cells]
+            _check_bounds(permitted, by_rule, f"{path}: /paths/{at}/{of}")
+        if check.measured:
+            basis = check.measured.basis
+            by_rule = derive.interval([basis["min"], basis["max"]])
+            _check_bounds(check.measured, by_rule, f"{path}: /paths/{at}/measured")
+
+
+def _cells_beside(zone, path):
+    """({cell: least utilization}, {cell: most}) that the heatmap in the same folder permits; None without it.
+
+    A split part's paths are predicted from the same reference's cells.
+    """
+    beside = path.parent / f"{specs.stem('heatmap', zone.profile)}.json"
+    heatmap = specs.zone(beside) if beside.is_file() else None
+    digests = {about["kernel_digest"] for about in zone.references.values()}
+    if heatmap is None or not digests & {about["kernel_digest"] for about in heatmap.references.values()}:
+        return None
+    return tuple({cell: getattr(i, side) for cell, i in heatmap.intervals.items()} for side in ("low", "high"))
 
 
 def _check_grid(zone, path):
@@ -134,18 +173,19 @@ def _check_grid(zone, path):
 
 
 def format_file(path, write):
-    """Whether the file was in canonical form: cells in order of the grid, paths as they are, one a line.
+    """Whether the file was in canonical form: cells in order of the grid, paths as they are, one a line, names as in
+    the schema, to the byte.
 
     Raises UserError.
     """
     path = find(path)
     if isinstance(specs.any_zone(path), Zone):
-        document = schema.load("zone", path)
+        document = schema.ordered("zone", schema.load("zone", path))
         document["cells"].sort(key=lambda c: (c["bandwidth_mbps"], c["one_way_delay_ms"], c["loss_pct"]))
         wanted = derive.dumps(document)
     else:
-        wanted = derive_split.dumps(schema.load("split-zone", path))
-    same = path.read_text(encoding="utf-8") == wanted
+        wanted = derive_split.dumps(schema.ordered("split-zone", schema.load("split-zone", path)))
+    same = path.read_bytes() == wanted.encode()
     if write and not same:
         files.write(path, wanted)
     return same

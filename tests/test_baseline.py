@@ -39,13 +39,12 @@ def test_a_stack_need_not_have_done_what_the_document_says(usual):
 def test_a_baseline_that_can_show_nothing_is_refused():
     """5 trials before and 20 now: were all 20 outside, that would still be chance once in 26,000 runs of one cell."""
     zone = heatmap([0.2, 0.21, 0.22, 0.23, 0.24])
-    with pytest.raises(
-        UserError, match=r"20 trials can never show that one of 150 cells changed; give --max-trials 25"
-    ):
-        baseline.refuse_blind(zone, 150, 20)
-    baseline.refuse_blind(zone, 66, 20)
-    baseline.refuse_blind(zone, 150, 25)
-    baseline.refuse_blind(heatmap([0.2] * 20), 150, 20)
+    said = r"reno/heatmap-baseline: 20 trials can never show that one of 150 cells violates it; give --max-trials 25"
+    with pytest.raises(UserError, match=said):
+        verdict.refuse_blind(zone, 150, 20)
+    verdict.refuse_blind(zone, 66, 20)
+    verdict.refuse_blind(zone, 150, 25)
+    verdict.refuse_blind(heatmap([0.2] * 20), 150, 20)
 
 
 @pytest.mark.parametrize(("family", "fewest"), [(1, 5), (66, 5), (67, 6), (150, 6)])

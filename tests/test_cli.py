@@ -8,7 +8,7 @@ import click.testing
 import pytest
 from helpers import measurements
 
-from conformance import store
+from conformance import paths, store
 from conformance.cli import main
 
 
@@ -114,6 +114,19 @@ def test_zones_check(run):
     assert result.exit_code == 0
     for algorithm in ("bbrv1", "cubic", "reno"):
         assert f"ok  {algorithm}/heatmap: 150 cells" in result.output
+
+
+def test_a_zone_that_accepts_every_mutant_fails_the_check(run, tmp_path):
+    """All its invariants hold: so wide a reference would permit anything."""
+    document = json.loads((paths.data("zones") / "cubic" / "competing.json").read_text())
+    for cell in document["cells"]:
+        cell.update(low=0.0, high=1.0)
+        cell["basis"].update(min=0.0, max=1.0)
+    path = tmp_path / "competing.json"
+    path.write_text(json.dumps(document))
+    result = run("zones", "check", path)
+    assert result.exit_code == 2
+    assert "accepts every mutant that it was tried on" in result.output
 
 
 @pytest.mark.parametrize(

@@ -121,10 +121,20 @@ def test_a_mistake_is_named_with_its_place(change, words):
         ({"zone": "cubic/heatmpa"}, "/expected/0/zone: there is no zone 'cubic/heatmpa'"),
         ({"cells": ["11mbps-20ms-1pct"]}, "/expected/0/cells: zone cubic/heatmap has no 11mbps-20ms-1pct"),
         ({"zone": "cubic/split", "cells": ["nonsense"]}, "/expected/0/cells: zone cubic/split has no nonsense"),
+        (
+            {"zone": "cubic/heatmap-packets"},
+            "/expected/0/zone: stacks over tcp are not judged by zone",
+        ),
+        (
+            {"zone": "vegas/identify-queue"},
+            "/expected/0/zone: stacks over tcp are not judged by zone",
+        ),
+        ({"zone": "reno/heatmap"}, "/expected/0/zone: a-stack offers no reno"),
     ],
 )
-def test_what_no_zone_has_is_refused_as_it_would_never_be_missed(tmp_path, monkeypatch, entry, words):
-    monkeypatch.setattr(manifest, "read", lambda stack: types.SimpleNamespace(folder=tmp_path))
+def test_what_is_never_judged_is_refused_as_it_would_never_be_missed(tmp_path, monkeypatch, entry, words):
+    about = types.SimpleNamespace(folder=tmp_path, name="a-stack", transport="tcp", offered=lambda: ["cubic", "vegas"])
+    monkeypatch.setattr(manifest, "read", lambda stack: about)
     document = expectation.to_json((expected(),))
     document["expected"][0].update(entry)
     (tmp_path / "expected.json").write_text(json.dumps(document))

@@ -127,7 +127,8 @@ def test_a_run_that_is_recorded_is_not_made_again(made_up, console, tmp_path):
         "first_seed": 1021, "trials": 10, "status": "violates",
         "why": ["cubic/heatmap 10mbps-20ms-1pct: 0.900, permitted 0.400..0.600"],
     }  # fmt: skip
-    assert count(5, console, record=True, results="nowhere/r.jsonl") == (1, said.replace("elsewhere", "nowhere"))
+    again = count(5, console, record=True, results="nowhere/r.jsonl")
+    assert again == (1, said.replace("3 of these runs", "5 of these runs").replace("elsewhere", "nowhere"))
     assert len(made_up.asked) == 10
 
 
@@ -163,7 +164,13 @@ def test_a_record_that_is_none_says_how_to_mend_it(made_up, console, text):
 
 
 def test_options_that_exclude_each_other(own_cache):
-    for words in (["cubic-beta-0.595"], ["--whole"], ["--out", "x"], ["--record", "--zone", "x"]):
+    for words in (
+        ["cubic-beta-0.595"],
+        ["--whole"],
+        ["--out", "x"],
+        ["--record", "--zone", "x"],
+        ["--record", "--grid", "full"],
+    ):
         result = click.testing.CliRunner().invoke(main, ["mutants", "--false-alarms", "3", *words])
         assert result.exit_code == 2
         assert "give it without" in result.output

@@ -6,7 +6,7 @@ import types
 
 import pytest
 
-from conformance import specs
+from conformance import paths, plugin, specs
 from conformance.suite import summary
 
 CELLS = [f"c{i}" for i in range(64)]
@@ -25,8 +25,6 @@ def suite(pytester):
     """Run pytest over the shipped suite; `kind` says what the fake room measures."""
 
     def run(*arguments, kind="good", more=""):
-        from conformance import paths
-
         tests = str(paths.PACKAGE.parent / "tests")
         pytester.makeconftest(FAKE.format(tests=tests, kind=kind) + more)
         # As in the repository: zone markers are registered by the plugin, so strictness must not hurt.
@@ -229,6 +227,18 @@ def test_a_baseline_takes_the_place_of_the_zone(suite, pytester):
     result = suite(*base, "--baseline", "now.jsonl")
     assert result.ret == 4
     result.stderr.fnmatch_lines(["ERROR: now.jsonl has no measurements of stack linux-tcp under profile atc25*"])
+
+
+def test_the_stack_is_called_what_its_manifest_calls_it_whatever_its_folder(tmp_path):
+    """A baseline is looked up by that name: docs/ci.md's adapter lies in a folder called conformance."""
+    folder = tmp_path / "conformance"
+    folder.mkdir()
+    about = json.loads((paths.data("adapters") / "linux-tcp" / "adapter.json").read_text())
+    (folder / "adapter.json").write_text(json.dumps({**about, "name": "my-stack"}))
+    option = types.SimpleNamespace(stack=str(folder / "adapter.json"), interop_rootfs=None)
+    assert plugin._stack_name(option) == "my-stack"
+    option.interop_rootfs = str(tmp_path / "conformance" / ".." / "endpoint")
+    assert plugin._stack_name(option) == "interop-endpoint"
 
 
 @pytest.mark.parametrize("known", [False, True])

@@ -3,6 +3,7 @@
 import copy
 import io
 import json
+import shutil
 
 import pytest
 import rich.console
@@ -71,6 +72,7 @@ def test_all_that_ship_hold_and_are_canonical():
         ),
         (with_cell(high=5), "/cells/8/high: 5 is more than a utilization can be, 1"),
         (with_cell(low=0.0, high=1.0), "/cells/8: 0..1 does not follow from the margin rule, which gives 0.1"),
+        (changed(margin_rule={**DOCUMENT["margin_rule"], "relative": 5}), "/margin_rule: .* the rule for all zones is"),
         (with_cell(basis={"n": 100_000}), "/cells/8/basis/n: 100000, but its reference has 20 trials a cell"),
         (with_cell(basis={"median": 0.155}), "/cells/8/basis/median: 0.155 is not between its minimum and maximum"),
         (changed(smoke=[], cells=DOCUMENT["cells"][:1]), "/cells: the grid has a hole at 10mbps-1ms-1pct"),
@@ -123,13 +125,25 @@ def test_two_zones_may_not_have_one_id(tmp_path):
         list(zonefiles.check_all([SHIPPED, copied]))
 
 
-def test_format_sorts_cells_and_writes_only_when_asked(tmp_path):
-    path = tmp_path / SHIPPED.name
-    path.write_text(json.dumps(changed(cells=DOCUMENT["cells"][::-1])))
-    assert not zonefiles.format_file(path, write=False)
-    assert not zonefiles.format_file(path, write=True)
-    assert zonefiles.format_file(path, write=False)
-    assert path.read_text() == SHIPPED.read_text()
+def backwards(value):
+    """The same document, the names of all its objects the other way round."""
+    if isinstance(value, list):
+        return [backwards(one) for one in value]
+    return {k: backwards(v) for k, v in reversed(value.items())} if isinstance(value, dict) else value
+
+
+def test_one_form_is_canonical_to_the_byte_and_written_only_when_asked(tmp_path):
+    for shipped in (SHIPPED, SHIPPED_SPLIT):
+        path, text = tmp_path / shipped.name, shipped.read_text()
+        document = json.loads(text)
+        if "cells" in document:
+            document["cells"] = document["cells"][::-1]
+        for other in (json.dumps(document), json.dumps(backwards(json.loads(text))), text.replace("\n", "\r\n")):
+            path.write_bytes(other.encode())
+            assert not zonefiles.format_file(path, write=False)
+            assert not zonefiles.format_file(path, write=True)
+            assert zonefiles.format_file(path, write=False)
+            assert path.read_text() == text
 
 
 def shown(function, *arguments):
@@ -148,13 +162,14 @@ def test_versions_of_a_zone_are_compared(file):
         shown(zonefiles.diff, SHIPPED, paths.data("zones", "reno", "loss-packets.json"))
 
 
-SPLIT = paths.data("zones", "cubic", "split.json")
+SHIPPED_SPLIT = paths.data("zones", "cubic", "split.json")
 
 
 def predicted(tmp_path):
     """A copy of a split zone's file in which no path was measured."""
-    document = json.loads(SPLIT.read_text())
+    document = json.loads(SHIPPED_SPLIT.read_text())
     document.pop("path_profile_digest", None)
+    document["margin_rule"] = derive_split.margin_rule()
     for entry in document["paths"]:
         entry.pop("measured", None)
     path = tmp_path / "predicted" / "split.json"
@@ -167,7 +182,8 @@ def split_with(tmp_path, change):
     """The same where one was, and then changed."""
     document = json.loads(predicted(tmp_path).read_text())
     first = document["paths"][0]
-    first["measured"] = {"low": 0.6, "high": 0.9, "basis": {**first["split"]["basis"], "min": 0.7, "max": 0.8}}
+    document["margin_rule"] = derive_split.margin_rule(measured=True)
+    first["measured"] = {"low": 0.627, "high": 0.884, "basis": {**first["split"]["basis"], "min": 0.7, "max": 0.8}}
     segments = [Cell.parse(part) for part in first["path"].split("+")]
     document["path_profile_digest"] = specs.split_path("atc25", segments).profile_digest
     change(document)
@@ -184,11 +200,11 @@ def test_split_zones_are_checked_compared_drawn_and_formatted(tmp_path):
     status, text = shown(zonefiles.diff, plain, measured)
     assert status == 1
     assert "profile atc25, over paths: digest none -> " in text
-    assert "1 places differ" in text and "split, measured" in text and "0.600..0.900" in text
+    assert "1 places differ" in text and "split, measured" in text and "0.627..0.884" in text
     _, text = shown(zonefiles.show, measured)
-    assert "split, measured" in text and "0.60..0.90 (0." in text
+    assert "split, measured" in text and "0.63..0.88 (0." in text
     with pytest.raises(UserError, match="metric differs: split and utilization"):
-        zonefiles.diff(SPLIT, paths.data("zones", "cubic", "heatmap.json"), None)
+        zonefiles.diff(SHIPPED_SPLIT, paths.data("zones", "cubic", "heatmap.json"), None)
     measured.write_text(json.dumps(json.loads(measured.read_text())))
     assert not zonefiles.format_file(measured, write=True)
     assert zonefiles.format_file(measured, write=False)
@@ -203,10 +219,14 @@ def test_split_zones_are_checked_compared_drawn_and_formatted(tmp_path):
         (lambda d: d.pop("path_profile_digest"), "/path_profile_digest: missing, and paths were measured"),
         (lambda d: d["paths"][0]["measured"]["basis"].update(max=0.95), "split, measured: the zone rejects trials of"),
         (lambda d: d["paths"][0]["measured"].update(high="much"), "/paths/0/measured/high: 'much' is not of type"),
+        (lambda d: d["paths"][0]["measured"].update(high=1), "/paths/0/measured: 0.627..1 does not follow from the"),
+        (lambda d: d["paths"][3]["end_to_end"].update(low=0), "/paths/3/end_to_end: 0..0.[0-9]+ does not follow from"),
+        (lambda d: d["margin_rule"].update(relative=1), "/margin_rule: .* the rule for all zones is"),
     ],
 )
 def test_what_is_wrong_in_a_split_zone_is_named(tmp_path, change, words):
     path = split_with(tmp_path, change)
+    shutil.copy(SHIPPED_SPLIT.with_name("heatmap.json"), tmp_path)
     with pytest.raises(UserError, match=words) as error:
         zonefiles.check(path)
     assert str(error.value).startswith(str(path))

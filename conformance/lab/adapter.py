@@ -35,7 +35,7 @@ class Adapter:
 
     @property
     def name(self):
-        return self.manifest.name if self.rootfs is None else f"{self.manifest.name}-{self.rootfs.name}"
+        return self.manifest.named(self.rootfs)
 
     @property
     def kernel_algorithms(self):

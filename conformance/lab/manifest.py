@@ -45,6 +45,10 @@ class Manifest:
         """Our names of the algorithms that it lists, in its order."""
         return list(self.kernel_algorithms or self.algorithms or ())
 
+    def named(self, rootfs=None):
+        """What results call the stack: its name, and that of the folder whose programs it runs, if it does."""
+        return self.name if rootfs is None else f"{self.name}-{rootfs.name}"
+
     def called(self, algorithm):
         """The stack's (or the kernel's) own name for an algorithm; ours where it brings none of its own."""
         if self.kernel_algorithms and algorithm in self.kernel_algorithms:

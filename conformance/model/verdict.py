@@ -103,6 +103,16 @@ def trials_to_violate(zone, family):
     return min(_fewest(permitted, family) for permitted in zone.intervals.values())
 
 
+def refuse_blind(zone, family, most, option="--max-trials"):
+    """Raise UserError where `most` trials can never show that any of `family` cells violates; who judges may not."""
+    needed = trials_to_violate(zone, family)
+    if needed > most:
+        raise UserError(
+            f"zone {zone.id}: {most} trials can never show that one of {family} cells violates it",
+            f"give {option} {needed}, fewer cells, or a zone that rests on more trials",
+        )
+
+
 def _fewest(permitted, family):
     known = (n for n in itertools.count(1) if 1 - 2 / 2**n >= CONFIDENCE)  # the widest interval of a median
     return next(n for n in known if _chance(n, n, permitted) <= ALPHA / LOOKS / family)

@@ -2,10 +2,10 @@
 
 import collections
 
-from conformance import baseline, engine, expectations, store
+from conformance import engine, expectations, store
 from conformance.model import expectation
 from conformance.model.errors import UserError
-from conformance.model.verdict import looks
+from conformance.model.verdict import looks, refuse_blind
 from conformance.suite.items import CHOICE_DEFAULTS, CellItem
 
 _MOST_TRIALS = 20
@@ -41,9 +41,8 @@ class Campaign:
         known = () if option.interop_rootfs or option.baseline else expectations.load(option.stack)
         for item in items:
             families[item.zone.id].update(item.settings)
-        if option.baseline:
-            for zone in {item.zone.id: item.zone for item in items}.values():
-                baseline.refuse_blind(zone, len(families[zone.id]), numbers[-1])
+        for zone in {item.zone.id: item.zone for item in items if isinstance(item, CellItem)}.values():
+            refuse_blind(zone, len(families[zone.id]), numbers[-1])
         for item in items:
             item.family = len(families[item.zone.id])
             item.expected = expectation.find(known, item.zone.id, item.place)
