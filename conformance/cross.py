@@ -8,7 +8,7 @@ import rich.text
 from conformance import engine, specs
 from conformance.campaign import measure
 from conformance.model.errors import UserError
-from conformance.model.verdict import Status, judge, overall, refuse_blind
+from conformance.model.verdict import Status, false_alarms, judge, overall, refuse_blind
 
 _COLOURS = {Status.CONFORMS: "green", Status.VIOLATES: "red", Status.ERROR: "red"}
 
@@ -76,6 +76,8 @@ def _show(verdicts, algorithms, bench, cells, trials, console):
             row.append(rich.text.Text.assemble((str(status), colour), f" ({count} of {len(found)})"))
         table.add_row(*row)
     console.print(table)
+    each = len(next(iter(verdicts.values())))
+    console.print(f"of each zone, {false_alarms(each, 'Bonferroni')}", soft_wrap=True)
     reasons = {(v.status, v.reason) for found in verdicts.values() for v in found}
     for status, reason in sorted(reasons):
         if status in (Status.ERROR, Status.UNSUPPORTED):

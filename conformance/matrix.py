@@ -14,12 +14,13 @@ from conformance.model import grid as grids
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
-from conformance.model.verdict import Status, judge, overall, refuse_blind
+from conformance.model.verdict import ALPHA, Status, judge, overall, refuse_blind
 
 #: where an algorithm that has no zone is measured, so that one sees that it runs
 _ANY_CELL = Cell(10, 20, 0)
 #: cells named in a row
 _SHOWN = 2
+_RATE = f"false alarms in at most {ALPHA:.0%} of the runs of a row (Bonferroni over its cells)"
 _COLOURS = {Status.CONFORMS: "green", Status.VIOLATES: "red", Status.ERROR: "red"}
 
 
@@ -46,6 +47,7 @@ def run(stacks, choice, *, grid, trials, results, workers, target, console):
         if about.offered():
             rows += _rows(about, stacks, choice, wanted, trials, results, workers, console)
     console.print(_table(rows, f"grid {grid}" if grid else "its smoke cells"))
+    console.print(_RATE, soft_wrap=True)
     if target:
         files.write(target, markdown(rows))
         console.print(f"also as Markdown: {target}", soft_wrap=True)
@@ -147,4 +149,4 @@ def markdown(rows):
         lines.append(
             f"| {row.stack} | {row.algorithm} | {row.called} | {row.status or 'not judged'} | {what} | {_wall(row)} |"
         )
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", f"{_RATE[0].upper()}{_RATE[1:]}."]) + "\n"

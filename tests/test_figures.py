@@ -1,5 +1,8 @@
 """Figures of documents that are also in files: they are the same."""
 
+import collections
+import csv
+import functools
 import re
 
 import score_why
@@ -7,6 +10,7 @@ import score_why
 from conformance import detected, false_alarms, paths, specs
 from conformance import mutants as testing
 from conformance.model import mutants
+from conformance.model.setting import Cell
 from conformance.model.verdict import Status
 
 _MUTANTS = (paths.PACKAGE.parent / "docs" / "mutants.md").read_text(encoding="utf-8")
@@ -52,3 +56,39 @@ def test_the_score_of_why_is_that_of_what_was_read_of_the_mutants_traces():
     assert all(score.looked for score in scores)
     assert sum(score.rank == 1 for score in scores) >= _LEAST_TOP * len(scores)
     assert score_why.table(scores) in (paths.PACKAGE.parent / "docs" / "why.md").read_text(encoding="utf-8")
+
+
+#: of the published cells, what each metric's columns are called: verdict, and the interval's ends
+_PUBLISHED = {
+    "heatmap": ("verdict", "utilization_low", "utilization_high"),
+    "loss": ("lost_verdict", "lost_low", "lost_high"),
+}
+_WORST_FIRST = (Status.ERROR, Status.VIOLATES, Status.INCONCLUSIVE, Status.CONFORMS)
+
+
+def test_the_published_table_is_by_the_zones_that_ship():
+    """Five trials: the interval is from the least to the most, and five outside are no chance (matrix.py, 60 cells)."""
+    root = paths.PACKAGE.parent
+    zone_of = functools.cache(specs.zone_of)
+    found = collections.defaultdict(collections.Counter)
+    with open(root / "reports" / "published" / "data" / "cells.csv", encoding="utf-8", newline="") as f:
+        for row in csv.DictReader(f):
+            for kind, (verdict, low, high) in _PUBLISHED.items():
+                if row[verdict] == Status.ERROR:
+                    found[row["stack"], row["algorithm"]][Status.ERROR] += 1
+                elif row[verdict] != "not judged":
+                    permitted = zone_of(row["algorithm"], kind, row["profile"]).intervals[Cell.parse(row["cell"])]
+                    status = _status(permitted, float(row[low]), float(row[high]))
+                    found[row["stack"], row["algorithm"]][status] += 1
+    text = (root / "docs" / "matrix.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\S+) \| (\S+) \| [^|]+ \| (\S+) \| (\d+) of 60", text, re.M)
+    assert len(rows) > 40
+    for stack, algorithm, status, n in rows:
+        count = found[stack, algorithm]
+        assert (status, int(n)) == next((str(s), count[s]) for s in _WORST_FIRST if count[s]), (stack, algorithm)
+
+
+def _status(permitted, low, high):
+    if low in permitted and high in permitted:
+        return Status.CONFORMS
+    return Status.VIOLATES if high < permitted.low or low > permitted.high else Status.INCONCLUSIVE

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import shutil
 import types
 
 import pytest
@@ -232,8 +233,8 @@ def test_a_baseline_takes_the_place_of_the_zone(suite, pytester):
 def test_the_stack_is_called_what_its_manifest_calls_it_whatever_its_folder(tmp_path):
     """A baseline is looked up by that name: docs/ci.md's adapter lies in a folder called conformance."""
     folder = tmp_path / "conformance"
-    folder.mkdir()
-    about = json.loads((paths.data("adapters") / "linux-tcp" / "adapter.json").read_text())
+    shutil.copytree(paths.data("adapters") / "linux-tcp", folder)
+    about = json.loads((folder / "adapter.json").read_text())
     (folder / "adapter.json").write_text(json.dumps({**about, "name": "my-stack"}))
     option = types.SimpleNamespace(stack=str(folder / "adapter.json"), interop_rootfs=None)
     assert plugin._stack_name(option) == "my-stack"

@@ -54,10 +54,15 @@ class Verdict:
     p: float | None = None
 
 
-def false_alarms(family):
+def false_alarms(family, by="Holm"):
     """How often a zone whose `family` cells are taken together is wrongly violated, as a sentence's part."""
-    cells = f"{family} cell{'s' if family > 1 else ''}"
-    return f"false alarms in at most {ALPHA:.0%} of runs (Holm over {cells})"
+    cells = f"{family} cell{'s' if family != 1 else ''}"
+    return f"false alarms in at most {ALPHA:.0%} of runs ({by} over {cells})"
+
+
+def false_alarms_of_any(zones):
+    """The same of so many zones, any of them; more often than in false_alarms(), as each has its own chance."""
+    return f"false alarms by any of {zones} zones in at most {min(zones * ALPHA, 1):.0%} of runs"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

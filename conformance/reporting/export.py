@@ -9,6 +9,7 @@ from conformance import __version__
 from conformance.model import statistics
 from conformance.model.setting import number
 from conformance.model.trial import Outcome
+from conformance.model.verdict import ALPHA
 
 _TEXT, _NUMBER, _COUNT = "string", "double", "int32"
 
@@ -191,6 +192,7 @@ def _metric(heatmap):
         "zone": heatmap.zone.id if heatmap.zone else None,
         "verdict": heatmap.verdict,
         "count": dict(sorted(heatmap.count().items())),
+        "false_alarms": {"at_most": ALPHA, "cells": heatmap.family} if heatmap.family else None,
         "cells": [_cell(result) for result in heatmap.results.values()],
     }
 

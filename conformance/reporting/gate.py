@@ -8,7 +8,7 @@ import xml.etree.ElementTree as xml
 
 from conformance import files, merge, store
 from conformance.model.expectation import Surprise
-from conformance.model.verdict import CONFIDENCE, Status, false_alarms
+from conformance.model.verdict import CONFIDENCE, Status, false_alarms, false_alarms_of_any
 from conformance.reporting import badge, export, markdown, site, source, tables
 
 #: of findings and of cells that are named; the site has the others
@@ -64,6 +64,9 @@ def _lines(outcome, quote):
             parts.append(f"{len(judged.unmeasured)} not measured in time and not judged ({named}{more})")
         rate = f"; {false_alarms(len(judged.findings))}" if judged.findings else ""
         yield f"zone {judged.zone.id}, {quote(judged.scheme_id)}: {', '.join(parts)}{rate}"
+    several = sum(bool(judged.findings) for judged in outcome.judged)
+    if several > 1:
+        yield false_alarms_of_any(several)
     failing = [f for f in outcome.findings if f.surprise is not Surprise.NONE or f.verdict.status is Status.ERROR]
     for finding in failing[:_MOST_NAMED]:
         yield quote(words(finding))

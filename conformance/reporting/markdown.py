@@ -33,7 +33,8 @@ def render(all_series, title="Congestion-control conformance"):
 
 def _verdict(heatmap):
     verdict = heatmap.verdict
-    return f"{grids.METRICS[heatmap.metric][0]}: {colours.SYMBOLS[verdict]} **{verdict}**: {heatmap.words}"
+    rate = f"; {heatmap.false_alarms}" if heatmap.false_alarms else ""
+    return f"{grids.METRICS[heatmap.metric][0]}: {colours.SYMBOLS[verdict]} **{verdict}**: {heatmap.words}{rate}"
 
 
 def _cells(series):

@@ -9,7 +9,7 @@ from conformance.model import digest, statistics
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell, Setting
 from conformance.model.trial import Measurement, Outcome, Scheme
-from conformance.model.verdict import CONFIDENCE, Verdict, judge_zone, overall
+from conformance.model.verdict import CONFIDENCE, Verdict, false_alarms, judge_zone, overall
 from conformance.model.zone import Interval, Zone
 
 
@@ -80,7 +80,8 @@ class Heatmap:
     lab_digest: str
     metric: str
     zone: Zone | None
-    false_alarms: str | None
+    #: how many cells the zone judges together; 0 where none does
+    family: int
     results: dict[Cell, CellResult]
 
     @property
@@ -111,6 +112,11 @@ class Heatmap:
     def verdict(self):
         """The status of the whole heatmap as text: of what was judged, or that nothing was."""
         return _worst(self.results.values())
+
+    @property
+    def false_alarms(self):
+        """The rate that holds for the verdict, as a sentence's part; None without one."""
+        return false_alarms(self.family) if self.family else None
 
     def count(self):
         """{verdict's status: number of cells}, without cells that no zone judges."""
@@ -207,7 +213,7 @@ def heatmap(measurements, zone, metric="utilization"):
         lab_digest=first.lab_digest,
         metric=metric,
         zone=zone,
-        false_alarms=whole.false_alarms if whole else None,
+        family=whole.family if whole else 0,
         results={cell: _cell(cell, found, verdicts.get(cell), metric) for cell, found in sorted(by_cell.items())},
     )
 

@@ -7,7 +7,7 @@ When all cells are known, the later steps may find a cell in violation that its 
 import collections
 
 from conformance.model import statistics
-from conformance.model.verdict import ALPHA, LOOKS, Status, false_alarms
+from conformance.model.verdict import ALPHA, LOOKS, Status, false_alarms, false_alarms_of_any
 
 #: a report's property that holds [zone id, cell id, status, p, whether it is known to violate]
 PROPERTY = "cc_verdict"
@@ -54,7 +54,7 @@ class Zones:
         return {zone_id: cells for zone_id, cells in late.items() if cells}
 
     def lines(self):
-        """One line for each zone."""
+        """One line for each zone, and one for all."""
         for zone_id, cells in sorted(self._found.items()):
             late = _upgraded(cells)
             count = collections.Counter(
@@ -71,6 +71,10 @@ class Zones:
                 f" in at most {ALPHA:.0%} of runs (Bonferroni over {family} cells and split paths)"
                 + (f"; no path was measured split: {unsplit}" if unsplit else "")
             )
+
+        several = len(self._found) + len(self._split)
+        if several > 1:
+            yield false_alarms_of_any(several)
 
     def pytest_terminal_summary(self, terminalreporter):
         if self._found or self._split:
