@@ -63,7 +63,7 @@ identify-check: kernel  ## 20 identifications of every algorithm with a zone for
 zones-check: setup  ## zone files against schema, invariants and what mutants did
 	$(CONFORMANCE) zones check
 
-mutants: kernel  ## test the tester: mutants detected, by which cells (40 min), and the false alarms of RUNS runs (4 h, but for recorded ones)
+mutants: kernel  ## test the tester: mutants detected, by which cells, and the false alarms of RUNS runs; it resumes (4 h, less what is recorded)
 	status=0; \
 	$(CONFORMANCE) mutants || status=$$?; \
 	$(CONFORMANCE) mutants --false-alarms $(RUNS) --record || status=$$?; \
