@@ -132,7 +132,7 @@ def check(whole, file):
     zone = limited(whole)
     tried = [(one, outside) for one in load() if (outside := one.outside(zone)) is not None]
     own = [(one, outside) for one, outside in tried if one.algorithm == zone.algorithm]
-    judged, whose = (own, "mutants") if own else (tried, "mutants of others, as it has none")
+    judged, whose = (own, "mutants") if own else (tried, "mutants of others, as none of its own was measured here")
     if not judged:
         return "tried on no mutant"
     rejected = {one.mutant for one, outside in judged if outside}

@@ -27,20 +27,13 @@ def load(stack):
         if not specs.zone_path(entry.zone_id).is_file():
             mend = "`conformance zones check` lists those that ship"
             raise UserError(f"{path}: /expected/{at}/zone: there is no zone {entry.zone_id!r}", mend)
-        if why := _never_judged(entry.zone_id, about):
+        if not specs.judges(entry.zone_id, specs.PROFILES[about.transport]):
+            why = f"stacks over {about.transport} are not judged by zone {entry.zone_id!r}"
             raise UserError(f"{path}: /expected/{at}/zone: {why}", "take the entry out")
         if strange := sorted((entry.cells or frozenset()) - places(entry.zone_id)):
             name = getattr(strange[0], "id", strange[0])
             raise UserError(f"{path}: /expected/{at}/cells: zone {entry.zone_id} has no {name}")
     return entries
-
-
-def _never_judged(zone_id, about):
-    """Why an entry about this zone would never be found, and so never be missed either; None where it would."""
-    algorithm, profile = zone_id.partition("/")[0], specs.PROFILES[about.transport]
-    if not specs.judges(zone_id, profile):
-        return f"stacks over {about.transport} are not judged by zone {zone_id!r}"
-    return None if algorithm in about.offered() else f"{about.name} offers no {algorithm}"
 
 
 def places(zone_id):
@@ -53,7 +46,9 @@ def update(stack, results, console):
     """Rewrite a stack's file from the verdicts on its results, and say what changed; for review. Raises UserError."""
     about = manifest.read(stack)
     before = load(stack)
-    after = expectation.update(before, verdicts(about.name, results), places)
+    found = verdicts(about.name, results)
+    judged = [v for v in found if specs.judges(v.zone_id, specs.PROFILES[about.transport])]
+    after = expectation.update(before, judged, places)
     path = about.folder / FILE
     text = dumps(after)
     if path.exists() and path.read_text(encoding="utf-8") == text:

@@ -14,7 +14,7 @@ from conformance.model import grid as grids
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
-from conformance.model.verdict import ALPHA, Status, judge, overall, refuse_blind
+from conformance.model.verdict import ALPHA, Status, judge, overall
 
 #: where an algorithm that has no zone is measured, so that one sees that it runs
 _ANY_CELL = Cell(10, 20, 0)
@@ -64,9 +64,6 @@ def _rows(about, stacks, choice, wanted, trials, results, workers, console):
             for a in about.offered()
         ]
     plans = {algorithm: _plan(algorithm, bench.profile, wanted) for algorithm in about.offered()}
-    for judged, _ in plans.values():
-        for zone in {zone.id: zone for zone, _ in judged}.values():
-            refuse_blind(zone, len(judged), trials, "--trials")
     work = [(a, specs.profile(bench.profile, cell)) for a, (_, cells) in plans.items() for cell in cells]
     found = {algorithm: {} for algorithm in plans}
     console.print(f"{about.name}: {len(plans)} algorithms, {len(work)} cells", soft_wrap=True)

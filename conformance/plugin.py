@@ -6,19 +6,20 @@ happens in its call, so that only a violation is a FAILURE. Cells are measured i
 the tests that wait for them; under pytest-xdist each worker measures its own.
 """
 
+import collections
 import pathlib
 import re
 import time
 
 import pytest
 
-from conformance import baseline, engine, paths, specs, trace
+from conformance import baseline, engine, expectations, paths, specs, trace
 from conformance.console import Console, one_line
 from conformance.lab import manifest
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
-from conformance.model.verdict import Status
+from conformance.model.verdict import Status, refuse_blind
 from conformance.store import DEFAULT_RESULTS
 from conformance.suite import campaign, summary
 from conformance.suite.items import CAMPAIGN, CellItem, JudgedItem, LabFault, SplitItem, rerun_command
@@ -260,8 +261,28 @@ def _check_before_workers_start(config):
         grids.cells(grids.FULL if config.option.grid is None else config.option.grid)
         campaign.seeds(config.option)
         engine.bench(campaign.choice(config.option))
+        if not (config.option.interop_rootfs or config.option.baseline):
+            expectations.load(config.option.stack)
     except UserError as error:
         raise pytest.UsageError(one_line(str(error))) from None
+
+
+class _Blind:
+    """Under xdist, where only workers have the items: refuse once what the Campaign refuses elsewhere."""
+
+    def __init__(self, config):
+        self._option = config.option
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node, ids):
+        most = campaign.seeds(self._option)[1][-1]
+        count = collections.Counter(re.findall(r"::([a-z-]+)\[([a-z0-9]+)-", "\n".join(ids)))
+        for kind, zone in _zones(self._option, _profile(self._option)):
+            try:
+                if n := count[kind, zone.algorithm]:
+                    refuse_blind(zone, n, most)
+            except UserError as error:
+                pytest.exit(one_line(str(error)), returncode=pytest.ExitCode.USAGE_ERROR)
 
 
 @pytest.hookimpl(trylast=True)
@@ -272,6 +293,7 @@ def pytest_sessionstart(session):
     if getattr(config.option, "numprocesses", None) and "::" not in "".join(config.args):
         _check_before_workers_start(config)
     config.pluginmanager.register(_Ticker(config), "conformance-ticker")
+    config.pluginmanager.register(_Blind(config), "conformance-blind")
     config.pluginmanager.register(summary.Zones(), "conformance-zones")
     # What did the same before is compared with what it did, not with the reference.
     why_too = config.option.lab == "virtual" and not (config.option.no_why or config.option.baseline)

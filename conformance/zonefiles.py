@@ -109,11 +109,12 @@ def _check_basis(zone, permitted, formula, pointer):
     _check_bounds(permitted, derive.interval(values, zone.metric), pointer)
 
 
-def _check_bounds(permitted, by_rule, pointer):
-    low, high = by_rule
+def _check_bounds(permitted, follows, pointer, what="the margin rule"):
+    """`follows`: (low, high) that follow from `what`."""
+    low, high = follows
     if abs(permitted.low - low) > _ROUNDING or abs(permitted.high - high) > _ROUNDING:
         bounds = f"{permitted.low:g}..{permitted.high:g}"
-        raise UserError(f"{pointer}: {bounds} does not follow from the margin rule, which gives {low:g}..{high:g}")
+        raise UserError(f"{pointer}: {bounds} does not follow from {what}: {low:.4g}..{high:.4g}", "derive it anew")
 
 
 def _check_digest(zone, path, name, setting):
@@ -136,28 +137,32 @@ def _check_split(zone, path):
             raise UserError(f"{path}: {pointer}: {place.id}: the zone rejects trials of its own reference")
     paths = [check for check in zone.checks if isinstance(check, PathCheck)]
     _check_rule(zone, path, derive_split.margin_rule(any(check.measured for check in paths)))
-    cells = _cells_beside(zone, path)
+    heatmap = _heatmap_beside(zone, path)
     for at, check in enumerate(paths):
-        for of, permitted in check.permitted.items() if cells else ():
-            by_rule = [derive_split.predicted(of, check.path, bounds) for bounds in cells]
-            _check_bounds(permitted, by_rule, f"{path}: /paths/{at}/{of}")
+        if heatmap and heatmap.intervals.keys() >= set(check.cells):
+            for of, permitted in check.permitted.items():
+                by_cells = _predicted(of, check.path, heatmap)
+                _check_bounds(permitted, by_cells, f"{path}: /paths/{at}/{of}", f"the cells of {heatmap.id}")
         if check.measured:
             basis = check.measured.basis
             by_rule = derive.interval([basis["min"], basis["max"]])
             _check_bounds(check.measured, by_rule, f"{path}: /paths/{at}/measured")
 
 
-def _cells_beside(zone, path):
-    """({cell: least utilization}, {cell: most}) that the heatmap in the same folder permits; None without it.
-
-    A split part's paths are predicted from the same reference's cells.
-    """
+def _heatmap_beside(zone, path):
+    """The zone in the same folder whose cells the split part's paths were predicted from; None without it."""
     beside = path.parent / f"{specs.stem('heatmap', zone.profile)}.json"
     heatmap = specs.zone(beside) if beside.is_file() else None
-    digests = {about["kernel_digest"] for about in zone.references.values()}
-    if heatmap is None or not digests & {about["kernel_digest"] for about in heatmap.references.values()}:
+    if heatmap is None or (heatmap.algorithm, heatmap.profile_digest) != (zone.algorithm, zone.profile_digest):
         return None
-    return tuple({cell: getattr(i, side) for cell, i in heatmap.intervals.items()} for side in ("low", "high"))
+    digests = ({about["kernel_digest"] for about in one.references.values()} for one in (zone, heatmap))
+    return heatmap if set.intersection(*digests) else None
+
+
+def _predicted(of, path, heatmap):
+    """(low, high) of a path's utilization, from the cells of its heatmap."""
+    sides = ({cell: getattr(heatmap.intervals[cell], side) for cell in path.cells} for side in ("low", "high"))
+    return [derive_split.predicted(of, path, utilizations) for utilizations in sides]
 
 
 def _check_grid(zone, path):

@@ -129,12 +129,10 @@ def test_a_mistake_is_named_with_its_place(change, words):
             {"zone": "vegas/identify-queue"},
             "/expected/0/zone: stacks over tcp are not judged by zone",
         ),
-        ({"zone": "reno/heatmap"}, "/expected/0/zone: a-stack offers no reno"),
     ],
 )
 def test_what_is_never_judged_is_refused_as_it_would_never_be_missed(tmp_path, monkeypatch, entry, words):
-    about = types.SimpleNamespace(folder=tmp_path, name="a-stack", transport="tcp", offered=lambda: ["cubic", "vegas"])
-    monkeypatch.setattr(manifest, "read", lambda stack: about)
+    monkeypatch.setattr(manifest, "read", lambda stack: types.SimpleNamespace(folder=tmp_path, transport="tcp"))
     document = expectation.to_json((expected(),))
     document["expected"][0].update(entry)
     (tmp_path / "expected.json").write_text(json.dumps(document))
@@ -193,8 +191,15 @@ def test_a_stack_s_file_is_rewritten_from_its_results(tmp_path, monkeypatch):
     entries = {entry.zone_id: entry for entry in expectations.load(stack)}
     assert entries["cubic/heatmap"].cells == {CELL}
     assert "+ cubic/heatmap, 1 cells: violates, not explained yet" in console.file.getvalue()
-    expectations.update(stack, [results], console)
+    # A trial counts once, whichever files hold it; what never judges the stack makes no entry that load() refuses.
+    copy = tmp_path / "copy.jsonl"
+    elsewhere = {**bad[0].to_json()["trial"]["setting"], **specs.profile("packets", CELL).to_json()}
+    under_packets = [{**(line := json.loads(text)), "trial": {**line["trial"], "setting": elsewhere}} for text in lines]
+    copy.write_text("\n".join([*lines, *map(json.dumps, under_packets)]) + "\n")
+    expectations.update(stack, [results, copy], console)
     assert "as it was" in console.file.getvalue()
+    (judged, *_) = expectations.verdicts("linux-tcp", [results, copy])
+    assert judged.verdicts[CELL].n == len(bad)
     with pytest.raises(UserError, match="no measurements of stack"):
         expectations.update("quinn", [results], console)
 

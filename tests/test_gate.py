@@ -47,6 +47,15 @@ def known(monkeypatch):
     return write
 
 
+def test_a_gate_that_nothing_could_fail_is_refused(run):
+    result = run("cubic", "--max-trials", "5", kind="bad")
+    assert result.exit_code == 2
+    assert "5 trials can never show that one of 150 cells violates it; give --max-trials 6" in result.output
+    result = run("cubic", "--grid", CELLS, "--max-trials", "5", kind="bad")
+    assert result.exit_code == 1
+    assert "false alarms by any of 2 zones in at most 2% of runs" in result.output
+
+
 @pytest.mark.parametrize(
     ("kind", "options", "status"),
     [

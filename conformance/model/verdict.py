@@ -108,13 +108,13 @@ def trials_to_violate(zone, family):
     return min(_fewest(permitted, family) for permitted in zone.intervals.values())
 
 
-def refuse_blind(zone, family, most, option="--max-trials"):
+def refuse_blind(zone, family, most):
     """Raise UserError where `most` trials can never show that any of `family` cells violates; who judges may not."""
     needed = trials_to_violate(zone, family)
     if needed > most:
         raise UserError(
             f"zone {zone.id}: {most} trials can never show that one of {family} cells violates it",
-            f"give {option} {needed}, fewer cells, or a zone that rests on more trials",
+            f"give --max-trials {needed}, fewer cells, or a zone that rests on more trials",
         )
 
 

@@ -72,9 +72,10 @@ class Zones:
                 + (f"; no path was measured split: {unsplit}" if unsplit else "")
             )
 
-        several = len(self._found) + len(self._split)
-        if several > 1:
-            yield false_alarms_of_any(several)
+        statuses = [{status for status, *_ in one.values()} for one in (*self._found.values(), *self._split.values())]
+        judged = sum(bool(found - {Status.UNSUPPORTED, Status.ERROR}) for found in statuses)
+        if judged > 1:
+            yield false_alarms_of_any(judged)
 
     def pytest_terminal_summary(self, terminalreporter):
         if self._found or self._split:
