@@ -110,9 +110,7 @@ def _packets(measurement):
 def _table(title, *names):
     table = rich.table.Table(title=title, title_justify="left")
     for name in names:
-        table.add_column(
-            name, no_wrap=True
-        )  # in 80 columns it is the headings that wrap: half a cell's id says nothing
+        table.add_column(name, overflow="fold")  # half of a cell's id says nothing
     for name in ("utilization", "wall s", "virtual s", "virtual / wall", "system calls a packet"):
         table.add_column(name, justify="right")
     return table
