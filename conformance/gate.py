@@ -24,6 +24,7 @@ from conformance.model.zone import Zone
 from conformance.reporting import gate as reporting
 
 SMOKE = "smoke"
+_MOST_TRIALS = 20
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -93,7 +94,7 @@ def run(
     if baseline == "":
         raise UserError("--baseline is empty", "name a results file, or leave it out")
     budget_s, part = seconds(budget), shares(shard)
-    numbers = looks(trials, max(trials, most_trials))
+    numbers = looks(trials, most_trials or max(trials, _MOST_TRIALS))
     seeds = engine.seeds(numbers[-1])
     bench = engine.bench(choice)
     shipped = [zone for _, zone in specs.judging(bench.profile)]

@@ -13,14 +13,13 @@ import time
 
 import pytest
 
-from conformance import baseline, engine, expectations, paths, specs, trace
+from conformance import baseline, engine, expectations, paths, specs, store, trace
 from conformance.console import Console, one_line
 from conformance.lab import manifest
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.verdict import Status, refuse_blind
-from conformance.store import DEFAULT_RESULTS
 from conformance.suite import campaign, summary
 from conformance.suite.items import CAMPAIGN, CellItem, JudgedItem, LabFault, SplitItem, rerun_command
 
@@ -45,7 +44,7 @@ def pytest_addoption(parser):
     )
     group.addoption("--lab", default="virtual", help="virtual (default) or host")
     group.addoption("--kernel", default=None, help="name of the guest kernel (default: the one that has the algorithm)")
-    group.addoption("--results", default=DEFAULT_RESULTS, help=f"results file (default: {DEFAULT_RESULTS})")
+    group.addoption("--results", default=store.DEFAULT_RESULTS, help=f"results file (default: {store.DEFAULT_RESULTS})")
     group.addoption("--baseline", default=None, help="results file to gate on: fail on change from it, not on the zone")
     group.addoption("--workers", type=int, default=None, help="guests at a time (default: one for each core)")
     group.addoption("--keep-traces", default=None, metavar="DIR", help="packets and qlog of a few cells that violate")
@@ -261,6 +260,7 @@ def _check_before_workers_start(config):
         grids.cells(grids.FULL if config.option.grid is None else config.option.grid)
         campaign.seeds(config.option)
         engine.bench(campaign.choice(config.option))
+        store.Store(config.option.results)
         if not (config.option.interop_rootfs or config.option.baseline):
             expectations.load(config.option.stack)
     except UserError as error:

@@ -81,11 +81,10 @@ def _check_kind(zone, path):
 
 def _check_rule(zone, path, rule):
     """One rule for all zones: with a rule of its own, a zone could permit anything."""
-    if zone.margin_rule != rule:
-        raise UserError(
-            f"{path}: /margin_rule: {zone.margin_rule['text']!r}, but the rule for all zones is {rule['text']!r}",
-            "derive the zone anew",
-        )
+    for name, wanted in rule.items():
+        if zone.margin_rule[name] != wanted:
+            given = f"{zone.margin_rule[name]!r}, but the rule for all zones has {wanted!r}"
+            raise UserError(f"{path}: /margin_rule/{name}: {given}", "derive the zone anew")
 
 
 def _check_basis(zone, permitted, formula, pointer):

@@ -226,7 +226,7 @@ def test_what_it_writes(run, tmp_path, known):
     assert (
         json.loads((out / "summary.json").read_text())["schemes"][0]["metrics"]["utilization"]["verdict"] == "violates"
     )
-    assert json.loads((out / "badge.json").read_text())["message"] == "violates: 0 of 6"
+    assert json.loads((out / "badge.json").read_text())["message"] == "violates: 6 of 6"
     assert (out / "badge.svg").read_bytes().startswith(b"<svg")
     assert "violates" in (out / "site" / "index.html").read_text()
     assert len(store.read(out / "results.jsonl")) == 15

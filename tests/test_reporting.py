@@ -370,7 +370,7 @@ def test_code_spans_hold_any_text(text):
         assert "`" * fence not in inside and found.endswith("`" * fence)
 
 
-def test_a_badge_counts_what_conforms(series):
+def test_a_badge_counts_the_worst_verdict(series):
     document = json.loads(badge.endpoint(series))
     assert document["schemaVersion"] == 1 and document["isError"]
     assert document["message"].startswith("error: ")

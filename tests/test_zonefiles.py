@@ -72,7 +72,10 @@ def test_all_that_ship_hold_and_are_canonical():
         ),
         (with_cell(high=5), "/cells/8/high: 5 is more than a utilization can be, 1"),
         (with_cell(low=0.0, high=1.0), "/cells/8: 0..1 does not follow from the margin rule: 0.1"),
-        (changed(margin_rule={**DOCUMENT["margin_rule"], "relative": 5}), "/margin_rule: .* the rule for all zones is"),
+        (
+            changed(margin_rule={**DOCUMENT["margin_rule"], "relative": 5}),
+            "/margin_rule/relative: .*, but the rule for all zones",
+        ),
         (with_cell(basis={"n": 100_000}), "/cells/8/basis/n: 100000, but its reference has 20 trials a cell"),
         (with_cell(basis={"median": 0.155}), "/cells/8/basis/median: 0.155 is not between its minimum and maximum"),
         (changed(smoke=[], cells=DOCUMENT["cells"][:1]), "/cells: the grid has a hole at 10mbps-1ms-1pct"),
@@ -224,7 +227,10 @@ def test_split_zones_are_checked_compared_drawn_and_formatted(tmp_path):
             lambda d: d["paths"][3]["end_to_end"].update(low=0),
             "/paths/3/end_to_end: .* follow from the cells of cubic/h",
         ),
-        (lambda d: d["margin_rule"].update(relative=1), "/margin_rule: .* the rule for all zones is"),
+        (
+            lambda d: d["margin_rule"].update(relative=1),
+            "/margin_rule/relative: .*, but the rule for all zones",
+        ),
     ],
 )
 def test_what_is_wrong_in_a_split_zone_is_named(tmp_path, change, words):

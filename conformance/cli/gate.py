@@ -18,7 +18,7 @@ from conformance.cli.base import TRIALS, out
 @click.option("--budget", help="End after this long, such as 90s, 10m or 1h; the most telling cells come first.")
 @click.option("--shard", default="1/1", show_default=True, help="Which of how many parts of the cells, such as 2/5.")
 @measuring.trials(5, "Trials of each cell, to begin with.")
-@click.option("--max-trials", "most_trials", default=20, show_default=True, type=TRIALS, help="Of an unclear cell.")
+@click.option("--max-trials", "most_trials", type=TRIALS, help="Of an unclear cell (default: 20, or --trials).")
 @click.option("--strict", is_flag=True, help="Whatever is not known fails: inconclusive, unsupported, not measured.")
 @click.option("--baseline", metavar="RESULTS", help="Fail on change from these results, not on the zones.")
 @measuring.RESULTS

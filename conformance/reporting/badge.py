@@ -1,5 +1,6 @@
-"""A badge: how many of the judged cells conform. As shields.io's endpoint wants it, and as an SVG of our own."""
+"""A badge: the worst verdict, and on how many of the judged cells. As shields.io's endpoint wants it, and as an SVG."""
 
+import collections
 import json
 
 import jinja2
@@ -17,11 +18,10 @@ _WORST_FIRST = ("error", "violates", "inconclusive", "unsupported", "conforms", 
 def message(all_series):
     """(words, verdict) on all metrics of all of them together."""
     heatmaps = [heatmap for series in all_series for heatmap in series.heatmaps]
-    judged = sum(heatmap.count().total() for heatmap in heatmaps)
-    conform = sum(heatmap.count()["conforms"] for heatmap in heatmaps)
+    count = sum((heatmap.count() for heatmap in heatmaps), collections.Counter())
     verdicts = {heatmap.verdict for heatmap in heatmaps if heatmap.count()} or {"not judged"}
     worst = next(verdict for verdict in _WORST_FIRST if verdict in verdicts)
-    return (f"{worst}: {conform} of {judged}" if judged else worst), worst
+    return (f"{worst}: {count[worst]} of {count.total()}" if count else worst), worst
 
 
 def label(all_series):
