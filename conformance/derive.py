@@ -36,9 +36,8 @@ def margin_rule(metric="utilization", formulas=False):
 
 def interval(values, metric="utilization"):
     """(low, high) of the permissible interval for these reference values by margin_rule(), rounded outward to 0.001."""
-    rule = margin_rule(metric)
-    low = min(values) * (1 - rule["relative"]) - rule["absolute"]
-    high = max(values) * (1 + rule["relative"]) + rule["absolute"]
+    low = min(values) * (1 - RELATIVE) - ABSOLUTE[metric]
+    high = max(values) * (1 + RELATIVE) + ABSOLUTE[metric]
     high = -(int(-high * 1000 - 1)) / 1000
     return max(int(low * 1000) / 1000, 0.0), min(high, 1.0) if metric == "utilization" else high
 

@@ -52,7 +52,6 @@ def derive_split(measurements, algorithm, version_text, profile="atc25", name="s
     measured, digest, about = _measured(measurements, algorithm, profile, paths)
     through = f"{source}-split"
     bounds = {cell: _bounds(found, algorithm, specs.profile(profile, cell)) for cell, found in values.items()}
-    known = {side: {cell: pair[at] for cell, pair in bounds.items()} for at, side in enumerate(("low", "high"))}
     return {
         "$schema": "../../conformance/schemas/split-zone.json",
         **{key: value for key, value in head.items() if key != "references"},
@@ -61,7 +60,7 @@ def derive_split(measurements, algorithm, version_text, profile="atc25", name="s
         "default_grid": grids[0],
         "margin_rule": margin_rule(bool(measured)),
         "references": {**head["references"], **({through: about} if measured else {})},
-        "paths": [{**_path(path, values, known, source), **_through(measured.get(path), through)} for path in paths],
+        "paths": [{**_path(path, values, bounds, source), **_through(measured.get(path), through)} for path in paths],
         "shares": [row for known in grids for row in _shares(known, values, source)],
     }
 
@@ -82,14 +81,20 @@ def predicted(of, path, utilizations):
     return _PREDICT[of](path, rates) / path.bandwidth_mbps
 
 
+def predicted_bounds(of, path, bounds):
+    """(low, high) of the same, from {cell: (low, high)}."""
+    return [predicted(of, path, {cell: bounds[cell][side] for cell in path.cells}) for side in (0, 1)]
+
+
 def _path(path, values, bounds, source):
     n = min(len(values[cell]) for cell in path.cells)
     found = {}
     for of in _PREDICT:
         of_trials = [predicted(of, path, {c: f(values[c]) for c in path.cells}) for f in (statistics.median, min, max)]
+        low, high = predicted_bounds(of, path, bounds)
         found[of] = {
-            "low": _outward(predicted(of, path, bounds["low"]), math.floor),
-            "high": _outward(predicted(of, path, bounds["high"]), math.ceil),
+            "low": _outward(low, math.floor),
+            "high": _outward(high, math.ceil),
             "basis": _basis(source, n, *of_trials),
         }
     return {"class": str(path.path_class), "path": path.id, **found}

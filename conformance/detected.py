@@ -130,13 +130,12 @@ def check(whole, file):
     wrong: a CUBIC with a bug is no BBRv3.
     """
     zone = limited(whole)
-    tried = [(one, outside) for one in load() if (outside := one.outside(zone)) is not None]
-    own = [(one, outside) for one, outside in tried if one.algorithm == zone.algorithm]
-    judged, whose = (own, "mutants") if own else (tried, "mutants of others, as none of its own was measured here")
+    own = _tried(zone, Measured.violates)
+    judged = own or _tried(zone, Measured.outside)
     if not judged:
         return "tried on no mutant"
-    rejected = {one.mutant for one, outside in judged if outside}
-    cells = collections.Counter(one.mutant for one, _ in judged)
+    rejected = {mutant for mutant, outside in judged if outside}
+    cells = collections.Counter(mutant for mutant, _ in judged)
     accepted = {mutant for mutant, n in cells.items() if n == len(zone.intervals)} - rejected
     if not rejected:
         raise UserError(
@@ -144,4 +143,10 @@ def check(whole, file):
             f" ({', '.join(sorted(cells))})",
             "narrow it, or give it cells that tell them apart",
         )
-    return f"rejects {len(rejected)} of {len(rejected | accepted)} {whose}"
+    whose = "" if own else " of others, as none of its own was measured here"
+    return f"rejects {len(rejected)} of {len(rejected | accepted)} mutants{whose}"
+
+
+def _tried(zone, asked):
+    """[(mutant, whether it is rejected)] of each cell in which it was `asked` and had an answer."""
+    return [(one.mutant, outside) for one in load() if (outside := asked(one, zone)) is not None]

@@ -19,12 +19,11 @@ from conformance.model import grid as grids
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, Surprise
 from conformance.model.setting import Cell
-from conformance.model.verdict import Status, Verdict, judge, judge_zone, looks, refuse_blind
+from conformance.model.verdict import Status, Verdict, judge, judge_zone, last_look, looks, refuse_blind
 from conformance.model.zone import Zone
 from conformance.reporting import gate as reporting
 
 SMOKE = "smoke"
-_MOST_TRIALS = 20
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -94,7 +93,7 @@ def run(
     if baseline == "":
         raise UserError("--baseline is empty", "name a results file, or leave it out")
     budget_s, part = seconds(budget), shares(shard)
-    numbers = looks(trials, most_trials or max(trials, _MOST_TRIALS))
+    numbers = looks(trials, last_look(trials, most_trials))
     seeds = engine.seeds(numbers[-1])
     bench = engine.bench(choice)
     shipped = [zone for _, zone in specs.judging(bench.profile)]

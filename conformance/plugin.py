@@ -271,10 +271,13 @@ class _Blind:
     """Under xdist, where only workers have the items: refuse once what the Campaign refuses elsewhere."""
 
     def __init__(self, config):
-        self._option = config.option
+        self._option, self._asked = config.option, False
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node, ids):
+        if self._asked:  # all workers collect the same
+            return
+        self._asked = True
         most = campaign.seeds(self._option)[1][-1]
         count = collections.Counter(re.findall(r"::([a-z-]+)\[([a-z0-9]+)-", "\n".join(ids)))
         for kind, zone in _zones(self._option, _profile(self._option)):

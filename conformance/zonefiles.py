@@ -137,10 +137,11 @@ def _check_split(zone, path):
     paths = [check for check in zone.checks if isinstance(check, PathCheck)]
     _check_rule(zone, path, derive_split.margin_rule(any(check.measured for check in paths)))
     heatmap = _heatmap_beside(zone, path)
+    bounds = {cell: (i.low, i.high) for cell, i in heatmap.intervals.items()} if heatmap else {}
     for at, check in enumerate(paths):
-        if heatmap and heatmap.intervals.keys() >= set(check.cells):
+        if bounds.keys() >= set(check.cells):
             for of, permitted in check.permitted.items():
-                by_cells = _predicted(of, check.path, heatmap)
+                by_cells = derive_split.predicted_bounds(of, check.path, bounds)
                 _check_bounds(permitted, by_cells, f"{path}: /paths/{at}/{of}", f"the cells of {heatmap.id}")
         if check.measured:
             basis = check.measured.basis
@@ -156,12 +157,6 @@ def _heatmap_beside(zone, path):
         return None
     digests = ({about["kernel_digest"] for about in one.references.values()} for one in (zone, heatmap))
     return heatmap if set.intersection(*digests) else None
-
-
-def _predicted(of, path, heatmap):
-    """(low, high) of a path's utilization, from the cells of its heatmap."""
-    sides = ({cell: getattr(heatmap.intervals[cell], side) for cell in path.cells} for side in ("low", "high"))
-    return [derive_split.predicted(of, path, utilizations) for utilizations in sides]
 
 
 def _check_grid(zone, path):

@@ -26,6 +26,7 @@ CONFIDENCE = 0.9
 LOOKS = 4
 #: of one cell; more would take days
 MOST_TRIALS = 10_000
+_USUALLY_MOST = 20
 
 
 class Status(enum.StrEnum):
@@ -60,8 +61,14 @@ def false_alarms(family, by="Holm"):
     return f"false alarms in at most {ALPHA:.0%} of runs ({by} over {cells})"
 
 
-def false_alarms_of_any(zones):
-    """The same of so many zones, any of them; more often than in false_alarms(), as each has its own chance."""
+def false_alarms_of_any(statuses):
+    """The same of several zones, any of them, each given by its cells' statuses; more often, as each has a chance.
+
+    None where fewer than two say anything of the stack.
+    """
+    zones = sum(bool(set(found) - {Status.UNSUPPORTED, Status.ERROR}) for found in statuses)
+    if zones < 2:
+        return None
     return f"false alarms by any of {zones} zones in at most {min(zones * ALPHA, 1):.0%} of runs"
 
 
@@ -91,6 +98,11 @@ def overall(verdicts):
     """The Status of a zone from the verdicts on its cells: violates where one does, conforms where all do."""
     found = {verdict.status for verdict in verdicts}
     return next(status for status in _WORST_FIRST if status in found)
+
+
+def last_look(first, most=None):
+    """The most trials of a cell that begins with `first`: `most`, or the usual where nothing was asked for."""
+    return most or max(first, _USUALLY_MOST)
 
 
 def looks(first, most):

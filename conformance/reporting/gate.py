@@ -64,9 +64,8 @@ def _lines(outcome, quote):
             parts.append(f"{len(judged.unmeasured)} not measured in time and not judged ({named}{more})")
         rate = f"; {false_alarms(len(judged.findings))}" if judged.findings else ""
         yield f"zone {judged.zone.id}, {quote(judged.scheme_id)}: {', '.join(parts)}{rate}"
-    zones = sum(bool(judged.count().keys() - {Status.UNSUPPORTED, Status.ERROR}) for judged in outcome.judged)
-    if zones > 1:
-        yield false_alarms_of_any(zones)
+    if rate := false_alarms_of_any(judged.count() for judged in outcome.judged):
+        yield rate
     failing = [f for f in outcome.findings if f.surprise is not Surprise.NONE or f.verdict.status is Status.ERROR]
     for finding in failing[:_MOST_NAMED]:
         yield quote(words(finding))

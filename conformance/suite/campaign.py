@@ -5,10 +5,8 @@ import collections
 from conformance import engine, expectations, store
 from conformance.model import expectation
 from conformance.model.errors import UserError
-from conformance.model.verdict import looks, refuse_blind
+from conformance.model.verdict import last_look, looks, refuse_blind
 from conformance.suite.items import CHOICE_DEFAULTS, CellItem
-
-_MOST_TRIALS = 20
 
 
 def choice(option):
@@ -18,7 +16,7 @@ def choice(option):
 def seeds(option):
     """(seeds up to the budget, numbers of them at which a cell is judged)."""
     engine.seeds(option.trials)
-    most = option.max_trials or max(option.trials, _MOST_TRIALS)
+    most = last_look(option.trials, option.max_trials)
     return engine.seeds(most), looks(option.trials, most)
 
 

@@ -72,10 +72,9 @@ class Zones:
                 + (f"; no path was measured split: {unsplit}" if unsplit else "")
             )
 
-        statuses = [{status for status, *_ in one.values()} for one in (*self._found.values(), *self._split.values())]
-        judged = sum(bool(found - {Status.UNSUPPORTED, Status.ERROR}) for found in statuses)
-        if judged > 1:
-            yield false_alarms_of_any(judged)
+        zones = (*self._found.values(), *self._split.values())
+        if rate := false_alarms_of_any([status for status, *_ in zone.values()] for zone in zones):
+            yield rate
 
     def pytest_terminal_summary(self, terminalreporter):
         if self._found or self._split:
