@@ -9,7 +9,7 @@ import dataclasses
 
 from conformance import derive, specs, store
 from conformance.model import zone as zones
-from conformance.model.errors import UserError
+from conformance.model.errors import UserError, located
 from conformance.model.trial import Outcome
 
 
@@ -55,4 +55,5 @@ def read(path, stack, profile):
         raise UserError(f"{path} has no measurements of stack {stack} under profile {profile}", "measure it first")
     # What was unsupported or an error then is no baseline, and neither is a cell with one of them.
     bad = {(m.trial.scheme.algorithm, m.trial.setting) for m in own if m.outcome is not Outcome.OK}
-    return zones_of([m for m in measured if (m.trial.scheme.algorithm, m.trial.setting) not in bad], profile)
+    with located(path):
+        return zones_of([m for m in measured if (m.trial.scheme.algorithm, m.trial.setting) not in bad], profile)

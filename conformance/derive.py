@@ -112,7 +112,12 @@ def one_run(own, metric, what):
     first = own[0].trial.scheme
     kinds = {(m.trial.scheme, m.trial.setting.profile_digest, m.trial.room, m.trial.lab_digest) for m in own}
     if len(kinds) > 1:
-        raise UserError(f"results hold {len(kinds)} unlike runs of {first.algorithm}", "derive a zone from one run")
+        names = ("build or kernel", "profile", "room", "lab")
+        unlike = [name for name, found in zip(names, zip(*kinds, strict=True), strict=True) if len(set(found)) > 1]
+        raise UserError(
+            f"results hold {len(kinds)} unlike runs of {first.algorithm}: {' and '.join(unlike)} differ",
+            "give those of one run, as `conformance gate --out` leaves them",
+        )
     values = collections.defaultdict(list)
     for m in own:
         where = f"{'path' if m.trial.setting.segments else 'cell'} {m.trial.setting.id}"

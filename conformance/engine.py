@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import itertools
 import os
+import shlex
 import threading
 import time
 
@@ -38,6 +39,15 @@ class Choice:
     interop_rootfs: str | None = None
     kernel: str | None = None
     lab: str = "virtual"
+
+    def options(self, *without):
+        """What is not as usual, as options of a command line, each with a space before it; `without` these fields."""
+        given = {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if field.name not in without and getattr(self, field.name) != field.default
+        }
+        return "".join(f" --{name.replace('_', '-')} {shlex.quote(value)}" for name, value in given.items())
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

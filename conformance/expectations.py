@@ -4,7 +4,8 @@ import collections
 import json
 import os
 
-from conformance import files, schema, specs, store
+from conformance import engine, files, schema, specs, store
+from conformance.console import one_line
 from conformance.lab import manifest
 from conformance.model import expectation, split_zone
 from conformance.model.errors import UserError
@@ -42,11 +43,18 @@ def places(zone_id):
     return frozenset(zone.cells if isinstance(zone, Zone) else (check.id for check in zone.checks))
 
 
-def update(stack, results, console):
-    """Rewrite a stack's file from the verdicts on its results, and say what changed; for review. Raises UserError."""
+def update(stack, results, console, choice=None):
+    """Rewrite a stack's file from the verdicts on its results, and say what changed; for review. Raises UserError.
+
+    Only what an engine.Choice would measure today counts: what another build did says nothing of this one. Without a
+    choice any build does, but one at a time.
+    """
     about = manifest.read(stack)
     before = load(stack)
-    found = verdicts(about.name, results)
+    measured = runs(about.name, results)
+    if choice:
+        measured = _of_today(measured, engine.bench(choice), results, console)
+    found = verdicts(measured)
     judged = [v for v in found if specs.judges(v.zone_id, specs.PROFILES[about.transport])]
     after = expectation.update(before, judged, places)
     path = about.folder / FILE
@@ -62,20 +70,64 @@ def update(stack, results, console):
     console.print(f"{path}: {len(after)} entries; say why of those that are {expectation.UNEXPLAINED!r}")
 
 
-def verdicts(stack, results):
-    """ZoneVerdicts of a stack's measurements in result files, one for each zone that applies. Raises UserError."""
-    runs = collections.defaultdict(lambda: collections.defaultdict(list))
+def runs(stack, results):
+    """{(Scheme, room, lab digest): {setting: measurements}} of a stack's lines in result files. Raises UserError."""
+    found = collections.defaultdict(lambda: collections.defaultdict(list))
     for m in store.read(*results):
-        if m.trial.scheme.stack == stack:
-            runs[m.trial.scheme, m.trial.room, m.trial.lab_digest][m.trial.setting].append(m)
-    if not runs:
-        raise UserError(f"no measurements of stack {stack} in {', '.join(str(p) for p in results)}")
+        # Where only the kernel was not built nothing is known of the stack.
+        if m.trial.scheme.stack == stack and m.trial.scheme.kernel_digest:
+            found[m.trial.scheme, m.trial.room, m.trial.lab_digest][m.trial.setting].append(m)
+    if not found:
+        raise UserError(f"no measurements of stack {stack} in {_names(results)}")
+    return found
+
+
+def _of_today(all_runs, bench, results, console):
+    """Those of the runs that this bench would make; says what it leaves out. Raises UserError where that is all."""
+    kept, left = {}, collections.Counter()
+    for run, measured in all_runs.items():
+        (trial, *_) = (m.trial for found in measured.values() for m in found)
+        (same,) = bench.trials(trial.scheme.algorithm, trial.setting, [trial.seed])
+        if same.key == trial.key:
+            kept[run] = measured
+        else:
+            left[trial.scheme.id, _unlike(trial, same)] += sum(map(len, measured.values()))
+    others = "; ".join(f"{n} of {scheme} are of another {unlike}" for (scheme, unlike), n in left.items())
+    if not kept:
+        raise UserError(
+            f"{_names(results)}: no measurement of {bench.adapter.name} is as it would be made today: {others}",
+            "measure again, or take them as they are with --any-build",
+        )
+    if left:
+        console.print(f"left out: {others}", soft_wrap=True)
+    return kept
+
+
+def _unlike(trial, same):
+    """In what a Trial differs from the same one of today, in words."""
+    was, is_now = trial.scheme, same.scheme
+    parts = (
+        (f"build ({one_line(was.stack_version)}; now {one_line(is_now.stack_version)})", "stack_digest"),
+        (f"kernel ({one_line(was.kernel_release)}; now {one_line(is_now.kernel_release)})", "kernel_digest"),
+    )
+    said = [text for text, name in parts if getattr(was, name) != getattr(is_now, name)]
+    return " and ".join(said) or "lab"
+
+
+def _names(results):
+    return ", ".join(str(path) for path in results)
+
+
+def verdicts(all_runs):
+    """ZoneVerdicts of runs, one for each zone that applies. Raises UserError where one has two."""
     found = {}
-    for (scheme, _, _), measured in runs.items():
+    for (scheme, _, _), measured in all_runs.items():
         for judged in _verdicts(scheme.algorithm, measured):
             if judged.zone_id in found:
                 raise UserError(
-                    f"the results hold more than one run of {scheme.algorithm}/{stack}", "give those of one run"
+                    f"the results hold more than one run of {scheme.algorithm}/{scheme.stack}: builds, kernels or labs"
+                    " differ",
+                    "leave out --any-build, or give the results of one run",
                 )
             found[judged.zone_id] = judged
     return list(found.values())

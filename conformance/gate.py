@@ -62,6 +62,8 @@ class Outcome:
 
     judged: tuple[Judged, ...]
     strict: bool
+    #: the command that brings the stack's expected.json up to date with this run
+    rewrite: str = ""
 
     @property
     def findings(self):
@@ -123,7 +125,8 @@ def run(
     )  # fmt: skip
     known = () if baseline or choice.interop_rootfs else expectations.load(choice.stack)
     schemes = {algorithm: bench.scheme(algorithm).id for algorithm in zones}
-    outcome = Outcome(judged=tuple(judged(zones, work, found, known, schemes)), strict=strict)
+    rewrite = expectation.rewrite_command(choice.stack, results, choice.options("stack"))
+    outcome = Outcome(judged=tuple(judged(zones, work, found, known, schemes)), strict=strict, rewrite=rewrite)
     reporting.show(outcome, console)
     if target:
         reporting.write(outcome, [m for made in found.values() for m in made], target, bool(baseline))

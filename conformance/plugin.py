@@ -21,7 +21,7 @@ from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.verdict import Status, refuse_blind
 from conformance.suite import campaign, summary
-from conformance.suite.items import CAMPAIGN, CellItem, JudgedItem, LabFault, SplitItem, rerun_command
+from conformance.suite.items import CAMPAIGN, CellItem, JudgedItem, LabFault, SplitItem, chosen, rerun_command
 
 #: the kind of tests, and of zone files, that are about paths and not about cells
 _SPLIT = "split"
@@ -259,7 +259,7 @@ def _check_before_workers_start(config):
         _check_mark_expression(config)
         grids.cells(grids.FULL if config.option.grid is None else config.option.grid)
         campaign.seeds(config.option)
-        engine.bench(campaign.choice(config.option))
+        engine.bench(chosen(config.option))
         store.Store(config.option.results)
         if not (config.option.interop_rootfs or config.option.baseline):
             expectations.load(config.option.stack)
@@ -319,7 +319,7 @@ class _Violations:
     def pytest_terminal_summary(self, terminalreporter):
         if not self._cells:
             return
-        option, choice = self._option, campaign.choice(self._option)
+        option, choice = self._option, chosen(self._option)
         # A baseline's zones do not ship; its profile is the stack's.
         profiles = {zone_id: specs.profile_of(zone_id) or _profile(option) for zone_id, _ in self._cells}
         cells = dict.fromkeys((zone_id.split("/")[0], profiles[zone_id], cell) for zone_id, cell in self._cells)

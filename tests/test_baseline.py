@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from helpers import counted, measurements, measurements_of
 
-from conformance import baseline, specs
+from conformance import baseline, specs, store
 from conformance.model import oracle, verdict
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
@@ -13,10 +13,10 @@ from conformance.model.setting import Cell
 CELL = Cell(10, 40, 1)
 
 
-def under_packets(values, algorithm="reno"):
+def under_packets(values, algorithm="reno", **scheme):
     setting = specs.profile("packets", CELL)
     assert oracle.formula(algorithm, setting), "RFC 5681 predicts something there"
-    made = measurements(values, cell=CELL, algorithm=algorithm)
+    made = measurements(values, cell=CELL, algorithm=algorithm, **scheme)
     return [dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=setting)) for m in made]
 
 
@@ -72,3 +72,12 @@ def test_zones_of_their_own_profiles_have_baselines_where_they_were_measured():
     assert 5.0 in made["startup"].intervals[cell]
     for kind, zone in specs.judging("packets"):
         assert specs.kinds("packets")[kind] == zone.profile
+
+
+def test_a_file_of_two_builds_is_named_with_what_differs(tmp_path):
+    path = tmp_path / "two.jsonl"
+    made = [*under_packets([0.2] * 5), *under_packets([0.2] * 5, stack_digest="e" * 16)]
+    path.write_bytes(b"".join(map(store.dumps, made)))
+    said = r"two\.jsonl: results hold 2 unlike runs of reno: build or kernel differ; give those of one run"
+    with pytest.raises(UserError, match=said):
+        baseline.read(path, "linux-tcp", "packets")

@@ -7,16 +7,17 @@ import types
 
 import pytest
 import rich.console
-from helpers import CELL, JSON, counted, measurements, zone
+from helpers import CELL, JSON, counted, measurements, trial, zone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance import expectations, paths, schema, specs
+from conformance import engine, expectations, paths, schema, specs
 from conformance.lab import manifest
 from conformance.model import expectation, grid
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, Surprise, compare
 from conformance.model.setting import Cell
+from conformance.model.trial import Outcome
 from conformance.model.verdict import Status, Verdict, ZoneVerdict
 
 OTHER, UNMEASURED = Cell(10, 40, 1), Cell(10, 60, 1)
@@ -79,6 +80,10 @@ def test_an_entry_on_all_cells_becomes_a_list_of_the_others_when_one_conforms():
     (entry,) = update((expected(cells=None),), [zone_verdict(b=Status.CONFORMS)])
     assert entry.cells == {CELL, UNMEASURED}
     assert update((expected(cells=None),), [zone_verdict(a=Status.VIOLATES)]) == (expected(cells=None),)
+
+
+def verdicts_of(results):
+    return expectations.verdicts(expectations.runs("linux-tcp", results))
 
 
 STATUSES = st.sampled_from([Status.VIOLATES, Status.CONFORMS, Status.INCONCLUSIVE, Status.UNSUPPORTED])
@@ -198,10 +203,70 @@ def test_a_stack_s_file_is_rewritten_from_its_results(tmp_path, monkeypatch):
     copy.write_text("\n".join([*lines, *map(json.dumps, under_packets)]) + "\n")
     expectations.update(stack, [results, copy], console)
     assert "as it was" in console.file.getvalue()
-    (judged, *_) = expectations.verdicts("linux-tcp", [results, copy])
+    (judged, *_) = verdicts_of([results, copy])
     assert judged.verdicts[CELL].n == len(bad)
     with pytest.raises(UserError, match="no measurements of stack"):
         expectations.update("quinn", [results], console)
+
+
+def bench_of(**today):
+    """A bench on which a stack's build, kernel and lab are these."""
+
+    def trials(algorithm, setting, seeds):
+        made = [trial(seed, algorithm=algorithm, **today) for seed in seeds]
+        return [dataclasses.replace(one, setting=setting) for one in made]
+
+    return types.SimpleNamespace(trials=trials, adapter=types.SimpleNamespace(name="linux-tcp", version="v2"))
+
+
+def written(path, made):
+    path.write_text("".join(json.dumps(m.to_json()) + "\n" for m in made))
+    return path
+
+
+def test_results_of_another_build_say_nothing_of_this_one(tmp_path, monkeypatch):
+    (tmp_path / "expected.json").write_text(expectations.dumps([expected()]))
+    monkeypatch.setattr(
+        manifest, "read", lambda s: types.SimpleNamespace(folder=tmp_path, transport="tcp", name="linux-tcp")
+    )
+    permitted = specs.zone_of("cubic").intervals[CELL]
+    inside = measurements([permitted.basis["median"]] * 8, stack_digest="a" * 16, stack_version="v2")
+    outside = measurements([permitted.low / 2] * 8)
+    results = written(tmp_path / "both.jsonl", [*outside, *inside])
+
+    def updated(path, **today):
+        monkeypatch.setattr(engine, "bench", lambda choice: bench_of(**today))
+        console = rich.console.Console(file=io.StringIO(), width=200)
+        expectations.update("a stack", [path], console, engine.Choice(stack="a stack"))
+        return console.file.getvalue(), {e.zone_id for e in expectations.load("a stack")}
+
+    said, entries = updated(results)
+    assert (entries, "as it was" in said) == ({"cubic/heatmap"}, True)
+    assert "left out: 8 of cubic/linux-tcp/6.12.0 are of another build (v2; now v1)" in said
+    said, entries = updated(results, stack_digest="a" * 16)
+    assert (entries, "- cubic/heatmap, 1 cells: violates" in said) == (set(), True)
+    for today, unlike in (
+        ({"stack_digest": "b" * 16, "stack_version": "v3"}, "another build .v2; now v3."),
+        ({"kernel_digest": "b" * 16, "kernel_release": "7.2"}, "another kernel .6.12.0; now 7.2."),
+        ({"lab_digest": "b" * 16}, "another lab"),
+    ):
+        with pytest.raises(UserError, match=rf"both\.jsonl: no measurement .*{unlike}.*with --any-build"):
+            updated(results, **today)
+    # Nothing says which of two builds is meant; of one build, whatever it is, there is no doubt.
+    with pytest.raises(UserError, match="more than one run of cubic/linux-tcp"):
+        expectations.update("a stack", [results], None)
+    one = written(tmp_path / "one.jsonl", outside)
+    expectations.update("a stack", [one], rich.console.Console(file=io.StringIO()))
+    assert {e.zone_id for e in expectations.load("a stack")} == {"cubic/heatmap"}
+
+
+def test_a_kernel_that_is_not_built_here_makes_no_entry(tmp_path):
+    missing = measurements([0.5], outcome=Outcome.UNSUPPORTED, kernel_digest="", kernel_release="not-built")
+    with pytest.raises(UserError, match="no measurements of stack linux-tcp"):
+        expectations.runs("linux-tcp", [written(tmp_path / "r.jsonl", missing)])
+    lacking = measurements([0.5], outcome=Outcome.UNSUPPORTED)
+    (found, *_) = verdicts_of([written(tmp_path / "r.jsonl", lacking)])
+    assert {v.status for v in found.verdicts.values()} == {Status.UNSUPPORTED}
 
 
 def test_checks_of_split_zones_are_known_by_their_ids():
@@ -222,7 +287,7 @@ def test_split_zones_are_judged_where_all_their_cells_were_measured(tmp_path):
     def verdicts(of, factor):
         made = [m for cell in of for m in measurements([zone.intervals[cell].basis["median"] * factor] * 20, cell=cell)]
         results.write_text("".join(json.dumps(m.to_json()) + "\n" for m in made))
-        found = {v.zone_id: v.verdicts for v in expectations.verdicts("linux-tcp", [results])}
+        found = {v.zone_id: v.verdicts for v in verdicts_of([results])}
         return {check: str(v.status) for check, v in found.get("cubic/split", {}).items()}
 
     right, wrong = verdicts(cells, 1), verdicts(cells, 0.4)
@@ -244,7 +309,7 @@ def test_paths_that_were_split_are_judged_and_counted(tmp_path):
         for m in measurements([check.measured.basis["median"] * factor] * 20):
             made.append(dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=path)))
         results.write_text("".join(json.dumps(m.to_json()) + "\n" for m in made))
-        (found,) = [v for v in expectations.verdicts("linux-tcp", [results]) if v.zone_id == split.id]
+        (found,) = [v for v in verdicts_of([results]) if v.zone_id == split.id]
         assert found.family == len(set(check.cells)) + 1
         return str(found.verdicts[check.id].status)
 

@@ -84,7 +84,9 @@ def test_expectations_count_both_ways(run, known):
     done = run("cubic", "--grid", CELLS, "--results", "good.jsonl")
     assert done.exit_code == 1
     assert "conforms cubic/loss at 10mbps-20ms-1pct: inside the zone" in done.output
-    assert "known to be violates (beta is 0.5): take it out of expected.json" in done.output
+    assert "; but known to violate: beta is 0.5" in done.output
+    mend = "take what does not happen any more out of expected.json: conformance expect update linux-tcp good.jsonl"
+    assert mend in done.output
     known(Status.UNSUPPORTED)
     assert run("cubic", "--grid", CELLS, "--strict", "--results", "u.jsonl", kind="unsupported").exit_code == 0
 

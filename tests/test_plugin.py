@@ -74,7 +74,7 @@ def test_short_transfers_sawtooths_and_competing_flows_are_judged_by_zones_of_th
     result.stdout.fnmatch_lines(
         [
             "cubic/fake/6.12.0 violates zone cubic/startup at 10mbps-50ms-0pct: below the zone",
-            '  rerun      pytest -m "cubic and startup" --grid 10mbps-50ms-0pct --trials 5',
+            '  rerun      pytest -m "cubic and startup" --grid 10mbps-50ms-0pct --trials 5 --results bad.jsonl',
         ]
     )
     profiles = {setting["profile"] for setting in results(pytester.path / "results/results.jsonl")}
@@ -93,7 +93,7 @@ def test_a_cell_is_judged_by_loss_too(suite):
         [
             "cubic/fake/6.12.0 violates zone cubic/loss at 10mbps-20ms-1pct: above the zone",
             "  measured   lost_pct 100.000 *",
-            '  rerun      pytest -m "cubic and loss" --grid 10mbps-20ms-1pct --trials 5',
+            '  rerun      pytest -m "cubic and loss" --grid 10mbps-20ms-1pct --trials 5 --results bad.jsonl',
             "  why        conformance why cubic",
         ]
     )
@@ -198,10 +198,15 @@ def test_known_deviations_are_no_failures_and_repaired_ones_are(suite, known):
     options = known({"zone": "cubic/heatmap", "cells": ["10mbps-20ms-1pct"], "link": "EVIDENCE.txt"})
     result = suite(*options, "-rx", kind="bad")
     result.assert_outcomes(failed=1, xfailed=1)
-    result.stdout.fnmatch_lines(["*known to be violates: beta is 0.5 (EVIDENCE.txt)*"])
+    result.stdout.fnmatch_lines(["*known to violate: beta is 0.5 (EVIDENCE.txt)*"])
     result = suite(*options, "--results", "good.jsonl")
     result.assert_outcomes(failed=1, passed=1)
-    result.stdout.fnmatch_lines(["conforms, but known to be violates: beta is 0.5 (EVIDENCE.txt); take it out of*"])
+    stack = options[-1]
+    said = "conforms, but known to violate: beta is 0.5 (EVIDENCE.txt); take that out of expected.json:"
+    result.stdout.fnmatch_lines(
+        [f"{said} `conformance expect update {stack} good.jsonl`", "*rerun*--results good.jsonl*"]
+    )
+    result.stdout.no_fnmatch_line("*conformance why*")
 
 
 def test_a_stack_may_be_known_to_violate_a_whole_zone(suite, known):

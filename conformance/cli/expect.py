@@ -1,9 +1,11 @@
 """`conformance expect`: a stack's known deviations."""
 
+import dataclasses
 import pathlib
 
 import click
 
+from conformance.cli import measuring
 from conformance.cli.base import out
 from conformance.console import one_line
 from conformance.store import DEFAULT_RESULTS
@@ -34,11 +36,17 @@ def show(stack):
 @expect.command("update")
 @click.argument("stack")
 @click.argument("results", nargs=-1, type=click.Path(path_type=pathlib.Path))
-def update(stack, results):
-    """Rewrite what is known of STACK from RESULTS, for review: reasons of what is still so are kept."""
+@measuring.with_choice("client", "kernel", "lab")
+@click.option("--any-build", is_flag=True, help="Of whatever build, kernel and lab the results are, if it is one.")
+def update(choice, stack, results, any_build):
+    """Rewrite what is known of STACK from RESULTS, for review: reasons of what is still so are kept.
+
+    What counts is what would be measured today: results of another build, kernel or lab say nothing of this one.
+    """
     from conformance import expectations
 
-    expectations.update(stack, results or (pathlib.Path(DEFAULT_RESULTS),), out)
+    choice = None if any_build else dataclasses.replace(choice, stack=stack)
+    expectations.update(stack, results or (pathlib.Path(DEFAULT_RESULTS),), out, choice)
 
 
 COMMANDS = (expect,)

@@ -6,6 +6,7 @@ and was not expected. Else the list would rot: nobody notices what is repaired.
 
 import dataclasses
 import enum
+import shlex
 
 from conformance.model.errors import UserError, located
 from conformance.model.setting import Cell
@@ -33,6 +34,12 @@ class Expected:
         """Of its cells or checks, in order; None where it is about all."""
         return None if self.cells is None else [getattr(cell, "id", cell) for cell in sorted(self.cells)]
 
+    @property
+    def words(self):
+        """What the stack is known to do, and why, as the end of a sentence."""
+        does = "violate" if self.verdict is Status.VIOLATES else f"be {self.verdict}"
+        return f"known to {does}: {self.reason}" + (f" ({self.link})" if self.link else "")
+
     def covers(self, zone_id, cell):
         return self.zone_id == zone_id and (self.cells is None or cell in self.cells)
 
@@ -52,6 +59,11 @@ def compare(verdict, expected):
     if verdict.status in (Status.INCONCLUSIVE, Status.ERROR, expected.verdict):
         return Surprise.NONE
     return Surprise.NEW if verdict.status is Status.VIOLATES else Surprise.GONE
+
+
+def rewrite_command(stack, results, options=""):
+    """The command that brings a stack's list up to date with results; `options` chose what was tested."""
+    return f"conformance expect update {shlex.quote(stack)} {shlex.quote(str(results))}{options}"
 
 
 def find(entries, zone_id, cell):

@@ -71,6 +71,8 @@ def _lines(outcome, quote):
         yield quote(words(finding))
     if len(failing) > _MOST_NAMED:
         yield f"and {len(failing) - _MOST_NAMED} more"
+    if any(finding.surprise is Surprise.GONE for finding in outcome.findings):
+        yield quote(f"take what does not happen any more out of expected.json: {outcome.rewrite}")
     known = sum(finding.as_expected for finding in outcome.findings)
     if known:
         yield f"{known} verdicts are as the stack's expected.json says"
@@ -89,7 +91,7 @@ def words(finding):
             f" permitted {verdict.permitted.low:.3f}..{verdict.permitted.high:.3f}"
         )
     if finding.surprise is Surprise.GONE:
-        text += f"; known to be {finding.expected.verdict} ({finding.expected.reason}): take it out of expected.json"
+        text += f"; but {finding.expected.words}"
     elif finding.expected:
         text += f"; known: {finding.expected.reason}"
     return text

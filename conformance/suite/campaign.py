@@ -6,11 +6,7 @@ from conformance import engine, expectations, store
 from conformance.model import expectation
 from conformance.model.errors import UserError
 from conformance.model.verdict import last_look, looks, refuse_blind
-from conformance.suite.items import CHOICE_DEFAULTS, CellItem
-
-
-def choice(option):
-    return engine.Choice(**{name: getattr(option, name) for name in CHOICE_DEFAULTS})
+from conformance.suite.items import CellItem, chosen
 
 
 def seeds(option):
@@ -27,7 +23,7 @@ class Campaign:
         option = config.option
         if option.workers is not None and option.workers < 1:
             raise UserError(f"--workers {option.workers}", "it must be 1 or more")
-        self._bench = engine.bench(choice(option))
+        self._bench = engine.bench(chosen(option))
         self._store = store.Store(option.results)
         self._seeds, numbers = seeds(option)
         # Of pytest-xdist's workers each makes its own trials, and they are as many as they were asked to be.

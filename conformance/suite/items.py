@@ -6,18 +6,21 @@ import shlex
 
 import pytest
 
-from conformance import engine, specs
+from conformance import engine, specs, store
 from conformance.model import expectation, split_zone
 from conformance.model.errors import UserError
-from conformance.model.expectation import Surprise
+from conformance.model.expectation import Surprise, rewrite_command
 from conformance.model.verdict import CONFIDENCE, Status, judge
 from conformance.suite import summary
 
-#: options that name what is tested, and what they are unless given
-CHOICE_DEFAULTS = dataclasses.asdict(engine.Choice())
 #: measures for the items: has `numbers` of trials, rising, and measure(algorithm, settings, number of trials at least)
 #: -> {setting: measurements}
 CAMPAIGN = pytest.StashKey()
+
+
+def chosen(option):
+    """The Choice that pytest's options make."""
+    return engine.Choice(**{field.name: getattr(option, field.name) for field in dataclasses.fields(engine.Choice)})
 
 
 class LabFault(Exception):
@@ -81,9 +84,12 @@ class JudgedItem(pytest.Item):
         self.user_properties.extend(self.values().items())
         surprise = expectation.compare(verdict, self.expected)
         if surprise is Surprise.GONE:
-            raise Violation(f"{verdict.status}, but {_known(self.expected)}; {_MEND}\n{explain(self)}")
+            option = self.config.option
+            options = chosen(option).options("stack")
+            mend = f"take that out of expected.json: `{rewrite_command(option.stack, option.results, options)}`"
+            raise Violation(f"{verdict.status}, but {self.expected.words}; {mend}\n{explain(self)}")
         if self.expected and verdict.status is self.expected.verdict:
-            pytest.xfail(_known(self.expected))
+            pytest.xfail(self.expected.words)
         if verdict.status is Status.UNSUPPORTED:
             pytest.skip(f"unsupported: {verdict.reason}")
         strict = self.config.option.fail_inconclusive or self.config.getini("strict")
@@ -170,14 +176,6 @@ class SplitItem(JudgedItem):
         )
 
 
-_MEND = "take it out of the stack's expected.json (`conformance expect update`)"
-
-
-def _known(expected):
-    link = f" ({expected.link})" if expected.link else ""
-    return f"known to be {expected.verdict}: {expected.reason}{link}"
-
-
 def _interval(interval, confidence=CONFIDENCE):
     low, high = interval
     if high == math.inf:
@@ -209,8 +207,8 @@ def explain(item):
     scheme = next(iter(item.measured.values()))[0].trial.scheme
     lines = [f"{scheme.id} {v.status} zone {item.zone.id} at {item.where}: {v.reason}"]
     told = [*item.lines(), ("rerun", rerun_command(item))]
-    if item.config.option.lab == "virtual":
-        told.append(("why", f"conformance why {item.zone.algorithm}{_chosen(item.config.option)}"))
+    if v.status is Status.VIOLATES and item.config.option.lab == "virtual":
+        told.append(("why", f"conformance why {item.zone.algorithm}{chosen(item.config.option).options()}"))
     lines += [f"  {title:10} {text}" for title, text in told]
     return "\n".join(lines)
 
@@ -224,15 +222,9 @@ def rerun_command(item):
     ]
     if option.baseline:
         parts.append(f"--baseline {shlex.quote(option.baseline)}")
-    return " ".join(parts) + _chosen(option)
-
-
-def _chosen(option):
-    """Options that choose what is tested, as given, each with a space before it."""
-    given = {
-        name: getattr(option, name) for name, default in CHOICE_DEFAULTS.items() if getattr(option, name) != default
-    }
-    return "".join(f" --{name.replace('_', '-')} {shlex.quote(value)}" for name, value in given.items())
+    if option.results != store.DEFAULT_RESULTS:
+        parts.append(f"--results {shlex.quote(str(option.results))}")
+    return " ".join(parts) + chosen(option).options()
 
 
 def _grid(item):
