@@ -27,7 +27,8 @@ _PROTOCOLS = {"tcp": 6, "udp": 17}
 _SERVER = bytes((10, 0, 0, 3))
 #: an acknowledgement arrives when what it lets go is sent: by so much earlier, rounding never decides which was first
 _KNOWN_FIRST_NS = 1000
-_SENT, _CAME = "emulator-to_server", "emulator-to_client"
+#: captures of each trace: what the server put on its link, and what came out of the queue
+SENT, _CAME = "emulator-to_server", "emulator-to_client"
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -79,7 +80,8 @@ def run(algorithm, choice, *, trials, first_seed, target, console):
         )
         files.write(target / "why.svg", showing.svg(report), files.OTHER_FOLDER)
         console.print(
-            f"kept: {target}: why.json, why.svg, and what each trial left (conformance trace)", soft_wrap=True
+            f"kept: {target}: why.json, why.svg, and what each trial left; times are seconds into its {SENT}.pcap",
+            soft_wrap=True,
         )
     return 1 if report.suspects else 0
 
@@ -112,7 +114,9 @@ class Report:
     @property
     def against(self):
         """What the stack was compared with, in words."""
-        return self.reference.name if self.reference else "what the documents say (its kernel is not built)"
+        if self.reference:
+            return f"the reference {self.reference.name}"
+        return "what the documents say (the reference's kernel is not built)"
 
     @property
     def compared(self):
@@ -120,7 +124,7 @@ class Report:
         return len(self.ours.keys() & self.theirs.keys())
 
     def pcap_s(self, evidence):
-        """[(cell's id, seed, seconds)] where to look at it in the stack's pcap files."""
+        """[(cell's id, seed, seconds since the first frame)] where to look at it in the stack's captures SENT.pcap."""
         name = evidence.feature.cell
         found = self.stack.flows[name]
         return [(telling.CELLS[name][0].id, seed, found[seed].began_s + at) for seed, at in evidence.ours.seen]
@@ -221,16 +225,19 @@ def _flow(measurement, captured, folder, protocol):
     """The Flow of one trace. Raises UserError where there is none."""
     if measurement.outcome not in (Outcome.OK, Outcome.TIMEOUT):
         raise UserError(f"{measurement.outcome}: {measurement.message}")
-    if folder is None or not captured.keys() >= {_SENT, _CAME}:
+    if folder is None or not captured.keys() >= {SENT, _CAME}:
         raise UserError("nothing was captured")
-    if any(captured[name][1] for name in (_SENT, _CAME)):
+    if any(captured[name][1] for name in (SENT, _CAME)):
         raise UserError("its packets did not fit into the memory for captures")
-    sent, asked = pcap.packets((folder / f"{_SENT}.pcap").read_bytes(), protocol, _SERVER)
+    entered = (folder / f"{SENT}.pcap").read_bytes()
+    sent, asked = pcap.packets(entered, protocol, _SERVER)
     came, _ = pcap.packets((folder / f"{_CAME}.pcap").read_bytes(), protocol, _SERVER)
     cell = measurement.trial.setting.cell
     off_ns = job.delay_off_ns(measurement.trial.seed, 0)
     one_way_s = cell.one_way_delay_ms / 1e3 + (off_ns - _KNOWN_FIRST_NS) / 1e9
-    return flows.flow(sent, came, asked, one_way_s=one_way_s, bytes_per_s=cell.bandwidth_mbps * 1e6 / 8)
+    return flows.flow(
+        sent, came, asked, one_way_s=one_way_s, bytes_per_s=cell.bandwidth_mbps * 1e6 / 8, first_s=pcap.first_s(entered)
+    )
 
 
 def _why_not(bench, algorithm):

@@ -47,6 +47,9 @@ def test_packets_are_told_by_side_and_protocol():
     assert [(p.seconds, p.bytes) for p in theirs] == [(5 + 1e-9, 234), (6.0, 233)]
     assert [p.bytes for p in others] == [35]
     assert len(theirs[0].identity) == 96
+    assert pcap.first_s(data) == 5 + 1e-9
+    with pytest.raises(UserError, match="no frame"):
+        pcap.first_s(capture([]))
 
 
 @pytest.mark.parametrize("cut", [1, 10, 40])
@@ -96,8 +99,12 @@ def test_packets_are_conserved_and_flight_is_never_negative(found):
 @given(transfers(), st.floats(0, 1000))
 def test_a_flow_does_not_depend_on_when_it_was(found, later_s):
     moved = [[dataclasses.replace(p, seconds=p.seconds + later_s) for p in packets] for packets in found]
-    a, b = (flow.flow(*packets, [], one_way_s=0.01, bytes_per_s=1e6) for packets in (found, moved))
+    a, b = (
+        flow.flow(*packets, [], one_way_s=0.01, bytes_per_s=1e6, first_s=first_s)
+        for packets, first_s in ((found, 0), (moved, later_s))
+    )
     assert numpy.allclose(a.sent_s, b.sent_s) and numpy.array_equal(a.lost, b.lost)
+    assert abs(a.began_s - b.began_s) < 1e-9
 
 
 def test_captures_of_two_transfers_are_an_error():
@@ -241,16 +248,17 @@ def test_a_report_is_shown_drawn_and_written():
         algorithm="reno", stack=traced(senders.Sender(beta=0.8), losses), reference=traced(senders.Sender(), losses)
     )
     schema.check("why", json.loads(json.dumps(report.to_json())), "why.json")
-    console = rich.console.Console(record=True, width=160, markup=False)
+    console = rich.console.Console(record=True, width=300, markup=False)
     showing.show(report, console)
     text = console.export_text()
-    assert "beta" in text and "look at 10mbps-20ms-0.3pct seed" in text
+    assert "beta" in text and "see 10mbps-20ms-0.3pct, seed 1, " in text
+    assert text.count("; see ") == sum(min(len(suspect.evidence), 3) for suspect in report.suspects)
     assert showing.svg(report).startswith("<svg")
     name = report.reference.scheme.id
-    assert f"{name} against {name}" in text
+    assert f"{name} against the reference {name}" in text
     changed = dataclasses.replace(report.stack, kernel="mutants")
     showing.show(why.Report(algorithm="reno", stack=changed, reference=report.reference), console)
-    assert f"{name} on kernel mutants against {name}" in console.export_text()
+    assert f"{name} on kernel mutants against the reference {name}" in console.export_text()
     same = why.Report(algorithm="reno", stack=report.reference, reference=report.reference)
     showing.show(same, console)
     assert "nothing looks wrong" in console.export_text()

@@ -45,7 +45,7 @@ class Flow:
     request_s: float
     one_way_s: float
     bytes_per_s: float
-    #: seconds to add for the time that the pcap files say
+    #: when the first packet was sent, in seconds since the capture's first frame
     began_s: float
     #: acknowledging packets of the client's for each of the server's
     ack_ratio: float
@@ -120,9 +120,10 @@ def in_flight(sent_s, sizes, known_s):
     return numpy.cumsum(sizes) - resolved[numpy.searchsorted(known_s[order], sent_s, side="right")]
 
 
-def flow(sent, came, asked, *, one_way_s, bytes_per_s):
+def flow(sent, came, asked, *, one_way_s, bytes_per_s, first_s=0.0):
     """The Flow of a transfer. `sent`, `came`: the server's packets, before and after the queue; `asked`: the client's,
-    as they reached the server. Lists of pcap.Packet. Raises UserError where they are not of one transfer.
+    as they reached the server. Lists of pcap.Packet. `first_s`: the time of the first frame that was captured. Raises
+    UserError where they are not of one transfer.
 
     What was sent after the last delivered packet is left out: nobody knows what would have become of it.
     """
@@ -146,7 +147,7 @@ def flow(sent, came, asked, *, one_way_s, bytes_per_s):
         sent_s=sent_s, bytes=sizes, out_s=out_s, known_s=known_s, flight=in_flight(sent_s, sizes, known_s),
         rtt_s=travel_s + one_way_s, full_bytes=full_bytes,
         request_s=_request_s(sent_s, sizes, asked, began_s), one_way_s=one_way_s, bytes_per_s=bytes_per_s,
-        began_s=float(began_s), ack_ratio=len(asked) / len(sent_s),
+        began_s=float(began_s) - first_s, ack_ratio=len(asked) / len(sent_s),
     )  # fmt: skip
 
 

@@ -30,6 +30,14 @@ class Packet:
     identity: bytes
 
 
+def first_s(data):
+    """The time of a capture's first frame, whatever it is. `data` as packets() takes it. Raises UserError."""
+    if len(data) < _FILE_HEADER_BYTES + _RECORD.size:
+        raise UserError("the capture holds no frame")
+    seconds, nanoseconds, _, _ = _RECORD.unpack_from(data, _FILE_HEADER_BYTES)
+    return seconds + nanoseconds / 1e9
+
+
 def packets(data, protocol, server):
     """(the server's packets, those to it), each a list of Packet in order of the file.
 

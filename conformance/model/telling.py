@@ -158,7 +158,7 @@ FEATURES = (
         tolerance=0.15,
         says="after {n} isolated losses its flight fell to {value} ({low}..{high}) of its window",
         above="less of a reduction",
-        below="a collapse of the window",
+        below="more of a reduction",
     ),
     Feature(
         name="responded",
@@ -204,8 +204,8 @@ FEATURES = (
         label=_of_loss("growth"),
         tolerance=0.15,
         says="between {n} losses it grew by {value} ({low}..{high}) packets a round trip",
-        above="growth that is too fast",
-        below="growth that is too slow",
+        above="growth between losses that is too fast",
+        below="growth between losses that is too slow",
         # CUBIC's follows from its beta (RFC 9438, 4.3).
         weight=0.75,
     ),
@@ -217,8 +217,8 @@ FEATURES = (
         ratio=True,
         weight=_LESS,
         says="up to a full queue it grew by {value} ({low}..{high}) packets a round trip",
-        above="growth that is too fast",
-        below="growth that is too slow",
+        above="growth into a full queue that is too fast",
+        below="growth into a full queue that is too slow",
     ),
     Feature(
         name="doubling",
@@ -247,8 +247,8 @@ FEATURES = (
         label=_of_loss("growth"),
         tolerance=0.06,
         says="of what it grew between reductions, it reached {value} at half time (0.5 is linear)",
-        above="too concave",
-        below="too convex",
+        above="more concave than it should be",
+        below="less concave than it should be",
         weight=_LESS,
     ),
     Feature(
@@ -260,8 +260,8 @@ FEATURES = (
         digits=1,
         weight=_FOLLOWS,
         says="{n} reductions came {value} s apart",
-        above="growth that is too slow",
-        below="growth that is too fast",
+        above="a full queue too seldom",
+        below="a full queue too often",
     ),
     Feature(
         name="mean_window",

@@ -30,10 +30,10 @@ def show(report, console):
         table.add_column("weight", justify="right", no_wrap=True)
         table.add_column("evidence")
         for suspect in report.suspects:
-            words = "\n".join(evidence.sentence for evidence in suspect.evidence[:_MOST_EVIDENCE])
+            said = [f"{one.sentence}; {_where(report, one)}" for one in suspect.evidence[:_MOST_EVIDENCE]]
             more = len(suspect.evidence) - _MOST_EVIDENCE
-            words += f"\nand {more} more" if more > 0 else ""
-            table.add_row(suspect.label, f"{suspect.weight:.1f}", f"{words}\nlook at {_where(report, suspect)}")
+            said += [f"and {more} more"] if more > 0 else []
+            table.add_row(suspect.label, f"{suspect.weight:.1f}", "\n".join(said))
         console.print(table)
     facts = [_fact(report, function) for function in (features.packet_fill, features.ack_ratio)]
     console.print(f"besides: {'; '.join(fact for fact in facts if fact)}", soft_wrap=True)
@@ -41,8 +41,10 @@ def show(report, console):
         console.print(f"not looked at: {problem}", style="yellow", soft_wrap=True)
 
 
-def _where(report, suspect):
-    return ", ".join(f"{cell} seed {seed} {at:.2f} s" for cell, seed, at in report.pcap_s(suspect.evidence[0]))
+def _where(report, evidence):
+    """One place to look at; why.json has more."""
+    cell, seed, at_s = report.pcap_s(evidence)[0]
+    return f"see {cell}, seed {seed}, {at_s:.2f} s"
 
 
 def _fact(report, function):
@@ -51,7 +53,7 @@ def _fact(report, function):
     values = function(next(iter(found.values()))).values
     words = {
         "packet_fill": "packets are {:.0%} full on average",
-        "ack_ratio": "{:.2f} packets of the client's for each",
+        "ack_ratio": "the client sends {:.2f} packets for each that it gets",
     }
     return words[function.__name__].format(values[0]) if len(values) else None
 
