@@ -103,6 +103,14 @@ def check_empty(target):
             raise UserError(f"{target} is not empty", OTHER_FOLDER)
 
 
+def check_writable(target, mend=None):
+    """Make the folder `target`, and see that it takes what is written later: before all is measured, not after. Raises
+    UserError.
+    """
+    with folder(target, mend):
+        pass
+
+
 @contextlib.contextmanager
 def errors(target, mend=None):
     """What a file system refuses is the user's to mend. Raises UserError."""

@@ -12,7 +12,7 @@ import re
 import time
 
 from conformance import baseline as baselines
-from conformance import derive, engine, expectations, specs, trace
+from conformance import derive, engine, expectations, files, specs, trace
 from conformance.campaign import measure
 from conformance.model import expectation
 from conformance.model import grid as grids
@@ -62,6 +62,8 @@ class Outcome:
 
     judged: tuple[Judged, ...]
     strict: bool
+    #: whether the zones are of earlier results, and not those that ship
+    baseline: bool = False
     #: the command that brings the stack's expected.json up to date with this run
     rewrite: str = ""
 
@@ -100,6 +102,8 @@ def run(
     bench = engine.bench(choice)
     shipped = [zone for _, zone in specs.judging(bench.profile)]
     zones = _zones(algorithms, bench, shipped, baseline)
+    if target:
+        files.check_writable(target, reporting.MEND)
     work = share(order(zones, shipped, grid), *part)
     if not work:
         raise UserError(f"no zone of {', '.join(zones)} has cells of {grid} in shard {shard}", "choose another --grid")
@@ -126,16 +130,23 @@ def run(
     known = () if baseline or choice.interop_rootfs else expectations.load(choice.stack)
     schemes = {algorithm: bench.scheme(algorithm).id for algorithm in zones}
     rewrite = expectation.rewrite_command(choice.stack, results, choice.options("stack"))
-    outcome = Outcome(judged=tuple(judged(zones, work, found, known, schemes)), strict=strict, rewrite=rewrite)
+    outcome = Outcome(
+        judged=tuple(judged(zones, work, found, known, schemes)),
+        strict=strict,
+        baseline=bool(baseline),
+        rewrite=rewrite,
+    )
     reporting.show(outcome, console)
     if target:
-        reporting.write(outcome, [m for made in found.values() for m in made], target, bool(baseline))
+        series = reporting.write(outcome, [m for made in found.values() for m in made], target)
         console.print(f"reports: {target}", soft_wrap=True)
     violating = [f.verdict for f in outcome.surprises if f.verdict.status is Status.VIOLATES]
     if violating and why and choice.lab == "virtual" and not baseline:
         from conformance import why as asking  # late: it draws, and what draws takes seconds to import
 
-        asking.of_violations([verdict.zone_id.split("/")[0] for verdict in violating], choice, console)
+        reports = asking.of_violations([verdict.zone_id.split("/")[0] for verdict in violating], choice, console)
+        if target and reports:
+            reporting.add_why(outcome, series, reports, target)
     if keep_traces:
         profiles = {zone.id: zone.profile for zone in _flat(zones)}
         cells = dict.fromkeys((v.zone_id.split("/")[0], profiles[v.zone_id], v.cell) for v in violating)

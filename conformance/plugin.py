@@ -196,8 +196,12 @@ def _check_mark_expression(config):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
-    """pytest asks an item for its words only in the call phase; a lab fault happens in setup."""
+    """Tell the session's summary; and pytest asks an item for its words only in the call phase, but a lab fault
+    happens in setup.
+    """
     report = yield
+    if isinstance(item, JudgedItem) and item.verdict:
+        setattr(report, *item.told())
     if isinstance(item, JudgedItem) and call.excinfo is not None and isinstance(call.excinfo.value, LabFault):
         report.longrepr = f"error: {call.excinfo.value}\n  rerun      {rerun_command(item)}"
     return report
@@ -311,9 +315,9 @@ class _Violations:
         self._option, self._why_too, self._cells = config.option, why_too, {}
 
     def pytest_runtest_logreport(self, report):
-        for name, value in report.user_properties:
-            if name == summary.PROPERTY and report.failed and value[2] == Status.VIOLATES:
-                self._cells[value[0], Cell.parse(value[1])] = None
+        zone_id, cell_id, status, *_ = getattr(report, summary.TOLD, None) or (None,) * 3
+        if report.failed and status == Status.VIOLATES:
+            self._cells[zone_id, Cell.parse(cell_id)] = None
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter):

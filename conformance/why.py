@@ -47,38 +47,24 @@ class Traced:
         return f"{self.scheme.id} on kernel {self.kernel}" if self.kernel else self.scheme.id
 
 
+class Untraced(Exception):
+    """There is nothing to compare; says why. `exit_status`: 3 an error, 4 unsupported."""
+
+    def __init__(self, exit_status, why_not):
+        super().__init__(why_not)
+        self.exit_status = exit_status
+
+
 def run(algorithm, choice, *, trials, first_seed, target, console):
     """Returns the exit status: 0 nothing looks wrong, 1 something does, 3 an error, 4 unsupported. Raises UserError."""
-    if choice.lab != "virtual":
-        raise UserError("traces are taken in the virtual room only", "leave --lab out")
-    if target:
-        files.check_empty(target)
-    bench = engine.bench(choice)
-    why_not = _why_not(bench, algorithm)
-    if why_not:
-        console.print(f"unsupported: {why_not}", soft_wrap=True)
-        return 4
-    benches = {"stack": bench}
-    usual = engine.bench(engine.Choice())
-    if not _why_not(usual, algorithm):
-        benches["reference"] = usual
-    seeds = engine.seeds(trials, first_seed)
-    with showing.progress(console, sum(len(of) for of in _plan(seeds).values()) * len(benches)) as bar:
-        found = traced_all({role: (b, algorithm) for role, b in benches.items()}, seeds, target, bar)
-    ours, reference = found["stack"], found.get("reference")
-    if ours.unsupported or not ours.flows:
-        console.print(ours.unsupported or "; ".join(ours.problems) or "no trace was made", soft_wrap=True)
-        return 4 if ours.unsupported else 3
-    if reference is not None and not reference.flows:
-        console.print(f"the reference: {'; '.join(reference.problems) or reference.unsupported}", soft_wrap=True)
-        return 3
-    report = Report(algorithm=algorithm, stack=ours, reference=reference)
+    try:
+        report = look(algorithm, choice, engine.seeds(trials, first_seed), target, console)
+    except Untraced as why_not:
+        console.print(str(why_not), soft_wrap=True)
+        return why_not.exit_status
     showing.show(report, console)
     if target:
-        files.write(
-            target / "why.json", json.dumps(report.to_json(), indent=1, sort_keys=True) + "\n", files.OTHER_FOLDER
-        )
-        files.write(target / "why.svg", showing.svg(report), files.OTHER_FOLDER)
+        write(report, target / "why.json", target / "why.svg")
         console.print(
             f"kept: {target}: why.json, why.svg, and what each trial left; times are seconds into its {SENT}.pcap",
             soft_wrap=True,
@@ -86,19 +72,54 @@ def run(algorithm, choice, *, trials, first_seed, target, console):
     return 1 if report.suspects else 0
 
 
+def write(report, document, drawing):
+    """The Report to two files: schemas/why.json, and an SVG. Raises UserError."""
+    text = json.dumps(report.to_json(), indent=1, sort_keys=True) + "\n"
+    files.write(document, text, files.OTHER_FOLDER)
+    files.write(drawing, showing.svg(report), files.OTHER_FOLDER)
+
+
+def look(algorithm, choice, seeds, target, console):
+    """The Report on an algorithm; the folder `target`, if any, gets what trials leave. Raises UserError, Untraced."""
+    if choice.lab != "virtual":
+        raise UserError("traces are taken in the virtual room only", "leave --lab out")
+    if target:
+        files.check_empty(target)
+    bench = engine.bench(choice)
+    why_not = _why_not(bench, algorithm)
+    if why_not:
+        raise Untraced(4, f"unsupported: {why_not}")
+    benches = {"stack": bench}
+    usual = engine.bench(engine.Choice())
+    if not _why_not(usual, algorithm):
+        benches["reference"] = usual
+    with showing.progress(console, sum(len(of) for of in _plan(seeds).values()) * len(benches)) as bar:
+        found = traced_all({role: (b, algorithm) for role, b in benches.items()}, seeds, target, bar)
+    ours, reference = found["stack"], found.get("reference")
+    if ours.unsupported or not ours.flows:
+        raise Untraced(
+            4 if ours.unsupported else 3, ours.unsupported or "; ".join(ours.problems) or "no trace was made"
+        )
+    if reference is not None and not reference.flows:
+        raise Untraced(3, f"the reference: {'; '.join(reference.problems) or reference.unsupported}")
+    return Report(algorithm=algorithm, stack=ours, reference=reference)
+
+
 def of_violations(algorithms, choice, console):
-    """What looks wrong with algorithms that violate a zone: the first few of them, as run() says it.
+    """What looks wrong with algorithms that violate a zone: {algorithm: Report} of the first few, which it shows.
 
     What cannot be said is no reason to fail, nor to hide the violation.
     """
-    algorithms = list(dict.fromkeys(algorithms))
+    algorithms, found = list(dict.fromkeys(algorithms)), {}
     for algorithm in algorithms[:_MOST_ALGORITHMS]:
         try:
-            run(algorithm, choice, trials=USUAL_TRIALS, first_seed=1, target=None, console=console)
-        except UserError as error:
-            console.print(f"{algorithm}: not known: {error}", soft_wrap=True)
+            found[algorithm] = look(algorithm, choice, engine.seeds(USUAL_TRIALS), None, console)
+            showing.show(found[algorithm], console)
+        except (UserError, Untraced) as why_not:
+            console.print(f"{algorithm}: not known: {why_not}", soft_wrap=True)
     if rest := algorithms[_MOST_ALGORITHMS:]:
         console.print(f"of {', '.join(rest)}: `conformance why`", soft_wrap=True)
+    return found
 
 
 class Report:

@@ -6,12 +6,14 @@ import xml.etree.ElementTree as xml
 
 import click.testing
 import fake_room
+import helpers
 import pytest
+import senders
 from helpers import EVIL
 
-from conformance import derive, engine, gate, merge, specs, store, trace, why
+from conformance import derive, engine, gate, merge, schema, specs, store, trace, why
 from conformance.cli import main
-from conformance.model import expectation, grid
+from conformance.model import expectation, grid, telling
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected
 from conformance.model.verdict import Status
@@ -24,7 +26,7 @@ def run(tmp_path, monkeypatch):
     """Run the command with a room that measures this kind."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(engine, "bench", engine.bench)
-    monkeypatch.setattr(why, "run", lambda *_, **__: None)
+    monkeypatch.setattr(why, "of_violations", lambda *_: {})
 
     def call(*arguments, kind="good", room=fake_room.Room):
         fake_room.install(kind, room)
@@ -228,6 +230,14 @@ def test_what_it_writes(run, tmp_path, known):
     assert (
         json.loads((out / "summary.json").read_text())["schemes"][0]["metrics"]["utilization"]["verdict"] == "violates"
     )
+    found = schema.load("gate", out / "gate.json")
+    assert (found["status"], found["exit_status"], found["baseline"]) == ("fails", 1, False)
+    utilization, loss = found["zones"]
+    assert (utilization["zone"], utilization["count"], loss["metric"]) == ("cubic/heatmap", {"violates": 3}, "lost_pct")
+    was_known, new, _ = utilization["cells"]
+    assert (new["cell"], new["surprise"], new["expected"]) == ("10mbps-20ms-2pct", "not expected", None)
+    assert (was_known["surprise"], was_known["expected"]["verdict"]) == ("as expected", "violates")
+    assert was_known["median"] == 0.001 and was_known["trials"] == 5
     assert json.loads((out / "badge.json").read_text())["message"] == "violates: 6 of 6"
     assert (out / "badge.svg").read_bytes().startswith(b"<svg")
     assert "violates" in (out / "site" / "index.html").read_text()
@@ -253,7 +263,7 @@ def test_a_baseline_takes_the_place_of_the_zones_and_of_what_is_known(run, known
 
 def test_what_violates_is_traced_to_say_what_looks_wrong_unless_time_is_short(run, monkeypatch):
     asked = []
-    monkeypatch.setattr(why, "run", lambda algorithm, *_, **__: asked.append(algorithm))
+    monkeypatch.setattr(why, "of_violations", lambda algorithms, *_: asked.append(*set(algorithms)))
     run("cubic", "--grid", CELLS)
     assert asked == []
     options = "cubic", "--grid", CELLS, "--results", "bad.jsonl"
@@ -264,6 +274,33 @@ def test_what_violates_is_traced_to_say_what_looks_wrong_unless_time_is_short(ru
     assert asked == ["cubic"]
     run(*options, "--budget", "10m", "--why", kind="bad")
     assert asked == ["cubic", "cubic"]
+
+
+def test_what_looks_wrong_stands_in_the_folder_of_this_run_alone(run, monkeypatch, tmp_path):
+    flows = {telling.CLEAN: {1: senders.flow(senders.Sender(initial_window=32))}}
+    scheme = helpers.scheme("cubic", stack=EVIL)
+    traced = why.Traced(scheme=scheme, flows=flows, problems=[f"nothing was captured of {EVIL}"])
+    report = why.Report(algorithm="cubic", stack=traced, reference=None)
+    monkeypatch.setattr(why, "of_violations", lambda *_: {"cubic": report})
+    assert run("cubic", "--grid", CELLS, "--out", "out", "--results", "bad.jsonl", kind="bad").exit_code == 1
+    out = tmp_path / "out"
+    assert schema.load("why", out / "why" / "cubic.json")["suspects"][0]["label"] == "initial_window"
+    assert (out / "why" / "cubic.svg").read_text().startswith("<svg")
+    text = (out / "summary.md").read_text()
+    fails, wrong, schemes = (text.index(title) for title in ("### Gate fails", "### What looks", "### Congestion"))
+    assert fails < wrong < schemes
+    assert "- **initial_window** " in text and "it sent 32 full packets in the first round trip" in text
+    assert f"- not looked at: `nothing was captured of {EVIL}`" in text
+    assert run("cubic", "--grid", CELLS, "--out", "out").exit_code == 0
+    assert "### What looks" not in (out / "summary.md").read_text()
+    assert not list((out / "why").iterdir())
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_measured(run, tmp_path):
+    (tmp_path / "file").touch()
+    done = run("cubic", "--grid", CELLS, "--out", "file/out")
+    assert (done.exit_code, "choose another --out" in done.output) == (2, True)
+    assert not (tmp_path / "results").exists()
 
 
 def test_traces_are_kept_of_a_few_cells_that_violate_and_only_of_those(run, monkeypatch, tmp_path):

@@ -4,6 +4,7 @@ import json
 import pathlib
 import shutil
 import types
+import xml.etree.ElementTree as xml
 
 import pytest
 
@@ -247,6 +248,16 @@ def test_the_stack_is_called_what_its_manifest_calls_it_whatever_its_folder(tmp_
     assert plugin._stack_name(option) == "interop-endpoint"
 
 
+def test_junit_holds_what_a_person_reads(suite):
+    suite("-m", "cubic and heatmap", *GRID, "--junitxml=j.xml").assert_outcomes(passed=2)
+    cases = list(xml.parse("j.xml").getroot().iter("testcase"))
+    assert len(cases) == 2
+    for case in cases:
+        said = {p.get("name"): p.get("value") for p in case.iter("property")}
+        assert 0 < float(said.pop("utilization")) < 1
+        assert said == {"verdict": "conforms", "trials": "5"}
+
+
 @pytest.mark.parametrize("known", [False, True])
 def test_a_cell_that_only_holm_finds_in_violation_fails_the_session_unless_it_is_known(known):
     zones = summary.Zones()
@@ -256,7 +267,7 @@ def test_a_cell_that_only_holm_finds_in_violation_fails_the_session_unless_it_is
         *((c, "conforms", None) for c in CELLS),
     ):
         zones.pytest_runtest_logreport(
-            types.SimpleNamespace(user_properties=[(summary.PROPERTY, ["cubic/heatmap", cell, status, p, known])])
+            types.SimpleNamespace(**{summary.TOLD: ["cubic/heatmap", cell, status, p, known]})
         )
     assert zones.upgraded() == ({} if known else {"cubic/heatmap": ["b"]})
     assert list(zones.lines()) == [
@@ -275,7 +286,9 @@ def test_results_are_not_measured_again(suite):
 
 
 def test_it_works_under_xdist(suite):
-    suite("-m", "cubic", "--grid", "10mbps", "-n", "2").assert_outcomes(passed=70 + 25)
+    result = suite("-m", "cubic", "--grid", "10mbps", "-n", "2")
+    result.assert_outcomes(passed=70 + 25)
+    result.stdout.fnmatch_lines(["zone cubic/heatmap: 30 conforms;*", "zone cubic/split: 10 conforms;*"])
 
 
 @pytest.mark.parametrize(("arguments", "passed"), [((), 10), (("--grid", "full"), 14)])

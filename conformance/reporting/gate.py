@@ -1,19 +1,24 @@
 """What `conformance gate` says: lines in a terminal, and a folder of what CI systems read.
 
-OUT/summary.md, summary.json, badge.json, badge.svg, junit.xml, results.jsonl and site/.
+OUT/summary.md, gate.json, summary.json, badge.json, badge.svg, junit.xml, results.jsonl and site/; of what violates,
+why/ALGORITHM.json and .svg.
 """
 
+import json
+import math
 import re
 import xml.etree.ElementTree as xml
 
 from conformance import files, merge, store
 from conformance.model.expectation import Surprise
-from conformance.model.verdict import CONFIDENCE, Status, false_alarms, false_alarms_of_any
+from conformance.model.verdict import ALPHA, CONFIDENCE, Status, false_alarms, false_alarms_of_any
 from conformance.reporting import badge, export, markdown, site, source, tables
 
 #: of findings and of cells that are named; the site has the others
 _MOST_NAMED = 20
 _MOST_UNMEASURED = 6
+#: of a folder that cannot be written to
+MEND = "choose another --out"
 _ENDS = {0: "passes", 1: "fails", 3: "cannot tell: error", 4: "cannot tell"}
 #: what XML 1.0 may hold (W3C, section 2.2); a stack may say anything
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -25,32 +30,87 @@ def show(outcome, console):
         console.print(line, soft_wrap=True)
 
 
-def write(outcome, measurements, target, baseline=False):
-    """Write the folder `target` from this run's measurements alone. Raises UserError."""
+def write(outcome, measurements, target):
+    """Write the folder `target` from this run's measurements alone; returns their Series. Raises UserError."""
     series, named = [], ()
-    mend = "choose another --out"
+    for stale in (target / "why").glob("*.*"):
+        stale.unlink()
     lines = b"".join(map(store.dumps, sorted(measurements, key=lambda m: merge.order(m.trial))))
-    results = files.write(target / "results.jsonl", lines, mend)
+    results = files.write(target / "results.jsonl", lines, MEND)
     if measurements:
         made = source.Source([results])
         series, named = tables.all_series(made.measurements), made.files
         site.write(made, target / "site")
     for name, content in {
-        "summary.md": summary(outcome, series, baseline),
+        "summary.md": summary(outcome, series),
+        "gate.json": json.dumps(to_json(outcome), indent=1, sort_keys=True, allow_nan=False) + "\n",
         "summary.json": export.summary_json(series, named),
         "badge.json": badge.endpoint(series),
         "badge.svg": badge.svg(series),
         "junit.xml": junit(outcome),
     }.items():
-        files.write(target / name, content, mend)
+        files.write(target / name, content, MEND)
+    return series
 
 
-def summary(outcome, series, baseline=False):
-    """Markdown: whether the gate passes and why, then the schemes."""
+def add_why(outcome, series, reports, target):
+    """Say in the folder what looks wrong, too. `reports`: {algorithm: why.Report}. Raises UserError."""
+    from conformance import why  # late: it draws, and what draws takes seconds to import
+
+    for algorithm, report in reports.items():
+        why.write(report, target / "why" / f"{algorithm}.json", target / "why" / f"{algorithm}.svg")
+    told = ["### What looks wrong", ""]
+    for report in reports.values():
+        told += [*why.showing.lines(report), ""]
+    files.write(target / "summary.md", summary(outcome, series, told), MEND)
+
+
+def to_json(outcome):
+    """A document of schemas/gate.json."""
+    return {
+        "schema": "gate/1",
+        "status": _ENDS[outcome.exit_status],
+        "exit_status": outcome.exit_status,
+        "strict": outcome.strict,
+        "baseline": outcome.baseline,
+        "zones": [
+            {
+                "zone": judged.zone.id,
+                "metric": judged.zone.metric,
+                "profile": judged.zone.profile,
+                "scheme": judged.scheme_id,
+                "count": {str(status): n for status, n in judged.count().items()},
+                "false_alarms": {"at_most": ALPHA, "cells": len(judged.findings)} if judged.findings else None,
+                "not_measured": [cell.id for cell in judged.unmeasured],
+                "cells": [_cell(finding) for finding in sorted(judged.findings, key=lambda f: f.verdict.cell)],
+            }
+            for judged in outcome.judged
+        ],
+    }
+
+
+def _cell(finding):
+    verdict, expected = finding.verdict, finding.expected
+    return {
+        "cell": verdict.cell.id,
+        "verdict": str(verdict.status),
+        "reason": verdict.reason,
+        "trials": verdict.n,
+        "median": verdict.value,
+        # Of few trials it has no end.
+        "interval": verdict.interval and [end if math.isfinite(end) else None for end in verdict.interval],
+        "permitted": [verdict.permitted.low, verdict.permitted.high],
+        "expected": expected and {"verdict": str(expected.verdict), "reason": expected.reason, "link": expected.link},
+        "surprise": str(finding.surprise),
+    }
+
+
+def summary(outcome, series, told=()):
+    """Markdown: whether the gate passes and why, what looks wrong (`told`, lines), then the schemes."""
     lines = [f"### Gate {_ENDS[outcome.exit_status]}", "", *(f"- {line}" for line in _lines(outcome, markdown.code))]
-    if baseline:
+    if outcome.baseline:
         lines += ["", "The gate judged by the baseline; below, the same results are judged by the zones that ship."]
-    return "\n".join([*lines, "", markdown.render(series)])
+    return "\n".join([*lines, "", *told, markdown.render(series)])
 
 
 def _lines(outcome, quote):

@@ -46,7 +46,9 @@ def _cells(series):
     ]
     if not found:
         return []
-    lines = ["", f"<details><summary>{len(found)} verdicts of {_escaped(series.scheme.id)}</summary>", ""]
+    what = _escaped(f"{series.scheme.id}, {series.utilization.settings}")
+    n = len(found)
+    lines = ["", f"<details><summary>{n} verdict{'s' if n != 1 else ''} of {what}</summary>", ""]
     lines += ["| cell | verdict | measured | permitted | why |", "|---|---|---|---|---|"]
     for metric, result in found[:_MOST_CELLS]:
         permitted = result.permitted

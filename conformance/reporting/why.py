@@ -13,6 +13,7 @@ import rich.text
 import vl_convert
 
 from conformance.model import features, flow, telling
+from conformance.reporting import markdown
 
 #: evidence for each suspect; all of it is in why.json
 _MOST_EVIDENCE = 3
@@ -21,7 +22,7 @@ _POINTS, _LOSSES = 500, 400
 
 def show(report, console):
     """Suspects, the likeliest first, what was seen of each, and where to look for it."""
-    title = f"{report.stack.name} against {report.against}"
+    title = _title(report)
     if not report.suspects:
         console.print(f"{title}: nothing looks wrong in {report.compared} features", soft_wrap=True)
     else:
@@ -30,15 +31,32 @@ def show(report, console):
         table.add_column("weight", justify="right", no_wrap=True)
         table.add_column("evidence")
         for suspect in report.suspects:
-            said = [f"{one.sentence}; {_where(report, one)}" for one in suspect.evidence[:_MOST_EVIDENCE]]
-            more = len(suspect.evidence) - _MOST_EVIDENCE
-            said += [f"and {more} more"] if more > 0 else []
-            table.add_row(suspect.label, f"{suspect.weight:.1f}", "\n".join(said))
+            table.add_row(suspect.label, f"{suspect.weight:.1f}", "\n".join(_evidence(report, suspect)))
         console.print(table)
     facts = [_fact(report, function) for function in (features.packet_fill, features.ack_ratio)]
     console.print(f"besides: {'; '.join(fact for fact in facts if fact)}", soft_wrap=True)
     for problem in report.problems:
         console.print(f"not looked at: {problem}", style="yellow", soft_wrap=True)
+
+
+def lines(report):
+    """The same in Markdown, each suspect a line."""
+    title = markdown.code(_title(report))
+    yield from (f"{title}:", "") if report.suspects else (f"{title}: nothing looks wrong",)
+    for suspect in report.suspects:
+        yield f"- **{suspect.label}** {suspect.weight:.1f}: {'. '.join(_evidence(report, suspect))}"
+    for problem in report.problems:
+        yield f"- not looked at: {markdown.code(problem)}"
+
+
+def _title(report):
+    return f"{report.stack.name} against {report.against}"
+
+
+def _evidence(report, suspect):
+    said = [f"{one.sentence}; {_where(report, one)}" for one in suspect.evidence[:_MOST_EVIDENCE]]
+    more = len(suspect.evidence) - _MOST_EVIDENCE
+    return said + ([f"and {more} more"] if more > 0 else [])
 
 
 def _where(report, evidence):

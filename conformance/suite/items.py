@@ -51,9 +51,9 @@ class JudgedItem(pytest.Item):
         """The verdict on {setting: measurements}."""
         raise NotImplementedError
 
-    def properties(self):
-        """(name, value) of what the session's summary and JUnit's XML are told of the verdict."""
-        yield "verdict", str(self.verdict.status)
+    def told(self):
+        """(name, value) of what the session's summary is told of the verdict, as an attribute of reports."""
+        raise NotImplementedError
 
     def values(self):
         """{name: value} of what was measured, as reports keep it."""
@@ -75,7 +75,7 @@ class JudgedItem(pytest.Item):
                     break
         except UserError as error:
             raise LabFault(str(error)) from None
-        self.user_properties += self.properties()
+        self.user_properties += [("verdict", str(self.verdict.status)), ("trials", self.verdict.n)]
         if self.verdict.status is Status.ERROR:
             raise LabFault(self.verdict.reason)
 
@@ -122,8 +122,8 @@ class CellItem(JudgedItem):
         (measurements,) = measured.values()
         return judge(self.zone, self.cell, measurements, self.family)
 
-    def properties(self):
-        return summary.properties(self.verdict, self.expected)
+    def told(self):
+        return summary.TOLD, summary.told(self.verdict, self.expected)
 
     def values(self):
         return {} if self.verdict.value is None else {self.zone.metric: self.verdict.value}
@@ -159,8 +159,8 @@ class SplitItem(JudgedItem):
         cells = {setting.cell: m for setting, m in measured.items() if setting != self.path_setting}
         return split_zone.judge(self.zone, self.check, cells, measured.get(self.path_setting), self.family)
 
-    def properties(self):
-        return summary.split_properties(self.zone, self.check, self.verdict, self.family, self._unsplit)
+    def told(self):
+        return summary.SPLIT_TOLD, summary.split_told(self.zone, self.check, self.verdict, self.family, self._unsplit)
 
     def values(self):
         return {finding.what: finding.value[0] for finding in self.verdict.findings}

@@ -9,25 +9,22 @@ import collections
 from conformance.model import statistics
 from conformance.model.verdict import ALPHA, LOOKS, Status, false_alarms, false_alarms_of_any
 
-#: a report's property that holds [zone id, cell id, status, p, whether it is known to violate]
-PROPERTY = "cc_verdict"
+#: a report's attribute that holds [zone id, cell id, status, p, whether it is known to violate]. No property: these are
+#: in JUnit's XML, and it is from xdist's workers that it must come, as JSON.
+TOLD = "conformance_verdict"
 #: the same of the split part: [zone id, check id, status, settings that the zone is judged by, why nothing is split]
-SPLIT_PROPERTY = "cc_split_verdict"
+SPLIT_TOLD = "conformance_split_verdict"
 
 
-def properties(verdict, expected):
-    """What a test's report tells of its verdict, and of what was Expected, to this module and in JUnit's XML."""
+def told(verdict, expected):
+    """What TOLD holds of a verdict, and of what was Expected."""
     known = expected is not None and expected.verdict is Status.VIOLATES
-    yield PROPERTY, [verdict.zone_id, verdict.cell.id, str(verdict.status), verdict.p, known]
-    yield "verdict", str(verdict.status)
-    yield "trials", verdict.n
+    return [verdict.zone_id, verdict.cell.id, str(verdict.status), verdict.p, known]
 
 
-def split_properties(zone, check, verdict, family, unsplit):
+def split_told(zone, check, verdict, family, unsplit):
     """The same of a check of the split part. `unsplit`: why its path was not measured, or None."""
-    yield SPLIT_PROPERTY, [zone.id, check.id, str(verdict.status), family, unsplit]
-    yield "verdict", str(verdict.status)
-    yield "trials", verdict.n
+    return [zone.id, check.id, str(verdict.status), family, unsplit]
 
 
 class Zones:
@@ -37,13 +34,12 @@ class Zones:
         self._found, self._split = {}, {}
 
     def pytest_runtest_logreport(self, report):
-        for name, value in report.user_properties:
-            if name == PROPERTY:
-                zone_id, cell_id, status, p, known = value
-                self._found.setdefault(zone_id, {})[cell_id] = (Status(status), p, known)
-            if name == SPLIT_PROPERTY:
-                zone_id, check_id, status, family, unsplit = value
-                self._split.setdefault((zone_id, family), {})[check_id] = (Status(status), unsplit)
+        if value := getattr(report, TOLD, None):
+            zone_id, cell_id, status, p, known = value
+            self._found.setdefault(zone_id, {})[cell_id] = (Status(status), p, known)
+        if value := getattr(report, SPLIT_TOLD, None):
+            zone_id, check_id, status, family, unsplit = value
+            self._split.setdefault((zone_id, family), {})[check_id] = (Status(status), unsplit)
 
     def upgraded(self):
         """{zone id: ids of inconclusive cells that violate, now that all are known, and are not known to}."""
