@@ -23,8 +23,6 @@ from conformance.model.verdict import Status, Verdict, judge, judge_zone, last_l
 from conformance.model.zone import Zone
 from conformance.reporting import gate as reporting
 
-SMOKE = "smoke"
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Finding:
@@ -104,6 +102,8 @@ def run(
     zones = _zones(algorithms, bench, shipped, baseline)
     if target:
         files.check_writable(target, reporting.MEND)
+    if grid != grids.SMOKE:
+        grids.cells(grid, besides=[grids.SMOKE])
     work = share(order(zones, shipped, grid), *part)
     if not work:
         raise UserError(f"no zone of {', '.join(zones)} has cells of {grid} in shard {shard}", "choose another --grid")
@@ -196,7 +196,7 @@ def order(zones, others, grid):
         for profile in dict.fromkeys(zone.profile for zone in all_own):
             own = [zone for zone in all_own if zone.profile == profile]
             smoke = {cell for zone in own for cell in zone.smoke}
-            for cell in smoke if grid == SMOKE else {c for zone in own for c in grids.within(grid, zone.cells)}:
+            for cell in smoke if grid == grids.SMOKE else {c for zone in own for c in grids.within(grid, zone.cells)}:
                 setting = specs.profile(profile, cell)
                 cost, telling = setting.transfer_bytes, _telling(own, others, cell)
                 ranked.append(((cell not in smoke, cost, algorithm, -telling, profile, cell), (algorithm, setting)))

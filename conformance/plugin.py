@@ -226,11 +226,11 @@ def pytest_sessionfinish(session):
 
 
 class _Ticker:
-    """Every ten seconds a line with what is done and how long the rest will take."""
+    """Every ten seconds a line: what is done, how long the rest will take. After an interrupt: that nothing is lost."""
 
     def __init__(self, config):
         self._config, self._began, self._last = config, None, 0.0
-        self._done, self._total = 0, 0
+        self._done, self._total, self._interrupted = 0, 0, False
 
     def pytest_collection_finish(self, session):
         self._total = sum(isinstance(item, JudgedItem) for item in session.items) or self._total
@@ -252,6 +252,14 @@ class _Ticker:
         if reporter is not None:
             reporter.ensure_newline()
             reporter.write_line(f"{self._done} of {self._total} tests, about {engine.duration(left)} left")
+
+    def pytest_keyboard_interrupt(self):
+        self._interrupted = True
+
+    def pytest_terminal_summary(self, terminalreporter):
+        if self._interrupted and self._total:
+            results = self._config.option.results
+            terminalreporter.write_line(f"what was measured is kept in {results}: the same command resumes")
 
 
 def _check_before_workers_start(config):

@@ -37,6 +37,7 @@ def results(tmp_path):
         (("run", "cubik"), "no guest kernel named 'default'"),
         (("run", "cubic", "--grid", "10mbps--1ms-0pct"), "one_way_delay_ms is -1"),
         (("run", "cubic", "--grid", "10mbps-1ms-100pct"), "loss_pct is 100"),
+        (("run", "cubic", "--grid", "smoke"), "smoke is a tier, and no grid; say `pytest -m smoke`"),
         (("run", "cubic", "--grid", "cubic/nothing"), "there is no zone 'cubic/nothing'"),
         (("run", "cubic", "--grid", "cubic/split"), "is about paths, not cells"),
         (("run", "cubic", "--queue", "tail"), "queue 'tail' is not known"),

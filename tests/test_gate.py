@@ -108,6 +108,7 @@ def test_without_names_all_that_the_stack_offers_and_zones_exist_for(run):
         (("cubic", "--budget", "0m"), "--budget 0m"),
         (("cubic", "--shard", "3/2"), "--shard 3/2; give which of how many, such as 2/5"),
         (("cubic", "--grid", "10mbps-7ms-0pct"), "no zone of cubic has cells of 10mbps-7ms-0pct"),
+        (("cubic", "--tier", "smok"), "grid 'smok' is not known; choose smoke, full, 10mbps"),
         (("cubic", "--trials", "0"), "Invalid value for '--trials'"),
         (("cubic", "--stack", "missing"), "stack 'missing' is not known"),
         (("cubic", "--baseline", "none.jsonl"), "cannot read results none.jsonl"),
@@ -133,7 +134,7 @@ def test_smoke_cells_come_first_then_cheap_ones_and_of_these_telling_ones():
     smoke = [
         (a, specs.profile("atc25", cell)) for a, own in zones.items() for cell in {c for z in own for c in z.smoke}
     ]
-    assert set(work[: len(smoke)]) == set(smoke) == set(gate.order(zones, others, gate.SMOKE))
+    assert set(work[: len(smoke)]) == set(smoke) == set(gate.order(zones, others, grid.SMOKE))
     rest = work[len(smoke) :]
     assert [s.transfer_bytes for _, s in rest] == sorted(s.transfer_bytes for _, s in rest)
 

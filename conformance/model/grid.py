@@ -10,6 +10,8 @@ BANDWIDTHS_MBPS = (10, 20, 30, 40, 50)
 ONE_WAY_DELAYS_MS = (1, 20, 40, 60, 80, 100)
 LOSSES_PCT = (0, 1, 2, 3, 4)
 FULL = "full"
+#: no grid, but of each zone the cells that its file names
+SMOKE = "smoke"
 
 
 def _product(bandwidths):
@@ -35,11 +37,16 @@ def within(name, of_zone):
     return tuple(cell for cell in of_zone if cell.bandwidth_mbps in bandwidths or cell in named)
 
 
-def cells(name):
-    """The cells of a grid: `full` (150), `10mbps` (30, one bandwidth), or cells by id, with commas."""
+def cells(name, besides=()):
+    """The cells of a grid: `full` (150), `10mbps` (30, one bandwidth), or cells by id, with commas.
+
+    Raises UserError, which offers what the caller knows `besides`.
+    """
     if bandwidths := _bandwidths(name):
         return _product(bandwidths)
     if "ms-" in name:
         return tuple(dict.fromkeys(Cell.parse(part.strip()) for part in name.split(",")))
-    known = ", ".join(f"{b}mbps" for b in BANDWIDTHS_MBPS)
-    raise UserError(f"grid {name!r} is not known", f"choose full, {known}, or cells such as 10mbps-20ms-1pct")
+    if name == SMOKE:
+        raise UserError("smoke is a tier, and no grid", "say `pytest -m smoke` or `conformance gate --tier smoke`")
+    known = ", ".join((*besides, FULL, *(f"{b}mbps" for b in BANDWIDTHS_MBPS)))
+    raise UserError(f"grid {name!r} is not known", f"choose {known}, or cells such as 10mbps-20ms-1pct")
