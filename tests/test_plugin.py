@@ -249,7 +249,7 @@ def test_the_stack_is_called_what_its_manifest_calls_it_whatever_its_folder(tmp_
 
 
 def test_an_interrupted_session_says_that_nothing_is_lost(suite):
-    interrupt = "def pytest_runtest_call(item):\n    raise KeyboardInterrupt\n"
+    interrupt = "def pytest_runtestloop(session):\n    raise KeyboardInterrupt\n"
     result = suite("-m", "cubic and heatmap", *GRID, "--results", "r.jsonl", more=interrupt)
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines(["what was measured is kept in r.jsonl: the same command resumes"])
