@@ -123,7 +123,7 @@ class Store:
         self.path = pathlib.Path(path)
         self._lock = threading.Lock()
         self._settled, self._known = {}, set()
-        self._read_up_to = 0
+        self._read_up_to = self._lines = 0
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.open("ab").close()
@@ -141,10 +141,11 @@ class Store:
         for number, line in enumerate(data[:complete].split(b"\n"), 1):
             if not line.strip() or _cut_short(line):
                 continue
-            measurement = _parse(line, f"{self.path}: byte {self._read_up_to}, line {number} from there", self._known)
+            measurement = _parse(line, f"{self.path}:{self._lines + number}", self._known)
             if measurement.outcome in _SETTLED:
                 self._settled[measurement.trial.key] = measurement
         self._read_up_to += complete
+        self._lines += data.count(b"\n", 0, complete)
 
     def find(self, trial):
         """The settled measurement of this trial, by whichever process it was made, or None."""

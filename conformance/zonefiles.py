@@ -62,7 +62,8 @@ def check(path):
         setting = _setting(zone, path, cell)
         _check_digest(zone, path, "profile_digest", setting)
         formula = oracle.formula(zone.algorithm, setting) if zone.metric == "utilization" else None
-        _check_basis(zone, permitted, formula, f"{path}: /cells/{at}")
+        with located(path, f", in cell {cell.id}"):
+            _check_basis(zone, permitted, formula, f"/cells/{at}")
     return zone
 
 
@@ -207,15 +208,18 @@ def diff(first, second, console):
     for name, before, after in zip(("", ", over paths"), *digests, strict=True):
         if before != after:
             console.print(f"profile {one.profile}{name}: digest {before or 'none'} -> {after or 'none'}")
-    if one.margin_rule != other.margin_rule:
-        console.print(f"margin rule: {one.margin_rule['text']} -> {other.margin_rule['text']}")
-    noun = "cells" if isinstance(one, Zone) else "places"
-    table = rich.table.Table(title=f"{one.id}: {len(changed)} {noun} differ", title_justify="left")
-    for name in (noun.removesuffix("s"), str(first), str(second), "the second's reference"):
+    for rule in {**one.margin_rule, **other.margin_rule}:
+        before, after = one.margin_rule.get(rule), other.margin_rule.get(rule)
+        if before != after:
+            console.print(f"margin rule, {rule}: {before} -> {after}")
+    noun = "cell" if isinstance(one, Zone) else "place"
+    how_many = f"1 {noun} differs" if len(changed) == 1 else f"{len(changed)} {noun}s differ"
+    table = rich.table.Table(title=f"{one.id}: {how_many}", title_justify="left")
+    for name in (noun, str(first), str(second), "the second's reference"):
         table.add_column(name)
     for cell, a, b in changed:
         table.add_row(cell.id, _bounds(a), _bounds(b), _reference_in(one, cell, a, b))
-    console.print(table if changed else f"{one.id}: both permit the same in {len(one.intervals)} {noun}")
+    console.print(table if changed else f"{one.id}: both permit the same in {len(one.intervals)} {noun}s")
     return int(bool(changed) or digests[0] != digests[1])
 
 
@@ -260,9 +264,14 @@ def _places(zone):
     return table
 
 
+def _short(value):
+    """Two digits behind the point, but of a small value two that are none of its leading zeros."""
+    return f"{value:.2f}" if value == 0 or abs(value) >= 0.1 else f"{value:.2g}"
+
+
 def _drawn(interval, metric):
     if interval is None:
         return ""
-    text = f"{interval.low:.2f}..{interval.high:.2f} ({interval.basis['median']:.2f})"
+    text = f"{_short(interval.low)}..{_short(interval.high)} ({_short(interval.basis['median'])})"
     shade = terminal.shade(interval.basis["median"]) if metric == "utilization" else ""
     return rich.text.Text(text, style=shade)

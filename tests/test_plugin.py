@@ -415,8 +415,8 @@ def test_split_faults_are_errors_and_unsupported_is_skipped(suite):
         (("-m", "cubic", "--stack", "missing"), "stack 'missing' is not known"),
         (("-m", "cubic and heatmap", "--max-trials", "5"), "5 trials can never show that one of 150 cells violates it"),
         (("-m", "cubic", "-n", "1", "--max-trials", "5"), "5 trials can never show that one of 150 cells violates it"),
-        (("-m", "cubic", "--results", "conftest.py"), "conftest.py: byte 0, line "),
-        (("-m", "cubic", "-n", "1", "--results", "conftest.py"), "conftest.py: byte 0, line "),
+        (("-m", "cubic", "--results", "conftest.py"), "conftest.py:1: not a JSON line"),
+        (("-m", "cubic", "-n", "1", "--results", "conftest.py"), "conftest.py:1: not a JSON line"),
     ],
 )
 def test_a_users_mistake_is_one_line(suite, arguments, words):

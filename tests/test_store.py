@@ -71,6 +71,17 @@ def test_broken_results_are_refused_with_file_and_line(path):
         assert words in str(caught.value)
 
 
+def test_a_line_that_another_process_broke_is_named_by_its_number_in_the_file(path):
+    kept = store.Store(path)
+    for seed in (1, 2):
+        kept.add(measurement(seed=seed))
+    assert kept.find(measurement(seed=9).trial) is None
+    with open(path, "a") as f:
+        f.write("not ours\n")
+    with pytest.raises(UserError, match=r"results\.jsonl:3: not a JSON line"):
+        kept.find(measurement(seed=3).trial)
+
+
 def test_a_result_with_a_missing_field_names_it(path):
     store.Store(path).add(measurement())
     data = json.loads(path.read_text())

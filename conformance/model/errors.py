@@ -8,12 +8,13 @@ class UserError(Exception):
 
     def __init__(self, cause, mend=None):
         super().__init__(f"{cause}; {mend}" if mend else cause)
+        self.cause, self.mend = cause, mend
 
 
 @contextlib.contextmanager
-def located(where):
-    """What goes wrong within is said to be there: a file, and the JSON pointer of a place in it."""
+def located(where, within=""):
+    """What goes wrong within is said to be there: a file, and the JSON pointer of a place in it; `within`: of what."""
     try:
         yield
     except UserError as error:
-        raise UserError(f"{where}: {error}") from None
+        raise UserError(f"{where}: {error.cause}{within}", error.mend) from None

@@ -61,9 +61,9 @@ def interval_from_json(entry, references, pointer, within=""):
     if not low <= high:
         raise UserError(f"{pointer}: low {low:g} is above high {high:g}{within}")
     if basis["reference"] not in references:
-        raise UserError(f"{pointer}: reference {basis['reference']!r} is not among /references")
+        raise UserError(f"{pointer}: reference {basis['reference']!r} is not among /references{within}")
     if not low <= basis["median"] <= high:
-        raise UserError(f"{pointer}: the reference's own median {basis['median']:g} is outside the interval")
+        raise UserError(f"{pointer}: the reference's own median {basis['median']:g} is outside the interval{within}")
     return Interval(low=low, high=high, basis=basis)
 
 
@@ -81,8 +81,8 @@ def from_json(data, where):
         formula = basis.get("formula")
         if formula and not oracle.agrees(basis["median"], formula):
             raise UserError(
-                f"{pointer}: the reference's median {basis['median']:g} is not what its formula predicts,"
-                f" {formula['utilization']:g} within {oracle.TOLERANCE:.0%}"
+                f"{pointer}: the reference's median {basis['median']:g} in cell {cell.id} is not what its formula"
+                f" predicts, {formula['utilization']:g} within {oracle.TOLERANCE:.0%}"
             )
         intervals[cell] = interval
     smoke = []
