@@ -98,6 +98,7 @@ def run(
     numbers = looks(trials, last_look(trials, most_trials))
     seeds = engine.seeds(numbers[-1])
     bench = engine.bench(choice)
+    known = () if baseline or choice.interop_rootfs else expectations.load(choice.stack)
     shipped = [zone for _, zone in specs.judging(bench.profile)]
     zones = _zones(algorithms, bench, shipped, baseline)
     if target:
@@ -127,7 +128,6 @@ def run(
             None if budget_s is None else max(budget_s - (time.monotonic() - began), 0.1), executor,
         )
     )  # fmt: skip
-    known = () if baseline or choice.interop_rootfs else expectations.load(choice.stack)
     schemes = {algorithm: bench.scheme(algorithm).id for algorithm in zones}
     rewrite = expectation.rewrite_command(choice.stack, results, choice.options("stack"))
     outcome = Outcome(

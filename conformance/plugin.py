@@ -343,10 +343,7 @@ class _Violations:
             why.of_violations([algorithm for algorithm, _, _ in cells], choice, console)
         if option.keep_traces:
             terminalreporter.section("traces")
-            try:
-                trace.keep_some(cells, choice, option.keep_traces, console)
-            except UserError as error:
-                terminalreporter.write_line(f"no traces kept: {error}")
+            trace.keep_some(cells, choice, option.keep_traces, console)
 
 
 def pytest_report_header(config):

@@ -86,7 +86,8 @@ def keep_some(cells, choice, folder, console):
 
     Of a profile other than the grid's, into FOLDER/ALGORITHM-CELL-PROFILE.
 
-    Bounded: packets of one trial are tens of megabytes. What was kept before is left alone. Raises UserError.
+    Bounded: packets of one trial are tens of megabytes. What was kept before is left alone. What cannot be kept is no
+    reason to hide the violation.
     """
     cells = list(cells)
     if cells and choice.lab != "virtual":
@@ -98,9 +99,14 @@ def keep_some(cells, choice, folder, console):
         if target.exists():
             console.print(f"trace kept before: {target}", soft_wrap=True)
             continue
-        run(
-            algorithm, choice, cell=cell.id, seed=1, profile=profile, packets_only=False, target=target, console=console
-        )  # fmt: skip
+        try:
+            run(
+                algorithm, choice, cell=cell.id, seed=1, profile=profile, packets_only=False, target=target,
+                console=console,
+            )  # fmt: skip
+        except UserError as error:
+            console.print(f"no trace kept: {error}", soft_wrap=True)
+            return
     if len(cells) > _MOST_KEPT:
         console.print(f"traces of {_MOST_KEPT} cells kept, of {len(cells)} that violate", soft_wrap=True)
 

@@ -11,7 +11,7 @@ import pytest
 import senders
 from helpers import EVIL
 
-from conformance import derive, engine, gate, merge, schema, specs, store, trace, why
+from conformance import derive, engine, files, gate, merge, schema, specs, store, trace, why
 from conformance.cli import main
 from conformance.model import expectation, grid, telling
 from conformance.model.errors import UserError
@@ -308,21 +308,32 @@ def test_traces_are_kept_of_a_few_cells_that_violate_and_only_of_those(run, monk
     traced = []
 
     def traces(algorithm, choice, *, cell, seed, target, **options):
+        files.check_writable(target)
         traced.append((algorithm, cell, seed))
-        target.mkdir(parents=True)
 
     monkeypatch.setattr(trace, "run", traces)
     assert run("cubic", "--grid", CELLS, "--keep-traces", "kept").exit_code == 0
     assert traced == []
-    done = run("cubic", "--tier", "10mbps", "--results", "bad.jsonl", "--keep-traces", "kept", kind="bad")
+    options = "cubic", "--tier", "10mbps", "--results", "bad.jsonl"
+    done = run(*options, "--keep-traces", "kept", kind="bad")
     assert "traces of 3 cells kept, of 45 that violate" in done.output
     assert len(traced) == len(set(traced)) == 3 and {seed for _, _, seed in traced} == {1}
     assert {path.name for path in (tmp_path / "kept").iterdir()} == {f"cubic-{cell}" for _, cell, _ in traced}
-    assert (
-        "trace kept before: kept/cubic-10mbps"
-        in run("cubic", "--tier", "10mbps", "--results", "bad.jsonl", "--keep-traces", "kept", kind="bad").output
-    )
+    assert "trace kept before: kept/cubic-10mbps" in run(*options, "--keep-traces", "kept", kind="bad").output
     assert len(traced) == 3
+    (tmp_path / "file").touch()
+    done = run(*options, "--keep-traces", "file/kept", kind="bad")
+    assert (done.exit_code, "gate fails" in done.output, "no trace kept: cannot" in done.output) == (1, True, True)
+
+
+def test_a_list_of_known_deviations_that_is_broken_is_found_before_anything_is_measured(run, monkeypatch, tmp_path):
+    def load(stack):
+        raise UserError("expected.json: /: not JSON")
+
+    monkeypatch.setattr(gate.expectations, "load", load)
+    done = run("cubic", "--grid", CELLS)
+    assert (done.exit_code, "expected.json: /" in done.output) == (2, True)
+    assert not (tmp_path / "results").exists()
 
 
 def test_nothing_measured_is_no_pass():
