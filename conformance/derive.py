@@ -114,6 +114,8 @@ def one_run(own, metric, what):
     if len(kinds) > 1:
         names = ("build or kernel", "profile", "room", "lab")
         unlike = [name for name, found in zip(names, zip(*kinds, strict=True), strict=True) if len(set(found)) > 1]
+        if len({scheme.stack for scheme, *_ in kinds}) > 1:
+            unlike[0] = "stack"
         raise UserError(
             f"results hold {len(kinds)} unlike runs of {first.algorithm}: {' and '.join(unlike)} differ",
             "give those of one run, as `conformance gate --out` leaves them",

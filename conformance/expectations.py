@@ -1,6 +1,7 @@
 """adapters/STACK/expected.json: read it, and rewrite it from results (`conformance expect update`)."""
 
 import collections
+import dataclasses
 import json
 import os
 
@@ -37,6 +38,17 @@ def load(stack):
     return entries
 
 
+def of(bench):
+    """The entries that what a Bench measures is compared with. Raises UserError.
+
+    None for an interop image, which is no adapter's stack; none of an algorithm whose kernel is not built: whether it
+    still does what it is known for, nobody can see.
+    """
+    if bench.choice.interop_rootfs:
+        return ()
+    return tuple(e for e in load(bench.choice.stack) if bench.scheme(e.zone_id.partition("/")[0]).kernel_digest)
+
+
 def places(zone_id):
     """All that an entry may be about: cells of a zone that ships, or ids of a split zone's checks. Raises UserError."""
     zone = specs.any_zone(specs.zone_path(zone_id))
@@ -66,19 +78,30 @@ def update(stack, results, console, choice=None):
     for sign, entries in (("-", set(before) - set(after)), ("+", set(after) - set(before))):
         for entry in sorted(entries, key=lambda e: e.zone_id):
             n = "all" if entry.cells is None else len(entry.cells)
-            console.print(f"{sign} {entry.zone_id}, {n} cells: {entry.verdict}, {entry.reason}", soft_wrap=True)
+            what = f"{entry.zone_id}, {n} cell{'' if n == 1 else 's'}: {entry.verdict}, {one_line(entry.reason)}"
+            console.print(f"{sign} {what}", soft_wrap=True)
     console.print(f"{path}: {len(after)} entries; say why of those that are {expectation.UNEXPLAINED!r}")
 
 
 def runs(stack, results):
-    """{(Scheme, room, lab digest): {setting: measurements}} of a stack's lines in result files. Raises UserError."""
-    found = collections.defaultdict(lambda: collections.defaultdict(list))
+    """{(Scheme, room, lab digest): {setting: measurements}} of a stack's lines in result files. Raises UserError.
+
+    Digests say what is one run: of schemes that differ in names only the first one's names are taken.
+    """
+    found, first, unbuilt = collections.defaultdict(lambda: collections.defaultdict(list)), {}, 0
     for m in store.read(*results):
-        # Where only the kernel was not built nothing is known of the stack.
-        if m.trial.scheme.stack == stack and m.trial.scheme.kernel_digest:
-            found[m.trial.scheme, m.trial.room, m.trial.lab_digest][m.trial.setting].append(m)
+        scheme = m.trial.scheme
+        if scheme.stack != stack:
+            continue
+        if not scheme.kernel_digest:
+            unbuilt += 1  # nothing is known of the stack
+            continue
+        scheme = first.setdefault((scheme.algorithm, scheme.stack_digest, scheme.kernel_digest), scheme)
+        trial = dataclasses.replace(m.trial, scheme=scheme)
+        found[scheme, trial.room, trial.lab_digest][trial.setting].append(dataclasses.replace(m, trial=trial))
     if not found:
-        raise UserError(f"no measurements of stack {stack} in {_names(results)}")
+        but = f" but {unbuilt} on kernels that are not built" if unbuilt else ""
+        raise UserError(f"no measurements of stack {stack} in {_names(results)}{but}")
     return found
 
 
@@ -91,12 +114,12 @@ def _of_today(all_runs, bench, results, console):
         if same.key == trial.key:
             kept[run] = measured
         else:
-            left[trial.scheme.id, _unlike(trial, same)] += sum(map(len, measured.values()))
-    others = "; ".join(f"{n} of {scheme} are of another {unlike}" for (scheme, unlike), n in left.items())
+            left[one_line(trial.scheme.id), _unlike(trial, same)] += sum(map(len, measured.values()))
+    others = "; ".join(f"{n} measurements of {scheme}, of another {unlike}" for (scheme, unlike), n in left.items())
     if not kept:
         raise UserError(
             f"{_names(results)}: no measurement of {bench.adapter.name} is as it would be made today: {others}",
-            "measure again, or take them as they are with --any-build",
+            "measure again, name the --client, --kernel and --lab they were made with, or take them with --any-build",
         )
     if left:
         console.print(f"left out: {others}", soft_wrap=True)
@@ -106,11 +129,15 @@ def _of_today(all_runs, bench, results, console):
 def _unlike(trial, same):
     """In what a Trial differs from the same one of today, in words."""
     was, is_now = trial.scheme, same.scheme
-    parts = (
-        (f"build ({one_line(was.stack_version)}; now {one_line(is_now.stack_version)})", "stack_digest"),
-        (f"kernel ({one_line(was.kernel_release)}; now {one_line(is_now.kernel_release)})", "kernel_digest"),
-    )
-    said = [text for text, name in parts if getattr(was, name) != getattr(is_now, name)]
+    said = []
+    for what, name, digest in (
+        ("build", "stack_version", "stack_digest"),
+        ("kernel", "kernel_release", "kernel_digest"),
+    ):
+        if getattr(was, digest) != getattr(is_now, digest):
+            # One version may be built in many ways.
+            by = name if getattr(was, name) != getattr(is_now, name) else digest
+            said.append(f"{what} ({one_line(getattr(was, by))}; now {one_line(getattr(is_now, by))})")
     return " and ".join(said) or "lab"
 
 
@@ -127,7 +154,7 @@ def verdicts(all_runs):
                 raise UserError(
                     f"the results hold more than one run of {scheme.algorithm}/{scheme.stack}: builds, kernels or labs"
                     " differ",
-                    "leave out --any-build, or give the results of one run",
+                    "give the results of one run",
                 )
             found[judged.zone_id] = judged
     return list(found.values())

@@ -14,7 +14,7 @@ import time
 from conformance import baseline as baselines
 from conformance import derive, engine, expectations, files, specs, trace
 from conformance.campaign import measure
-from conformance.model import expectation
+from conformance.model import expectation, trial
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, Surprise
@@ -30,6 +30,8 @@ class Finding:
 
     verdict: Verdict
     expected: Expected | None
+    #: transfers that timed out
+    timeouts: int = 0
 
     @property
     def surprise(self):
@@ -98,11 +100,9 @@ def run(
     numbers = looks(trials, last_look(trials, most_trials))
     seeds = engine.seeds(numbers[-1])
     bench = engine.bench(choice)
-    known = () if baseline or choice.interop_rootfs else expectations.load(choice.stack)
+    known = () if baseline else expectations.of(bench)
     shipped = [zone for _, zone in specs.judging(bench.profile)]
     zones = _zones(algorithms, bench, shipped, baseline)
-    if target:
-        files.check_writable(target, reporting.MEND)
     if grid != grids.SMOKE:
         grids.cells(grid, besides=[grids.SMOKE])
     work = share(order(zones, shipped, grid), *part)
@@ -112,6 +112,8 @@ def run(
     for zone in _flat(zones):
         if family[zone.id]:
             refuse_blind(zone, family[zone.id], numbers[-1])
+    if target:
+        files.check_writable(target, files.OTHER_FOLDER)
 
     def verdicts(key, measurements):
         judges = [zone for zone in zones[key[0]] if _judged_by(zone, [key])]
@@ -250,7 +252,11 @@ def judged(zones, work, measured, known, schemes):
             zone=zone,
             scheme_id=schemes[zone.algorithm],
             findings=tuple(
-                Finding(verdict=verdict, expected=expectation.find(known, zone.id, cell))
+                Finding(
+                    verdict=verdict,
+                    expected=expectation.find(known, zone.id, cell),
+                    timeouts=sum(m.outcome is trial.Outcome.TIMEOUT for m in by_cell[cell]),
+                )
                 for cell, verdict in verdicts.items()
             ),
             unmeasured=tuple(setting.cell for _, setting in own if setting.cell not in by_cell),

@@ -253,8 +253,9 @@ class _Ticker:
             reporter.ensure_newline()
             reporter.write_line(f"{self._done} of {self._total} tests, about {engine.duration(left)} left")
 
-    def pytest_keyboard_interrupt(self):
-        self._interrupted = True
+    def pytest_keyboard_interrupt(self, excinfo):
+        # Others end a session by this hook, too: `-x` under xdist, and what pytest.exit() refuses.
+        self._interrupted = excinfo.type is KeyboardInterrupt
 
     def pytest_terminal_summary(self, terminalreporter):
         if self._interrupted and self._total:

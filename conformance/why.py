@@ -91,7 +91,8 @@ def look(algorithm, choice, seeds, target, console):
         raise Untraced(4, f"unsupported: {why_not}")
     benches = {"stack": bench}
     usual = engine.bench(engine.Choice())
-    if not _why_not(usual, algorithm):
+    no_reference = _why_not(usual, algorithm)
+    if not no_reference:
         benches["reference"] = usual
     with showing.progress(console, sum(len(of) for of in _plan(seeds).values()) * len(benches)) as bar:
         found = traced_all({role: (b, algorithm) for role, b in benches.items()}, seeds, target, bar)
@@ -102,7 +103,7 @@ def look(algorithm, choice, seeds, target, console):
         )
     if reference is not None and not reference.flows:
         raise Untraced(3, f"the reference: {'; '.join(reference.problems) or reference.unsupported}")
-    return Report(algorithm=algorithm, stack=ours, reference=reference)
+    return Report(algorithm=algorithm, stack=ours, reference=reference, no_reference=no_reference)
 
 
 def of_violations(algorithms, choice, console):
@@ -118,14 +119,15 @@ def of_violations(algorithms, choice, console):
         except (UserError, Untraced) as why_not:
             console.print(f"{algorithm}: not known: {why_not}", soft_wrap=True)
     if rest := algorithms[_MOST_ALGORITHMS:]:
-        console.print(f"of {', '.join(rest)}: `conformance why`", soft_wrap=True)
+        console.print(f"of {', '.join(rest)}: `conformance why {rest[0]}{choice.options()}` ...", soft_wrap=True)
     return found
 
 
 class Report:
-    """The readings of a stack and of its reference, and the suspects."""
+    """The readings of a stack and of its reference, and the suspects. `no_reference`: why there is none."""
 
-    def __init__(self, *, algorithm, stack, reference):
+    def __init__(self, *, algorithm, stack, reference, no_reference=None):
+        self.no_reference = no_reference
         self.algorithm, self.stack, self.reference = algorithm, stack, reference
         self.ours = suspects.readings(stack.flows)
         self.theirs = suspects.readings(reference.flows) if reference else suspects.documented(algorithm)
@@ -137,7 +139,7 @@ class Report:
         """What the stack was compared with, in words."""
         if self.reference:
             return f"the reference {self.reference.name}"
-        return "what the documents say (the reference's kernel is not built)"
+        return f"what the documents say (no reference: {self.no_reference})"
 
     @property
     def compared(self):

@@ -201,7 +201,9 @@ def differences(one, other):
 
 
 def diff(first, second, console):
-    """Show what changed between two versions of a zone; returns 0 where nothing did, else 1. Raises UserError."""
+    """Show what changed between two versions of a zone, profile and margin rule included; returns 0 where nothing did,
+    else 1. Raises UserError.
+    """
     one, other = specs.any_zone(find(first)), specs.any_zone(find(second))
     changed = differences(one, other)
     digests = [(zone.profile_digest, getattr(zone, "path_profile_digest", None)) for zone in (one, other)]
@@ -220,7 +222,7 @@ def diff(first, second, console):
     for cell, a, b in changed:
         table.add_row(cell.id, _bounds(a), _bounds(b), _reference_in(one, cell, a, b))
     console.print(table if changed else f"{one.id}: both permit the same in {len(one.intervals)} {noun}s")
-    return int(bool(changed) or digests[0] != digests[1])
+    return int(bool(changed) or digests[0] != digests[1] or one.margin_rule != other.margin_rule)
 
 
 def _bounds(interval):

@@ -7,7 +7,7 @@ import types
 
 import pytest
 import rich.console
-from helpers import CELL, JSON, counted, measurements, trial, zone
+from helpers import CELL, JSON, counted, measurements, scheme, trial, zone
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -195,7 +195,7 @@ def test_a_stack_s_file_is_rewritten_from_its_results(tmp_path, monkeypatch):
     expectations.update(stack, [results], console)
     entries = {entry.zone_id: entry for entry in expectations.load(stack)}
     assert entries["cubic/heatmap"].cells == {CELL}
-    assert "+ cubic/heatmap, 1 cells: violates, not explained yet" in console.file.getvalue()
+    assert "+ cubic/heatmap, 1 cell: violates, not explained yet" in console.file.getvalue()
     # A trial counts once, whichever files hold it; what never judges the stack makes no entry that load() refuses.
     copy = tmp_path / "copy.jsonl"
     elsewhere = {**bad[0].to_json()["trial"]["setting"], **specs.profile("packets", CELL).to_json()}
@@ -242,9 +242,9 @@ def test_results_of_another_build_say_nothing_of_this_one(tmp_path, monkeypatch)
 
     said, entries = updated(results)
     assert (entries, "as it was" in said) == ({"cubic/heatmap"}, True)
-    assert "left out: 8 of cubic/linux-tcp/6.12.0 are of another build (v2; now v1)" in said
+    assert "left out: 8 measurements of cubic/linux-tcp/6.12.0, of another build (v2; now v1)" in said
     said, entries = updated(results, stack_digest="a" * 16)
-    assert (entries, "- cubic/heatmap, 1 cells: violates" in said) == (set(), True)
+    assert (entries, "- cubic/heatmap, 1 cell: violates" in said) == (set(), True)
     for today, unlike in (
         ({"stack_digest": "b" * 16, "stack_version": "v3"}, "another build .v2; now v3."),
         ({"kernel_digest": "b" * 16, "kernel_release": "7.2"}, "another kernel .6.12.0; now 7.2."),
@@ -264,9 +264,25 @@ def test_a_kernel_that_is_not_built_here_makes_no_entry(tmp_path):
     missing = measurements([0.5], outcome=Outcome.UNSUPPORTED, kernel_digest="", kernel_release="not-built")
     with pytest.raises(UserError, match="no measurements of stack linux-tcp"):
         expectations.runs("linux-tcp", [written(tmp_path / "r.jsonl", missing)])
+    with pytest.raises(UserError, match="but 1 on kernels that are not built"):
+        expectations.runs("linux-tcp", [tmp_path / "r.jsonl"])
     lacking = measurements([0.5], outcome=Outcome.UNSUPPORTED)
     (found, *_) = verdicts_of([written(tmp_path / "r.jsonl", lacking)])
     assert {v.status for v in found.verdicts.values()} == {Status.UNSUPPORTED}
+
+
+def test_one_run_may_have_two_names(tmp_path):
+    results = written(tmp_path / "r.jsonl", [*measurements([0.4] * 5), *measurements([0.4] * 9, kernel="6.12")[5:]])
+    (found, *_) = verdicts_of([results])
+    assert [v.n for v in found.verdicts.values()] == [9]
+
+
+@pytest.mark.parametrize(("kernel_digest", "image", "n"), [("6" * 16, None, 1), ("", None, 0), ("6" * 16, "folder", 0)])
+def test_what_nobody_can_see_is_not_compared(monkeypatch, kernel_digest, image, n):
+    monkeypatch.setattr(expectations, "load", lambda stack: (expected(),))
+    choice = engine.Choice(interop_rootfs=image)
+    bench = types.SimpleNamespace(choice=choice, scheme=lambda a: scheme(a, kernel_digest=kernel_digest))
+    assert len(expectations.of(bench)) == n
 
 
 def test_checks_of_split_zones_are_known_by_their_ids():

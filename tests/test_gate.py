@@ -278,9 +278,10 @@ def test_what_violates_is_traced_to_say_what_looks_wrong_unless_time_is_short(ru
 
 
 def test_what_looks_wrong_stands_in_the_folder_of_this_run_alone(run, monkeypatch, tmp_path):
+    evil = f"\x1b[2J{EVIL} | a"
     flows = {telling.CLEAN: {1: senders.flow(senders.Sender(initial_window=32))}}
-    scheme = helpers.scheme("cubic", stack=EVIL)
-    traced = why.Traced(scheme=scheme, flows=flows, problems=[f"nothing was captured of {EVIL}"])
+    scheme = helpers.scheme("cubic", stack=evil)
+    traced = why.Traced(scheme=scheme, flows=flows, problems=[f"nothing was captured of {evil}"])
     report = why.Report(algorithm="cubic", stack=traced, reference=None)
     monkeypatch.setattr(why, "of_violations", lambda *_: {"cubic": report})
     assert run("cubic", "--grid", CELLS, "--out", "out", "--results", "bad.jsonl", kind="bad").exit_code == 1
@@ -291,16 +292,18 @@ def test_what_looks_wrong_stands_in_the_folder_of_this_run_alone(run, monkeypatc
     fails, wrong, schemes = (text.index(title) for title in ("### Gate fails", "### What looks", "### Congestion"))
     assert fails < wrong < schemes
     assert "- **initial_window** " in text and "it sent 32 full packets in the first round trip" in text
-    assert f"- not looked at: `nothing was captured of {EVIL}`" in text
+    assert f"- not looked at: `nothing was captured of  [2J{EVIL} | a`" in text
+    (out / "why" / "v1.2").mkdir()
+    (out / "why" / "why.json").touch()  # of somebody else
     assert run("cubic", "--grid", CELLS, "--out", "out").exit_code == 0
     assert "### What looks" not in (out / "summary.md").read_text()
-    assert not list((out / "why").iterdir())
+    assert {path.name for path in (out / "why").iterdir()} == {"v1.2", "why.json"}
 
 
 def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_measured(run, tmp_path):
     (tmp_path / "file").touch()
     done = run("cubic", "--grid", CELLS, "--out", "file/out")
-    assert (done.exit_code, "choose another --out" in done.output) == (2, True)
+    assert (done.exit_code, "name another folder with --out" in done.output) == (2, True)
     assert not (tmp_path / "results").exists()
 
 

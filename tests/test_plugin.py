@@ -156,17 +156,22 @@ def test_what_violates_is_traced_to_say_what_looks_wrong(suite, pytester):
     fake = """
 import conformance.why
 from conformance.model.errors import UserError
-def run(algorithm, choice, *, trials, console, **options):
+def look(algorithm, choice, seeds, target, console):
     if algorithm == "reno":
         raise UserError("no guest kernel")
-    console.print(f"suspect of {algorithm}: beta, {trials} traces")
-conformance.why.run = run
+    if algorithm == "bbrv1":
+        raise conformance.why.Untraced(4, "no bbr here")
+    return f"suspect of {algorithm}: beta, {len(seeds)} traces"
+conformance.why.look = look
+conformance.why.showing.show = lambda report, console: console.print(report)
 """
     ask = "-o", "addopts=--strict-markers", "-m", "(cubic or reno or bbrv1) and heatmap", *GRID
     said = suite(*ask, kind="bad", more=fake).stdout
     said.fnmatch_lines(["*what looks wrong*", "*: beta, 3 traces"])
-    assert said.str().count("suspect of") + said.str().count("not known: no guest kernel") == 2
-    said.fnmatch_lines(["of *: `conformance why`"])
+    said.fnmatch_lines(["bbrv1: not known: no bbr here", "suspect of cubic: beta, 3 traces"])
+    said.fnmatch_lines(["of reno: `conformance why reno` ..."])
+    said = suite(*ask[:3], "(cubic or reno) and heatmap", *GRID, kind="bad", more=fake).stdout
+    said.fnmatch_lines(["reno: not known: no guest kernel"])
     assert "what looks wrong" not in suite(*ask, "--results", "good.jsonl", more=fake).stdout.str()
     assert (
         "what looks wrong" not in suite(*ask, "--no-why", "--results", "bad.jsonl", kind="bad", more=fake).stdout.str()
@@ -208,6 +213,17 @@ def test_known_deviations_are_no_failures_and_repaired_ones_are(suite, known):
         [f"{said} `conformance expect update {stack} good.jsonl`", "*rerun*--results good.jsonl*"]
     )
     result.stdout.no_fnmatch_line("*conformance why*")
+
+
+def test_what_is_known_and_is_unsupported_now_is_said_without_numbers(suite, known):
+    evil = {"reason": "beta\x1b[2J\n9 passed", "link": "https://x\x1b]0;t\x07"}
+    options = known({"zone": "cubic/heatmap", "cells": ["10mbps-20ms-1pct"], **evil})
+    result = suite(*options, kind="unsupported")
+    result.assert_outcomes(failed=1, skipped=1)
+    said = r"unsupported, but known to violate: beta\x1b[[]2J\n9 passed (https://x\x1b[]]0;t\x07); take that out of*"
+    result.stdout.fnmatch_lines([said.replace("[]]", "]")])
+    result.stdout.no_fnmatch_line("*measured*")
+    assert "\x1b" not in suite(*options, "-rx", "--results", "bad.jsonl", kind="bad").stdout.str()
 
 
 def test_a_stack_may_be_known_to_violate_a_whole_zone(suite, known):

@@ -44,8 +44,8 @@ def mutants(ids, n, first_seed, record, target, **plan):
 
     if n and (ids or target or plan["whole"]):
         raise UserError("--false-alarms measures no mutant", "give it without IDS, --whole and --out")
-    if n and record and plan["zones"]:
-        raise UserError("--record keeps what the zones that ship say of references", "give it without --zone")
+    if record and plan["zones"]:
+        raise UserError("--record keeps what the zones that ship say", "give it without --zone")
     if record and plan["grid"] != detected.GRID:
         raise UserError(f"--record keeps what was said at {detected.GRID}", "give it without --grid")
     plan = testing.Plan(first_seed=first_seed or (_FALSE_ALARMS if n else 101), **plan)

@@ -42,7 +42,7 @@ def zones_fmt(files, only_check):
 @click.argument("first")
 @click.argument("second")
 def zones_diff(first, second):
-    """Compare two versions of a zone, files or ids: status 1 where they permit different values."""
+    """Compare two versions of a zone, files or ids: status 1 where they differ."""
     from conformance import zonefiles
 
     sys.exit(zonefiles.diff(first, second, out))

@@ -10,6 +10,7 @@ import re
 import xml.etree.ElementTree as xml
 
 from conformance import files, merge, store
+from conformance.console import one_line
 from conformance.model.expectation import Surprise
 from conformance.model.verdict import ALPHA, CONFIDENCE, Status, false_alarms, false_alarms_of_any
 from conformance.reporting import badge, export, markdown, site, source, tables
@@ -17,8 +18,6 @@ from conformance.reporting import badge, export, markdown, site, source, tables
 #: of findings and of cells that are named; the site has the others
 _MOST_NAMED = 20
 _MOST_UNMEASURED = 6
-#: of a folder that cannot be written to
-MEND = "choose another --out"
 _ENDS = {0: "passes", 1: "fails", 3: "cannot tell: error", 4: "cannot tell"}
 #: what XML 1.0 may hold (W3C, section 2.2); a stack may say anything
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -26,17 +25,19 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 def show(outcome, console):
     """The same as the Markdown, for a terminal."""
-    for line in _lines(outcome, str):
+    for line in _lines(outcome, one_line):
         console.print(line, soft_wrap=True)
 
 
 def write(outcome, measurements, target):
     """Write the folder `target` from this run's measurements alone; returns their Series. Raises UserError."""
     series, named = [], ()
-    for stale in (target / "why").glob("*.*"):
-        stale.unlink()
+    with files.errors(target, files.OTHER_FOLDER):
+        for judged in outcome.judged:  # what an earlier run said of these looks like this one's
+            for stale in _why_files(target, judged.zone.algorithm):
+                stale.unlink(missing_ok=True)
     lines = b"".join(map(store.dumps, sorted(measurements, key=lambda m: merge.order(m.trial))))
-    results = files.write(target / "results.jsonl", lines, MEND)
+    results = files.write(target / "results.jsonl", lines, files.OTHER_FOLDER)
     if measurements:
         made = source.Source([results])
         series, named = tables.all_series(made.measurements), made.files
@@ -49,7 +50,7 @@ def write(outcome, measurements, target):
         "badge.svg": badge.svg(series),
         "junit.xml": junit(outcome),
     }.items():
-        files.write(target / name, content, MEND)
+        files.write(target / name, content, files.OTHER_FOLDER)
     return series
 
 
@@ -58,11 +59,15 @@ def add_why(outcome, series, reports, target):
     from conformance import why  # late: it draws, and what draws takes seconds to import
 
     for algorithm, report in reports.items():
-        why.write(report, target / "why" / f"{algorithm}.json", target / "why" / f"{algorithm}.svg")
+        why.write(report, *_why_files(target, algorithm))
     told = ["### What looks wrong", ""]
     for report in reports.values():
         told += [*why.showing.lines(report), ""]
-    files.write(target / "summary.md", summary(outcome, series, told), MEND)
+    files.write(target / "summary.md", summary(outcome, series, told), files.OTHER_FOLDER)
+
+
+def _why_files(target, algorithm):
+    return (target / "why" / f"{algorithm}.json", target / "why" / f"{algorithm}.svg")
 
 
 def to_json(outcome):
@@ -96,9 +101,10 @@ def _cell(finding):
         "verdict": str(verdict.status),
         "reason": verdict.reason,
         "trials": verdict.n,
+        "timeouts": finding.timeouts,
         "median": verdict.value,
-        # Of few trials it has no end.
-        "interval": verdict.interval and [end if math.isfinite(end) else None for end in verdict.interval],
+        # Of few trials it has no end, and of some that timed out only one.
+        "interval": list(verdict.interval) if verdict.interval and all(map(math.isfinite, verdict.interval)) else None,
         "permitted": [verdict.permitted.low, verdict.permitted.high],
         "expected": expected and {"verdict": str(expected.verdict), "reason": expected.reason, "link": expected.link},
         "surprise": str(finding.surprise),
@@ -107,7 +113,7 @@ def _cell(finding):
 
 def summary(outcome, series, told=()):
     """Markdown: whether the gate passes and why, what looks wrong (`told`, lines), then the schemes."""
-    lines = [f"### Gate {_ENDS[outcome.exit_status]}", "", *(f"- {line}" for line in _lines(outcome, markdown.code))]
+    lines = [f"### Gate {_ENDS[outcome.exit_status]}", "", *(f"- {line}" for line in _lines(outcome, markdown.span))]
     if outcome.baseline:
         lines += ["", "The gate judged by the baseline; below, the same results are judged by the zones that ship."]
     return "\n".join([*lines, "", *told, markdown.render(series)])

@@ -12,12 +12,16 @@ _MOST_CELLS = 20
 
 
 def code(text):
-    """Any text as a code span inside a table's row: its fence is longer than any run of backticks in it."""
-    plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    """Any text as a code span inside a table's row, where even in a code span a bar ends the cell."""
+    return span(" ".join(text.split())).replace("|", chr(92) + "|")
+
+
+def span(text):
+    """Any text as a code span: its fence is longer than any run of backticks in it."""
+    plain = "".join(c if c.isprintable() else " " for c in text).strip()
     fence = "`" * (max((len(run) for run in re.findall("`+", plain)), default=0) + 1)
     pad = " " if plain.startswith("`") or plain.endswith("`") else ""
-    # In a table even a code span ends at a bar, unless it is escaped.
-    return f"{fence}{pad}{plain.replace('|', chr(92) + '|')}{pad}{fence}" if plain else ""
+    return f"{fence}{pad}{plain}{pad}{fence}" if plain else ""
 
 
 def render(all_series, title="Congestion-control conformance"):

@@ -12,6 +12,7 @@ import rich.table
 import rich.text
 import vl_convert
 
+from conformance.console import printable
 from conformance.model import features, flow, telling
 from conformance.reporting import markdown
 
@@ -41,12 +42,12 @@ def show(report, console):
 
 def lines(report):
     """The same in Markdown, each suspect a line."""
-    title = markdown.code(_title(report))
+    title = markdown.span(_title(report))
     yield from (f"{title}:", "") if report.suspects else (f"{title}: nothing looks wrong",)
     for suspect in report.suspects:
         yield f"- **{suspect.label}** {suspect.weight:.1f}: {'. '.join(_evidence(report, suspect))}"
     for problem in report.problems:
-        yield f"- not looked at: {markdown.code(problem)}"
+        yield f"- not looked at: {markdown.span(problem)}"
 
 
 def _title(report):
@@ -92,7 +93,7 @@ def svg(report):
         altair.layer(lines, losses)
         .properties(width=900, height=200)
         .facet(row=altair.Row("cell:N", title=None))
-        .properties(title=f"{report.stack.name}: flight, and crosses where a loss was known")
+        .properties(title=f"{printable(report.stack.name)}: flight, and crosses where a loss was known")
         .configure(font="DejaVu Sans, sans-serif")
     )
     return vl_convert.vegalite_to_svg(chart.to_json())

@@ -32,7 +32,7 @@ class Campaign:
         self.numbers = numbers
         self._judging, self._found = collections.defaultdict(list), {}
         families = collections.defaultdict(set)
-        known = () if option.interop_rootfs or option.baseline else expectations.load(option.stack)
+        known = () if option.baseline else expectations.of(self._bench)
         for item in items:
             families[item.zone.id].update(item.settings)
         # Of pytest-xdist's workers each would say so by itself, with a traceback: there the plugin does.

@@ -7,6 +7,7 @@ import shlex
 import pytest
 
 from conformance import engine, specs, store
+from conformance.console import one_line
 from conformance.model import expectation, split_zone
 from conformance.model.errors import UserError
 from conformance.model.expectation import Surprise, rewrite_command
@@ -74,6 +75,7 @@ class JudgedItem(pytest.Item):
                 if self.verdict.status is not Status.INCONCLUSIVE:
                     break
         except UserError as error:
+            self.verdict = None  # an earlier look's
             raise LabFault(str(error)) from None
         self.user_properties += [("verdict", str(self.verdict.status)), ("trials", self.verdict.n)]
         if self.verdict.status is Status.ERROR:
@@ -87,14 +89,14 @@ class JudgedItem(pytest.Item):
             option = self.config.option
             options = chosen(option).options("stack")
             mend = f"take that out of expected.json: `{rewrite_command(option.stack, option.results, options)}`"
-            raise Violation(f"{verdict.status}, but {self.expected.words}; {mend}\n{explain(self)}")
+            raise Violation(f"{verdict.status}, but {one_line(self.expected.words)}; {mend}\n{explain(self)}")
         if self.expected and verdict.status is self.expected.verdict:
-            pytest.xfail(self.expected.words)
+            pytest.xfail(one_line(self.expected.words))
         if verdict.status is Status.UNSUPPORTED:
             pytest.skip(f"unsupported: {verdict.reason}")
         strict = self.config.option.fail_inconclusive or self.config.getini("strict")
         if verdict.status is Status.INCONCLUSIVE and not strict:
-            pytest.skip(f"inconclusive: {verdict.reason}; {dict(self.lines())['measured']}")
+            pytest.skip("; ".join([f"inconclusive: {verdict.reason}", *(text for _, text in self.lines()[:1])]))
         if verdict.status is not Status.CONFORMS:
             raise Violation(explain(self))
 
@@ -130,6 +132,8 @@ class CellItem(JudgedItem):
 
     def lines(self):
         v = self.verdict
+        if v.value is None:
+            return ()
         return (
             ("measured", f"{self.zone.metric} {v.value:.3f} (median of {v.n} trials; {_interval(v.interval)})"),
             ("permitted", _permitted(v)),
@@ -168,11 +172,13 @@ class SplitItem(JudgedItem):
     def lines(self):
         # All that is not conforming; of these the first basis is enough to find the others in the zone's file.
         wrong = [f for f in self.verdict.findings if f.status is not Status.CONFORMS]
+        if not wrong:
+            return ()
         values = [f"{f.what} {_range(f.value)} ({_interval(f.interval, f.confidence)})" for f in wrong]
         return (
             ("measured", "; ".join(values)),
             ("permitted", "; ".join(map(_permitted, wrong))),
-            ("basis", f"{_basis(wrong[0].permitted.basis)}; {self.zone.margin_rule['text']}" if wrong else ""),
+            ("basis", f"{_basis(wrong[0].permitted.basis)}; {self.zone.margin_rule['text']}"),
         )
 
 
