@@ -5,7 +5,6 @@ It knows neither pytest nor terminals. Rooms do the work; threads wait for them.
 
 import collections.abc
 import concurrent.futures
-import contextlib
 import dataclasses
 import functools
 import itertools
@@ -177,10 +176,10 @@ class Looks:
 class Run:
     """Measures (algorithm, setting) pairs in the background, in the order given; `result()` waits for one.
 
-    Each with all `seeds`, or, with `looks`, with as many of them as it takes. Cells of one algorithm and profile share
-    guests, up to `_CELLS_A_GUEST` each. `executor`, a function that makes a concurrent.futures.Executor, has workers
-    make the trials, `workers` batches of them at a time. `close()` ends it at once: guests are killed, what was
-    measured is kept.
+    Each with all `seeds`, or, with `looks`, with as many of them as it takes. What the store holds is there at once: no
+    guest is waited for. Cells of one algorithm and profile share guests, up to `_CELLS_A_GUEST` each. `executor`, a
+    function that makes a concurrent.futures.Executor, has workers make the trials, `workers` batches of them at a time.
+    `close()` ends it at once: guests are killed, what was measured is kept.
     """
 
     def __init__(
@@ -198,7 +197,9 @@ class Run:
         workers = 1 if bench.lab == "host" else workers or len(os.sched_getaffinity(0))
         self._executor = concurrent.futures.ThreadPoolExecutor(workers, thread_name_prefix="trial")
         self._futures = {key: concurrent.futures.Future() for key in work}
-        for keys in _share(work, workers):
+        #: of those that were not clear at their last look, what it saw
+        self._unclear = {}
+        for keys in _share([key for key in work if not self._is_stored(key, seeds)], workers):
             self._executor.submit(self._measure, keys, seeds)
 
     def result(self, algorithm, setting):
@@ -206,11 +207,16 @@ class Run:
         return self._futures[algorithm, setting].result()
 
     def as_completed(self, timeout_s=None):
-        """((algorithm, setting), measurements) as they are completed; after `timeout_s` no more. Raises UserError."""
+        """((algorithm, setting), measurements) as they are completed. Raises UserError.
+
+        After `timeout_s` no more, but of what was looked at and is not clear, what was seen.
+        """
         by_future = {future: key for key, future in self._futures.items()}
-        with contextlib.suppress(concurrent.futures.TimeoutError):
-            for future in concurrent.futures.as_completed(by_future, timeout_s):
-                yield by_future[future], future.result()
+        try:
+            for future in concurrent.futures.as_completed(list(by_future), timeout_s):
+                yield by_future.pop(future), future.result()
+        except concurrent.futures.TimeoutError:
+            yield from ((key, self._unclear[key]) for key in by_future.values() if key in self._unclear)
 
     def wait(self):
         """Until all is measured, or has failed."""
@@ -230,6 +236,27 @@ class Run:
 
     def __exit__(self, *_):
         self.close()
+
+    def _is_stored(self, key, seeds):
+        """Whether the store holds all that it takes of a pair, which then is done."""
+        for number in self._looks.numbers:
+            found = stored(self._store, self._bench.trials(*key, seeds[:number]))
+            if len(found) < number:
+                return False
+            if self._is_done(key, list(found.values())):
+                self.progress.more(number - self._looks.numbers[0])
+                for measurement in found.values():
+                    self.progress.one_more(measurement, False)
+                return True
+        return False
+
+    def _is_done(self, key, measurements):
+        """Whether a look at so many measurements of a pair is the last; its result is there then."""
+        if len(measurements) < self._looks.numbers[-1] and not self._looks.clear(key, measurements):
+            self._unclear[key] = measurements
+            return False
+        self._futures[key].set_result(measurements)
+        return True
 
     def _measure(self, keys, seeds):
         try:
@@ -254,13 +281,7 @@ class Run:
 
         batches = [self._bench.trials(*key, seeds) for key in keys]
         found = measure(self._bench, self._store, batches, self._cancelled, count)
-        unclear = []
-        for key, measurements in zip(keys, found, strict=False):
-            if len(seeds) == self._looks.numbers[-1] or self._looks.clear(key, measurements):
-                self._futures[key].set_result(measurements)
-            else:
-                unclear.append(key)
-        return unclear
+        return [key for key, measurements in zip(keys, found, strict=False) if not self._is_done(key, measurements)]
 
 
 def _interrupted():
@@ -284,20 +305,20 @@ def _share(work, workers):
             rest -= size
 
 
+def stored(store, trials):
+    """{seed: Measurement} of those trials that the store holds."""
+    found = {trial.seed: (trial, store.find(trial)) for trial in trials}
+    # Measured under another name of the same kernel, perhaps: digests decide, not names.
+    return {seed: dataclasses.replace(known, trial=trial) for seed, (trial, known) in found.items() if known}
+
+
 def measure(bench, store, batches, cancelled=None, on_trial=lambda measurement, fresh: None):
     """Yield the measurements of each batch (the trials of one cell), from the store or made now and added to it."""
     cancelled = cancelled or threading.Event()
-    found = [{} for _ in batches]
-    missing = []
-    for at, trials in enumerate(batches):
-        for trial in trials:
-            known = store.find(trial)
-            if known is not None:
-                # Measured under another name of the same kernel, perhaps: digests decide, not names.
-                known = dataclasses.replace(known, trial=trial)
-                found[at][trial.seed] = known
-                on_trial(known, False)
-        missing.append([trial for trial in trials if trial.seed not in found[at]])
+    found = [stored(store, trials) for trials in batches]
+    for known in itertools.chain.from_iterable(by_seed.values() for by_seed in found):
+        on_trial(known, False)
+    missing = [[t for t in trials if t.seed not in known] for trials, known in zip(batches, found, strict=True)]
     owners = {trials[0].setting: at for at, trials in enumerate(batches)}
     at = 0
     for measurement in _make(bench, [trials for trials in missing if trials], cancelled):

@@ -21,6 +21,14 @@ from conformance.model.verdict import Status
 CELLS = "10mbps-20ms-1pct,10mbps-20ms-2pct,10mbps-40ms-1pct"
 
 
+class Hangs(fake_room.Room):
+    """Measures nothing until it is told to end."""
+
+    def run(self, adapter, batches, cancelled):
+        cancelled.wait(60)
+        yield from ()
+
+
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     """Run the command with a room that measures this kind."""
@@ -209,6 +217,18 @@ def test_only_what_was_measured_in_time_is_judged(run, tmp_path):
     assert run(*options, "--strict", room=Slow).exit_code == 4
     # The next run goes on from there.
     assert "30 conforms" in run("cubic", "--tier", "10mbps").output
+    # What was measured is judged, however short the budget: the rest of each guest's list is not waited for.
+    lines = (tmp_path / "results" / "results.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "few.jsonl").write_text("".join(line for line in lines if '"one_way_delay_ms":20' in line))
+    again = run("cubic", "--tier", "10mbps", "--budget", "1s", "--workers", 1, "--results", "few.jsonl", room=Hangs)
+    assert "5 conforms, 25 not measured in time" in again.output
+
+
+def test_what_was_seen_of_an_unclear_cell_in_time_is_inconclusive(run):
+    options = "cubic", "--grid", CELLS, "--results", "r.jsonl"
+    assert "3 inconclusive" in run(*options, "--trials", 5, "--max-trials", 10, kind="unclear").output
+    done = run(*options, "--budget", "1s", kind="unclear", room=Hangs)
+    assert "3 inconclusive" in done.output and "not measured" not in done.output
 
 
 def test_what_it_writes(run, tmp_path, known):
