@@ -5,7 +5,7 @@ import dataclasses
 import json
 import os
 
-from conformance import engine, files, schema, specs, store
+from conformance import engine, files, paths, schema, specs, store
 from conformance.console import one_line
 from conformance.lab import manifest
 from conformance.model import expectation, split_zone
@@ -55,8 +55,10 @@ def places(zone_id):
     return frozenset(zone.cells if isinstance(zone, Zone) else (check.id for check in zone.checks))
 
 
-def update(stack, results, console, choice=None):
+def update(stack, results, console, choice=None, add=True):
     """Rewrite a stack's file from the verdicts on its results, and say what changed; for review. Raises UserError.
+
+    Without `add` only what does not happen any more is taken out.
 
     Only what an engine.Choice would measure today counts: what another build did says nothing of this one. Without a
     choice any build does, but one at a time.
@@ -68,11 +70,11 @@ def update(stack, results, console, choice=None):
         measured = _of_today(measured, engine.bench(choice), results, console)
     found = verdicts(measured)
     judged = [v for v in found if specs.judges(v.zone_id, specs.PROFILES[about.transport])]
-    after = expectation.update(before, judged, places)
+    after = expectation.update(before, judged, places, add)
     path = about.folder / FILE
-    text = dumps(after)
+    text = dumps(after, ours=path.is_relative_to(paths.data("adapters")))
     if path.exists() and path.read_text(encoding="utf-8") == text:
-        console.print(f"{path}: as it was, {len(after)} entries")
+        console.print(f"{path}: as it was, {_entries(after)}")
         return
     files.write(path, text)
     for sign, entries in (("-", set(before) - set(after)), ("+", set(after) - set(before))):
@@ -80,7 +82,12 @@ def update(stack, results, console, choice=None):
             n = "all" if entry.cells is None else len(entry.cells)
             what = f"{entry.zone_id}, {n} cell{'' if n == 1 else 's'}: {entry.verdict}, {one_line(entry.reason)}"
             console.print(f"{sign} {what}", soft_wrap=True)
-    console.print(f"{path}: {len(after)} entries; say why of those that are {expectation.UNEXPLAINED!r}")
+    ask = f"; say why of what is {expectation.UNEXPLAINED!r}" if expectation.UNEXPLAINED in text else ""
+    console.print(f"{path}: {_entries(after)}{ask}", soft_wrap=True)
+
+
+def _entries(entries):
+    return f"{len(entries)} entr{'y' if len(entries) == 1 else 'ies'}"
 
 
 def runs(stack, results):
@@ -187,6 +194,9 @@ def _split_path(zone, check):
     return specs.split_path(zone.profile, check.path.segments) if check.measured else None
 
 
-def dumps(entries):
-    """The document as text, a cell a line where they are many."""
-    return json.dumps(expectation.to_json(entries), indent=2, ensure_ascii=False) + "\n"
+def dumps(entries, ours=True):
+    """The document as text, a cell a line where they are many. `ours`: it lies where it finds its schema."""
+    document = expectation.to_json(entries)
+    if not ours:
+        del document["$schema"]
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"

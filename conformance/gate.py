@@ -64,8 +64,8 @@ class Outcome:
     strict: bool
     #: whether the zones are of earlier results, and not those that ship
     baseline: bool = False
-    #: the command that brings the stack's expected.json up to date with this run
-    rewrite: str = ""
+    #: the command that takes out of the stack's expected.json what does not happen any more
+    gone: str = ""
 
     @property
     def findings(self):
@@ -104,7 +104,7 @@ def run(
     shipped = [zone for _, zone in specs.judging(bench.profile)]
     zones = _zones(algorithms, bench, shipped, baseline)
     if grid != grids.SMOKE:
-        grids.cells(grid, besides=[grids.SMOKE])
+        grids.check(grid, list(_flat(zones)), besides=[grids.SMOKE])
     work = share(order(zones, shipped, grid), *part)
     if not work:
         raise UserError(f"no zone of {', '.join(zones)} has cells of {grid} in shard {shard}", "choose another --grid")
@@ -131,12 +131,12 @@ def run(
         )
     )  # fmt: skip
     schemes = {algorithm: bench.scheme(algorithm).id for algorithm in zones}
-    rewrite = expectation.rewrite_command(choice.stack, results, choice.options("stack"))
+    gone = expectation.gone_command(choice.stack, results, choice.options("stack"))
     outcome = Outcome(
         judged=tuple(judged(zones, work, found, known, schemes)),
         strict=strict,
         baseline=bool(baseline),
-        rewrite=rewrite,
+        gone=gone,
     )
     reporting.show(outcome, console)
     if target:

@@ -91,10 +91,10 @@ def pytest_cmdline_main(config):
 
 
 def _joined(arguments):
-    """The same arguments, with an equals sign where a path follows an option of ours."""
+    """The same arguments, with an equals sign where what may be a path, now or later, follows an option of ours."""
     joined = []
     for word in map(str, arguments):
-        if joined and joined[-1] in _MAY_BE_PATHS and pathlib.Path(word).exists():
+        if joined and joined[-1] in _MAY_BE_PATHS and not word.startswith("-"):
             joined[-1] += f"={word}"
         else:
             joined.append(word)
@@ -125,8 +125,9 @@ class _SuiteFile(pytest.File):
                 _check_mark_expression(self.config)
             grid = grids.FULL if option.grid is None else option.grid
             profile, stack = _profile(option), _stack_name(option)
-            by_algorithm = {}
-            for kind, zone in _zones(option, profile):
+            by_algorithm, zones = {}, _zones(option, profile)
+            grids.check(grid, [zone for _, zone in zones])
+            for kind, zone in zones:
                 by_algorithm.setdefault(zone.algorithm, []).append((kind, zone))
             for algorithm in by_algorithm.keys() - self.config.stash[_MARKERS]:
                 self.config.addinivalue_line("markers", f"{algorithm}: algorithm: cells of the baseline")
@@ -270,7 +271,8 @@ def _check_before_workers_start(config):
         return
     try:
         _check_mark_expression(config)
-        grids.cells(grids.FULL if config.option.grid is None else config.option.grid)
+        zones = [zone for _, zone in _zones(config.option, _profile(config.option))]
+        grids.check(grids.FULL if config.option.grid is None else config.option.grid, zones)
         campaign.seeds(config.option)
         engine.bench(chosen(config.option))
         store.Store(config.option.results)

@@ -5,6 +5,7 @@ import io
 import json
 import types
 
+import click.testing
 import pytest
 import rich.console
 from helpers import CELL, JSON, counted, measurements, scheme, trial, zone
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance import engine, expectations, paths, schema, specs
+from conformance.cli import main
 from conformance.lab import manifest
 from conformance.model import expectation, grid
 from conformance.model.errors import UserError
@@ -155,6 +157,11 @@ def test_a_link_that_leads_nowhere_does_not_say_that_nothing_is_known(tmp_path, 
             expectations.load("a stack")
 
 
+def test_any_build_is_no_choice():
+    done = click.testing.CliRunner().invoke(main, ["expect", "update", "quinn", "--any-build", "--kernel", "7.2"])
+    assert (done.exit_code, "leave out --kernel 7.2" in done.output) == (2, True)
+
+
 def test_two_entries_on_one_cell_are_refused():
     document = expectation.to_json((expected(), expected(cells=None)))
     with pytest.raises(UserError, match="/expected/1/cells: an entry before it"):
@@ -225,7 +232,7 @@ def written(path, made):
 
 
 def test_results_of_another_build_say_nothing_of_this_one(tmp_path, monkeypatch):
-    (tmp_path / "expected.json").write_text(expectations.dumps([expected()]))
+    (tmp_path / "expected.json").write_text(expectations.dumps([expected()], ours=False))
     monkeypatch.setattr(
         manifest, "read", lambda s: types.SimpleNamespace(folder=tmp_path, transport="tcp", name="linux-tcp")
     )
@@ -252,6 +259,13 @@ def test_results_of_another_build_say_nothing_of_this_one(tmp_path, monkeypatch)
     ):
         with pytest.raises(UserError, match=rf"both\.jsonl: no measurement .*{unlike}.*with --any-build"):
             updated(results, **today)
+    # Taking out what is gone adds nothing.
+    usual = specs.zone_of("cubic").intervals[OTHER].basis["median"]
+    gone = [*outside[:5], *measurements([usual] * 8, cell=OTHER)]
+    (tmp_path / "expected.json").write_text(expectations.dumps([expected(cells=[OTHER])], ours=False))
+    args = "a stack", [written(tmp_path / "gone.jsonl", gone)], rich.console.Console(file=io.StringIO())
+    expectations.update(*args, add=False)
+    assert expectations.load("a stack") == ()
     # Nothing says which of two builds is meant; of one build, whatever it is, there is no doubt.
     with pytest.raises(UserError, match="more than one run of cubic/linux-tcp"):
         expectations.update("a stack", [results], None)

@@ -87,15 +87,31 @@ def test_exit_statuses(run, kind, options, status):
     assert f"zone cubic/heatmap, cubic/fake/6.12.0: 3 {'violates' if kind == 'bad' else ''}" in done.output
 
 
+def test_what_is_not_known_is_said_with_its_reason(run, known):
+    known(Status.VIOLATES, reason=expectation.UNEXPLAINED)
+    done = run("cubic", "--grid", CELLS, kind="bad")
+    assert "as the stack's expected.json says: 6 verdicts; 6 of them not explained yet" in done.output
+    known(Status.VIOLATES, frozenset())
+    done = run("cubic", "--grid", CELLS, "--results", "u.jsonl", kind="unsupported")
+    assert "unsupported, 6 verdicts: " in done.output and "false alarms" not in done.output
+    options = "cubic", "--grid", CELLS, "--results", "i.jsonl"
+    assert "inconclusive cubic/heatmap at" not in run(*options, kind="unclear").output
+    done = run(*options, "--strict", kind="unclear")
+    assert "inconclusive cubic/heatmap at 10mbps-20ms-1pct: " in done.output
+    assert "; --max-trials lets it have more" in done.output
+
+
 def test_expectations_count_both_ways(run, known):
     known(Status.VIOLATES)
     done = run("cubic", "--grid", CELLS, kind="bad")
-    assert done.exit_code == 0 and "6 verdicts are as the stack's expected.json says" in done.output
+    assert done.exit_code == 0 and "as the stack's expected.json says: 6 verdicts\n" in done.output
     done = run("cubic", "--grid", CELLS, "--results", "good.jsonl")
     assert done.exit_code == 1
     assert "conforms cubic/loss at 10mbps-20ms-1pct: inside the zone" in done.output
     assert "; but known to violate: beta is 0.5" in done.output
-    mend = "take what does not happen any more out of expected.json: conformance expect update linux-tcp good.jsonl"
+    mend = (
+        "take what does not happen any more out of expected.json: conformance expect update --gone linux-tcp good.jsonl"
+    )
     assert mend in done.output
     known(Status.UNSUPPORTED)
     assert run("cubic", "--grid", CELLS, "--strict", "--results", "u.jsonl", kind="unsupported").exit_code == 0
@@ -115,7 +131,8 @@ def test_without_names_all_that_the_stack_offers_and_zones_exist_for(run):
         (("cubic", "--budget", "10"), "--budget 10; give a length of time such as 90s, 10m or 1h"),
         (("cubic", "--budget", "0m"), "--budget 0m"),
         (("cubic", "--shard", "3/2"), "--shard 3/2; give which of how many, such as 2/5"),
-        (("cubic", "--grid", "10mbps-7ms-0pct"), "no zone of cubic has cells of 10mbps-7ms-0pct"),
+        (("cubic", "--grid", "10mbps-20ms-1pct,10mbps-7ms-0pct"), "no zone of cubic has 10mbps-7ms-0pct; `conformance"),
+        (("cubic", "--grid", "10mbps-20ms-1pct", "--shard", "2/2"), "has cells of 10mbps-20ms-1pct in shard 2/2"),
         (("cubic", "--tier", "smok"), "grid 'smok' is not known; choose smoke, full, 10mbps"),
         (("cubic", "--trials", "0"), "Invalid value for '--trials'"),
         (("cubic", "--stack", "missing"), "stack 'missing' is not known"),
@@ -257,7 +274,7 @@ def test_what_it_writes(run, tmp_path, known):
     assert (utilization["zone"], utilization["count"], loss["metric"]) == ("cubic/heatmap", {"violates": 3}, "lost_pct")
     was_known, new, _ = utilization["cells"]
     assert (new["cell"], new["surprise"], new["expected"]) == ("10mbps-20ms-2pct", "not expected", None)
-    assert (was_known["surprise"], was_known["expected"]["verdict"]) == ("as expected", "violates")
+    assert (was_known["surprise"], was_known["expected"]["verdict"]) == (None, "violates")
     assert was_known["median"] == 0.001 and was_known["trials"] == 5
     assert json.loads((out / "badge.json").read_text())["message"] == "violates: 6 of 6"
     assert (out / "badge.svg").read_bytes().startswith(b"<svg")

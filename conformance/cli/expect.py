@@ -37,16 +37,20 @@ def show(stack):
 @click.argument("stack")
 @click.argument("results", nargs=-1, type=click.Path(path_type=pathlib.Path))
 @measuring.with_choice("client", "kernel", "lab")
+@click.option("--gone", is_flag=True, help="Only take out what does not happen any more; add nothing.")
 @click.option("--any-build", is_flag=True, help="Of whatever build, kernel and lab the results are, if it is one.")
-def update(choice, stack, results, any_build):
+def update(choice, stack, results, gone, any_build):
     """Rewrite what is known of STACK from RESULTS, for review: reasons of what is still so are kept.
 
     What counts is what would be measured today: results of another build, kernel or lab say nothing of this one.
     """
     from conformance import expectations
+    from conformance.model.errors import UserError
 
+    if any_build and choice.options():
+        raise UserError("--any-build takes any client, kernel and lab, too", f"leave out{choice.options()}")
     choice = None if any_build else dataclasses.replace(choice, stack=stack)
-    expectations.update(stack, results or (pathlib.Path(DEFAULT_RESULTS),), out, choice)
+    expectations.update(stack, results or (pathlib.Path(DEFAULT_RESULTS),), out, choice, add=not gone)
 
 
 COMMANDS = (expect,)

@@ -61,9 +61,9 @@ def compare(verdict, expected):
     return Surprise.NEW if verdict.status is Status.VIOLATES else Surprise.GONE
 
 
-def rewrite_command(stack, results, options=""):
-    """The command that brings a stack's list up to date with results; `options` chose what was tested."""
-    return f"conformance expect update {shlex.quote(stack)} {shlex.quote(str(results))}{options}"
+def gone_command(stack, results, options=""):
+    """The command that takes out of a stack's list what does not happen any more; `options` chose what was tested."""
+    return f"conformance expect update --gone {shlex.quote(stack)} {shlex.quote(str(results))}{options}"
 
 
 def find(entries, zone_id, cell):
@@ -114,11 +114,11 @@ def to_json(entries):
     }
 
 
-def update(entries, zone_verdicts, all_of):
+def update(entries, zone_verdicts, all_of, add=True):
     """Entries that say what these ZoneVerdicts found; cells that were not measured or not clear keep what they had.
 
-    Reasons and links of what is still so are kept; what is new is UNEXPLAINED. `all_of(zone id)`: what an entry that is
-    about all is about.
+    Reasons and links of what is still so are kept; what is new is UNEXPLAINED, or, without `add`, left out.
+    `all_of(zone id)`: what an entry that is about all is about.
     """
     judged = {found.zone_id: found.verdicts for found in zone_verdicts}
     kept = []
@@ -132,7 +132,7 @@ def update(entries, zone_verdicts, all_of):
             kept.append(entry)
         elif still:
             kept.append(dataclasses.replace(entry, cells=still))
-    for zone_id, verdicts in judged.items():
+    for zone_id, verdicts in judged.items() if add else ():
         for status in (Status.VIOLATES, Status.UNSUPPORTED):
             new = frozenset(c for c, v in verdicts.items() if v.status is status and not find(kept, zone_id, c))
             if new:

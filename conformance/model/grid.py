@@ -37,6 +37,14 @@ def within(name, of_zone):
     return tuple(cell for cell in of_zone if cell.bandwidth_mbps in bandwidths or cell in named)
 
 
+def check(name, zones, besides=()):
+    """Raise UserError where there is no such grid, or a cell that it names is in none of these zones."""
+    named = () if _bandwidths(name) else cells(name, besides)
+    if lacking := [cell.id for cell in named if not any(cell in zone.intervals for zone in zones)]:
+        algorithms = ", ".join(dict.fromkeys(zone.algorithm for zone in zones))
+        raise UserError(f"no zone of {algorithms} has {', '.join(lacking)}", "`conformance zones show` draws a zone")
+
+
 def cells(name, besides=()):
     """The cells of a grid: `full` (150), `10mbps` (30, one bandwidth), or cells by id, with commas.
 

@@ -4,6 +4,7 @@ OUT/summary.md, gate.json, summary.json, badge.json, badge.svg, junit.xml, resul
 why/ALGORITHM.json and .svg.
 """
 
+import collections
 import json
 import math
 import re
@@ -11,7 +12,7 @@ import xml.etree.ElementTree as xml
 
 from conformance import files, merge, store
 from conformance.console import one_line
-from conformance.model.expectation import Surprise
+from conformance.model.expectation import UNEXPLAINED, Surprise
 from conformance.model.verdict import ALPHA, CONFIDENCE, Status, false_alarms, false_alarms_of_any
 from conformance.reporting import badge, export, markdown, site, source, tables
 
@@ -107,7 +108,7 @@ def _cell(finding):
         "interval": list(verdict.interval) if verdict.interval and all(map(math.isfinite, verdict.interval)) else None,
         "permitted": [verdict.permitted.low, verdict.permitted.high],
         "expected": expected and {"verdict": str(expected.verdict), "reason": expected.reason, "link": expected.link},
-        "surprise": str(finding.surprise),
+        "surprise": None if finding.surprise is Surprise.NONE else str(finding.surprise),
     }
 
 
@@ -128,22 +129,36 @@ def _lines(outcome, quote):
             named = ", ".join(cell.id for cell in judged.unmeasured[:_MOST_UNMEASURED])
             more = ", ..." if len(judged.unmeasured) > _MOST_UNMEASURED else ""
             parts.append(f"{len(judged.unmeasured)} not measured in time and not judged ({named}{more})")
-        rate = f"; {false_alarms(len(judged.findings))}" if judged.findings else ""
+        decided = set(count) - {Status.UNSUPPORTED, Status.ERROR}
+        rate = f"; {false_alarms(len(judged.findings))}" if decided else ""
         yield f"zone {judged.zone.id}, {quote(judged.scheme_id)}: {', '.join(parts)}{rate}"
     if rate := false_alarms_of_any(judged.count() for judged in outcome.judged):
         yield rate
+    unknown = [f for f in outcome.findings if f.verdict.status is Status.UNSUPPORTED and not f.as_expected]
+    for reason, n in collections.Counter(finding.verdict.reason for finding in unknown).items():
+        yield quote(f"unsupported, {_verdicts(n)}: {reason}")
     failing = [f for f in outcome.findings if f.surprise is not Surprise.NONE or f.verdict.status is Status.ERROR]
+    if outcome.strict:
+        failing += [f for f in outcome.findings if f.verdict.status is Status.INCONCLUSIVE]
     for finding in failing[:_MOST_NAMED]:
         yield quote(words(finding))
     if len(failing) > _MOST_NAMED:
         yield f"and {len(failing) - _MOST_NAMED} more"
     if any(finding.surprise is Surprise.GONE for finding in outcome.findings):
-        yield quote(f"take what does not happen any more out of expected.json: {outcome.rewrite}")
-    known = sum(finding.as_expected for finding in outcome.findings)
+        yield quote(f"take what does not happen any more out of expected.json: {outcome.gone}")
+    known = [finding.expected for finding in outcome.findings if finding.as_expected]
     if known:
-        yield f"{known} verdicts are as the stack's expected.json says"
+        unexplained = sum(expected.reason == UNEXPLAINED for expected in known)
+        yield (
+            f"as the stack's expected.json says: {_verdicts(len(known))}"
+            + (f"; {unexplained} of them {UNEXPLAINED}" if unexplained else "")
+        )
     judged, left = len(outcome.findings), sum(len(judged.unmeasured) for judged in outcome.judged)
-    yield f"gate {_ENDS[outcome.exit_status]}" + (f", by {judged} of {judged + left} verdicts" if left else "")
+    yield f"gate {_ENDS[outcome.exit_status]}" + (f", by {judged} of {_verdicts(judged + left)}" if left else "")
+
+
+def _verdicts(n):
+    return f"{n} verdict{'' if n == 1 else 's'}"
 
 
 def words(finding):
@@ -156,6 +171,8 @@ def words(finding):
             f"; median {verdict.value:.3f} of {verdict.n} trials ({CONFIDENCE:.0%} interval {low:.3f}..{high:.3f}),"
             f" permitted {verdict.permitted.low:.3f}..{verdict.permitted.high:.3f}"
         )
+    if verdict.status is Status.INCONCLUSIVE:
+        text += "; --max-trials lets it have more"
     if finding.surprise is Surprise.GONE:
         text += f"; but {finding.expected.words}"
     elif finding.expected:

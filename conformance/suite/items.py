@@ -10,7 +10,7 @@ from conformance import engine, specs, store
 from conformance.console import one_line
 from conformance.model import expectation, split_zone
 from conformance.model.errors import UserError
-from conformance.model.expectation import Surprise, rewrite_command
+from conformance.model.expectation import Surprise, gone_command
 from conformance.model.verdict import CONFIDENCE, Status, judge
 from conformance.suite import summary
 
@@ -88,7 +88,7 @@ class JudgedItem(pytest.Item):
         if surprise is Surprise.GONE:
             option = self.config.option
             options = chosen(option).options("stack")
-            mend = f"take that out of expected.json: `{rewrite_command(option.stack, option.results, options)}`"
+            mend = f"take that out of expected.json: `{gone_command(option.stack, option.results, options)}`"
             raise Violation(f"{verdict.status}, but {one_line(self.expected.words)}; {mend}\n{explain(self)}")
         if self.expected and verdict.status is self.expected.verdict:
             pytest.xfail(one_line(self.expected.words))
