@@ -228,8 +228,11 @@ def traced(bench, algorithm, seeds, target=None, bar=None, stop=None):
                 break
             where = f"{setting.cell.id}, seed {seed}"
             try:
-                flow = _flow(measurement, captured, folder, _PROTOCOLS[bench.adapter.manifest.transport])
+                flow, full_s = _flow(measurement, captured, folder, _PROTOCOLS[bench.adapter.manifest.transport])
                 found.flows.setdefault(names[setting.cell], {})[seed] = flow
+                if full_s:
+                    why = "its packets did not fit into the memory for captures"
+                    found.problems.append(f"{found.name} at {where}, after {full_s:.1f} s: {why}")
             except UserError as why:
                 found.problems.append(f"{found.name} at {where}: {why}")
             if target:
@@ -245,22 +248,32 @@ def _plan(seeds):
 
 
 def _flow(measurement, captured, folder, protocol):
-    """The Flow of one trace. Raises UserError where there is none."""
+    """The Flow of one trace, and after how many seconds its captures were full, None of most. Raises UserError where
+    there is none.
+
+    A sender that never reduces fills the memory for captures, which keep what came first.
+    """
     if measurement.outcome not in (Outcome.OK, Outcome.TIMEOUT):
         raise UserError(f"{measurement.outcome}: {measurement.message}")
     if folder is None or not captured.keys() >= {SENT, _CAME}:
         raise UserError("nothing was captured")
-    if any(captured[name][1] for name in (SENT, _CAME)):
-        raise UserError("its packets did not fit into the memory for captures")
-    entered = (folder / f"{SENT}.pcap").read_bytes()
+    entered, left = ((folder / f"{name}.pcap").read_bytes() for name in (SENT, _CAME))
     sent, asked = pcap.packets(entered, protocol, _SERVER)
-    came, _ = pcap.packets((folder / f"{_CAME}.pcap").read_bytes(), protocol, _SERVER)
+    came, acknowledged = pcap.packets(left, protocol, _SERVER)
+    until_s = min(
+        (pcap.last_s(side) for name, *side in ((SENT, sent, asked), (_CAME, came, acknowledged)) if captured[name][1]),
+        default=None,
+    )
+    if until_s is not None:
+        sent, came, asked = ([p for p in packets if p.seconds <= until_s] for packets in (sent, came, asked))
     cell = measurement.trial.setting.cell
     off_ns = job.delay_off_ns(measurement.trial.seed, 0)
     one_way_s = cell.one_way_delay_ms / 1e3 + (off_ns - _KNOWN_FIRST_NS) / 1e9
-    return flows.flow(
-        sent, came, asked, one_way_s=one_way_s, bytes_per_s=cell.bandwidth_mbps * 1e6 / 8, first_s=pcap.first_s(entered)
+    first_s = pcap.first_s(entered)
+    found = flows.flow(
+        sent, came, asked, one_way_s=one_way_s, bytes_per_s=cell.bandwidth_mbps * 1e6 / 8, first_s=first_s
     )
+    return found, until_s and until_s - first_s
 
 
 def _why_not(bench, algorithm):

@@ -5,6 +5,7 @@ import json
 import pathlib
 import struct
 
+import helpers
 import numpy
 import pytest
 import rich.console
@@ -16,6 +17,7 @@ from conformance import engine, paths, schema, variants, why
 from conformance.model import features, flow, pcap, suspects, telling
 from conformance.model.errors import UserError
 from conformance.model.pcap import Packet
+from conformance.model.setting import Cell
 from conformance.reporting import why as showing
 
 SERVER = bytes((10, 0, 0, 3))
@@ -107,6 +109,36 @@ def test_a_flow_does_not_depend_on_when_it_was(found, later_s):
     assert abs(a.began_s - b.began_s) < 1e-9
 
 
+def written(folder, name, packets):
+    """Write packets of senders.transfer() as a capture."""
+    frames = [
+        (10 + int(p.seconds), round(p.seconds % 1 * 1e9), frame(SERVER, p.identity + bytes(p.bytes - 34 - 8)))
+        for p in packets
+    ]
+    (folder / f"{name}.pcap").write_bytes(capture(frames))
+
+
+def test_of_a_capture_that_is_full_what_came_first_is_looked_at(tmp_path):
+    sender = senders.Sender(beta=1.0, packets=3000)
+    sent, came, _ = senders.transfer(sender)
+    written(tmp_path, why.SENT, sent[:2000])
+    written(tmp_path, "emulator-to_client", came)
+    made = helpers.measurement(cell=Cell(10, 20, 0.3))
+
+    def read(full):
+        captured = {why.SENT: (2000, full), "emulator-to_client": (len(came), 0)}
+        return why._flow(made, captured, tmp_path, 17)
+
+    with pytest.raises(UserError, match="came out of the queue that never entered it"):
+        read(0)
+    found, full_s = read(1000)
+    assert full_s == pytest.approx(sent[1999].seconds, abs=1e-6)
+    assert 1800 < len(found.sent_s) <= 2000
+    whole = senders.flow(sender)
+    assert numpy.allclose(found.sent_s, whole.sent_s[: len(found.sent_s)], atol=1e-6)
+    assert numpy.array_equal(found.lost, whole.lost[: len(found.sent_s)])
+
+
 def test_captures_of_two_transfers_are_an_error():
     packets = [Packet(k / 100, 100, bytes([k])) for k in range(60)]
     others = [dataclasses.replace(p, identity=p.identity + b"x") for p in packets]
@@ -157,6 +189,17 @@ def test_the_initial_window_and_slow_start_are_measured(initial_window):
     assert features.initial_window(of).values[0] == initial_window
     assert features.start_up_growth(of).values[0] == pytest.approx(2, rel=0.1)
     assert features.start_up_losses(of).values[0] > 0.5
+
+
+def test_packets_that_grow_with_the_path_s_mtu_are_full_as_they_are():
+    """QUIC: a window of ten full packets, with a probe for a larger MTU and the handshake's rest, and larger later."""
+    sizes = [328, 1368, *[1242] * 8, *[1494] * 50]
+    times = [0.01] * 10 + [0.09 + 0.002 * n for n in range(50)]
+    sent = [Packet(t, size, bytes([at])) for at, (t, size) in enumerate(zip(times, sizes, strict=True))]
+    came = [dataclasses.replace(p, seconds=p.seconds + 0.02) for p in sent]
+    of = flow.flow(sent, came, [], one_way_s=0.02, bytes_per_s=1e6)
+    (window,) = features.initial_window(of).values
+    assert window == pytest.approx((328 + 1368 + 8 * 1242) / 1242)
 
 
 def test_a_window_above_the_bdp_stands_in_the_queue():
@@ -227,7 +270,7 @@ def test_documents_stand_in_for_a_reference_that_is_not_there():
     ours = suspects.readings(traced(senders.Sender(beta=0.8), losses).flows)
     found = suspects.suspects("reno", ours, suspects.documented("reno"))
     assert found[0].label == "beta"
-    assert "the reference 0.50: as if beta were" in found[0].evidence[0].sentence
+    assert "the document 0.50: as if beta were" in found[0].evidence[0].sentence
     assert suspects.documented("nosuchalgorithm") == {}
     names = {(f.name, f.cell) for f in telling.FEATURES}
     assert all({(f.name, f.cell) for f in suspects.documented(a)} <= names for a in ("cubic", "bbrv1", "bbrv3"))

@@ -55,8 +55,17 @@ def _one(value, at_s):
 
 
 def initial_window(flow):
-    """Full packets' worth sent in the round trip after the request, before any of them can be acknowledged."""
-    return _one(_sent(flow, flow.request_s, flow.request_s + 0.95 * flow.base_rtt_s), flow.request_s)
+    """Full packets' worth sent in the round trip after the request, before any of them can be acknowledged.
+
+    Full as they are then: QUIC's packets grow once a probe for a larger MTU, which is alone, has come through.
+    """
+    a, b = numpy.searchsorted(flow.sent_s, (flow.request_s, flow.request_s + 0.95 * flow.base_rtt_s))
+    sizes = numpy.sort(flow.bytes[a:b])
+    if not len(sizes):
+        return _one(0.0, flow.request_s)
+    second = sizes[-2:][0]
+    full = second if second > sizes[-1] / 2 else sizes[-1]
+    return _one(float(sizes.sum() / full), flow.request_s)
 
 
 def start_up_growth(flow):

@@ -38,6 +38,14 @@ def first_s(data):
     return seconds + nanoseconds / 1e9
 
 
+def last_s(sides):
+    """The time of the last packet of a capture's two lists, as packets() gives them. Raises UserError."""
+    times = [packets[-1].seconds for packets in sides if packets]
+    if not times:
+        raise UserError("the capture holds no packet")
+    return max(times)
+
+
 def packets(data, protocol, server):
     """(the server's packets, those to it), each a list of Packet in order of the file.
 

@@ -99,9 +99,9 @@ class Evidence:
         feature, ours = self.feature, self.ours
         said = {name: f"{getattr(ours, name):.{feature.digits}f}" for name in ("value", "low", "high")}
         meaning = (feature.above if ours.value > self.theirs.value else feature.below).format(**said)
-        return (
-            f"{feature.says.format(n=ours.n, **said)}, the reference {self.theirs.value:.{feature.digits}f}: {meaning}"
-        )
+        # What a document says was never measured.
+        who = "the reference" if self.theirs.n else "the document"
+        return f"{feature.says.format(n=ours.n, **said)}, {who} {self.theirs.value:.{feature.digits}f}: {meaning}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
