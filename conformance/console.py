@@ -22,6 +22,11 @@ def printable(text):
     )
 
 
+def count(n, noun, plural=None):
+    """A number of things, in words: 1 cell, 2 cells."""
+    return f"{n} {noun if n == 1 else plural or noun + 's'}"
+
+
 def one_line(text):
     """printable(), without newlines either: what follows one could pass for a line of ours."""
     return printable(text).replace("\n", "\\n")

@@ -130,7 +130,7 @@ def one_run(own, metric, what):
         values[m.trial.setting].append(m.value(metric))
     few = [setting.id for setting, found in values.items() if len(found) < MIN_TRIALS]
     if few:
-        raise UserError(f"{few[0]} has fewer than {MIN_TRIALS} reference trials")
+        raise UserError(f"{few[0]} has fewer than {MIN_TRIALS} reference trials", "measure it more often")
     return values, {
         "scheme": first.id,
         "stack_version": first.stack_version,

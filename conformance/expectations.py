@@ -6,7 +6,7 @@ import json
 import os
 
 from conformance import engine, files, paths, schema, specs, store
-from conformance.console import one_line
+from conformance.console import count, one_line
 from conformance.lab import manifest
 from conformance.model import expectation, split_zone
 from conformance.model.errors import UserError
@@ -74,20 +74,16 @@ def update(stack, results, console, choice=None, add=True):
     path = about.folder / FILE
     text = dumps(after, ours=path.is_relative_to(paths.data("adapters")))
     if path.exists() and path.read_text(encoding="utf-8") == text:
-        console.print(f"{path}: as it was, {_entries(after)}")
+        console.print(f"{path}: as it was, {count(len(after), 'entry', 'entries')}")
         return
     files.write(path, text)
     for sign, entries in (("-", set(before) - set(after)), ("+", set(after) - set(before))):
         for entry in sorted(entries, key=lambda e: e.zone_id):
-            n = "all" if entry.cells is None else len(entry.cells)
-            what = f"{entry.zone_id}, {n} cell{'' if n == 1 else 's'}: {entry.verdict}, {one_line(entry.reason)}"
+            n = "all cells" if entry.cells is None else count(len(entry.cells), "cell")
+            what = f"{entry.zone_id}, {n}: {entry.verdict}, {one_line(entry.reason)}"
             console.print(f"{sign} {what}", soft_wrap=True)
     ask = f"; say why of what is {expectation.UNEXPLAINED!r}" if expectation.UNEXPLAINED in text else ""
-    console.print(f"{path}: {_entries(after)}{ask}", soft_wrap=True)
-
-
-def _entries(entries):
-    return f"{len(entries)} entr{'y' if len(entries) == 1 else 'ies'}"
+    console.print(f"{path}: {count(len(after), 'entry', 'entries')}{ask}", soft_wrap=True)
 
 
 def runs(stack, results):

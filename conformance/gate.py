@@ -14,6 +14,7 @@ import time
 from conformance import baseline as baselines
 from conformance import derive, engine, expectations, files, specs, trace
 from conformance.campaign import measure
+from conformance.console import count
 from conformance.model import expectation, trial
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
@@ -120,8 +121,8 @@ def run(
         return [judge(zone, key[1].cell, measurements, family[zone.id]) for zone in judges]
 
     console.print(
-        f"gate: {bench.adapter.name}, {', '.join(zones)}: {len(work)} cells, {trials} to {numbers[-1]} trials each"
-        + (f", {engine.duration(budget_s)}" if budget_s else ""),
+        f"gate: {bench.adapter.name}, {', '.join(zones)}: {count(len(work), 'cell')},"
+        f" {trials} to {numbers[-1]} trials each" + (f", {engine.duration(budget_s)}" if budget_s else ""),
         soft_wrap=True,
     )
     found = dict(

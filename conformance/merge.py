@@ -30,16 +30,21 @@ class _Line:
         return not self.settled, self.line
 
 
-def merge(sources, target):
+def merge(sources, target, say=lambda text: None):
     """Write the measurements of all the files `sources` to `target`; returns how many.
 
-    In order of scheme, profile, cell and seed. Files may be larger than memory. An error gives way to what came of the
+    In order of scheme, profile, cell and seed. Files may be larger than memory. A line that was cut short is left out,
+    as its trial was not kept, and `say` is told. An error gives way to what came of the
     same trial elsewhere. Raises UserError where a line is broken, where runs are unlike, or where one trial has two
     results that differ apart from `host`.
     """
     found, runs = {}, {}
     for path in dict.fromkeys(pathlib.Path(file) for file in sources):
-        for number, at, measurement in store.scan(path):
+
+        def cut_short(number, path=path):
+            say(f"{path}:{number}: left out, as it was cut short: its trial is to be made again")
+
+        for number, at, measurement in store.scan(path, cut_short):
             _check_alike(runs, measurement, f"{path}:{number}")
             try:
                 line, key = _line(measurement, path, at), measurement.trial.key

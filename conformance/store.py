@@ -32,10 +32,11 @@ def read(*paths):
     return list({measurement.trial.key: measurement for path in paths for _, _, measurement in scan(path)}.values())
 
 
-def scan(path):
+def scan(path, cut_short=lambda number: None):
     """(line number, where it begins in the file, Measurement) of every line, in order.
 
-    One at a time: files may be larger than memory. Raises UserError naming file and line.
+    One at a time: files may be larger than memory. `cut_short` is told the numbers of lines that a crash or a full disk
+    ended early, and that are passed over. Raises UserError naming file and line.
     """
     known = set()
     try:
@@ -43,7 +44,9 @@ def scan(path):
             at = 0
             for number, line in enumerate(f, 1):
                 # What follows the last newline is a line being written, or cut short.
-                if line.endswith(b"\n") and line.strip() and not _cut_short(line):
+                if not line.endswith(b"\n") or _cut_short(line):
+                    cut_short(number)
+                elif line.strip():
                     yield number, at, _parse(line, f"{path}:{number}", known)
                 at += len(line)
     except OSError as error:
@@ -100,6 +103,8 @@ def _check_values(measurement):
     for name, value in measurement.metrics.items():
         if value is not None and (type(value) not in (int, float) or not abs(value) < schema.LARGEST):
             raise ValueError(f"/metrics/{name} is {value!r:.40}, not a number")
+        if value is not None and value < 0:
+            raise ValueError(f"/metrics/{name} is {value!r:.40}, less than nothing")
     if measurement.outcome is Outcome.OK and measurement.utilization is None:
         raise ValueError("/metrics/utilization is missing")
     for side, by_name in (measurement.evidence.get("interfaces") or {}).items():

@@ -23,12 +23,16 @@ _ROUNDING = 0.002
 
 
 def find(named):
-    """The path of a zone that ships, by its id, or the path that was given."""
+    """The path of a zone that ships, by its id, or the path that was given. Raises UserError."""
     given = pathlib.Path(named)
     if not re.fullmatch(r"[a-z0-9]{1,30}/[a-z0-9-]{1,60}", str(named)):
         return given
     shipped = specs.zone_path(named)
-    return shipped if not given.exists() and shipped.is_file() else given
+    if given.exists():
+        return given
+    if not shipped.is_file():
+        raise UserError(f"there is no zone {named!r}", "`conformance zones check` lists those that ship")
+    return shipped
 
 
 def check_all(named):
@@ -49,6 +53,9 @@ def check(path):
     algorithm, name = zone.id.split("/")
     if algorithm != zone.algorithm:
         raise UserError(f"{path}: /id: {zone.id!r} does not begin with the algorithm, {zone.algorithm!r}")
+    for reference, about in zone.references.items():
+        if about["scheme"].split("/")[0] != zone.algorithm:
+            raise UserError(f"{path}: /references/{reference}/scheme: {about['scheme']!r} is not {zone.algorithm}")
     if path.stem != name:
         raise UserError(f"{path}: /id: {zone.id!r} is not named after its file", f"call the file {name}.json")
     if not isinstance(zone, Zone):
@@ -214,6 +221,13 @@ def diff(first, second, console):
         before, after = one.margin_rule.get(rule), other.margin_rule.get(rule)
         if before != after:
             console.print(f"margin rule, {rule}: {before} -> {after}")
+    for name in {**one.references, **other.references}:
+        before, after = (zone.references.get(name, {}).get("scheme", "none") for zone in (one, other))
+        if before != after:
+            console.print(f"reference {name}: {before} -> {after}")
+    for sign, a, b in (("-", one, other), ("+", other, one)):
+        if cells := [cell.id for cell in getattr(a, "smoke", ()) if cell not in getattr(b, "smoke", ())]:
+            console.print(f"smoke cells: {sign} {', '.join(cells)}", soft_wrap=True)
     noun = "cell" if isinstance(one, Zone) else "place"
     how_many = f"1 {noun} differs" if len(changed) == 1 else f"{len(changed)} {noun}s differ"
     table = rich.table.Table(title=f"{one.id}: {how_many}", title_justify="left")

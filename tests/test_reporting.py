@@ -238,6 +238,20 @@ def parsed(command):
 
 
 @pytest.mark.parametrize(
+    ("stack", "option"),
+    [
+        ("quinn", "--stack quinn "),
+        ("mine", "--stack path/to/mine/adapter.json "),
+        ("interop-folder", "--interop-rootfs path/to/folder "),
+    ],
+)
+def test_a_stack_that_lies_elsewhere_is_not_taken_for_one_that_ships(stack, option):
+    made = measurements([0.4] * 5, stack=stack)
+    assert option in rerun.cell(made)[0]
+    assert option in rerun.trial(made[0])
+
+
+@pytest.mark.parametrize(
     "changes",
     [{}, {"queue": "bfifo:0.5"}, {"offload": False, "transfer_s": 2.5}, {"queue": "fq_codel"}, {"rival": "reno"}],
 )
@@ -247,7 +261,7 @@ def test_the_command_that_is_shown_makes_the_same_setting(changes):
     params, found = parsed(rerun.cell(made)[0])
     assert found == made[0].trial.setting
     assert (params["algorithm"], params["stack"], params["kernel"], params["trials"]) == (
-        "cubic", "it's", "my kernel", 7,
+        "cubic", "path/to/it's/adapter.json", "my kernel", 7,
     )  # fmt: skip
 
 

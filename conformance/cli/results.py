@@ -106,7 +106,7 @@ def merge(results, target):
     """RESULTS of shards as one file; refuses unlike runs, and one trial with two results."""
     from conformance import merge as merging
 
-    n = merging.merge(results, target)
+    n = merging.merge(results, target, lambda text: out.print(text, style="yellow", soft_wrap=True))
     out.print(f"{target}: {n} trials", soft_wrap=True)
 
 

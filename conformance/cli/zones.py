@@ -100,7 +100,10 @@ def zones_smoke():
 def zones_apart(algorithms, profile):
     """List the cells that tell ALGORITHMS apart: where no value is permitted to both of a pair."""
     from conformance import derive
+    from conformance.model.errors import UserError
 
+    if len(set(algorithms)) < 2:
+        raise UserError(f"{algorithms[0]} alone cannot be told apart", "name two algorithms, or more")
     for first, second, metric, n, cells in derive.apart(algorithms, profile):
         names = ", ".join(f"{cell.id} ({width:.1f})" for cell, width in cells)
         out.print(

@@ -118,6 +118,8 @@ def read(stack):
         file = found.folder / program
         if not _is_program(file):
             raise UserError(f"{path}: {pointer}: {file} is not an executable file")
+    if re.search(r"\s", str(found.folder)):
+        raise UserError(f"{found.folder}: a guest is told of folders without spaces in their names only", "move it")
     for readable in (found.folder, found.folder / found.program):
         if readable.stat().st_mode & 0o005 != 0o005:
             raise UserError(f"{readable}: stacks run as nobody, who may not read it", f"run `chmod o+rx {readable}`")

@@ -51,7 +51,8 @@ def anchor(cell):
 def of_cell(series, cell, source):
     """The Detail of a cell, some trials of which are read again from the Source with all evidence. Raises UserError."""
     utilization = series.utilization.results[cell]
-    chosen = _three(utilization)
+    telling = _telling(series, cell)
+    chosen = _three(telling.results[cell], telling.metric)
     full = {style: source.whole(measurement) for style, measurement in chosen.items()}
     drawn = {style: m.evidence["trace"] for style, m in full.items() if isinstance(m.evidence.get("trace"), dict)}
     end = traces.end_s(list(drawn.values()))
@@ -70,7 +71,7 @@ def of_cell(series, cell, source):
         others=tuple((h.metric, h.results[cell]) for h in series.heatmaps[1:]),
         lines=tuple(grids.about(h.metric, h.results[cell]).split("\n", 1)[1] for h in series.heatmaps),
         trials=tuple(_row(m, styles.get(m.trial.seed, "")) for m in utilization.measurements),
-        shown={style: f"{_WORDS[style]} (seed {m.trial.seed})" for style, m in chosen.items()},
+        shown={style: f"{_words(style, telling.metric)} (seed {m.trial.seed})" for style, m in chosen.items()},
         end_s=f"{end:.3g}",
         panels=traces.panels(drawn, end, cell.bandwidth_mbps) if drawn else (),
         facts=facts,
@@ -80,19 +81,31 @@ def of_cell(series, cell, source):
     )
 
 
-_WORDS = {"median": "median trial", "lowest": "lowest utilization", "highest": "highest utilization"}
+_NAMES = {"utilization": "utilization", "lost_pct": "loss", "queue_mean_bdp": "mean queue", "transfer_rtts": "length"}
 
 
-def _three(result):
-    """The trial nearest to the median, in front, and those of least and most utilization, where they differ from it."""
-    ran = [m for m in result.measurements if m.utilization is not None]
+def _words(style, metric):
+    if style != "median":
+        return f"{style} {_NAMES[metric]}"
+    return "median trial" if metric == "utilization" else f"median trial by {_NAMES[metric]}"
+
+
+def _telling(series, cell):
+    """The heatmap to choose trials by: the first by which the cell violates, else that of utilization."""
+    violating = (h for h in series.heatmaps if h.results[cell].status == "violates")
+    return next(violating, series.utilization)
+
+
+def _three(result, metric):
+    """The trial nearest to the median, in front, and those of the least and the most, where they differ from it."""
+    ran = [m for m in result.measurements if m.value(metric) is not None]
     if not ran:
         return {}
-    ordered = sorted(ran, key=lambda m: (m.utilization, m.trial.seed))
-    median = min(ordered, key=lambda m: (abs(m.utilization - result.value), m.trial.seed))
+    ordered = sorted(ran, key=lambda m: (m.value(metric), m.trial.seed))
+    median = min(ordered, key=lambda m: (abs(m.value(metric) - result.value), m.trial.seed))
     chosen = {"median": median}
     for style, measurement in (("lowest", ordered[0]), ("highest", ordered[-1])):
-        if measurement.utilization != median.utilization:
+        if measurement.value(metric) != median.value(metric):
             chosen[style] = measurement
     return chosen
 

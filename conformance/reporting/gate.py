@@ -11,7 +11,7 @@ import re
 import xml.etree.ElementTree as xml
 
 from conformance import files, merge, store
-from conformance.console import one_line
+from conformance.console import count, one_line
 from conformance.model.expectation import UNEXPLAINED, Surprise
 from conformance.model.verdict import ALPHA, CONFIDENCE, Status, false_alarms, false_alarms_of_any
 from conformance.reporting import badge, export, markdown, site, source, tables
@@ -117,26 +117,28 @@ def summary(outcome, series, told=()):
     lines = [f"### Gate {_ENDS[outcome.exit_status]}", "", *(f"- {line}" for line in _lines(outcome, markdown.span))]
     if outcome.baseline:
         lines += ["", "The gate judged by the baseline; below, the same results are judged by the zones that ship."]
-    return "\n".join([*lines, "", *told, markdown.render(series)])
+    known = {(f.verdict.zone_id, f.verdict.cell): f.expected.words for f in outcome.findings if f.as_expected}
+    schemes = markdown.render(series, known=lambda zone_id, cell: known.get((zone_id, cell)))
+    return "\n".join([*lines, "", *told, schemes])
 
 
 def _lines(outcome, quote):
     """`quote` makes text of others' harmless."""
     for judged in outcome.judged:
-        count = judged.count()
-        parts = [f"{count[status]} {status}" for status in Status if count[status]] or ["nothing measured"]
+        by_status = judged.count()
+        parts = [f"{by_status[status]} {status}" for status in Status if by_status[status]] or ["nothing measured"]
         if judged.unmeasured:
             named = ", ".join(cell.id for cell in judged.unmeasured[:_MOST_UNMEASURED])
             more = ", ..." if len(judged.unmeasured) > _MOST_UNMEASURED else ""
             parts.append(f"{len(judged.unmeasured)} not measured in time and not judged ({named}{more})")
-        decided = set(count) - {Status.UNSUPPORTED, Status.ERROR}
+        decided = set(by_status) - {Status.UNSUPPORTED, Status.ERROR}
         rate = f"; {false_alarms(len(judged.findings))}" if decided else ""
         yield f"zone {judged.zone.id}, {quote(judged.scheme_id)}: {', '.join(parts)}{rate}"
     if rate := false_alarms_of_any(judged.count() for judged in outcome.judged):
         yield rate
     unknown = [f for f in outcome.findings if f.verdict.status is Status.UNSUPPORTED and not f.as_expected]
     for reason, n in collections.Counter(finding.verdict.reason for finding in unknown).items():
-        yield quote(f"unsupported, {_verdicts(n)}: {reason}")
+        yield quote(f"unsupported, {count(n, 'verdict')}: {reason}")
     failing = [f for f in outcome.findings if f.surprise is not Surprise.NONE or f.verdict.status is Status.ERROR]
     if outcome.strict:
         failing += [f for f in outcome.findings if f.verdict.status is Status.INCONCLUSIVE]
@@ -150,15 +152,11 @@ def _lines(outcome, quote):
     if known:
         unexplained = sum(expected.reason == UNEXPLAINED for expected in known)
         yield (
-            f"as the stack's expected.json says: {_verdicts(len(known))}"
+            f"as the stack's expected.json says: {count(len(known), 'verdict')}"
             + (f"; {unexplained} of them {UNEXPLAINED}" if unexplained else "")
         )
     judged, left = len(outcome.findings), sum(len(judged.unmeasured) for judged in outcome.judged)
-    yield f"gate {_ENDS[outcome.exit_status]}" + (f", by {judged} of {_verdicts(judged + left)}" if left else "")
-
-
-def _verdicts(n):
-    return f"{n} verdict{'' if n == 1 else 's'}"
+    yield f"gate {_ENDS[outcome.exit_status]}" + (f", by {judged} of {count(judged + left, 'verdict')}" if left else "")
 
 
 def words(finding):

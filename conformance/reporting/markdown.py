@@ -24,14 +24,17 @@ def span(text):
     return f"{fence}{pad}{plain}{pad}{fence}" if plain else ""
 
 
-def render(all_series, title="Congestion-control conformance"):
-    """A table of schemes, and for each of them the cells that do not conform."""
+def render(all_series, title="Congestion-control conformance", known=lambda zone_id, cell: None):
+    """A table of schemes, and for each of them the cells that do not conform.
+
+    `known(zone id, cell)`: what a stack is known to do there, in words, or None.
+    """
     lines = [f"### {title}", "", "| scheme | settings | verdicts |", "|---|---|---|"]
     for series in all_series:
         verdicts = "<br>".join(_verdict(heatmap) for heatmap in series.judged)
         lines.append(f"| {code(series.scheme.id)} | {code(series.utilization.settings)} | {verdicts} |")
     for series in all_series:
-        lines += _cells(series)
+        lines += _cells(series, known)
     return "\n".join(lines) + "\n"
 
 
@@ -41,7 +44,7 @@ def _verdict(heatmap):
     return f"{grids.METRICS[heatmap.metric][0]}: {colours.SYMBOLS[verdict]} **{verdict}**: {heatmap.words}{rate}"
 
 
-def _cells(series):
+def _cells(series, known):
     found = [
         (heatmap.metric, result)
         for heatmap in series.heatmaps
@@ -62,6 +65,8 @@ def _cells(series):
             else ""
         )
         why = result.verdict.reason if result.verdict else result.message or ""
+        if result.verdict and (words := known(result.verdict.zone_id, result.cell)):
+            why += f"; {words}"
         value = f"{grids.METRICS[metric][0]} {grids.number(metric, result.value, 1)}"
         mark = f"{colours.SYMBOLS[result.status]} {result.status}"
         lines.append(f"| {result.cell.id} | {mark} | {value} | {zone} | {code(why)} |")

@@ -2,7 +2,7 @@
 
 import shlex
 
-from conformance import specs
+from conformance import paths, specs
 from conformance.model.setting import Setting
 
 #: fields of a Setting that `conformance run` has an option for -> how its value is written
@@ -40,8 +40,17 @@ def trial(measurement):
     return shlex.join([*words, *_choice(made), "--profile", setting.profile, "--packets-only"])
 
 
+def _stack(name):
+    """Options that choose a stack. Results say what others are called, but not where they lie."""
+    if name in {manifest.parent.name for manifest in paths.data("adapters").glob("*/adapter.json")}:
+        return ["--stack", name]
+    if name.startswith("interop-"):
+        return ["--interop-rootfs", f"path/to/{name.removeprefix('interop-')}"]
+    return ["--stack", f"path/to/{name}/adapter.json"]
+
+
 def _choice(made):
-    words = ["--stack", made.scheme.stack]
+    words = _stack(made.scheme.stack)
     return words + (["--lab", "host"] if made.room == "host" else ["--kernel", made.scheme.kernel])
 
 

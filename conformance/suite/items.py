@@ -136,8 +136,8 @@ class CellItem(JudgedItem):
             return ()
         return (
             ("measured", f"{self.zone.metric} {v.value:.3f} (median of {v.n} trials; {_interval(v.interval)})"),
-            ("permitted", _permitted(v)),
-            ("basis", f"{_basis(v.permitted.basis)}; {self.zone.margin_rule['text']}"),
+            ("permitted", _permitted(v, "its earlier self" if self.config.option.baseline else "the reference itself")),
+            ("basis", f"{_basis(v.permitted.basis, self.config.option.baseline)}; {self.zone.margin_rule['text']}"),
         )
 
 
@@ -191,8 +191,8 @@ def _interval(interval, confidence=CONFIDENCE):
     return f"{100 * confidence:.5g}% interval {low:.3f}..{high:.3f}"
 
 
-def _permitted(found):
-    chance = "" if found.p is None else f"; the reference itself would be so far outside in {found.p:.1g} of runs"
+def _permitted(found, who="the reference itself"):
+    chance = "" if found.p is None else f"; {who} would be so far outside in {found.p:.1g} of runs"
     return f"{found.permitted.low:.3f}..{found.permitted.high:.3f}{chance}"
 
 
@@ -200,11 +200,9 @@ def _range(value):
     return f"{value[0]:.3f}" if value[0] == value[1] else f"{value[0]:.3f} to {value[1]:.3f}"
 
 
-def _basis(basis):
-    return (
-        f"{basis['reference']}: median {basis['median']:.3f} of {basis['n']} trials"
-        f" ({basis['min']:.3f}..{basis['max']:.3f})"
-    )
+def _basis(basis, baseline=None):
+    what = f"before, in {baseline}" if baseline else basis["reference"]
+    return f"{what}: median {basis['median']:.3f} of {basis['n']} trials ({basis['min']:.3f}..{basis['max']:.3f})"
 
 
 def explain(item):
@@ -213,8 +211,9 @@ def explain(item):
     scheme = next(iter(item.measured.values()))[0].trial.scheme
     lines = [f"{scheme.id} {v.status} zone {item.zone.id} at {item.where}: {v.reason}"]
     told = [*item.lines(), ("rerun", rerun_command(item))]
-    if v.status is Status.VIOLATES and item.config.option.lab == "virtual":
-        told.append(("why", f"conformance why {item.zone.algorithm}{chosen(item.config.option).options()}"))
+    option = item.config.option
+    if v.status is Status.VIOLATES and option.lab == "virtual" and not option.baseline:
+        told.append(("why", f"conformance why {item.zone.algorithm}{chosen(option).options()}"))
     lines += [f"  {title:10} {text}" for title, text in told]
     return "\n".join(lines)
 
