@@ -138,8 +138,13 @@ def _panel(title, unit, drawn, end, hint=""):
         if values
     )
     front = [v for v in next(values for _, _, values, _ in reversed(drawn) if values) if v is not None]
-    said = f"from {min(front):.3g} to {max(front):.3g} {unit}, at the end {front[-1]:.3g}"
-    return Panel(title=title, unit=unit, top=f"{top:.3g}", lines=lines, words=said, hint=hint)
+    said = f"from {_number(min(front))} to {_number(max(front))} {unit}, at the end {_number(front[-1])}"
+    return Panel(title=title, unit=unit, top=_number(top), lines=lines, words=said, hint=hint)
+
+
+def _number(value):
+    """Three digits that count, but all of those before the point."""
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def _pieces(t, values, end, top):
