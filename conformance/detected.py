@@ -1,4 +1,5 @@
-"""What the mutants did when they were last measured: tests/mutants/detected.json.
+"""What the mutants did when they were last measured: tests/mutants/detected.json; and which of them each zone rejects:
+rejected.json beside it.
 
 `conformance mutants --record` writes it. `zones check` judges it anew by zones as they are: a zone that accepts every
 mutant of its algorithm is no use, and to know that, nothing has to be measured.
@@ -124,18 +125,13 @@ def telling(mutant_id, zones):
 
 
 def check(whole, file):
-    """What there is to say of a zone. Raises UserError where it accepts every mutant it was tried on.
-
-    Of its own algorithm, where that has any that were measured in its cells; else of all others. These are no less
-    wrong: a CUBIC with a bug is no BBRv3.
+    """What there is to say of a zone. Raises UserError where it accepts every mutant it was tried on, or one that it
+    rejected when keep() was called.
     """
     zone = limited(whole)
-    own = _tried(zone, Measured.violates)
-    judged = own or _tried(zone, Measured.outside)
-    if not judged:
+    rejected, cells, own = _rejected(zone)
+    if not cells:
         return "tried on no mutant"
-    rejected = {mutant for mutant, outside in judged if outside}
-    cells = collections.Counter(mutant for mutant, _ in judged)
     accepted = {mutant for mutant, n in cells.items() if n == len(zone.intervals)} - rejected
     if not rejected:
         raise UserError(
@@ -143,8 +139,46 @@ def check(whole, file):
             f" ({', '.join(sorted(cells))})",
             "narrow it, or give it cells that tell them apart",
         )
+    if lost := sorted(_kept().get(zone.id, set()) & set(cells) - rejected):
+        raise UserError(
+            f"{file}: it accepts {', '.join(lost)} now, which it rejected before",
+            "narrow it; if that is meant, run `conformance zones check --record`",
+        )
     whose = "" if own else " of others, as none of its own was measured here"
     return f"rejects {len(rejected)} of {len(rejected | accepted)} mutants{whose}"
+
+
+def keep():
+    """Write down which mutants each zone that ships rejects, so that none is lost without a word; the file's path."""
+    found = {zone.id: sorted(_rejected(zone)[0]) for zone in shipped()}
+    rows = [f"{json.dumps(zone_id)}: {json.dumps(mutants)}" for zone_id, mutants in sorted(found.items())]
+    files.write(_kept_path(), "{\n" + ",\n".join(rows) + "\n}\n")
+    return _kept_path()
+
+
+def _kept_path():
+    return path().with_name("rejected.json")
+
+
+def _kept():
+    """{zone id: mutants that it rejected}; nothing where there is no file. Raises UserError."""
+    at = _kept_path()
+    try:
+        return {zone_id: set(mutants) for zone_id, mutants in schema.read(at).items()} if at.exists() else {}
+    except (TypeError, AttributeError, UserError) as error:
+        raise UserError(f"{at}: not what zones reject: {error}", "run `conformance zones check --record`") from None
+
+
+def _rejected(zone):
+    """(mutants that a limited() zone rejects, {mutant: cells in which it was tried}, whether they are of its own).
+
+    Of its own algorithm, where that has any that were measured in its cells; else of all others. These are no less
+    wrong: a CUBIC with a bug is no BBRv3.
+    """
+    own = _tried(zone, Measured.violates)
+    judged = own or _tried(zone, Measured.outside)
+    cells = collections.Counter(mutant for mutant, _ in judged)
+    return {mutant for mutant, outside in judged if outside}, cells, bool(own)
 
 
 def _tried(zone, asked):

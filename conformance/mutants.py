@@ -85,7 +85,7 @@ def run(ids, plan, record, target, console):
             _try_where_none_is_rejected(chosen, plan, kept, bar, did)
     scores.show(findings, console)
     if record:
-        console.print(f"recorded: {detected.record(did.values())}", soft_wrap=True)
+        console.print(f"recorded: {detected.record(did.values())}, {detected.keep()}", soft_wrap=True)
     if target:
         scores.write(findings, target)
     score = mutants.score(findings)

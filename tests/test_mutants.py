@@ -372,6 +372,29 @@ def test_zones_are_judged_as_they_are(recorded):
         detected.check(zone(0.0, 1.0), "z.json")
 
 
+def test_a_mutant_that_a_zone_rejected_is_not_lost_without_a_word(recorded, monkeypatch):
+    recorded(did("cubic-a", A_CELL, 0.7), did("cubic-b", A_CELL, 0.9))
+    monkeypatch.setattr(detected, "shipped", lambda: [zone()])
+    detected.keep()
+    assert detected.check(zone(), "z.json") == "rejects 2 of 2 mutants"
+    wider = zone(0.4, 0.8)
+    with pytest.raises(UserError, match=r"^z\.json: it accepts cubic-a now, which it rejected before; narrow it"):
+        detected.check(wider, "z.json")
+    monkeypatch.setattr(detected, "shipped", lambda: [wider])
+    detected.keep()
+    assert detected.check(wider, "z.json") == "rejects 1 of 2 mutants"
+    # A mutant that is there no more is no loss.
+    recorded(did("cubic-b", A_CELL, 0.5), did("cubic-c", A_CELL, 0.9))
+    with pytest.raises(UserError, match="accepts cubic-b now"):
+        detected.check(zone(), "z.json")
+    recorded(did("cubic-c", A_CELL, 0.9))
+    assert detected.check(zone(), "z.json") == "rejects 1 of 1 mutants"
+    for text in ("[]", '{"a": 5}', "{"):
+        detected._kept_path().write_text(text)
+        with pytest.raises(UserError, match=r"rejected\.json: not what zones reject.*zones check --record"):
+            detected.check(zone(), "z.json")
+
+
 def test_what_was_measured_under_another_profile_or_timed_out_says_nothing_more_than_it_does(recorded):
     recorded(did("cubic-a", A_CELL, 0.9, profile_digest="0" * 16))
     assert detected.check(zone(), "z.json") == "tried on no mutant"
@@ -406,6 +429,8 @@ def test_the_record_is_of_the_mutants_there_are_and_of_every_zone_of_their_algor
             said = detected.check(shipped, path)
             own = shipped.algorithm in {mutant.algorithm for mutant in CORPUS}
             assert re.fullmatch(f"rejects [1-9].* mutants{'' if own else '.*'}", said), f"{path}: `make mutants-record`"
+    now = {one.id: detected._rejected(one)[0] for one in detected.shipped()}
+    assert detected._kept() == now, "`conformance zones check --record`"
 
 
 def test_a_score_that_cannot_be_written_is_the_users_to_mend(tmp_path):

@@ -15,11 +15,17 @@ def zones():
 
 @zones.command("check")
 @click.argument("files", nargs=-1)
-def zones_check(files):
+@click.option("--record", is_flag=True, help="Keep which mutants zones reject: none may be lost later without a word.")
+def zones_check(files, record):
     """Check zones (FILES, or ids; all that ship, if none is named): schema, invariants, the mutants' record."""
     from conformance import detected, specs, zonefiles
+    from conformance.model.errors import UserError
     from conformance.model.zone import Zone
 
+    if record:
+        if files:
+            raise UserError("--record keeps what all zones reject", "name none")
+        out.print(f"recorded: {detected.keep()}", soft_wrap=True)
     for path, zone in zonefiles.check_all(files or specs.zone_files("*")):
         said = detected.check(zone, path) if isinstance(zone, Zone) else "rests on the cells of others"
         out.print(f"ok  {zone.summary}, {said}, {path}", soft_wrap=True)
