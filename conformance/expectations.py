@@ -73,6 +73,9 @@ def update(stack, results, console, choice=None, add=True):
     after = expectation.update(before, judged, places, add)
     path = about.folder / FILE
     text = dumps(after, ours=path.is_relative_to(paths.data("adapters")))
+    if not path.exists() and not after:
+        console.print(f"{stack} does as its zones say in these results: there is nothing to keep", soft_wrap=True)
+        return
     if path.exists() and path.read_text(encoding="utf-8") == text:
         console.print(f"{path}: as it was, {count(len(after), 'entry', 'entries')}")
         return

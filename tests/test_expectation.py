@@ -266,6 +266,10 @@ def test_results_of_another_build_say_nothing_of_this_one(tmp_path, monkeypatch)
     args = "a stack", [written(tmp_path / "gone.jsonl", gone)], rich.console.Console(file=io.StringIO())
     expectations.update(*args, add=False)
     assert expectations.load("a stack") == ()
+    # Nothing to keep is no file.
+    (tmp_path / "expected.json").unlink()
+    expectations.update(*args, add=False)
+    assert not (tmp_path / "expected.json").exists()
     # Nothing says which of two builds is meant; of one build, whatever it is, there is no doubt.
     with pytest.raises(UserError, match="more than one run of cubic/linux-tcp"):
         expectations.update("a stack", [results], None)
