@@ -242,7 +242,7 @@ class Run:
         for number in self._looks.numbers:
             found = stored(self._store, self._bench.trials(*key, seeds[:number]))
             if len(found) < number:
-                return False
+                break
             if self._is_done(key, list(found.values())):
                 self.progress.more(number - self._looks.numbers[0])
                 for measurement in found.values():

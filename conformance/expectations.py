@@ -9,7 +9,7 @@ from conformance import engine, files, paths, schema, specs, store
 from conformance.console import count, one_line
 from conformance.lab import manifest
 from conformance.model import expectation, split_zone
-from conformance.model.errors import UserError
+from conformance.model.errors import UserError, located
 from conformance.model.verdict import ZoneVerdict, judge_zone
 from conformance.model.zone import Zone
 
@@ -26,9 +26,8 @@ def load(stack):
     entries = expectation.from_json(schema.load("expected", path), path)
     for at, entry in enumerate(entries):
         # A name that nothing has would never be found, and never be missed.
-        if not specs.zone_path(entry.zone_id).is_file():
-            mend = "`conformance zones check` lists those that ship"
-            raise UserError(f"{path}: /expected/{at}/zone: there is no zone {entry.zone_id!r}", mend)
+        with located(f"{path}: /expected/{at}/zone"):
+            specs.shipped_path(entry.zone_id)
         if not specs.judges(entry.zone_id, specs.PROFILES[about.transport]):
             why = f"stacks over {about.transport} are not judged by zone {entry.zone_id!r}"
             raise UserError(f"{path}: /expected/{at}/zone: {why}", "take the entry out")
@@ -85,7 +84,8 @@ def update(stack, results, console, choice=None, add=True):
             n = "all cells" if entry.cells is None else count(len(entry.cells), "cell")
             what = f"{entry.zone_id}, {n}: {entry.verdict}, {one_line(entry.reason)}"
             console.print(f"{sign} {what}", soft_wrap=True)
-    ask = f"; say why of what is {expectation.UNEXPLAINED!r}" if expectation.UNEXPLAINED in text else ""
+    unexplained = any(entry.reason == expectation.UNEXPLAINED for entry in after)
+    ask = f"; say why of what is {expectation.UNEXPLAINED!r}" if unexplained else ""
     console.print(f"{path}: {count(len(after), 'entry', 'entries')}{ask}", soft_wrap=True)
 
 
@@ -115,7 +115,7 @@ def _of_today(all_runs, bench, results, console):
     """Those of the runs that this bench would make; says what it leaves out. Raises UserError where that is all."""
     kept, left = {}, collections.Counter()
     for run, measured in all_runs.items():
-        (trial, *_) = (m.trial for found in measured.values() for m in found)
+        trial = next(m.trial for found in measured.values() for m in found)
         (same,) = bench.trials(trial.scheme.algorithm, trial.setting, [trial.seed])
         if same.key == trial.key:
             kept[run] = measured

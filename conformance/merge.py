@@ -5,6 +5,7 @@ result, must not become one verdict. The result depends on what is in the files,
 """
 
 import dataclasses
+import functools
 import pathlib
 
 from conformance import files, store
@@ -34,17 +35,13 @@ def merge(sources, target, say=lambda text: None):
     """Write the measurements of all the files `sources` to `target`; returns how many.
 
     In order of scheme, profile, cell and seed. Files may be larger than memory. A line that was cut short is left out,
-    as its trial was not kept, and `say` is told. An error gives way to what came of the
-    same trial elsewhere. Raises UserError where a line is broken, where runs are unlike, or where one trial has two
-    results that differ apart from `host`.
+    as its trial was not kept, and `say` is told. An error gives way to what came of the same trial elsewhere. Raises
+    UserError where a line is broken, where runs are unlike, or where one trial has two results that differ apart from
+    `host`.
     """
     found, runs = {}, {}
     for path in dict.fromkeys(pathlib.Path(file) for file in sources):
-
-        def cut_short(number, path=path):
-            say(f"{path}:{number}: left out, as it was cut short: its trial is to be made again")
-
-        for number, at, measurement in store.scan(path, cut_short):
+        for number, at, measurement in store.scan(path, functools.partial(_left_out, say, path)):
             _check_alike(runs, measurement, f"{path}:{number}")
             try:
                 line, key = _line(measurement, path, at), measurement.trial.key
@@ -61,6 +58,10 @@ def merge(sources, target, say=lambda text: None):
         raise UserError(f"no results in {', '.join(str(file) for file in sources)}")
     _write(sorted(found.values(), key=lambda line: line.order), target)
     return len(found)
+
+
+def _left_out(say, path, number):
+    say(f"{path}:{number}: left out, as it was cut short: its trial is to be made again")
 
 
 def _check_alike(runs, measurement, where):

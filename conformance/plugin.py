@@ -123,10 +123,9 @@ class _SuiteFile(pytest.File):
                 raise UserError("--baseline is empty", "name a results file, or leave it out")
             if not option.baseline:
                 _check_mark_expression(self.config)
-            grid = grids.FULL if option.grid is None else option.grid
             profile, stack = _profile(option), _stack_name(option)
-            by_algorithm, zones = {}, _zones(option, profile)
-            grids.check(grid, [zone for _, zone in zones])
+            grid, zones = _grid_and_zones(option, profile)
+            by_algorithm = {}
             for kind, zone in zones:
                 by_algorithm.setdefault(zone.algorithm, []).append((kind, zone))
             for algorithm in by_algorithm.keys() - self.config.stash[_MARKERS]:
@@ -161,6 +160,13 @@ def _zones(option, profile):
     if option.baseline:
         return baseline.read(option.baseline, _stack_name(option), profile)
     return specs.judging(profile)
+
+
+def _grid_and_zones(option, profile):
+    """The grid that is asked for, and (kind, Zone) of what it is a part of. Raises UserError where it is of none."""
+    grid, zones = grids.FULL if option.grid is None else option.grid, _zones(option, profile)
+    grids.check(grid, [zone for _, zone in zones])
+    return grid, zones
 
 
 def _profile(option):
@@ -271,13 +277,12 @@ def _check_before_workers_start(config):
         return
     try:
         _check_mark_expression(config)
-        zones = [zone for _, zone in _zones(config.option, _profile(config.option))]
-        grids.check(grids.FULL if config.option.grid is None else config.option.grid, zones)
+        _grid_and_zones(config.option, _profile(config.option))
         campaign.seeds(config.option)
-        engine.bench(chosen(config.option))
+        bench = engine.bench(chosen(config.option))
         store.Store(config.option.results)
-        if not (config.option.interop_rootfs or config.option.baseline):
-            expectations.load(config.option.stack)
+        if not config.option.baseline:
+            expectations.of(bench)
     except UserError as error:
         raise pytest.UsageError(one_line(str(error))) from None
 

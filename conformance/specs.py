@@ -112,6 +112,14 @@ def zone_path(zone_id):
     return paths.data("zones", f"{zone_id}.json").resolve()
 
 
+def shipped_path(zone_id):
+    """The same, if there is such a zone. Raises UserError."""
+    path = zone_path(zone_id)
+    if not path.is_file():
+        raise UserError(f"there is no zone {zone_id!r}", "`conformance zones check` lists those that ship")
+    return path
+
+
 def profile_of(zone_id):
     """Name of the profile of a zone that ships; None where there is none of this id."""
     path = zone_path(zone_id)
@@ -122,10 +130,7 @@ def cells(named):
     """The cells of a grid by its name (model/grid.py), or those of a zone that ships by its id. Raises UserError."""
     if "/" not in named:
         return grid.cells(named)
-    path = zone_path(named)
-    if not path.is_file():
-        raise UserError(f"there is no zone {named!r}", "`conformance zones check` lists those that ship")
-    found = any_zone(path)
+    found = any_zone(shipped_path(named))
     if not isinstance(found, zones.Zone):
         raise UserError(f"zone {named} is about paths, not cells", "`conformance split measure` measures those")
     return found.cells

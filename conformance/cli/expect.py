@@ -8,6 +8,7 @@ import click
 from conformance.cli import measuring
 from conformance.cli.base import out
 from conformance.console import one_line
+from conformance.model.errors import UserError
 from conformance.store import DEFAULT_RESULTS
 
 
@@ -45,7 +46,6 @@ def update(choice, stack, results, gone, any_build):
     What counts is what would be measured today: results of another build, kernel or lab say nothing of this one.
     """
     from conformance import expectations
-    from conformance.model.errors import UserError
 
     if any_build and choice.options():
         raise UserError("--any-build takes any client, kernel and lab, too", f"leave out{choice.options()}")

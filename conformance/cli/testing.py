@@ -7,6 +7,7 @@ import click
 
 from conformance.cli import measuring
 from conformance.cli.base import SEED, TRIALS, out
+from conformance.model.errors import UserError
 
 #: their first seed: runs from 1001 to 1400 were made while zones and statistics were still being changed
 _FALSE_ALARMS = 1401
@@ -40,7 +41,6 @@ def mutants(ids, n, first_seed, record, target, **plan):
     """
     from conformance import detected, false_alarms
     from conformance import mutants as testing
-    from conformance.model.errors import UserError
 
     if n and (ids or target or plan["whole"]):
         raise UserError("--false-alarms measures no mutant", "give it without IDS, --whole and --out")

@@ -6,6 +6,7 @@ import sys
 import click
 
 from conformance.cli.base import out
+from conformance.model.errors import UserError
 
 
 @click.group()
@@ -19,7 +20,6 @@ def zones():
 def zones_check(files, record):
     """Check zones (FILES, or ids; all that ship, if none is named): schema, invariants, the mutants' record."""
     from conformance import detected, specs, zonefiles
-    from conformance.model.errors import UserError
     from conformance.model.zone import Zone
 
     if record:
@@ -106,7 +106,6 @@ def zones_smoke():
 def zones_apart(algorithms, profile):
     """List the cells that tell ALGORITHMS apart: where no value is permitted to both of a pair."""
     from conformance import derive
-    from conformance.model.errors import UserError
 
     if len(set(algorithms)) < 2:
         raise UserError(f"{algorithms[0]} alone cannot be told apart", "name two algorithms, or more")

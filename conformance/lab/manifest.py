@@ -75,9 +75,14 @@ def which(tool):
     return shutil.which(tool, path=GUEST_PATH)
 
 
+def names():
+    """The adapters that ship, in order."""
+    return sorted(p.parent.name for p in paths.data("adapters").glob("*/adapter.json"))
+
+
 def shipped():
     """The manifests that ship, in order of name. Raises UserError."""
-    return [read(p.parent.name) for p in sorted(paths.data("adapters").glob("*/adapter.json"))]
+    return [read(name) for name in names()]
 
 
 def _is_program(file):
@@ -93,10 +98,9 @@ def read(stack):
     if re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,99}", stack) and not stack.endswith(".json"):
         path = paths.data("adapters", stack, "adapter.json")
         if not path.exists():
-            names = sorted(p.parent.name for p in paths.data("adapters").glob("*/adapter.json"))
             raise UserError(
                 f"stack {stack!r} is not known",
-                f"choose one of {', '.join(names)}, or give the path of an adapter.json",
+                f"choose one of {', '.join(names())}, or give the path of an adapter.json",
             )
     else:
         path = pathlib.Path(stack)

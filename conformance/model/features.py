@@ -59,8 +59,7 @@ def initial_window(flow):
 
     Full as they are then: QUIC's packets grow once a probe for a larger MTU, which is alone, has come through.
     """
-    a, b = numpy.searchsorted(flow.sent_s, (flow.request_s, flow.request_s + 0.95 * flow.base_rtt_s))
-    sizes = numpy.sort(flow.bytes[a:b])
+    sizes = numpy.sort(_sizes(flow, flow.request_s, flow.request_s + 0.95 * flow.base_rtt_s))
     if not len(sizes):
         return _one(0.0, flow.request_s)
     second = sizes[-2:][0]
@@ -275,9 +274,13 @@ def ack_ratio(flow):
     return _one(flow.ack_ratio, flow.request_s)
 
 
-def _sent(flow, start_s, end_s):
+def _sizes(flow, start_s, end_s):
     a, b = numpy.searchsorted(flow.sent_s, (start_s, end_s))
-    return float(flow.bytes[a:b].sum()) / flow.full_bytes
+    return flow.bytes[a:b]
+
+
+def _sent(flow, start_s, end_s):
+    return float(_sizes(flow, start_s, end_s).sum()) / flow.full_bytes
 
 
 def _rate(flow, start_s):

@@ -61,12 +61,17 @@ def false_alarms(family, by="Holm"):
     return f"false alarms in at most {ALPHA:.0%} of runs ({by} over {cells})"
 
 
+def decided(statuses):
+    """Whether any of these says something of the stack."""
+    return bool(set(statuses) - {Status.UNSUPPORTED, Status.ERROR})
+
+
 def false_alarms_of_any(statuses):
     """The same of several zones, any of them, each given by its cells' statuses; more often, as each has a chance.
 
     None where fewer than two say anything of the stack.
     """
-    zones = sum(bool(set(found) - {Status.UNSUPPORTED, Status.ERROR}) for found in statuses)
+    zones = sum(map(decided, statuses))
     if zones < 2:
         return None
     return f"false alarms by any of {zones} zones in at most {min(zones * ALPHA, 1):.0%} of runs"

@@ -13,7 +13,7 @@ import xml.etree.ElementTree as xml
 from conformance import files, merge, store
 from conformance.console import count, one_line
 from conformance.model.expectation import UNEXPLAINED, Surprise
-from conformance.model.verdict import ALPHA, CONFIDENCE, Status, false_alarms, false_alarms_of_any
+from conformance.model.verdict import ALPHA, CONFIDENCE, Status, decided, false_alarms, false_alarms_of_any
 from conformance.reporting import badge, export, markdown, site, source, tables
 
 #: of findings and of cells that are named; the site has the others
@@ -57,13 +57,15 @@ def write(outcome, measurements, target):
 
 def add_why(outcome, series, reports, target):
     """Say in the folder what looks wrong, too. `reports`: {algorithm: why.Report}. Raises UserError."""
-    from conformance import why  # late: it draws, and what draws takes seconds to import
+    # Late: they draw, and what draws takes seconds to import.
+    from conformance import why
+    from conformance.reporting import why as showing
 
     for algorithm, report in reports.items():
         why.write(report, *_why_files(target, algorithm))
     told = ["### What looks wrong", ""]
     for report in reports.values():
-        told += [*why.showing.lines(report), ""]
+        told += [*showing.lines(report), ""]
     files.write(target / "summary.md", summary(outcome, series, told), files.OTHER_FOLDER)
 
 
@@ -131,8 +133,7 @@ def _lines(outcome, quote):
             named = ", ".join(cell.id for cell in judged.unmeasured[:_MOST_UNMEASURED])
             more = ", ..." if len(judged.unmeasured) > _MOST_UNMEASURED else ""
             parts.append(f"{len(judged.unmeasured)} not measured in time and not judged ({named}{more})")
-        decided = set(by_status) - {Status.UNSUPPORTED, Status.ERROR}
-        rate = f"; {false_alarms(len(judged.findings))}" if decided else ""
+        rate = f"; {false_alarms(len(judged.findings))}" if decided(by_status) else ""
         yield f"zone {judged.zone.id}, {quote(judged.scheme_id)}: {', '.join(parts)}{rate}"
     if rate := false_alarms_of_any(judged.count() for judged in outcome.judged):
         yield rate

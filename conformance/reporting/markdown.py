@@ -5,6 +5,7 @@ What a stack calls itself may hold anything: it stands in code spans, where neit
 
 import re
 
+from conformance.console import count
 from conformance.reporting import colours, grids
 
 #: a comment that nobody reads to the end helps nobody
@@ -54,8 +55,7 @@ def _cells(series, known):
     if not found:
         return []
     what = _escaped(f"{series.scheme.id}, {series.utilization.settings}")
-    n = len(found)
-    lines = ["", f"<details><summary>{n} verdict{'s' if n != 1 else ''} of {what}</summary>", ""]
+    lines = ["", f"<details><summary>{count(len(found), 'verdict')} of {what}</summary>", ""]
     lines += ["| cell | verdict | measured | permitted | why |", "|---|---|---|---|---|"]
     for metric, result in found[:_MOST_CELLS]:
         permitted = result.permitted

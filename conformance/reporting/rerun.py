@@ -1,8 +1,10 @@
 """The command that makes a cell's trials again."""
 
+import functools
 import shlex
 
-from conformance import paths, specs
+from conformance import specs
+from conformance.lab import manifest
 from conformance.model.setting import Setting
 
 #: fields of a Setting that `conformance run` has an option for -> how its value is written
@@ -40,18 +42,22 @@ def trial(measurement):
     return shlex.join([*words, *_choice(made), "--profile", setting.profile, "--packets-only"])
 
 
+@functools.cache
 def _stack(name):
-    """Options that choose a stack. Results say what others are called, but not where they lie."""
-    if name in {manifest.parent.name for manifest in paths.data("adapters").glob("*/adapter.json")}:
-        return ["--stack", name]
+    """Options that choose a stack. Results say what others are called, but not where they lie.
+
+    Remembered: a report asks for each of its cells, and trials.
+    """
+    if name in manifest.names():
+        return ("--stack", name)
     if name.startswith("interop-"):
-        return ["--interop-rootfs", f"path/to/{name.removeprefix('interop-')}"]
-    return ["--stack", f"path/to/{name}/adapter.json"]
+        return ("--interop-rootfs", f"path/to/{name.removeprefix('interop-')}")
+    return ("--stack", f"path/to/{name}/adapter.json")
 
 
 def _choice(made):
-    words = _stack(made.scheme.stack)
-    return words + (["--lab", "host"] if made.room == "host" else ["--kernel", made.scheme.kernel])
+    room = ("--lab", "host") if made.room == "host" else ("--kernel", made.scheme.kernel)
+    return [*_stack(made.scheme.stack), *room]
 
 
 def _options(setting):
