@@ -1,5 +1,5 @@
 # `make conformance` does everything a newcomer needs; `make test` runs the suite's own tests.
-.PHONY: conformance test fast setup kernel fidelity bench bbr identify-check reference zones-check mutants mutants-record published lint clean
+.PHONY: conformance test fast setup kernel fidelity bench bbr identify-check reference zones-check mutants mutants-record published attest attest-raise lint clean
 .DEFAULT_GOAL := conformance
 
 CONFORMANCE := .venv/bin/conformance
@@ -75,6 +75,12 @@ mutants-record: kernel  ## keep the score of `make mutants` for `zones check`, a
 published: kernel  ## reports/published: every stack that is built here x algorithm, 10 Mbit/s, 5 trials; it resumes (1 h)
 	$(CONFORMANCE) matrix --grid 10mbps --results results/published.jsonl --out docs/matrix.md
 	$(CONFORMANCE) report results/published.jsonl --out reports/published
+
+attest: kernel  ## replay the golden trials: equal results attest the present sources to the present lab version
+	.venv/bin/python tests/golden/attest.py
+
+attest-raise: kernel  ## results are meant to change: record the golden trials anew, under a new lab version
+	.venv/bin/python tests/golden/attest.py --raise
 
 lint: setup
 	.venv/bin/ruff check .

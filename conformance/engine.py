@@ -16,7 +16,7 @@ import time
 from conformance import remote, specs
 from conformance.kernel import store as kernels
 from conformance.lab import adapter as adapters
-from conformance.lab import job
+from conformance.lab import version
 from conformance.model.errors import UserError
 from conformance.model.trial import Measurement, Outcome, Scheme, Trial
 from conformance.model.verdict import MOST_TRIALS, Status
@@ -144,7 +144,7 @@ def bench(choice=Choice()):
 
     else:
         raise UserError(f"lab {lab!r} is not known", "choose virtual or host")
-    return Bench(adapter=adapter, lab=lab, place=place, lab_digest=job.lab_digest(), choice=choice)
+    return Bench(adapter=adapter, lab=lab, place=place, lab_digest=version.lab_version(), choice=choice)
 
 
 def seeds(trials, first=1):

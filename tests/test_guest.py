@@ -402,7 +402,7 @@ def test_the_host_room_runs_the_same_job_in_real_time(bench):
     program = f"""
 import json, pathlib, sys, threading
 sys.path.insert(0, "/run/suite")
-from conformance.lab import host, job
+from conformance.lab import host, version
 from conformance.lab.adapter import Adapter
 from conformance.lab.manifest import Manifest
 from conformance.model.setting import Setting
@@ -419,7 +419,8 @@ kernel = host.this_kernel()
 scheme = Scheme(algorithm="cubic", stack="linux-tcp", stack_version="", stack_digest="", kernel=kernel.name,
                 kernel_release=kernel.release, kernel_digest=kernel.digest)
 setting = Setting.from_json(json.loads({json.dumps(json.dumps(setting.to_json()))}))
-trials = [Trial(setting=setting, scheme=scheme, seed=s, room="host", lab_digest=job.lab_digest()) for s in (1, 2)]
+trials = [Trial(setting=setting, scheme=scheme, seed=s, room="host", lab_digest=version.lab_version())
+          for s in (1, 2)]
 with open("/run/scratch/measured.jsonl", "w") as out:
     for m in host.HostRoom().run(adapter, [trials], threading.Event()):
         out.write(json.dumps(m.to_json()) + "\\n")

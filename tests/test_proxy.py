@@ -1,7 +1,6 @@
 """The splitting proxy on this machine's own kernel, in namespaces: no guest, no root (tests/proxy_scenarios.py)."""
 
 import pathlib
-import shutil
 import subprocess
 import sys
 
@@ -9,8 +8,7 @@ import proxy_network
 import proxy_scenarios
 import pytest
 
-from conformance import paths
-from conformance.lab import job, proxy
+from conformance.lab import proxy
 from conformance.model.errors import UserError
 from conformance.model.setting import Proxy
 
@@ -83,14 +81,3 @@ def test_no_proxy_has_no_options():
     assert proxy.choose("none") is None
     with pytest.raises(UserError, match="options of a proxy, and no proxy"):
         proxy.choose("none", to_client="cubic")
-
-
-def test_its_source_is_part_of_what_results_depend_on(tmp_path, monkeypatch):
-    before = job.lab_digest()
-    assert job.lab_digest() == before
-    package = tmp_path / "conformance"
-    shutil.copytree(paths.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(paths, "PACKAGE", package)
-    with open(package / "proxy" / "pairs.c", "a") as f:
-        f.write("/* */\n")
-    assert job.lab_digest() != before

@@ -1,14 +1,12 @@
 """From trials of one cell to the job that a guest carries out, and from its events back to measurements."""
 
-import hashlib
 import json
 import random
 import shutil
 
 from conformance import paths
-from conformance.lab import pki, proxy
+from conformance.lab import pki, proxy, version
 from conformance.model import calibration, congestion, measure, network
-from conformance.model import digest as digests
 from conformance.model.errors import UserError
 from conformance.model.setting import SPLITTER
 from conformance.model.trial import Measurement, Outcome
@@ -21,31 +19,6 @@ _RATE_PACKETS, _POLICER_RATE_PACKETS, _LOSS_PACKETS = 120, 600, 2000
 _CALIBRATION_SEED = 1
 #: by as much as this a trial's one-way delays differ from what the cell says, either way
 _DELAY_OFF_NS = 10_000
-#: files of the suite that decide what happens inside a guest
-_LAB_FILES = (
-    "conformance/guest/*.py",
-    "conformance/lab/host.py",
-    "conformance/lab/job.py",
-    "conformance/lab/pki.py",
-    "conformance/lab/proxy.py",
-    "conformance/lab/virtual.py",
-    "conformance/model/calibration.py",
-    "conformance/model/congestion.py",
-    "conformance/model/measure.py",
-    "conformance/model/network.py",
-    "conformance/proxy/*",
-    "topologies/*.py",
-)
-
-
-def lab_digest():
-    """Digest of the suite's own code and choices that a result depends on."""
-    total = hashlib.sha256()
-    for pattern in _LAB_FILES:
-        base = paths.PACKAGE.parent if pattern.startswith("conformance") else paths.data()
-        for file in sorted(base.glob(pattern)):
-            total.update(file.name.encode() + b"\0" + file.read_bytes())
-    return total.hexdigest()[: digests.DIGITS]
 
 
 def write(scratch, adapter, at, batches, probe=False, trace=None):
@@ -56,7 +29,7 @@ def write(scratch, adapter, at, batches, probe=False, trace=None):
     `probe`: try out the adapter's contract in the first cell in the place of making trials. `trace`: "packets" or
     "all" to write down what happens in each trial, in the scratch folder's trace/CELL'S INDEX-SEED.
     """
-    if batches[0][0].lab_digest != lab_digest():
+    if batches[0][0].lab_digest != version.lab_version():
         # A guest reads the suite's files when it starts; results must not be kept under what the code was before.
         raise UserError("the suite's own code changed while it was measuring", "run the same command again")
     setting, scheme, room = batches[0][0].setting, batches[0][0].scheme, batches[0][0].room

@@ -1,0 +1,71 @@
+"""The lab version: under which version of the suite's own code a result was made.
+
+A result depends on code that runs in the guest or writes the guest's job. The *source digest* covers the bytes of all
+those files, so a changed comment changes it; the *lab version* changes only when results do. Golden trials decide
+(tests/golden/attest.py, `make attest`): where they come out as recorded, the present sources are *attested* to make
+the present version's results, which `version.json` beside this module notes. Sources that are not attested are a
+version of their own, named by their digest, so that nothing measured with them is taken for anything else.
+"""
+
+import functools
+import hashlib
+import json
+import pathlib
+
+from conformance import paths
+from conformance.model import digest as digests
+
+#: Files that decide what a trial measures. tests/test_lab_version.py holds this list to what the lab imports.
+SOURCES = (
+    "conformance/guest/*.py",
+    "conformance/lab/adapter.py",
+    "conformance/lab/host.py",
+    "conformance/lab/job.py",
+    "conformance/lab/manifest.py",
+    "conformance/lab/pki.py",
+    "conformance/lab/proxy.py",
+    "conformance/lab/virtual.py",
+    "conformance/model/calibration.py",
+    "conformance/model/congestion.py",
+    "conformance/model/measure.py",
+    "conformance/model/network.py",
+    "conformance/model/setting.py",
+    "conformance/proxy/*",
+    "topologies/*.py",
+)
+VERSION_FILE = pathlib.Path(__file__).with_name("version.json")
+
+
+def source_digest():
+    """Digest of the names and bytes of SOURCES."""
+    total = hashlib.sha256()
+    for pattern in SOURCES:
+        base = paths.PACKAGE.parent if pattern.startswith("conformance") else paths.data()
+        for file in sorted(base.glob(pattern)):
+            total.update(file.name.encode() + b"\0" + file.read_bytes())
+    return total.hexdigest()[: digests.DIGITS]
+
+
+def lab_version():
+    """The attested version of the present sources, or their own digest where they are not attested."""
+    present = source_digest()
+    version, attested = _attestation()
+    return version if present == attested else present
+
+
+def attest(version):
+    """Note that the present sources make the results of `version`."""
+    about = {"version": version, "attested_sources": source_digest()}
+    VERSION_FILE.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    _attestation.cache_clear()
+
+
+@functools.cache
+def _attestation():
+    about = json.loads(VERSION_FILE.read_text(encoding="utf-8"))
+    return about["version"], about["attested_sources"]
+
+
+def current_version():
+    """The version that attested sources have, whether or not the present ones are attested."""
+    return _attestation()[0]

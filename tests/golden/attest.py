@@ -1,0 +1,57 @@
+"""`make attest`: replay the golden trials, and attest the present sources where all are equal to what was recorded.
+
+python tests/golden/attest.py              replay; attest, or name the first trial and field that differ (status 1)
+python tests/golden/attest.py --raise      replay and record: the present sources become a lab version of their own
+python tests/golden/attest.py --record     replay and record under the present version: for new goldens, and for
+                                           kernels or stacks that were built anew, from sources that are attested
+"""
+
+import argparse
+import sys
+import time
+
+import trials
+
+from conformance.lab import version
+
+
+def main(arguments=None):
+    """Returns the exit status: 0 attested or recorded, 1 a golden differs, 2 it cannot be done here."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--raise", dest="raised", action="store_true", help="record under a new lab version")
+    how.add_argument("--record", action="store_true", help="record under the present lab version")
+    options = parser.parse_args(arguments)
+    if options.record and not trials.attested():
+        print("attest: the present sources are not attested: run `make attest` first, or give --raise")
+        return 2
+    began, replays, recorded, different, compared = time.monotonic(), [], trials.recorded(), None, 0
+    for replayed in trials.replay():
+        replays.append(replayed)
+        name, before = replayed.golden.name, recorded.get(replayed.golden.name)
+        why_not = replayed.why_not or ("not recorded yet" if before is None else trials.obstacle(replayed.line, before))
+        difference = None if why_not else trials.first_difference(before, replayed.line)
+        compared += not why_not
+        different = different or (difference and (name, *difference))
+        print(f"{name:24} {why_not or ('differs' if difference else 'equal')}", flush=True)
+    print(f"{len(replays)} goldens, {compared} compared, {time.monotonic() - began:.0f} s")
+    if options.raised or options.record:
+        trials.record(replays)
+        version.attest(version.source_digest() if options.raised else version.current_version())
+        print(f"recorded; lab version {version.current_version()}")
+        return 0
+    if different:
+        name, pointer, was, now = different
+        print(f"attest: {name} differs at {pointer}: recorded {was!r:.200}, now {now!r:.200}")
+        print("attest: mend the sources; or, where results are meant to change, raise the version: make attest-raise")
+        return 1
+    if not compared:
+        print("attest: no golden could be compared here, so nothing is attested")
+        return 2
+    version.attest(version.current_version())
+    print(f"the present sources make the results of lab version {version.current_version()}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+"""Goldens of what is said of results: frozen result lines to gate.json, to the site's front page, to tables.
+
+The lines (results.jsonl.gz) were measured once: the smoke tier of Linux TCP's CUBIC, and three cells of ngtcp2's Reno.
+Nothing is measured here, so a difference is one of judging or of showing.
+"""
+
+import gzip
+import io
+import json
+import pathlib
+
+import click.testing
+import fake_room
+import pytest
+import rich.console
+from test_lists import same_as_golden
+
+from conformance import engine, specs, store
+from conformance.cli import main
+from conformance.lab import manifest
+from conformance.reporting import export, tables, terminal
+
+FROZEN = pathlib.Path(__file__).with_name("results.jsonl.gz")
+
+
+class Silent(fake_room.Room):
+    """A room in which nothing may be measured."""
+
+    def run(self, adapter, batches, cancelled):
+        raise AssertionError(f"{len(batches)} cells are not among the frozen results")
+
+
+@pytest.fixture
+def frozen(tmp_path, monkeypatch):
+    """The frozen lines as a results file; engine.bench() gives a bench that would have made them."""
+    path = tmp_path / "frozen.jsonl"
+    path.write_bytes(gzip.decompress(FROZEN.read_bytes()))
+    firsts = {}
+    for measurement in store.read(path):
+        scheme = measurement.trial.scheme
+        firsts.setdefault((scheme.stack, scheme.algorithm), measurement.trial)
+
+    class Adapter:
+        def __init__(self, stack):
+            self.name, self.manifest = stack, manifest.read(stack)
+
+        def why_not(self, algorithm):
+            return None
+
+    class Bench(engine.Bench):
+        def scheme(self, algorithm):
+            return firsts[self.adapter.name, algorithm].scheme
+
+    def bench(choice):
+        trial = next(trial for (stack, _), trial in firsts.items() if stack == choice.stack)
+        place = engine.Place(kernel=None, room=Silent("silent"))
+        return Bench(
+            adapter=Adapter(choice.stack), lab="virtual", place=lambda _: place, lab_digest=trial.lab_digest,
+            choice=choice,
+        )  # fmt: skip
+
+    monkeypatch.setattr(engine, "bench", bench)
+    monkeypatch.chdir(tmp_path)
+    return path
+
+
+def run(*arguments):
+    return click.testing.CliRunner().invoke(main, list(arguments))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "status"),
+    [
+        ("gate-linux-tcp", ["cubic", "--tier", "smoke"], 0),
+        ("gate-ngtcp2", ["reno", "--tier", "10mbps-20ms-1pct,10mbps-20ms-0pct", "--stack", "ngtcp2", "--no-why"], 1),
+    ],
+)
+def test_gate(frozen, name, arguments, status):
+    done = run("gate", *arguments, "--results", str(frozen), "--out", "out")
+    assert done.exit_code == status, done.output
+    same_as_golden(f"{name}.json", pathlib.Path("out", "gate.json").read_text())
+    same_as_golden(f"{name}.txt", done.output)
+
+
+def test_the_front_page_of_the_site(frozen):
+    assert run("report", str(frozen), "--out", "site").exit_code == 0
+    same_as_golden("site-index.html", pathlib.Path("site", "index.html").read_text())
+
+
+def test_tables_in_a_terminal(frozen):
+    text = io.StringIO()
+    terminal.show(tables.all_series(store.read(frozen)), rich.console.Console(file=text, width=120))
+    same_as_golden("terminal.txt", text.getvalue())
+
+
+def test_exports(frozen):
+    series = tables.all_series(store.read(frozen))
+    same_as_golden("cells.csv", export.csv_bytes(series).decode().replace("\r\n", "\n"))
+    same_as_golden("summary.json", json.dumps(export.summary(series, ()), indent=1, sort_keys=True) + "\n")
+
+
+def test_the_table_of_a_zone():
+    assert specs.zone_of("cubic").id == "cubic/heatmap"
+    done = run("zones", "show", "cubic/startup")
+    assert done.exit_code == 0
+    same_as_golden("zone-cubic-startup.txt", done.output)
+
+
+def test_the_digests_of_the_profiles():
+    """What was measured and derived under a profile is found by its digest: a change orphans all of it."""
+    cell = next(iter(specs.zone_of("cubic").intervals))
+    names = sorted(path.stem for path in specs.paths.data("zones", "profiles").glob("*.json"))
+    digests = {name: specs.profile(name, cell).profile_digest for name in names}
+    segments = (cell, cell)
+    digests["atc25, a path"] = specs.path("atc25", segments).profile_digest
+    digests["atc25, a split path"] = specs.split_path("atc25", segments).profile_digest
+    same_as_golden("profile-digests.json", json.dumps(digests, indent=1, sort_keys=True) + "\n")

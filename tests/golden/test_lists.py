@@ -1,0 +1,59 @@
+"""Goldens of what a user can name: every test of every algorithm with its markers, and every command's help.
+
+`GOLDEN_UPDATE=1 pytest tests/golden/test_lists.py` writes them anew; the difference is what a reviewer reads.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import click
+import pytest
+
+from conformance.cli import main
+
+EXPECTED = pathlib.Path(__file__).with_name("expected")
+_LIST = """
+import json, sys, pytest
+
+class Collected:
+    def pytest_collection_finish(self, session):
+        self.items = [
+            f"{item.name}: {' '.join(sorted({m.name for m in item.iter_markers()}))}" for item in session.items
+        ]
+
+collected = Collected()
+status = pytest.main(["--collect-only", "-qq", "--pyargs", "conformance.suite", "--stack", sys.argv[1]], [collected])
+print(json.dumps(collected.items))
+sys.exit(status)
+"""
+
+
+def same_as_golden(name, text):
+    """Compare with the golden file, or write it where the environment asks for that."""
+    path = EXPECTED / name
+    if os.environ.get("GOLDEN_UPDATE"):
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("stack", ["linux-tcp", "ngtcp2"])
+def test_the_list_of_tests_of_every_algorithm(stack):
+    done = subprocess.run([sys.executable, "-c", _LIST, stack], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    names = json.loads(done.stdout.splitlines()[-1])
+    same_as_golden(f"tests-{stack}.txt", "\n".join(names) + "\n")
+
+
+def helps(command, words):
+    """Yield the help of a command and of all below it."""
+    with click.Context(command, info_name=words[-1], max_content_width=100, terminal_width=100) as context:
+        yield f"$ {' '.join(words)} --help\n{command.get_help(context)}\n"
+    for name, inner in sorted(getattr(command, "commands", {}).items()):
+        yield from helps(inner, [*words, name])
+
+
+def test_the_help_of_every_command():
+    same_as_golden("help.txt", "\n".join(helps(main, ["conformance"])))

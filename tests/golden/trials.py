@@ -1,0 +1,178 @@
+"""The golden trials: what the lab measured when its version was last raised, and their replay.
+
+Each golden is a trial of another kind. RECORDED holds, for each, the result line without wall times, and digests of the
+captured packets where it is traced. A golden that needs a kernel or a stack that this machine lacks, or has in
+another build, cannot be compared: it is skipped, and the reason is given.
+"""
+
+import concurrent.futures
+import contextlib
+import dataclasses
+import hashlib
+import json
+import pathlib
+import threading
+
+from conformance import engine, specs, trace
+from conformance.lab import version
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell, Proxy
+
+RECORDED = pathlib.Path(__file__).with_name("trials.jsonl")
+_PATH = (Cell(10, 20, 0), Cell(10, 5, 1))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Golden:
+    """One trial to be made: `seed` of `setting`, by `algorithm` of `stack` on the guest kernel `kernel`."""
+
+    name: str
+    algorithm: str
+    setting: object
+    stack: str = "linux-tcp"
+    kernel: str = "default"
+    seed: int = 1
+    traced: bool = False
+
+
+def _atc25(*cell, **overrides):
+    return specs.profile("atc25", Cell(*cell), **overrides)
+
+
+GOLDENS = (
+    Golden(name="tcp-cubic", algorithm="cubic", setting=_atc25(10, 20, 0)),
+    Golden(name="tcp-cubic-loss", algorithm="cubic", setting=_atc25(20, 40, 1), seed=7),
+    Golden(name="tcp-reno-loss", algorithm="reno", setting=_atc25(50, 1, 2)),
+    Golden(name="tcp-bbrv1-loss", algorithm="bbrv1", setting=_atc25(10, 60, 3)),
+    Golden(name="tcp-timeout", algorithm="cubic", setting=dataclasses.replace(_atc25(10, 20, 1), timeout_s=5)),
+    Golden(name="tcp-unsupported", algorithm="bbrv3", setting=_atc25(10, 20, 0, transfer_s=1)),
+    Golden(name="tcp-fq-codel", algorithm="cubic", setting=_atc25(10, 20, 0, queue="fq_codel", offload=False)),
+    Golden(name="tcp-policer", algorithm="bbrv1", setting=_atc25(10, 20, 0, queue="policer", transfer_s=5)),
+    Golden(name="tcp-short", algorithm="cubic", setting=specs.profile("startup", Cell(50, 40, 0))),
+    Golden(name="tcp-identify", algorithm="bbrv1", setting=specs.profile("identify", Cell(10, 50, 1))),
+    Golden(name="tcp-sawtooth", algorithm="reno", setting=specs.profile("sawtooth", Cell(10, 20, 0))),
+    Golden(name="tcp-rival", algorithm="reno", setting=specs.profile("competing", Cell(10, 20, 0))),
+    Golden(name="tcp-path", algorithm="cubic", setting=specs.path("atc25", _PATH)),
+    Golden(name="tcp-path-split", algorithm="cubic", setting=specs.path("atc25", _PATH, Proxy())),
+    Golden(
+        name="tcp-path-split-options",
+        algorithm="reno",
+        setting=specs.path(
+            "atc25", _PATH, Proxy(to_client="cubic", back_pressure_bytes=200_000), queue_sized_by="segment"
+        ),
+    ),
+    Golden(name="tcp-traced", algorithm="cubic", setting=_atc25(10, 20, 1, transfer_s=2), traced=True),
+    Golden(name="quic-cubic", algorithm="cubic", stack="ngtcp2", setting=specs.profile("packets", Cell(10, 20, 0))),
+    Golden(
+        name="quic-cubic-loss",
+        algorithm="cubic",
+        stack="ngtcp2",
+        setting=specs.profile("packets", Cell(20, 40, 1)),
+        seed=3,
+    ),
+    Golden(name="quic-rival", algorithm="reno", stack="ngtcp2", setting=specs.profile("competing", Cell(10, 20, 0))),
+    Golden(name="tcp-cubic-7.2", algorithm="cubic", kernel="7.2", setting=_atc25(10, 20, 1)),
+    Golden(
+        name="quic-cubic-7.2",
+        algorithm="cubic",
+        stack="ngtcp2",
+        kernel="7.2",
+        setting=specs.profile("packets", Cell(10, 20, 1)),
+    ),
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Replay:
+    """What came of one golden: the line that was measured, or why none could be."""
+
+    golden: Golden
+    line: dict | None = None
+    why_not: str | None = None
+
+
+def replay(goldens=GOLDENS, workers=2):
+    """Yield a Replay of each golden, in order; `workers` guests run side by side."""
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        yield from pool.map(_replay, goldens)
+
+
+def _replay(golden):
+    try:
+        bench = engine.bench(engine.Choice(stack=golden.stack, kernel=golden.kernel))
+    except UserError as error:
+        return Replay(golden=golden, why_not=str(error))
+    trials = bench.trials(golden.algorithm, golden.setting, [golden.seed])
+    place = bench.place(golden.algorithm)
+    if not golden.traced:
+        (measurement,) = place.room.run(bench.adapter, [trials], threading.Event())
+        return Replay(golden=golden, line=_line(measurement))
+    with contextlib.closing(trace.take(place.kernel, bench.adapter, [trials], "packets")) as traces:
+        measurement, captured, folder = next(traces)
+        packets = {
+            name: {"frames": frames, "digest": hashlib.sha256((folder / f"{name}.pcap").read_bytes()).hexdigest()}
+            for name, (frames, _) in captured.items()
+        }
+    return Replay(golden=golden, line={**_line(measurement), "captured": packets})
+
+
+def _line(measurement):
+    """A result line without its key and lab version, which name the version, and without wall times."""
+    data = measurement.to_json()
+    del data["key"], data["host"], data["trial"]["lab_digest"]
+    # JSON has no tuples: a replay is compared with what was read back.
+    return json.loads(json.dumps(data))
+
+
+def recorded():
+    """{golden's name: its recorded line}; empty where nothing was recorded."""
+    if not RECORDED.exists():
+        return {}
+    lines = map(json.loads, RECORDED.read_text(encoding="utf-8").splitlines())
+    return {line.pop("golden"): line for line in lines}
+
+
+def record(replays):
+    """Write the lines of these replays, and keep those of goldens that could not be replayed here."""
+    kept = recorded()
+    kept.update((replayed.golden.name, replayed.line) for replayed in replays if replayed.line)
+    lines = [
+        json.dumps({"golden": golden.name, **kept[golden.name]}, sort_keys=True) + "\n"
+        for golden in GOLDENS
+        if golden.name in kept
+    ]
+    RECORDED.write_text("".join(lines), encoding="utf-8")
+
+
+def obstacle(line, before):
+    """Why two lines of one golden cannot be compared: they are of other builds. None where they can."""
+    for name in ("kernel_digest", "stack_digest"):
+        was, now = before["trial"]["scheme"][name], line["trial"]["scheme"][name]
+        if was != now:
+            what = name.removesuffix("_digest")
+            return f"recorded with another build of the {what} ({was}, here {now})"
+    return None
+
+
+def first_difference(before, now, pointer=""):
+    """(JSON pointer, value before, value now) of the first place where two documents differ; None where they do not."""
+    if type(before) is not type(now):
+        return pointer, before, now
+    if isinstance(before, dict):
+        for key in sorted(before.keys() | now.keys()):
+            if key not in before or key not in now:
+                return f"{pointer}/{key}", before.get(key, "nothing"), now.get(key, "nothing")
+            if found := first_difference(before[key], now[key], f"{pointer}/{key}"):
+                return found
+        return None
+    if isinstance(before, list):
+        for at, (one, other) in enumerate(zip(before, now, strict=False)):
+            if found := first_difference(one, other, f"{pointer}/{at}"):
+                return found
+        return None if len(before) == len(now) else (f"{pointer}/length", len(before), len(now))
+    return None if before == now else (pointer, before, now)
+
+
+def attested():
+    """Whether the present sources are attested to the present version."""
+    return version.lab_version() == version.current_version()
