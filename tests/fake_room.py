@@ -8,15 +8,23 @@ import types
 
 from helpers import counted, scheme
 
-from conformance import engine, specs
-from conformance.model import network, split_zone
+from conformance.catalogue import documents
+from conformance.engine import benches
+from conformance.model.emulation import tc_commands
 from conformance.model.errors import UserError
+from conformance.model.split import split_zone
 from conformance.model.trial import Measurement, Outcome
 from conformance.model.zone import Interval
 
 STACK = "fake"
+#: lines of a conftest.py: zones of split paths as if their paths had been measured, whatever ships
+MEASURED = """
+from conformance.catalogue import documents
+_as_shipped = documents.split_zone
+documents.split_zone = lambda path: fake_room.with_measured(_as_shipped(path))
+"""
 #: read once, not for each trial
-zone_of = functools.cache(specs.zone_of)
+zone_of = functools.cache(documents.zone_of)
 
 
 class Room:
@@ -44,15 +52,15 @@ def with_measured(zone):
             permitted = Interval(low=value - 0.01, high=value + 0.01, basis=basis)
             check = dataclasses.replace(check, measured=permitted)
         checks.append(check)
-    digest = specs.split_path(zone.profile, zone.checks[0].path.segments).profile_digest
+    digest = documents.split_path(zone.profile, zone.checks[0].path.segments).profile_digest
     return dataclasses.replace(zone, checks=tuple(checks), path_profile_digest=digest)
 
 
 @functools.cache
 def _split_paths(algorithm, profile):
     """{segments: permitted, split} of an algorithm's paths, where they were measured."""
-    (path,) = [p for p in specs.zone_files("split", profile) if p.parent.name == algorithm]
-    return {check.path.segments: check.measured for check in specs.split_zone(path).checks if check.measured}
+    (path,) = [p for p in documents.zone_files("split", profile) if p.parent.name == algorithm]
+    return {check.path.segments: check.measured for check in documents.split_zone(path).checks if check.measured}
 
 
 def made(trial, kind):
@@ -90,14 +98,14 @@ def made(trial, kind):
 def made_further(trial, kind):
     """A transfer of the zones that have profiles of their own."""
     setting = trial.setting
-    zones = [zone_of(trial.scheme.algorithm, name) for name in specs.FURTHER_KINDS]
+    zones = [zone_of(trial.scheme.algorithm, name) for name in documents.FURTHER_KINDS]
     zones = [zone for zone in zones if zone.profile == setting.profile and setting.cell in zone.intervals]
     value = {z.metric: z.intervals[setting.cell].basis["median"] if kind == "good" else 0.001 for z in zones}
     rtts = value.get("transfer_rtts", 1)
     metrics = {
-        "bytes": 1, "handshake_s": 0.5, "completion_s": 0.5 + rtts * network.rtt_s(setting.cell),
+        "bytes": 1, "handshake_s": 0.5, "completion_s": 0.5 + rtts * tc_commands.rtt_s(setting.cell),
         "goodput_mbps": 1.0, "utilization": value.get("utilization", 0.5),
-        "queue_mean_bytes": value.get("queue_mean_bdp", 1) * network.bdp_bytes(setting.cell),
+        "queue_mean_bytes": value.get("queue_mean_bdp", 1) * tc_commands.bdp_bytes(setting.cell),
     }  # fmt: skip
     return Measurement(trial=trial, outcome=Outcome.OK, metrics=metrics, host={"wall_s": os.getpid()})
 
@@ -110,7 +118,7 @@ class Adapter:
         return None
 
 
-class Bench(engine.Bench):
+class Bench(benches.Bench):
     def scheme(self, algorithm):
         return scheme(algorithm, stack=STACK)
 
@@ -119,15 +127,15 @@ def install(kind="good", room=Room):
     """From now on, engine.bench() gives this one, in this process."""
 
     def bench(choice=None):
-        choice = choice or engine.Choice()
+        choice = choice or benches.Choice()
         if choice.stack == "missing":
             raise UserError("stack 'missing' is not known", "choose another")
-        place = engine.Place(kernel=None, room=room(kind))
+        place = benches.Place(kernel=None, room=room(kind))
         return Bench(
             adapter=Adapter(), lab="virtual", place=lambda algorithm: place, lab_digest="7" * 16, choice=choice
         )  # fmt: skip
 
-    engine.bench = bench
+    benches.find = bench
 
 
 class Deadly(Room):

@@ -5,8 +5,8 @@ import dataclasses
 
 from hypothesis import strategies as st
 
-from conformance import specs
-from conformance.model.network import bdp_bytes
+from conformance.catalogue import documents
+from conformance.model.emulation.tc_commands import bdp_bytes
 from conformance.model.setting import Cell
 from conformance.model.trial import Measurement, Outcome, Scheme, Trial
 from conformance.model.zone import Interval, Zone
@@ -15,7 +15,7 @@ CELL = Cell(10, 20, 1)
 
 
 def setting(cell=CELL, **overrides):
-    return specs.profile("atc25", cell, **overrides)
+    return documents.profile("atc25", cell, **overrides)
 
 
 def scheme(algorithm="cubic", **changes):
@@ -141,7 +141,7 @@ EVIL = "<script>alert('x')</script>\"&<img src=x onerror=alert(1)>"
 
 def results_file(path):
     """Result lines of every kind: each verdict, stacks over TCP and UDP, old traces and new, and an evil stack."""
-    from conformance import store
+    from conformance.results import store
 
     def with_evidence(made, **options):
         evidence = {"interfaces": counted(1000, 981), "trace": trace(**options), "kernel_release": "6.12.0"}

@@ -1,10 +1,10 @@
-"""How often does `conformance why` name what is wrong? Over the mutants, whose labels say it (tests/mutants/).
+"""How often does `conformance why` name what is wrong? Over the mutants, whose labels say it (mutants/).
 
     python tests/score_why.py [--trials 2] [--results results/why-mutants.jsonl] [--record] [IDS ...]
 
 Each mutant is traced as `conformance why` does it, and compared with the reference that it claims to be. What was read
 of its traces is kept in the results file: what is there, read by the same code on the same kernel, is not traced again.
-With --record, it is kept in tests/mutants/why.json, too: from there the score is made anew without a guest.
+With --record, it is kept in mutants/why.json, too: from there the score is made anew without a guest.
 """
 
 import concurrent.futures
@@ -15,15 +15,18 @@ import threading
 
 import click
 
-from conformance import engine, files, mutants, why
-from conformance.model import digest, suspects
-from conformance.model.mutants import Mutant, choose
-from conformance.model.telling import CELLS, FEATURES, PROFILE
+from conformance.commands import mutants, why
+from conformance.engine import benches, runs
+from conformance.model import digest
+from conformance.model.diagnosis import ranking as suspects
+from conformance.model.diagnosis.feature_table import CELLS, FEATURES, PROFILE
+from conformance.model.studies.mutants import Mutant, choose
+from conformance.support import files, paths
 
-RECORD = pathlib.Path(__file__).parent / "mutants" / "why.json"
-_SUITE = pathlib.Path(why.__file__).parent
+RECORD = mutants.folder() / "why.json"
+_SUITE = paths.PACKAGE
 #: what a reading depends on, besides what is traced
-_CODE = ("why.py", "trace.py", "model/flow.py", "model/features.py")
+_CODE = ("commands/why.py", "commands/trace.py", "model/diagnosis/flow.py", "model/diagnosis/features.py")
 _NUMBERS, _DIGITS = ("value", "low", "high", "spread"), 6
 
 
@@ -125,14 +128,14 @@ def table(scores):
 @click.option("--trials", default=3, show_default=True, type=click.IntRange(1))
 @click.option("--workers", default=2, show_default=True, type=click.IntRange(1))
 @click.option("--results", default="results/why-mutants.jsonl", type=click.Path(path_type=pathlib.Path))
-@click.option("--record", is_flag=True, help="Keep what was read in tests/mutants/why.json.")
+@click.option("--record", is_flag=True, help="Keep what was read in mutants/why.json.")
 def main(ids, trials, workers, results, record):
     """Print the table of docs/why.md."""
     if record and ids:
         raise click.UsageError("--record keeps what was read of all mutants: name none")
-    kept = Readings(results, engine.seeds(trials))
+    kept = Readings(results, runs.seeds(trials))
     chosen = choose(mutants.corpus(), ids)
-    usual = engine.bench()
+    usual = benches.find()
     rows = {name: kept.of(name, usual, name) for name in sorted({mutant.algorithm for mutant in chosen})}
 
     def one(mutant, bench):

@@ -4,8 +4,8 @@ import collections
 import dataclasses
 import heapq
 
-from conformance.model import flow as flows
-from conformance.model.pcap import Packet
+from conformance.model.diagnosis import flow as flows
+from conformance.model.diagnosis.pcap import Packet
 
 FULL_BYTES = 1514
 

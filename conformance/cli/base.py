@@ -5,9 +5,9 @@ import math
 import click
 
 from conformance import __version__
-from conformance.console import Console, one_line
 from conformance.model.errors import UserError
 from conformance.model.verdict import MOST_TRIALS
+from conformance.support.console import Console, one_line
 
 out = Console()
 err = Console(stderr=True)

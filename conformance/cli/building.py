@@ -57,7 +57,7 @@ def kernel_build(name, source, patches, jobs):
 @click.option("--parameter", "parameters", multiple=True, required=True, help="MODULE.NAME=VALUE (repeatable).")
 def kernel_variant(name, of, parameters):
     """Give a built kernel with other module parameters a NAME of its own; boots it once, to see that it has them."""
-    from conformance import variants
+    from conformance.lab import kernel_variant as variants
 
     made = variants.make(name, of, variants.parse(parameters))
     out.print(f"kernel {made.name}: {_described(made)}", soft_wrap=True)
@@ -96,7 +96,7 @@ def _described(kernel):
 @click.option("--kernel", "kernel_name", default="default", show_default=True)
 def doctor(lab, kernel_name):
     """Check everything a run needs, and say how to mend what is missing."""
-    from conformance import doctor as checks
+    from conformance.commands import doctor as checks
 
     bad = 0
     for check in checks.run(lab, kernel_name):
@@ -131,7 +131,7 @@ def adapter_list():
 @click.option("--into", default=".", show_default=True, metavar="DIR", help="The folder NAME is made in this one.")
 def adapter_new(name, language, into):
     """Begin an adapter called NAME, from a scaffold that works as it is."""
-    from conformance import adapters
+    from conformance.commands import adapter_new as adapters
 
     manifest = adapters.new(name, language, into)
     out.print(f"{manifest.parent} is ready: its README.txt says what to change first. Now run", soft_wrap=True)
@@ -144,7 +144,7 @@ def adapter_new(name, language, into):
 @click.option("--again", is_flag=True, help="Also what is built already.")
 def adapter_build(stacks, again):
     """Build what STACKS (names, or paths of adapter.json) compile, into the cache."""
-    from conformance import adapters
+    from conformance.commands import adapter_new as adapters
 
     sys.exit(adapters.build(stacks, again, err))
 
@@ -156,9 +156,10 @@ def adapter_build(stacks, again):
 @click.option("--kernel", help="Guest kernel's name (default: the one that has the algorithm).")
 def adapter_check(stack, cca, client, kernel):
     """Try STACK (a name, or the path of an adapter.json) against every clause of the contract."""
-    from conformance import check, engine
+    from conformance.commands import adapter_check as check
+    from conformance.engine import benches
 
-    sys.exit(check.run(engine.Choice(stack=stack, client=client, kernel=kernel), cca, out))
+    sys.exit(check.run(benches.Choice(stack=stack, client=client, kernel=kernel), cca, out))
 
 
 COMMANDS = (kernel, adapter, doctor)

@@ -7,9 +7,9 @@ import click
 
 from conformance.cli import measuring
 from conformance.cli.base import out
-from conformance.console import one_line
 from conformance.model.errors import UserError
-from conformance.store import DEFAULT_RESULTS
+from conformance.results.store import DEFAULT_RESULTS
+from conformance.support.console import one_line
 
 
 @click.group()
@@ -21,7 +21,7 @@ def expect():
 @click.argument("stack")
 def show(stack):
     """Say where STACK (a name, or the path of an adapter.json) is known not to conform, and why."""
-    from conformance import expectations
+    from conformance.catalogue import expectations
 
     entries = expectations.load(stack)
     for entry in entries:
@@ -45,7 +45,7 @@ def update(choice, stack, results, gone, any_build):
 
     What counts is what would be measured today: results of another build, kernel or lab say nothing of this one.
     """
-    from conformance import expectations
+    from conformance.catalogue import expectations
 
     if any_build and choice.options():
         raise UserError("--any-build takes any client, kernel and lab, too", f"leave out{choice.options()}")

@@ -34,7 +34,7 @@ from conformance.cli.base import TRIALS, out
 )
 def gate(choice, algorithms, why, **options):
     """What a CI runs: measure ALGORITHMS (default: all) within a budget, judge, compare with what is expected."""
-    from conformance import gate as gating
+    from conformance.commands import gate as gating
 
     sys.exit(
         gating.run(algorithms, choice, why=options["budget"] is None if why is None else why, **options, console=out)

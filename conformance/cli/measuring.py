@@ -7,8 +7,8 @@ import sys
 import click
 
 from conformance.cli.base import SECONDS, SEED, TRIALS, Finite, out
-from conformance.engine import Choice
-from conformance.store import DEFAULT_RESULTS
+from conformance.engine.benches import Choice
+from conformance.results.store import DEFAULT_RESULTS
 
 _CHOICE = {
     "stack": click.option("--stack", default="linux-tcp", show_default=True, help="Adapter's name, or path of one."),
@@ -37,7 +37,7 @@ EXECUTOR = click.option(
 
 
 def _factory(text):
-    from conformance import remote
+    from conformance.engine import workers as remote
 
     return remote.factory(text)
 
@@ -85,7 +85,7 @@ _ALL = ("stack", "client", "interop_rootfs", "kernel", "lab")
 @EXECUTOR
 def run(choice, algorithm, grid, trials, most_trials, results, profile, workers, executor, **overrides):
     """Measure ALGORITHM over a grid, and judge it where there is a zone for these settings."""
-    from conformance import campaign
+    from conformance.commands import run as campaign
 
     if overrides["offload"]:
         overrides["offload"] = overrides["offload"] == "on"
@@ -106,7 +106,7 @@ def run(choice, algorithm, grid, trials, most_trials, results, profile, workers,
 @WORKERS
 def identify(choice, cca, trials, first_seed, results, workers):
     """Say which algorithm and version a stack's congestion control behaves like."""
-    from conformance import identify as identification
+    from conformance.commands import identify as identification
 
     status = identification.run(
         cca, choice, trials=trials, first_seed=first_seed, results=results, workers=workers, console=out
@@ -122,7 +122,7 @@ def identify(choice, cca, trials, first_seed, results, workers):
 @WORKERS
 def identify_check(choice, trials, first_seed, results, workers):
     """Identify every known algorithm many times and count how often the answer is right."""
-    from conformance import identify as identification
+    from conformance.commands import identify as identification
 
     status = identification.check(
         choice, trials=trials, first_seed=first_seed, results=results, workers=workers, console=out
@@ -139,7 +139,7 @@ def identify_check(choice, trials, first_seed, results, workers):
 @WORKERS
 def cross(choice, algorithms, trials, first_seed, results, workers):
     """Measure each of ALGORITHMS and judge it by the zone of each: the diagonal should conform, nothing else."""
-    from conformance import cross as crossing
+    from conformance.commands import cross as crossing
 
     status = crossing.run(
         algorithms, choice, trials=trials, first_seed=first_seed, results=results, workers=workers, console=out
@@ -163,7 +163,7 @@ def cross(choice, algorithms, trials, first_seed, results, workers):
 @click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write it here, as Markdown.")
 def drift(choice, cca, kernels, sysctls, grid, trials, matters, profile, results, workers, target):
     """Compare two kernels, or two sysctl settings: which cells moved, beyond noise?"""
-    from conformance import drift as comparison
+    from conformance.commands import drift as comparison
 
     status = comparison.run(
         cca, comparison.variants(kernels, sysctls), choice, grid=grid, trials=trials, results=results,
@@ -180,7 +180,7 @@ def drift(choice, cca, kernels, sysctls, grid, trials, matters, profile, results
 @trials(3, least=2)
 def bench(choice, algorithm, stacks, site, trials):
     """Measure what trials cost: wall seconds, virtual seconds per wall second, system calls per packet."""
-    from conformance import benchmark
+    from conformance.commands import bench as benchmark
 
     if site:
         from conformance.reporting import benchmark as building
@@ -202,7 +202,7 @@ def bench(choice, algorithm, stacks, site, trials):
 @click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write it here, as Markdown.")
 def matrix(choice, stacks, target, **options):
     """Every adapter (or STACKS) x algorithm: built or why not, verdict in the smoke cells or a grid, seconds."""
-    from conformance import matrix as table
+    from conformance.commands import matrix as table
 
     sys.exit(table.run(stacks, choice, target=target, console=out, **options))
 
@@ -217,7 +217,7 @@ def matrix(choice, stacks, target, **options):
 @click.option("--out", "target", default="trace", show_default=True, type=click.Path(path_type=pathlib.Path))
 def trace(choice, algorithm, cell, seed, profile, packets_only, target):
     """One trial of ALGORITHM in CELL with everything written down: packets (pcap), TLS secrets, qlog, output."""
-    from conformance import trace as tracing
+    from conformance.commands import trace as tracing
 
     status = tracing.run(
         algorithm, choice, cell=cell, seed=seed, profile=profile, packets_only=packets_only, target=target, console=out
@@ -233,7 +233,7 @@ def trace(choice, algorithm, cell, seed, profile, packets_only, target):
 @click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Keep pcaps, why.json, why.svg here.")
 def why(choice, algorithm, trials, first_seed, target):
     """Say what looks wrong with a stack's ALGORITHM, from traces of it and of Linux TCP's: suspects with evidence."""
-    from conformance import why as asking
+    from conformance.commands import why as asking
 
     sys.exit(asking.run(algorithm, choice, trials=trials, first_seed=first_seed, target=target, console=out))
 

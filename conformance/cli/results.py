@@ -5,15 +5,15 @@ import sys
 
 import click
 
-from conformance import files
 from conformance.cli.base import out
-from conformance.store import DEFAULT_RESULTS
+from conformance.results.store import DEFAULT_RESULTS
+from conformance.support import files
 
 _RESULTS = click.argument("results", nargs=-1, type=click.Path(path_type=pathlib.Path))
 
 
 def _source(results):
-    from conformance.reporting import source
+    from conformance.results import source
 
     return source.Source(results or (pathlib.Path(DEFAULT_RESULTS),))
 
@@ -24,12 +24,13 @@ def _source(results):
 @click.option("--terminal/--no-terminal", default=True, help="Also draw the heatmaps in the terminal.")
 def report(results, target, terminal):
     """A site of RESULTS in a folder: schemes, cells, comparisons, RFC 9743, data. Opens from disk."""
-    from conformance.reporting import site, tables
-    from conformance.reporting import terminal as drawn
+    from conformance.reporting import heatmaps
+    from conformance.reporting.html import site
+    from conformance.reporting.text import terminal as drawn
 
     source = _source(results)
     if terminal:
-        drawn.show(tables.all_series(source.measurements), out)
+        drawn.show(heatmaps.all_series(source.measurements), out)
     out.print(f"report: {site.write(source, target).absolute()}", soft_wrap=True)
 
 
@@ -50,11 +51,13 @@ _EXPORTS = {
 @click.option("--out", "target", help="File to write, or - (default: named after what it is).")
 def export(form, results, target):
     """RESULTS for other tools: cells as CSV or Parquet, a JSON summary, Markdown for a pull request, a badge."""
-    from conformance.reporting import badge, markdown, tables
-    from conformance.reporting import export as tool
+    from conformance.reporting import heatmaps
+    from conformance.reporting.text import markdown
+    from conformance.reporting.tools import badge
+    from conformance.reporting.tools import export as tool
 
     source = _source(results)
-    series = tables.all_series(source.measurements)
+    series = heatmaps.all_series(source.measurements)
     made = {
         "json": lambda: tool.summary_json(series, source.files),
         "csv": lambda: tool.csv_bytes(series),
@@ -75,9 +78,9 @@ def export(form, results, target):
 @click.option("--out", "folder", default="figures", show_default=True, type=click.Path(path_type=pathlib.Path))
 def plot(what, results, form, algorithm, stack, folder):
     """Figures for papers: heatmaps of utilization or loss with zone and difference, or several schemes compared."""
-    from conformance.reporting import charts, figures, tables
+    from conformance.reporting import charts, figures, heatmaps
 
-    series = tables.all_series(_source(results).measurements)
+    series = heatmaps.all_series(_source(results).measurements)
     for name, chart in figures.chosen(what, series, algorithm, stack):
         _write(charts.render(chart, form), folder / f"{name}.{form}")
 
@@ -94,7 +97,7 @@ def _write(content, target):
 @click.option("--published", type=click.Path(path_type=pathlib.Path), help="CSV of published cells to compare with.")
 def fidelity(results, published):
     """Compare RESULTS with the published cells: bias and rms by algorithm."""
-    from conformance import fidelity as compare
+    from conformance.commands import fidelity as compare
 
     compare.show(results or (pathlib.Path(DEFAULT_RESULTS),), published, out)
 
@@ -104,7 +107,7 @@ def fidelity(results, published):
 @click.option("--out", "target", required=True, type=click.Path(path_type=pathlib.Path), help="Results file to write.")
 def merge(results, target):
     """RESULTS of shards as one file; refuses unlike runs, and one trial with two results."""
-    from conformance import merge as merging
+    from conformance.results import merge as merging
 
     n = merging.merge(results, target, lambda text: out.print(text, style="yellow", soft_wrap=True))
     out.print(f"{target}: {n} trials", soft_wrap=True)

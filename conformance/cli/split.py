@@ -6,7 +6,7 @@ import click
 
 from conformance.cli import split_accuracy
 from conformance.cli.base import SECONDS, out
-from conformance.store import DEFAULT_RESULTS
+from conformance.results.store import DEFAULT_RESULTS
 
 
 @click.group()
@@ -37,7 +37,7 @@ def split():
 @click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also draw the bars: FILE.svg or .png.")
 def analyze(results, algorithms, stack, kernel, profile, transfer_s, target, **options):
     """Which paths of two segments would gain from a proxy, by class, predicted from end-to-end RESULTS."""
-    from conformance import split as analysis
+    from conformance.commands import split_analyze as analysis
 
     chosen = analysis.Chosen(algorithms=algorithms, stack=stack, kernel=kernel, profile=profile, transfer_s=transfer_s)
     analysis.analyze(results or (pathlib.Path(DEFAULT_RESULTS),), chosen=chosen, target=target, console=out, **options)

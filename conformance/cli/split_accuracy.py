@@ -8,7 +8,7 @@ import click
 
 from conformance.cli import measuring
 from conformance.cli.base import SECONDS, TRIALS, out
-from conformance.engine import Choice
+from conformance.engine.benches import Choice
 from conformance.model.setting import PEPSAL, QUEUE_SIZED_BY, SPLITTER
 
 
@@ -48,7 +48,7 @@ def _options(trials):
 @click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Folder for the figures.")
 def accuracy(algorithms, choice, **options):
     """Predicted against measured split throughput of CCA..., over splits of one path."""
-    from conformance import split_accuracy
+    from conformance.commands import split_accuracy
 
     sys.exit(split_accuracy.run(algorithms, choice, console=out, **options))
 
@@ -73,7 +73,7 @@ def measure(algorithm, paths, choice, queue, offload, transfer_s, **options):
 
     Without PATH: over the six representative paths that zones have.
     """
-    from conformance import split_measure
+    from conformance.commands import split_measure
 
     names = (
         "to_client", "to_server", "send_buffer_bytes", "receive_buffer_bytes", "unsent_bytes", "back_pressure_bytes",

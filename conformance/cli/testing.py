@@ -39,15 +39,16 @@ def mutants(ids, n, first_seed, record, target, **plan):
     Exit statuses: 0 at least 90 % of the mutants are detected, or at most 1 run in 100 is a false alarm; 1 not so;
     3 errors. --record is of all mutants, or of references, by the zones that ship: without IDS, --zone and --grid.
     """
-    from conformance import detected, false_alarms
-    from conformance import mutants as testing
+    from conformance.catalogue import mutant_record
+    from conformance.commands import false_alarms
+    from conformance.commands import mutants as testing
 
     if n and (ids or target or plan["whole"]):
         raise UserError("--false-alarms measures no mutant", "give it without IDS, --whole and --out")
     if record and plan["zones"]:
         raise UserError("--record keeps what the zones that ship say", "give it without --zone")
-    if record and plan["grid"] != detected.GRID:
-        raise UserError(f"--record keeps what was said at {detected.GRID}", "give it without --grid")
+    if record and plan["grid"] != mutant_record.GRID:
+        raise UserError(f"--record keeps what was said at {mutant_record.GRID}", "give it without --grid")
     plan = testing.Plan(first_seed=first_seed or (_FALSE_ALARMS if n else 101), **plan)
     sys.exit(false_alarms.count(n, plan, record, out) if n else testing.run(ids, plan, record, target, out))
 

@@ -19,15 +19,17 @@ def zones():
 @click.option("--record", is_flag=True, help="Keep which mutants zones reject: none may be lost later without a word.")
 def zones_check(files, record):
     """Check zones (FILES, or ids; all that ship, if none is named): schema, invariants, the mutants' record."""
-    from conformance import detected, specs, zonefiles
+    from conformance.catalogue import documents as specs
+    from conformance.catalogue import lint as zonefiles
+    from conformance.catalogue import mutant_record
     from conformance.model.zone import Zone
 
     if record:
         if files:
             raise UserError("--record keeps what all zones reject", "name none")
-        out.print(f"recorded: {detected.keep()}", soft_wrap=True)
+        out.print(f"recorded: {mutant_record.keep()}", soft_wrap=True)
     for path, zone in zonefiles.check_all(files or specs.zone_files("*")):
-        said = detected.check(zone, path) if isinstance(zone, Zone) else "rests on the cells of others"
+        said = mutant_record.check(zone, path) if isinstance(zone, Zone) else "rests on the cells of others"
         out.print(f"ok  {zone.summary}, {said}, {path}", soft_wrap=True)
 
 
@@ -36,7 +38,8 @@ def zones_check(files, record):
 @click.option("--check", "only_check", is_flag=True, help="Change nothing; status 1 where a file is not so.")
 def zones_fmt(files, only_check):
     """Write zones (FILES, or ids; all that ship, if none is named) in canonical form."""
-    from conformance import specs, zonefiles
+    from conformance.catalogue import documents as specs
+    from conformance.catalogue import lint as zonefiles
 
     unlike = [path for path in files or specs.zone_files("*") if not zonefiles.format_file(path, not only_check)]
     for path in unlike:
@@ -49,7 +52,7 @@ def zones_fmt(files, only_check):
 @click.argument("second")
 def zones_diff(first, second):
     """Compare two versions of a zone, files or ids: status 1 where they differ."""
-    from conformance import zonefiles
+    from conformance.catalogue import lint as zonefiles
 
     sys.exit(zonefiles.diff(first, second, out))
 
@@ -58,7 +61,7 @@ def zones_diff(first, second):
 @click.argument("zone")
 def zones_show(zone):
     """Draw ZONE, a file or an id such as cubic/heatmap: what it permits, and its reference's medians."""
-    from conformance import zonefiles
+    from conformance.catalogue import lint as zonefiles
 
     zonefiles.show(zone, out)
 
@@ -78,7 +81,7 @@ def zones_show(zone):
 @click.option("--out", "target", required=True, type=click.Path(path_type=pathlib.Path))
 def zones_derive(results, algorithm, version_text, metric, profile, target):
     """Derive the zone of ALGORITHM from the reference runs in RESULTS."""
-    from conformance import derive, derive_split
+    from conformance.catalogue import derive, derive_split
 
     if metric == "split":
         zone = derive_split.derive_file(results, algorithm, version_text, target, profile)
@@ -94,7 +97,7 @@ def zones_derive(results, algorithm, version_text, metric, profile, target):
 @zones.command("smoke")
 def zones_smoke():
     """Choose the smoke cells of all zones anew: those that tell each from the others."""
-    from conformance import derive
+    from conformance.catalogue import derive
 
     for zone in derive.choose_smoke_cells():
         out.print(f"zone {zone.id}: {', '.join(cell.id for cell in zone.smoke) or 'none'}", soft_wrap=True)
@@ -105,7 +108,7 @@ def zones_smoke():
 @click.option("--profile", default="atc25", show_default=True, help="The zones' profile.")
 def zones_apart(algorithms, profile):
     """List the cells that tell ALGORITHMS apart: where no value is permitted to both of a pair."""
-    from conformance import derive
+    from conformance.catalogue import derive
 
     if len(set(algorithms)) < 2:
         raise UserError(f"{algorithms[0]} alone cannot be told apart", "name two algorithms, or more")

@@ -8,7 +8,7 @@ import ctypes
 import os
 import subprocess
 
-from conformance.guest.init import mount, unmount
+from conformance.guest.mounts import mount, unmount
 from conformance.guest.process import NOBODY
 
 _LIBC = ctypes.CDLL(None, use_errno=True)

@@ -7,9 +7,6 @@ The kernel hands its unknown NAME=VALUE parameters to process 1 as environment: 
 is a stack, cc_adapter, cc_build, cc_client, cc_client_build and cc_rootfs are host paths, cc_time_travel says whether
 this guest's clock is virtual.
 
-mount(2) is called directly: util-linux >= 2.39 speaks the newer mount API, in which hostfs takes its
-path in another form.
-
 cc_run names a Python program to run in the place of the job: the suite's own tests and doctor use it.
 """
 
@@ -21,23 +18,13 @@ import traceback
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _MS_RDONLY = 1
-_MNT_DETACH = 2
 _RB_POWER_OFF = 0x4321FEDC
 
 
-def mount(kind, target, options="", flags=0):
-    """mount(2); raises OSError naming the target."""
-    if _LIBC.mount(b"none", target.encode(), kind.encode(), flags, options.encode()) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, f"mount {kind} on {target}: {os.strerror(code)}")
-
-
-def unmount(target):
-    """umount2(2), at once even where files are open; nothing where nothing is mounted."""
-    _LIBC.umount2(target.encode(), _MNT_DETACH)
-
-
 def set_up_filesystem():
+    # Found at its path on the host: what this guest calls /run/suite is not mounted yet.
+    from conformance.guest.mounts import mount
+
     mount("proc", "/proc")
     mount("sysfs", "/sys")
     mount("devtmpfs", "/dev")
@@ -81,10 +68,10 @@ def set_up_environment():
 def main():
     status = 1
     program = os.environ.get("cc_run")
+    sys.path.insert(0, os.environ["cc_suite"])
     try:
         set_up_filesystem()
         set_up_environment()
-        sys.path.insert(0, "/run/suite")
         if program:
             status = subprocess.run([sys.executable, "-I", program]).returncode
         else:

@@ -1,6 +1,7 @@
 """Try out an adapter's side of the contract: what it does when asked wrongly, interrupted, or lied to. Facts only.
 
-Each probe starts from a fresh network and leaves nothing running; conformance/model/contract.py judges the facts.
+Each probe starts from a fresh network and leaves nothing running; conformance/model/emulation/contract.py judges
+the facts.
 """
 
 import os

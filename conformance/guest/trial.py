@@ -4,7 +4,7 @@ A trial must not depend on what the guest did before it. So, in virtual time, `f
 (and each calibration) at a multiple of 65.536 s of uptime, because the kernel's timer wheel rounds long timers
 to multiples of up to 512 ms of absolute time; with its own seed; with fresh queues and, but for tc (tc.py), fresh
 processes. The kernel keeps no TCP metrics (a sysctl of every profile) and charges nothing for memory calls, whose
-number depends on the allocator's past. tests/test_guest.py asserts it, byte for byte.
+number depends on the allocator's past. tests/guest/test_guest.py asserts it, byte for byte.
 """
 
 import ctypes

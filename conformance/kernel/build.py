@@ -11,11 +11,11 @@ import re
 import shutil
 import subprocess
 
-from conformance import paths
 from conformance.kernel import source as sources
 from conformance.kernel import store
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
+from conformance.support import paths
 
 _RECIPE = paths.PACKAGE / "kernel"
 _PATCHES, _SINCE = _RECIPE / "patches", "since-"

@@ -11,10 +11,10 @@ import shutil
 import subprocess
 import tempfile
 
-from conformance import paths
 from conformance.kernel import suites
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
+from conformance.support import paths
 
 #: the series the zones were measured on
 PREFERRED = (6, 12)

@@ -11,9 +11,9 @@ import json
 import pathlib
 import re
 
-from conformance import files, paths
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
+from conformance.support import files, paths
 
 DEFAULT_NAME = "default"
 #: for stacks over UDP, where it is built: its system calls cost a fraction of the default's, and to TCP it would matter

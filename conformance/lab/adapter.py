@@ -8,10 +8,10 @@ import pathlib
 import stat
 import tempfile
 
-from conformance import files, schema
-from conformance.lab import building, manifest, outside
+from conformance.lab import building, host_process, manifest
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
+from conformance.support import files, schema
 
 _DESCRIBE_TIMEOUT_S = 20
 _DESCRIBE_BYTES = 64 << 10
@@ -150,11 +150,11 @@ def _describe(program, build):
     environment = {**os.environ, "CC_BUILD": str(build or "")}
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         try:
-            status = outside.run(
+            status = host_process.run(
                 [str(program), "describe"], (out, err), timeout_s=_DESCRIBE_TIMEOUT_S, most_bytes=_DESCRIBE_BYTES,
                 environment=environment,
             )  # fmt: skip
-        except outside.Ended as why:
+        except host_process.Ended as why:
             raise UserError(f"`{program} describe` {why}") from None
         except OSError as error:
             raise UserError(f"cannot run {program}: {error.strerror}") from None

@@ -7,10 +7,10 @@ import re
 import shutil
 import tempfile
 
-from conformance import paths
-from conformance.lab import outside
+from conformance.lab import host_process
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
+from conformance.support import paths
 
 _TIMEOUT_S = 3600
 _LOOK_S = 0.2
@@ -100,11 +100,11 @@ def _run(command, folder, environment, log, progress):
     """Exit status, with all output in `log`; ends every process of the build, also when interrupted."""
     with open(log, "wb") as out:
         try:
-            return outside.run(
+            return host_process.run(
                 command, (out,), timeout_s=_TIMEOUT_S, most_bytes=_LOG_BYTES, environment=environment, folder=folder,
                 look=lambda: progress(*_how_far(log)), every_s=_LOOK_S,
             )  # fmt: skip
-        except outside.Ended as why:
+        except host_process.Ended as why:
             out.seek(out.truncate(min(_LOG_BYTES, log.stat().st_size)))
             out.write(f"\nerror: it {why}\n".encode())
             return 1

@@ -13,8 +13,8 @@ import fcntl
 import os
 import time
 
-from conformance import paths
 from conformance.model.errors import UserError
+from conformance.support import paths
 
 _POLL_S = 0.02
 

@@ -11,12 +11,12 @@ import shlex
 import shutil
 import subprocess
 
-from conformance import paths
 from conformance.kernel.store import Kernel
 from conformance.lab import job
 from conformance.lab.virtual import Group, disk_errors, follow, scratch_folder
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
+from conformance.support import paths
 
 _NAMESPACES = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc"]
 #: beyond the transfers themselves: start of the network, calibration, servers

@@ -4,12 +4,13 @@ import json
 import random
 import shutil
 
-from conformance import paths
 from conformance.lab import pki, proxy, version
-from conformance.model import calibration, congestion, measure, network
+from conformance.model.emulation import calibration, congestion, credibility
+from conformance.model.emulation import tc_commands as network
 from conformance.model.errors import UserError
 from conformance.model.setting import SPLITTER
 from conformance.model.trial import Measurement, Outcome
+from conformance.support import paths
 
 _READY_TIMEOUT_S = 30
 #: address space, as much as runtimes like to reserve; processes are threads as well
@@ -175,7 +176,7 @@ class Reader:
                 yield self._error(trial, "calibration: " + "; ".join(self._problems), host)
             else:
                 network = {**self._network, "calibration": self._calibration}
-                yield measure.measurement(trial, event, network, host)
+                yield credibility.measurement(trial, event, network, host)
         elif kind == "unsupported":
             yield from self._unsupported(event["message"], host)
         elif kind == "fault":

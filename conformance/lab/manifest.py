@@ -7,9 +7,9 @@ import re
 import shutil
 import stat
 
-from conformance import paths, schema
 from conformance.lab import building
 from conformance.model.errors import UserError
+from conformance.support import paths, schema
 
 #: where guests look for programs (conformance/guest/init.py sets the same)
 GUEST_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

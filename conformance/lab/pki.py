@@ -11,8 +11,8 @@ import shutil
 import subprocess
 import tempfile
 
-from conformance import paths
 from conformance.model.errors import UserError
+from conformance.support import paths
 
 HOSTNAME = "server.test"
 _DAYS = "36500"

@@ -5,11 +5,11 @@ import hashlib
 import pathlib
 import shutil
 
-from conformance import paths
 from conformance.lab import building
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
 from conformance.model.setting import PEPSAL, SPLITTER, Proxy
+from conformance.support import paths
 
 _FOLDER = paths.PACKAGE / "proxy"
 _LETTERS = {

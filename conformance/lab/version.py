@@ -12,10 +12,10 @@ import hashlib
 import json
 import pathlib
 
-from conformance import paths
 from conformance.model import digest as digests
+from conformance.support import paths
 
-#: Files that decide what a trial measures. tests/test_lab_version.py holds this list to what the lab imports.
+#: Files that decide what a trial measures. tests/unit/lab/test_lab_version.py holds this list to what the lab imports.
 SOURCES = (
     "conformance/guest/*.py",
     "conformance/lab/adapter.py",
@@ -25,10 +25,7 @@ SOURCES = (
     "conformance/lab/pki.py",
     "conformance/lab/proxy.py",
     "conformance/lab/virtual.py",
-    "conformance/model/calibration.py",
-    "conformance/model/congestion.py",
-    "conformance/model/measure.py",
-    "conformance/model/network.py",
+    "conformance/model/emulation/*.py",
     "conformance/model/setting.py",
     "conformance/proxy/*",
     "topologies/*.py",

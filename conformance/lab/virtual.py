@@ -15,9 +15,9 @@ import subprocess
 import tempfile
 import time
 
-from conformance import paths
 from conformance.lab import cores, job
 from conformance.model.errors import UserError
+from conformance.support import paths
 
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)

@@ -9,7 +9,8 @@ import dataclasses
 import enum
 import functools
 
-from conformance.model import digest, network
+from conformance.model import digest
+from conformance.model.emulation import tc_commands
 from conformance.model.setting import Setting
 
 
@@ -138,7 +139,7 @@ class Measurement:
             return self._lost_pct()
         if metric == "queue_mean_bdp":
             mean_bytes = self.metrics.get("queue_mean_bytes")
-            return None if mean_bytes is None else mean_bytes / network.bdp_bytes(self.trial.setting.cell)
+            return None if mean_bytes is None else mean_bytes / tc_commands.bdp_bytes(self.trial.setting.cell)
         if metric == "transfer_rtts":
             return self._transfer_rtts()
         return self.metrics.get(metric)
@@ -147,7 +148,7 @@ class Measurement:
         completion_s, handshake_s = self.metrics.get("completion_s"), self.metrics.get("handshake_s")
         if completion_s is None or handshake_s is None:
             return None
-        return (completion_s - handshake_s) / network.rtt_s(self.trial.setting.cell)
+        return (completion_s - handshake_s) / tc_commands.rtt_s(self.trial.setting.cell)
 
     def _lost_pct(self):
         """By the interfaces' own counters, so that it is known of every stack, whatever it says of itself."""

@@ -6,7 +6,7 @@ what a schema cannot say: each cell once, bounds in order, the reference inside 
 
 import dataclasses
 
-from conformance.model import oracle
+from conformance.model import response_functions
 from conformance.model.errors import UserError, located
 from conformance.model.setting import Cell
 
@@ -79,10 +79,10 @@ def from_json(data, where):
         interval = interval_from_json(entry, data["references"], pointer, f" in cell {cell.id}")
         basis = interval.basis
         formula = basis.get("formula")
-        if formula and not oracle.agrees(basis["median"], formula):
+        if formula and not response_functions.agrees(basis["median"], formula):
             raise UserError(
                 f"{pointer}: the reference's median {basis['median']:g} in cell {cell.id} is not what its formula"
-                f" predicts, {formula['utilization']:g} within {oracle.TOLERANCE:.0%}"
+                f" predicts, {formula['utilization']:g} within {response_functions.TOLERANCE:.0%}"
             )
         intervals[cell] = interval
     smoke = []

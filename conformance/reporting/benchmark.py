@@ -8,10 +8,11 @@ import resource
 import tempfile
 import time
 
-from conformance import specs
+from conformance.catalogue import documents
 from conformance.model import grid as grids
 from conformance.model.trial import Measurement, Outcome, Scheme, Trial
-from conformance.reporting import site, source
+from conformance.reporting.html import site
+from conformance.results import source
 
 _SCHEMES = (("cubic", 4), ("reno", 2), ("bbrv1", 4))
 _POINTS = 128
@@ -50,7 +51,7 @@ def synthetic(trials):
                 kernel="default", kernel_release="6.12.0", kernel_digest="0" * 16,
             )  # fmt: skip
             for cell in grids.cells("full"):
-                setting = specs.profile("atc25", cell)
+                setting = documents.profile("atc25", cell)
                 for seed in range(1, trials + 1):
                     trial = Trial(setting=setting, scheme=scheme, seed=seed, room="virtual", lab_digest="0" * 16)
                     line = json.dumps(_measurement(trial, chance).to_json(), sort_keys=True, separators=(",", ":"))

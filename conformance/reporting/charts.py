@@ -6,7 +6,7 @@ import textwrap
 import altair
 import vl_convert
 
-from conformance.reporting import colours, grids
+from conformance.reporting.html import colours, heatmap_table
 
 FORMATS = ("svg", "png", "pdf")
 _CELL_PX, _CELL_HEIGHT = 48, 34
@@ -19,7 +19,7 @@ _SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down
 def rows(drawn):
     """One record for each cell of a Heatmap, as its chart reads them; None or no text where something is not known."""
     metric = drawn.metric
-    form = grids.METRICS[metric][1]
+    form = heatmap_table.METRICS[metric][1]
     for cell, result in drawn.results.items():
         permitted = result.permitted
         yield {
@@ -28,13 +28,13 @@ def rows(drawn):
             "delay_ms": cell.one_way_delay_ms,
             "loss_pct": cell.loss_pct,
             "measured": result.value,
-            "measured_text": grids.value_text(metric, result),
+            "measured_text": heatmap_table.value_text(metric, result),
             "measured_ink": colours.ink_of(colours.value_step(metric, result.value)),
             "reference": result.reference,
             "reference_text": f"{permitted.low:{form}}\n{permitted.high:{form}}" if permitted else "",
             "reference_ink": colours.ink_of(colours.value_step(metric, result.reference)),
             "difference": result.difference,
-            "difference_text": grids.signed(metric, result.difference),
+            "difference_text": heatmap_table.signed(metric, result.difference),
             "difference_ink": colours.ink_of(colours.difference_step(metric, result.difference)),
             "verdict": result.status,
             "mark": colours.MARKS[result.status],
@@ -45,7 +45,7 @@ def heatmap(drawn):
     """Measured, zone and difference of a Heatmap, one above the other; bandwidths side by side."""
     data = list(rows(drawn))
     metric = drawn.metric
-    name, _, unit, _ = grids.METRICS[metric]
+    name, _, unit, _ = heatmap_table.METRICS[metric]
     values = {"scale": _scale(colours.VIRIDIS, [0, colours.FULL_SCALE[metric]]), "title": f"{name}{unit}"}
     panels = [_panel(data, "measured", f"Measured: median of up to {drawn.trials} trials", values)]
     if drawn.zone is not None:

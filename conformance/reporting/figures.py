@@ -1,7 +1,8 @@
 """Which figures `conformance plot` draws, and what they are called."""
 
 from conformance.model.errors import UserError
-from conformance.reporting import charts, compare, names
+from conformance.reporting import charts
+from conformance.reporting.html import compare, slugs
 
 
 def chosen(what, all_series, algorithm=None, stack=None):
@@ -21,7 +22,7 @@ def chosen(what, all_series, algorithm=None, stack=None):
     for series in kept:
         drawn = series.utilization if what == "heatmap" else series.lost
         suffix = "" if what == "heatmap" else "-loss"
-        yield f"{names.of_series(series)}{suffix}", charts.heatmap(drawn)
+        yield f"{slugs.of_series(series)}{suffix}", charts.heatmap(drawn)
 
 
 def _comparisons(kept):
@@ -30,4 +31,4 @@ def _comparisons(kept):
         for section in sections:
             profile = section.series[0].setting
             end = f"-{profile.profile}-{profile.profile_digest[:4]}" if len(sections) > 1 else ""
-            yield f"compare-{names.of_algorithm(algorithm)}{end}", charts.comparison(section)
+            yield f"compare-{slugs.of_algorithm(algorithm)}{end}", charts.comparison(section)

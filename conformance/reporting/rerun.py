@@ -3,7 +3,7 @@
 import functools
 import shlex
 
-from conformance import specs
+from conformance.catalogue import documents
 from conformance.lab import manifest
 from conformance.model.setting import Setting
 
@@ -36,7 +36,7 @@ def trial(measurement):
     """The command that makes one trial again and writes its packets down, or None where there is none."""
     made = measurement.trial
     setting = made.setting
-    if made.room != "virtual" or specs.profile_or_none(setting.profile, setting.cell) != setting:
+    if made.room != "virtual" or documents.profile_or_none(setting.profile, setting.cell) != setting:
         return None
     words = ["conformance", "trace", made.scheme.algorithm, setting.cell.id, "--seed", str(made.seed)]
     return shlex.join([*words, *_choice(made), "--profile", setting.profile, "--packets-only"])
@@ -62,11 +62,11 @@ def _choice(made):
 
 def _options(setting):
     """(options that make the profile this setting, why there are none)."""
-    usual = specs.profile_or_none(setting.profile, setting.cell)
+    usual = documents.profile_or_none(setting.profile, setting.cell)
     if usual is None:
         return [], f"this suite has no profile {setting.profile!r}"
     changed = {name: getattr(setting, name) for name in _OPTIONS if getattr(setting, name) != getattr(usual, name)}
-    usual = specs.profile(setting.profile, setting.cell, **changed)
+    usual = documents.profile(setting.profile, setting.cell, **changed)
     if usual != setting:
         return [], f"no option of `conformance run` makes these settings: {_differences(setting, usual)}"
     words = [word for name, value in changed.items() for word in (f"--{name.replace('_', '-')}", _OPTIONS[name](value))]

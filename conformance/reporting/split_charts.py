@@ -3,7 +3,7 @@
 import altair
 import vl_convert
 
-from conformance import files
+from conformance.support import files
 
 _CELL_PX = 50
 _ERROR_SHOWN = 0.3

@@ -12,8 +12,9 @@ import pytest
 from conformance.model import statistics
 from conformance.model.trial import Outcome
 from conformance.model.verdict import Status
-from conformance.reporting import charts, tables, trace_picture
-from conformance.store import dumps
+from conformance.reporting import charts, heatmaps
+from conformance.reporting.html import trace_picture
+from conformance.results.store import dumps
 from conformance.suite.items import CellItem, JudgedItem, explain, rerun_command
 
 _SPECIFICATIONS = {
@@ -106,7 +107,7 @@ def _attach_trials(item, status):
 
 def _attach_heatmaps(measured):
     """Of all cells of an algorithm that this process has measured, at the last of its tests."""
-    for series in tables.all_series([m for measurements in measured.values() for m in measurements]):
+    for series in heatmaps.all_series([m for measurements in measured.values() for m in measurements]):
         for drawn in series.heatmaps:
             chart = charts.heatmap(drawn)
             allure.attach(charts.render(chart, "svg"), f"heatmap of {drawn.metric}", _SVG)

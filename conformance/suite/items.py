@@ -6,13 +6,16 @@ import shlex
 
 import pytest
 
-from conformance import engine, specs, store
-from conformance.console import one_line
-from conformance.model import expectation, split_zone
+from conformance.catalogue import documents
+from conformance.engine import benches
+from conformance.model import expectation
 from conformance.model.errors import UserError
 from conformance.model.expectation import Surprise, gone_command
+from conformance.model.split import split_zone
 from conformance.model.verdict import CONFIDENCE, Status, judge
+from conformance.results import store
 from conformance.suite import summary
+from conformance.support.console import one_line
 
 #: measures for the items: has `numbers` of trials, rising, and measure(algorithm, settings, number of trials at least)
 #: -> {setting: measurements}
@@ -21,7 +24,7 @@ CAMPAIGN = pytest.StashKey()
 
 def chosen(option):
     """The Choice that pytest's options make."""
-    return engine.Choice(**{field.name: getattr(option, field.name) for field in dataclasses.fields(engine.Choice)})
+    return benches.Choice(**{field.name: getattr(option, field.name) for field in dataclasses.fields(benches.Choice)})
 
 
 class LabFault(Exception):
@@ -38,14 +41,14 @@ class JudgedItem(pytest.Item):
     def __init__(self, *, kind, zone, cells, markers, **kwargs):
         super().__init__(**kwargs)
         self.kind, self.zone, self.cells = kind, zone, cells
-        self.settings = [specs.profile(zone.profile, cell) for cell in cells]
+        self.settings = [documents.profile(zone.profile, cell) for cell in cells]
         #: {setting: measurements}, and the verdict on them
         self.measured = self.verdict = None
         #: how many settings the tests of its zone rest on in this session
         self.family = 1
         #: what the stack is known to do here, or None
         self.expected = None
-        for marker in (zone.algorithm, specs.marker(kind), *markers):
+        for marker in (zone.algorithm, documents.marker(kind), *markers):
             self.add_marker(marker)
 
     def judge(self, measured):
@@ -152,7 +155,7 @@ class SplitItem(JudgedItem):
         self.check = check
         self.path_setting = None
         if check.measured and not unsplit:
-            self.path_setting = specs.split_path(zone.profile, check.path.segments)
+            self.path_setting = documents.split_path(zone.profile, check.path.segments)
             self.settings.append(self.path_setting)
         self._unsplit = unsplit if isinstance(check, split_zone.PathCheck) else None
 
@@ -221,7 +224,7 @@ def explain(item):
 def rerun_command(item):
     option = item.config.option
     parts = [
-        f'pytest -m "{item.zone.algorithm} and {specs.marker(item.kind)}"',
+        f'pytest -m "{item.zone.algorithm} and {documents.marker(item.kind)}"',
         f"--grid {_grid(item)}",
         f"--trials {getattr(item.verdict, 'n', 0) or option.trials}",
     ]

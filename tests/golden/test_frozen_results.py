@@ -15,10 +15,14 @@ import pytest
 import rich.console
 from test_lists import same_as_golden
 
-from conformance import engine, specs, store
+from conformance.catalogue import documents
 from conformance.cli import main
+from conformance.engine import benches
 from conformance.lab import manifest
-from conformance.reporting import export, tables, terminal
+from conformance.reporting import heatmaps
+from conformance.reporting.text import terminal
+from conformance.reporting.tools import export
+from conformance.results import store
 
 FROZEN = pathlib.Path(__file__).with_name("results.jsonl.gz")
 
@@ -47,19 +51,19 @@ def frozen(tmp_path, monkeypatch):
         def why_not(self, algorithm):
             return None
 
-    class Bench(engine.Bench):
+    class Bench(benches.Bench):
         def scheme(self, algorithm):
             return firsts[self.adapter.name, algorithm].scheme
 
     def bench(choice):
         trial = next(trial for (stack, _), trial in firsts.items() if stack == choice.stack)
-        place = engine.Place(kernel=None, room=Silent("silent"))
+        place = benches.Place(kernel=None, room=Silent("silent"))
         return Bench(
             adapter=Adapter(choice.stack), lab="virtual", place=lambda _: place, lab_digest=trial.lab_digest,
             choice=choice,
         )  # fmt: skip
 
-    monkeypatch.setattr(engine, "bench", bench)
+    monkeypatch.setattr(benches, "find", bench)
     monkeypatch.chdir(tmp_path)
     return path
 
@@ -89,18 +93,18 @@ def test_the_front_page_of_the_site(frozen):
 
 def test_tables_in_a_terminal(frozen):
     text = io.StringIO()
-    terminal.show(tables.all_series(store.read(frozen)), rich.console.Console(file=text, width=120))
+    terminal.show(heatmaps.all_series(store.read(frozen)), rich.console.Console(file=text, width=120))
     same_as_golden("terminal.txt", text.getvalue())
 
 
 def test_exports(frozen):
-    series = tables.all_series(store.read(frozen))
+    series = heatmaps.all_series(store.read(frozen))
     same_as_golden("cells.csv", export.csv_bytes(series).decode().replace("\r\n", "\n"))
     same_as_golden("summary.json", json.dumps(export.summary(series, ()), indent=1, sort_keys=True) + "\n")
 
 
 def test_the_table_of_a_zone():
-    assert specs.zone_of("cubic").id == "cubic/heatmap"
+    assert documents.zone_of("cubic").id == "cubic/heatmap"
     done = run("zones", "show", "cubic/startup")
     assert done.exit_code == 0
     same_as_golden("zone-cubic-startup.txt", done.output)
@@ -108,10 +112,10 @@ def test_the_table_of_a_zone():
 
 def test_the_digests_of_the_profiles():
     """What was measured and derived under a profile is found by its digest: a change orphans all of it."""
-    cell = next(iter(specs.zone_of("cubic").intervals))
-    names = sorted(path.stem for path in specs.paths.data("zones", "profiles").glob("*.json"))
-    digests = {name: specs.profile(name, cell).profile_digest for name in names}
+    cell = next(iter(documents.zone_of("cubic").intervals))
+    names = sorted(path.stem for path in documents.paths.data("zones", "profiles").glob("*.json"))
+    digests = {name: documents.profile(name, cell).profile_digest for name in names}
     segments = (cell, cell)
-    digests["atc25, a path"] = specs.path("atc25", segments).profile_digest
-    digests["atc25, a split path"] = specs.split_path("atc25", segments).profile_digest
+    digests["atc25, a path"] = documents.path("atc25", segments).profile_digest
+    digests["atc25, a split path"] = documents.split_path("atc25", segments).profile_digest
     same_as_golden("profile-digests.json", json.dumps(digests, indent=1, sort_keys=True) + "\n")

@@ -47,12 +47,13 @@ def test_the_list_of_tests_of_every_algorithm(stack):
     same_as_golden(f"tests-{stack}.txt", "\n".join(names) + "\n")
 
 
-def helps(command, words):
+def helps(command, words, parent=None):
     """Yield the help of a command and of all below it."""
-    with click.Context(command, info_name=words[-1], max_content_width=100, terminal_width=100) as context:
+    settings = {**command.context_settings, "max_content_width": 100, "terminal_width": 100}
+    with click.Context(command, parent=parent, info_name=words[-1], **settings) as context:
         yield f"$ {' '.join(words)} --help\n{command.get_help(context)}\n"
-    for name, inner in sorted(getattr(command, "commands", {}).items()):
-        yield from helps(inner, [*words, name])
+        for name, inner in sorted(getattr(command, "commands", {}).items()):
+            yield from helps(inner, [*words, name], context)
 
 
 def test_the_help_of_every_command():

@@ -13,7 +13,9 @@ import json
 import pathlib
 import threading
 
-from conformance import engine, specs, trace
+from conformance.catalogue import documents
+from conformance.commands import trace
+from conformance.engine import benches
 from conformance.lab import version
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell, Proxy
@@ -36,7 +38,7 @@ class Golden:
 
 
 def _atc25(*cell, **overrides):
-    return specs.profile("atc25", Cell(*cell), **overrides)
+    return documents.profile("atc25", Cell(*cell), **overrides)
 
 
 GOLDENS = (
@@ -48,36 +50,38 @@ GOLDENS = (
     Golden(name="tcp-unsupported", algorithm="bbrv3", setting=_atc25(10, 20, 0, transfer_s=1)),
     Golden(name="tcp-fq-codel", algorithm="cubic", setting=_atc25(10, 20, 0, queue="fq_codel", offload=False)),
     Golden(name="tcp-policer", algorithm="bbrv1", setting=_atc25(10, 20, 0, queue="policer", transfer_s=5)),
-    Golden(name="tcp-short", algorithm="cubic", setting=specs.profile("startup", Cell(50, 40, 0))),
-    Golden(name="tcp-identify", algorithm="bbrv1", setting=specs.profile("identify", Cell(10, 50, 1))),
-    Golden(name="tcp-sawtooth", algorithm="reno", setting=specs.profile("sawtooth", Cell(10, 20, 0))),
-    Golden(name="tcp-rival", algorithm="reno", setting=specs.profile("competing", Cell(10, 20, 0))),
-    Golden(name="tcp-path", algorithm="cubic", setting=specs.path("atc25", _PATH)),
-    Golden(name="tcp-path-split", algorithm="cubic", setting=specs.path("atc25", _PATH, Proxy())),
+    Golden(name="tcp-short", algorithm="cubic", setting=documents.profile("startup", Cell(50, 40, 0))),
+    Golden(name="tcp-identify", algorithm="bbrv1", setting=documents.profile("identify", Cell(10, 50, 1))),
+    Golden(name="tcp-sawtooth", algorithm="reno", setting=documents.profile("sawtooth", Cell(10, 20, 0))),
+    Golden(name="tcp-rival", algorithm="reno", setting=documents.profile("competing", Cell(10, 20, 0))),
+    Golden(name="tcp-path", algorithm="cubic", setting=documents.path("atc25", _PATH)),
+    Golden(name="tcp-path-split", algorithm="cubic", setting=documents.path("atc25", _PATH, Proxy())),
     Golden(
         name="tcp-path-split-options",
         algorithm="reno",
-        setting=specs.path(
+        setting=documents.path(
             "atc25", _PATH, Proxy(to_client="cubic", back_pressure_bytes=200_000), queue_sized_by="segment"
         ),
     ),
     Golden(name="tcp-traced", algorithm="cubic", setting=_atc25(10, 20, 1, transfer_s=2), traced=True),
-    Golden(name="quic-cubic", algorithm="cubic", stack="ngtcp2", setting=specs.profile("packets", Cell(10, 20, 0))),
+    Golden(name="quic-cubic", algorithm="cubic", stack="ngtcp2", setting=documents.profile("packets", Cell(10, 20, 0))),
     Golden(
         name="quic-cubic-loss",
         algorithm="cubic",
         stack="ngtcp2",
-        setting=specs.profile("packets", Cell(20, 40, 1)),
+        setting=documents.profile("packets", Cell(20, 40, 1)),
         seed=3,
     ),
-    Golden(name="quic-rival", algorithm="reno", stack="ngtcp2", setting=specs.profile("competing", Cell(10, 20, 0))),
+    Golden(
+        name="quic-rival", algorithm="reno", stack="ngtcp2", setting=documents.profile("competing", Cell(10, 20, 0))
+    ),
     Golden(name="tcp-cubic-7.2", algorithm="cubic", kernel="7.2", setting=_atc25(10, 20, 1)),
     Golden(
         name="quic-cubic-7.2",
         algorithm="cubic",
         stack="ngtcp2",
         kernel="7.2",
-        setting=specs.profile("packets", Cell(10, 20, 1)),
+        setting=documents.profile("packets", Cell(10, 20, 1)),
     ),
 )
 
@@ -99,7 +103,7 @@ def replay(goldens=GOLDENS, workers=2):
 
 def _replay(golden):
     try:
-        bench = engine.bench(engine.Choice(stack=golden.stack, kernel=golden.kernel))
+        bench = benches.find(benches.Choice(stack=golden.stack, kernel=golden.kernel))
     except UserError as error:
         return Replay(golden=golden, why_not=str(error))
     trials = bench.trials(golden.algorithm, golden.setting, [golden.seed])

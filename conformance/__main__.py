@@ -1,5 +1,0 @@
-"""`python -m conformance`."""
-
-from conformance.cli import main
-
-main()

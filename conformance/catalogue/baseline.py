@@ -1,0 +1,60 @@
+"""`--baseline RESULTS`: zones made from what the same stack did before: a gate fails on change, not on deviation.
+
+They are derived as any zone is (conformance/catalogue/derive.py), by the same margin rule, and a change is judged as
+strictly. What an algorithm's document predicts is no part of them: the stack may never have done so.
+"""
+
+import collections
+import dataclasses
+
+from conformance.catalogue import derive, documents
+from conformance.model import zone as zones
+from conformance.model.errors import UserError, located
+from conformance.model.trial import Outcome
+from conformance.results import store
+
+
+def zones_of(measurements, profile):
+    """[(kind, Zone)] of each algorithm in a stack's measurements. Raises UserError where they cannot serve."""
+    found = []
+    for algorithm in sorted({m.trial.scheme.algorithm for m in measurements}):
+        for kind, under in documents.kinds(profile).items():
+            held = [
+                m for m in measurements if (m.trial.scheme.algorithm, m.trial.setting.profile) == (algorithm, under)
+            ]
+            if under != profile:
+                held = _enough(held)
+            if not held:
+                continue
+            document = derive.derive(
+                held, algorithm, "as it was", documents.METRICS[kind], under, f"{kind}-baseline", documented=False
+            )
+            made = zones.from_json(document, f"baseline, {algorithm}")
+            # Nobody chose cells of a baseline: its smoke tier is that of the algorithm's zone, where it has one.
+            files = [p for p in documents.zone_files(kind, profile) if p.parent.name == algorithm]
+            smoke = tuple(c for p in files for c in documents.zone(p).smoke if c in made.intervals)
+            found.append((kind, dataclasses.replace(made, smoke=smoke)))
+    return found
+
+
+def _enough(measurements):
+    """Those whose cells have trials enough. `identify` has fewer: it makes no baseline, and is in nobody's way."""
+    trials = collections.Counter(m.trial.setting for m in measurements)
+    return [m for m in measurements if trials[m.trial.setting] >= derive.MIN_TRIALS]
+
+
+def read(path, stack, profile):
+    """[(kind, Zone)] of a results file's measurements of a stack that is judged under `profile`. Raises UserError."""
+    profiles = set(documents.kinds(profile).values())
+    own = [
+        m
+        for m in store.read(path)
+        if m.trial.scheme.stack == stack and m.trial.setting.profile in profiles and not m.trial.setting.segments
+    ]
+    measured = [m for m in own if m.outcome is Outcome.OK]
+    if not any(m.trial.setting.profile == profile for m in measured):
+        raise UserError(f"{path} has no measurements of stack {stack} under profile {profile}", "measure it first")
+    # What was unsupported or an error then is no baseline, and neither is a cell with one of them.
+    bad = {(m.trial.scheme.algorithm, m.trial.setting) for m in own if m.outcome is not Outcome.OK}
+    with located(path):
+        return zones_of([m for m in measured if (m.trial.scheme.algorithm, m.trial.setting) not in bad], profile)

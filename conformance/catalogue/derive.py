@@ -1,0 +1,249 @@
+"""Derive a zone from reference runs, by an explicit margin rule.
+
+The rule: from the smallest to the largest of the reference's trials, and of what the algorithm's document predicts
+where it does, widened on both sides by a relative and an absolute margin. The spread is what chance does to one
+implementation; the margin is what another honest implementation, kernel or server may differ by; and one that does what
+the document says is never outside. zones/README.md argues for the numbers.
+"""
+
+import collections
+import itertools
+import json
+
+from conformance.catalogue import documents
+from conformance.model import response_functions, statistics, zone
+from conformance.model.errors import UserError
+from conformance.model.trial import Outcome
+from conformance.results import store
+from conformance.support import files, schema
+
+RELATIVE = 0.10
+#: by metric, in its unit: 0.3 % of lost bytes is one lost burst of a short transfer; a queue that is nearly empty may
+#: hold one packet or two; pacing spreads a window over part of a round trip
+ABSOLUTE = {"utilization": 0.003, "lost_pct": 0.3, "queue_mean_bdp": 0.02, "transfer_rtts": 0.3}
+MIN_TRIALS, USUAL_TRIALS = 5, 20
+_SMOKE_CELLS = 12
+
+
+def margin_rule(metric="utilization", formulas=False):
+    """`formulas`: whether the algorithm's document predicts anything in the zone's cells."""
+    absolute = ABSOLUTE[metric]
+    among = "the reference's trials" + (" and what the document predicts" if formulas else "")
+    return {
+        "text": f"smallest to largest of {among}, widened by {RELATIVE:.0%} and {absolute:g}",
+        "relative": RELATIVE,
+        "absolute": absolute,
+    }
+
+
+def interval(values, metric="utilization"):
+    """(low, high) of the permissible interval for these reference values by margin_rule(), rounded outward to 0.001."""
+    low = min(values) * (1 - RELATIVE) - ABSOLUTE[metric]
+    high = max(values) * (1 + RELATIVE) + ABSOLUTE[metric]
+    high = -(int(-high * 1000 - 1)) / 1000
+    return max(int(low * 1000) / 1000, 0.0), min(high, 1.0) if metric == "utilization" else high
+
+
+def with_predicted(values, formula):
+    """A reference's values, and what the algorithm's document predicts beside them: an oracle.formula(), or None."""
+    return [*values, formula["utilization"]] if formula else values
+
+
+def derive(
+    measurements, algorithm, version_text, metric="utilization", profile="atc25", name="heatmap", documented=True
+):
+    """The zone document of `algorithm`. Raises UserError where the measurements cannot serve as a reference.
+
+    `documented`: whether it also rests on what the algorithm's document predicts.
+    """
+    values, head = reference(measurements, algorithm, version_text, metric, profile, name)
+    (source,) = head["references"]
+    settings = {m.trial.setting.cell: m.trial.setting for m in measurements if m.trial.setting.profile == profile}
+    formulas = {
+        cell: formula
+        for cell, setting in settings.items()
+        if documented and metric == "utilization" and (formula := response_functions.formula(algorithm, setting))
+    }
+    return {
+        "$schema": "../../conformance/schemas/zone.json",
+        **{key: head[key] for key in ("version", "id", "algorithm", "algorithm_version")},
+        "metric": metric,
+        **{key: head[key] for key in ("profile", "profile_digest")},
+        "margin_rule": margin_rule(metric, bool(formulas)),
+        "references": head["references"],
+        "smoke": [],
+        "cells": [_entry(cell, found, source, metric, formulas.get(cell)) for cell, found in sorted(values.items())],
+    }
+
+
+def reference(measurements, algorithm, version_text, metric, profile, name):
+    """({cell: values of its trials}, what zone documents of every kind say of where they come from).
+
+    Raises UserError where the measurements cannot serve as a reference.
+    """
+    own = [
+        m
+        for m in measurements
+        if m.trial.scheme.algorithm == algorithm and m.trial.setting.profile == profile and not m.trial.setting.segments
+    ]
+    if not own:
+        trials = [m.trial for m in measurements if not m.trial.setting.segments]
+        held = sorted({f"{trial.scheme.algorithm} under {trial.setting.profile}" for trial in trials})
+        raise UserError(
+            f"no measurements of {algorithm!r} under profile {profile} in these results",
+            f"they hold {', '.join(held) or 'none'}",
+        )
+    first = own[0].trial
+    by_setting, about = one_run(own, metric, "our own runs in the virtual room")
+    return {setting.cell: values for setting, values in by_setting.items()}, {
+        "version": 1,
+        "id": f"{algorithm}/{name}",
+        "algorithm": algorithm,
+        "algorithm_version": version_text,
+        "profile": first.setting.profile,
+        "profile_digest": first.setting.profile_digest,
+        "references": {f"linux-{first.scheme.kernel_release}": about},
+    }
+
+
+def one_run(own, metric, what):
+    """({setting: values of its trials}, what a document says of such a reference) of trials that may serve as one.
+
+    Raises UserError where they are of unlike runs, too few of a setting, or anything but completed.
+    """
+    first = own[0].trial.scheme
+    kinds = {(m.trial.scheme, m.trial.setting.profile_digest, m.trial.room, m.trial.lab_digest) for m in own}
+    if len(kinds) > 1:
+        names = ("build or kernel", "profile", "room", "lab")
+        unlike = [name for name, found in zip(names, zip(*kinds, strict=True), strict=True) if len(set(found)) > 1]
+        if len({scheme.stack for scheme, *_ in kinds}) > 1:
+            unlike[0] = "stack"
+        raise UserError(
+            f"results hold {len(kinds)} unlike runs of {first.algorithm}: {' and '.join(unlike)} differ",
+            "give those of one run, as `conformance gate --out` leaves them",
+        )
+    values = collections.defaultdict(list)
+    for m in own:
+        where = f"{'path' if m.trial.setting.segments else 'cell'} {m.trial.setting.id}"
+        if m.outcome is not Outcome.OK:
+            raise UserError(f"a reference trial in {where} is {m.outcome}: {m.message}")
+        if m.value(metric) is None:
+            raise UserError(f"a reference trial in {where} has no {metric}")
+        values[m.trial.setting].append(m.value(metric))
+    few = [setting.id for setting, found in values.items() if len(found) < MIN_TRIALS]
+    if few:
+        raise UserError(f"{few[0]} has fewer than {MIN_TRIALS} reference trials", "measure it more often")
+    return values, {
+        "scheme": first.id,
+        "stack_version": first.stack_version,
+        "kernel_digest": first.kernel_digest,
+        "trials": max(len(found) for found in values.values()),
+        "what": what,
+    }
+
+
+def _entry(cell, values, reference, metric, formula):
+    low, high = interval(with_predicted(values, formula), metric)
+    return {
+        **cell.to_json(),
+        "low": low,
+        "high": high,
+        "basis": {
+            "reference": reference,
+            "n": len(values),
+            "median": round(statistics.median(values), 4),
+            "min": round(min(values), 4),
+            "max": round(max(values), 4),
+            **({"formula": formula} if formula else {}),
+        },
+    }
+
+
+def gap(mine, theirs):
+    """How far two intervals are apart, in widths of the first; not above zero where they overlap."""
+    return max(mine.low - theirs.high, theirs.low - mine.high) / (mine.high - mine.low)
+
+
+def apart(algorithms, profile="atc25"):
+    """Yield (one, other, metric, number of common cells, [(cell, gap)] of those that tell them apart, widest first)."""
+    for one, other in itertools.combinations(algorithms, 2):
+        for kind in documents.KINDS:
+            mine, theirs = documents.zone_of(one, kind, profile), documents.zone_of(other, kind, profile)
+            common = [cell for cell in mine.intervals if cell in theirs.intervals]
+            gaps = [(cell, gap(mine.intervals[cell], theirs.intervals[cell])) for cell in common]
+            found = sorted((pair for pair in gaps if pair[1] > 0), key=lambda pair: -pair[1])
+            yield one, other, mine.metric, len(common), found
+
+
+def telling_features(own, others, count=_SMOKE_CELLS):
+    """At most `count` pairs (zone id, cell) whose intervals in `own` are apart from those of other algorithms.
+
+    `own` and `others` are zones, of any metrics. For each other algorithm in turn the cheapest that is left: of the
+    lowest bandwidth, and of those the one with the widest gap.
+    """
+    queues = []
+    for algorithm in sorted({other.algorithm for other in others}):
+        found = {}
+        for mine in own:
+            for theirs in others:
+                if theirs.algorithm == algorithm and theirs.metric == mine.metric:
+                    for cell in set(mine.intervals) & set(theirs.intervals):
+                        found[mine.id, cell] = gap(mine.intervals[cell], theirs.intervals[cell])
+        telling = [feature for feature, width in found.items() if width > 0]
+        queues.append(sorted(telling, key=lambda f, found=found: (f[1].bandwidth_mbps, -found[f], f[1], f[0])))
+    chosen = []
+    for rank in range(max((len(q) for q in queues), default=0)):
+        for queue in queues:
+            if rank < len(queue) and queue[rank] not in chosen and len(chosen) < count:
+                chosen.append(queue[rank])
+    return chosen
+
+
+def derive_file(results, algorithm, version_text, target, metric="utilization", profile="atc25"):
+    """Write the zone document derived from a results file, without smoke cells; returns the Zone."""
+    return _write(derive(store.read(results), algorithm, version_text, metric, profile, target.stem), target)
+
+
+def choose_smoke_cells():
+    """Choose the smoke cells of every zone that ships anew, all metrics together; returns the Zones."""
+    paths = [
+        path
+        for profile in documents.PROFILES.values()
+        for kind in documents.KINDS
+        for path in documents.zone_files(kind, profile)
+    ]
+    by_path = {path: schema.load("zone", path) for path in paths}
+    zones = [documents.zone(path) for path in by_path]
+    found = []
+    for path, document in by_path.items():
+        alike = [z for z in zones if z.profile_digest == document["profile_digest"]]
+        own = [z for z in alike if z.algorithm == document["algorithm"]]
+        others = [z for z in alike if z.algorithm != document["algorithm"]]
+        features = telling_features(own, others)
+        document["smoke"] = [cell.id for zone_id, cell in features if zone_id == document["id"]]
+        found.append(_write(document, path))
+    return found
+
+
+def _write(document, target):
+    schema.check("zone", document, target)
+    found = zone.from_json(document, target)
+    files.write(target, dumps({**document, "version": version(found, target)}))
+    return found
+
+
+def version(derived, target):
+    """The version of a zone just derived: one more than that of the file whose place it takes, if it permits others."""
+    try:
+        before, number = documents.any_zone(target), json.loads(target.read_text(encoding="utf-8"))["version"]
+    except (UserError, OSError):
+        return 1
+    return number + any(zone.differing(before, derived))
+
+
+def dumps(document):
+    """The zone as text: one line for each cell, so that a difference between versions reads well."""
+    head = {key: value for key, value in document.items() if key != "cells"}
+    text = json.dumps(head, indent=2, ensure_ascii=False)
+    cells = ",\n".join(f"    {json.dumps(cell, ensure_ascii=False)}" for cell in document["cells"])
+    return f'{text[:-2]},\n  "cells": [\n{cells}\n  ]\n}}\n'

@@ -1,0 +1,207 @@
+"""Derive the split part of a zone from reference runs, by an explicit margin rule.
+
+Of a representative path: predictions from the permissible intervals of its cells, so that whoever is inside the zone of
+the heatmap in these cells is inside here; and, where the results hold trials over the path itself, through the suite's
+own splitter, from the smallest to the largest of these, widened as a heatmap's cell is. Of a share of paths: from the
+smallest to the largest over bootstrap replicates (of each cell as many trials as a run makes by default, drawn with
+replacement, and their median), with the filter's limits moved by the relative margin to either side: what the heatmap
+grants a rate, this grants a gain.
+"""
+
+import itertools
+import json
+import math
+
+import numpy
+
+from conformance.catalogue import derive, documents
+from conformance.model import grid, response_functions, statistics
+from conformance.model.errors import UserError
+from conformance.model.split import split_paths, split_rates, split_zone
+from conformance.results import store
+from conformance.support import files, schema
+
+_REPLICATES, _REPLICATE_TRIALS, _SEED = 1000, 5, 1
+#: shares are of the smallest grid unless the user asks for more: minutes, and all that stacks over UDP have zones for
+_GRIDS = ("10mbps", "full")
+_METRIC = "utilization"
+_PREDICT = {"split": split_paths.predict_split, "end_to_end": split_paths.predict_end_to_end}
+
+
+def margin_rule(measured=False):
+    """`measured`: whether any path was, besides its cells."""
+    relative, absolute = derive.RELATIVE, derive.ABSOLUTE[_METRIC]
+    also = ", measured paths by the same rule" if measured else ""
+    return {
+        "text": f"paths: predictions from smallest to largest of the reference's trials, widened by {relative:.0%} and"
+        f" {absolute:g}{also}; shares: smallest to largest of {_REPLICATES} bootstrap replicates of {_REPLICATE_TRIALS}"
+        f" trials a cell, the filter's limits moved by {relative:.0%} either way",
+        "relative": relative,
+        "absolute": absolute,
+        "replicates": _REPLICATES,
+        "replicate_trials": _REPLICATE_TRIALS,
+        "seed": _SEED,
+    }
+
+
+def derive_split(measurements, algorithm, version_text, profile="atc25", name="split"):
+    """The split-zone document of `algorithm`. Raises UserError where the measurements cannot serve as a reference."""
+    values, head = derive.reference(measurements, algorithm, version_text, _METRIC, profile, name)
+    grids = [known for known in _GRIDS if set(grid.cells(known)) <= set(values)]
+    if not grids:
+        raise UserError(f"the results lack cells of grid {_GRIDS[0]}", "measure all of it")
+    (source,) = head["references"]
+    paths = list(split_paths.representative_paths(grid.cells(grids[0])[0].bandwidth_mbps).values())
+    measured, digest, about = _measured(measurements, algorithm, profile, paths)
+    through = f"{source}-split"
+    bounds = {cell: _bounds(found, algorithm, documents.profile(profile, cell)) for cell, found in values.items()}
+    return {
+        "$schema": "../../conformance/schemas/split-zone.json",
+        **{key: value for key, value in head.items() if key != "references"},
+        **({"path_profile_digest": digest} if measured else {}),
+        "transfer_s": _transfer_s(measurements, profile),
+        "default_grid": grids[0],
+        "margin_rule": margin_rule(bool(measured)),
+        "references": {**head["references"], **({through: about} if measured else {})},
+        "paths": [{**_path(path, values, bounds, source), **_through(measured.get(path), through)} for path in paths],
+        "shares": [row for known in grids for row in _shares(known, values, source)],
+    }
+
+
+def _transfer_s(measurements, profile):
+    settings = (m.trial.setting for m in measurements)
+    return next(s.transfer_s for s in settings if s.profile == profile and not s.segments)
+
+
+def _bounds(trials, algorithm, setting):
+    """(low, high) of a cell's interval, as its own zone has it."""
+    return derive.interval(derive.with_predicted(trials, response_functions.formula(algorithm, setting)))
+
+
+def predicted(of, path, utilizations):
+    """Utilization of a path, predicted from {cell: utilization} of its cells; `of`: one of split_zone.PREDICTIONS."""
+    rates = {cell: utilizations[cell] * cell.bandwidth_mbps for cell in path.cells}
+    return _PREDICT[of](path, rates) / path.bandwidth_mbps
+
+
+def predicted_bounds(of, path, bounds):
+    """(low, high) of the same, from {cell: (low, high)}."""
+    return [predicted(of, path, {cell: bounds[cell][side] for cell in path.cells}) for side in (0, 1)]
+
+
+def _path(path, values, bounds, source):
+    n = min(len(values[cell]) for cell in path.cells)
+    found = {}
+    for of in _PREDICT:
+        of_trials = [predicted(of, path, {c: f(values[c]) for c in path.cells}) for f in (statistics.median, min, max)]
+        low, high = predicted_bounds(of, path, bounds)
+        found[of] = {
+            "low": _outward(low, math.floor),
+            "high": _outward(high, math.ceil),
+            "basis": _basis(source, n, *of_trials),
+        }
+    return {"class": str(path.path_class), "path": path.id, **found}
+
+
+def _measured(measurements, algorithm, profile, paths):
+    """({path: utilizations of its trials, split}, their settings' digest, what to say of the reference).
+
+    They may be of another run than the cells', say on a later kernel: nothing is computed from both. Of paths that were
+    measured in other ways (end to end, with options) nothing is taken.
+    """
+    settings = {documents.split_path(profile, path.segments): path for path in paths}
+    own = [m for m in measurements if m.trial.scheme.algorithm == algorithm and m.trial.setting in settings]
+    if not own:
+        return {}, None, None
+    values, about = derive.one_run(own, _METRIC, "our own runs in the virtual room, split by the suite's own splitter")
+    digest = own[0].trial.setting.profile_digest
+    return {settings[setting]: found for setting, found in values.items()}, digest, about
+
+
+def _through(trials, source):
+    if not trials:
+        return {}
+    low, high = derive.interval(trials, _METRIC)
+    basis = _basis(source, len(trials), statistics.median(trials), min(trials), max(trials))
+    return {"measured": {"low": low, "high": high, "basis": basis}}
+
+
+def _outward(value, rounding):
+    """Rounded to 0.001, but not by a whole step for what arithmetic adds to 0.896."""
+    slack = 1e-6 if rounding is math.floor else -1e-6
+    return rounding(value * 1000 + slack) / 1000
+
+
+def _basis(source, n, median, least, most, **more):
+    return {
+        "reference": source, "n": n, **more,
+        "median": round(median, 4), "min": round(least, 4), "max": round(most, 4),
+    }  # fmt: skip
+
+
+def _shares(name, values, source):
+    """A row for each filter and class of one grid."""
+    cells = grid.cells(name)
+    paths = split_paths.paths(cells)
+    medians = numpy.array([[statistics.median(values[cell]) * cell.bandwidth_mbps for cell in cells]])
+    replicates = _replicates([numpy.array(values[cell]) * cell.bandwidth_mbps for cell in cells])
+    n = min(len(values[cell]) for cell in cells)
+    classes = [c for c in split_paths.PathClass if any(path.path_class is c for path in paths)]
+    for filter_, path_class in itertools.product(split_rates.FILTERS, classes):
+        own = [path for path in paths if path.path_class is path_class]
+        (median,) = shares(own, cells, medians, filter_)
+        drawn = shares(own, cells, replicates, filter_)
+        strict = shares(own, cells, replicates, filter_.scaled(1 + derive.RELATIVE))
+        lenient = shares(own, cells, replicates, filter_.scaled(1 - derive.RELATIVE))
+        yield {
+            "grid": name,
+            "gain_above": filter_.gain,
+            "utilization_above": filter_.utilization,
+            "class": str(path_class),
+            "low": _outward(strict.min(), math.floor),
+            "high": _outward(lenient.max(), math.ceil),
+            "basis": _basis(source, n, median, drawn.min(), drawn.max(), paths=len(own)),
+        }
+
+
+def _replicates(rates):
+    """An array of replicates x cells: medians of trials drawn with replacement, of [trials of a cell]."""
+    generator = numpy.random.default_rng(_SEED)
+    drawn = [generator.choice(trials, size=(_REPLICATES, _REPLICATE_TRIALS)) for trials in rates]
+    return numpy.median(numpy.stack(drawn), axis=2).T
+
+
+def shares(paths, cells, rates, filter_):
+    """The share of these paths that pass a filter, for each row of `rates` (rows x cells, Mbit/s).
+
+    What split_rates.count says, in bulk: it would take minutes for the replicates of the full grid.
+    """
+    at = {cell: number for number, cell in enumerate(cells)}
+    first, second, whole = (numpy.array([at[path.cells[part]] for path in paths]) for part in range(3))
+    bandwidths = numpy.array([path.bandwidth_mbps for path in paths])
+    rate = numpy.minimum(rates[:, first], rates[:, second])
+    passes = numpy.ones(rate.shape, dtype=bool)
+    if filter_.gain is not None:
+        passes &= rate > filter_.gain * rates[:, whole]
+    if filter_.utilization is not None:
+        passes &= rate > filter_.utilization * bandwidths
+    return passes.mean(axis=1)
+
+
+def derive_file(results, algorithm, version_text, target, profile="atc25"):
+    """Write the split-zone document derived from a results file; returns the SplitZone."""
+    document = derive_split(store.read(results), algorithm, version_text, profile, target.stem)
+    schema.check("split-zone", document, target)
+    zone = split_zone.from_json(document, target)
+    files.write(target, dumps({**document, "version": derive.version(zone, target)}))
+    return zone
+
+
+def dumps(document):
+    """The document as text: one line for each path and share, so that a difference between versions reads well."""
+    rows = ("paths", "shares")
+    text = json.dumps({k: v for k, v in document.items() if k not in rows}, indent=2, ensure_ascii=False)[:-2]
+    for name in rows:
+        lines = ",\n".join(f"    {json.dumps(row, ensure_ascii=False)}" for row in document[name])
+        text += f',\n  "{name}": [\n{lines}\n  ]'
+    return text + "\n}\n"

@@ -1,0 +1,289 @@
+"""Zone files as files: `conformance zones check | fmt | diff | show`.
+
+What a schema and conformance/model/zone.py cannot say of one zone is said here, where the profile and the other zones
+are at hand.
+"""
+
+import json
+import pathlib
+import re
+
+import rich.table
+import rich.text
+
+from conformance.catalogue import derive, derive_split, documents
+from conformance.model import grid, response_functions
+from conformance.model.errors import UserError, located
+from conformance.model.split.split_zone import PathCheck
+from conformance.model.zone import Zone, differing
+from conformance.reporting.text import terminal
+from conformance.support import files, schema
+
+#: of bounds that were computed from unrounded values
+_ROUNDING = 0.002
+
+
+def find(named):
+    """The path of a zone that ships, by its id, or the path that was given. Raises UserError."""
+    given = pathlib.Path(named)
+    if given.exists() or not re.fullmatch(r"[a-z0-9]{1,30}/[a-z0-9-]{1,60}", str(named)):
+        return given
+    return documents.shipped_path(named)
+
+
+def check_all(named):
+    """Yield (path, Zone or SplitZone) of each file or id, once it and all before it hold. Raises UserError."""
+    seen = {}
+    for path in map(find, named):
+        zone = check(path)
+        if zone.id in seen:
+            raise UserError(f"{path}: /id: {zone.id!r} is the id of {seen[zone.id]} too")
+        seen[zone.id] = path
+        yield path, zone
+
+
+def check(path):
+    """The Zone or SplitZone in a file, all of whose invariants hold. Raises UserError naming file and place."""
+    path = pathlib.Path(path)
+    zone = documents.any_zone(path)
+    algorithm, name = zone.id.split("/")
+    if algorithm != zone.algorithm:
+        raise UserError(f"{path}: /id: {zone.id!r} does not begin with the algorithm, {zone.algorithm!r}")
+    for reference, about in zone.references.items():
+        if about["scheme"].split("/")[0] != zone.algorithm:
+            raise UserError(f"{path}: /references/{reference}/scheme: {about['scheme']!r} is not {zone.algorithm}")
+    if path.stem != name:
+        raise UserError(f"{path}: /id: {zone.id!r} is not named after its file", f"call the file {name}.json")
+    if not isinstance(zone, Zone):
+        _check_split(zone, path)
+        return zone
+    _check_kind(zone, path)
+    _check_grid(zone, path)
+    formulas = any(permitted.basis.get("formula") for permitted in zone.intervals.values())
+    _check_rule(zone, path, derive.margin_rule(zone.metric, formulas))
+    for at, (cell, permitted) in enumerate(zone.intervals.items()):
+        setting = _setting(zone, path, cell)
+        _check_digest(zone, path, "profile_digest", setting)
+        formula = response_functions.formula(zone.algorithm, setting) if zone.metric == "utilization" else None
+        with located(path, f", in cell {cell.id}"):
+            _check_basis(zone, permitted, formula, f"/cells/{at}")
+    return zone
+
+
+def _setting(zone, path, cell):
+    with located(f"{path}: /profile"):
+        return documents.profile(zone.profile, cell)
+
+
+def _check_kind(zone, path):
+    """Zones are found by their files' names, so what is in them is what they are called after."""
+    for profile in documents.PROFILES.values():
+        for kind, metric in documents.METRICS.items():
+            if path.stem == documents.stem(kind, profile) and zone.metric != metric:
+                raise UserError(f"{path}: /metric: {zone.metric!r}, but a zone called {path.stem} is of {metric}")
+
+
+def _check_rule(zone, path, rule):
+    """One rule for all zones: with a rule of its own, a zone could permit anything."""
+    for name, wanted in rule.items():
+        if zone.margin_rule[name] != wanted:
+            given = f"{zone.margin_rule[name]!r}, but the rule for all zones has {wanted!r}"
+            raise UserError(f"{path}: /margin_rule/{name}: {given}", "derive the zone anew")
+
+
+def _check_basis(zone, permitted, formula, pointer):
+    """Units, the reference, the document, and the margin rule that the bounds are said to follow."""
+    basis = permitted.basis
+    most = {"utilization": 1, "lost_pct": 100}.get(zone.metric)
+    if most and permitted.high > most:
+        raise UserError(f"{pointer}/high: {permitted.high:g} is more than a {zone.metric} can be, {most}")
+    if basis.get("formula") != formula:
+        raise UserError(f"{pointer}/basis/formula: conformance/model/response_functions.py gives {json.dumps(formula)}")
+    if not permitted.low <= basis["min"] <= basis["max"] <= permitted.high:
+        raise UserError(f"{pointer}: the zone rejects trials of its own reference")
+    if formula and formula["utilization"] not in permitted:
+        raise UserError(f"{pointer}: the zone rejects what the algorithm's document predicts")
+    if not basis["min"] <= basis["median"] <= basis["max"]:
+        raise UserError(f"{pointer}/basis/median: {basis['median']:g} is not between its minimum and maximum")
+    trials = zone.references[basis["reference"]]["trials"]
+    if basis["n"] > trials:
+        raise UserError(f"{pointer}/basis/n: {basis['n']}, but its reference has {trials} trials a cell")
+    values = derive.with_predicted([basis["min"], basis["max"]], formula)
+    _check_bounds(permitted, derive.interval(values, zone.metric), pointer)
+
+
+def _check_bounds(permitted, follows, pointer, what="the margin rule"):
+    """`follows`: (low, high) that follow from `what`."""
+    low, high = follows
+    if abs(permitted.low - low) > _ROUNDING or abs(permitted.high - high) > _ROUNDING:
+        bounds = f"{permitted.low:g}..{permitted.high:g}"
+        raise UserError(f"{pointer}: {bounds} does not follow from {what}: {low:.4g}..{high:.4g}", "derive it anew")
+
+
+def _check_digest(zone, path, name, setting):
+    if setting.profile_digest != getattr(zone, name):
+        raise UserError(
+            f"{path}: /{name}: profile {zone.profile} has digest {setting.profile_digest} now",
+            "measure the reference under it and derive the zone anew",
+        )
+
+
+def _check_split(zone, path):
+    for check in zone.checks:
+        _check_digest(zone, path, "profile_digest", _setting(zone, path, check.cells[0]))
+        if check.measured:
+            _check_digest(zone, path, "path_profile_digest", documents.split_path(zone.profile, check.path.segments))
+    pointers = {check.name: "/paths" if isinstance(check, PathCheck) else "/shares" for check in zone.checks}
+    for place, permitted in zone.intervals.items():
+        if not permitted.low <= permitted.basis["min"] <= permitted.basis["max"] <= permitted.high:
+            pointer = pointers[place.where]
+            raise UserError(f"{path}: {pointer}: {place.id}: the zone rejects trials of its own reference")
+    paths = [check for check in zone.checks if isinstance(check, PathCheck)]
+    _check_rule(zone, path, derive_split.margin_rule(any(check.measured for check in paths)))
+    heatmap = _heatmap_beside(zone, path)
+    bounds = {cell: (i.low, i.high) for cell, i in heatmap.intervals.items()} if heatmap else {}
+    for at, check in enumerate(paths):
+        if bounds.keys() >= set(check.cells):
+            for of, permitted in check.permitted.items():
+                by_cells = derive_split.predicted_bounds(of, check.path, bounds)
+                _check_bounds(permitted, by_cells, f"{path}: /paths/{at}/{of}", f"the cells of {heatmap.id}")
+        if check.measured:
+            basis = check.measured.basis
+            by_rule = derive.interval([basis["min"], basis["max"]])
+            _check_bounds(check.measured, by_rule, f"{path}: /paths/{at}/measured")
+
+
+def _heatmap_beside(zone, path):
+    """The zone in the same folder whose cells the split part's paths were predicted from; None without it."""
+    beside = path.parent / f"{documents.stem('heatmap', zone.profile)}.json"
+    heatmap = documents.zone(beside) if beside.is_file() else None
+    if heatmap is None or (heatmap.algorithm, heatmap.profile_digest) != (zone.algorithm, zone.profile_digest):
+        return None
+    digests = ({about["kernel_digest"] for about in one.references.values()} for one in (zone, heatmap))
+    return heatmap if set.intersection(*digests) else None
+
+
+def _check_grid(zone, path):
+    """Zones over a grid have all of it, at each bandwidth that occurs; others have cells chosen one by one."""
+    if path.stem not in documents.GRID_ZONES:
+        return
+    for bandwidth in sorted({cell.bandwidth_mbps for cell in zone.cells}):
+        with located(f"{path}: /cells"):
+            wanted = grid.cells(f"{bandwidth:g}mbps")
+        for cell in wanted:
+            if cell not in zone.intervals:
+                raise UserError(f"{path}: /cells: the grid has a hole at {cell.id}")
+
+
+def format_file(path, write):
+    """Whether the file was in canonical form: cells in order of the grid, paths as they are, one a line, names as in
+    the schema, to the byte.
+
+    Raises UserError.
+    """
+    path = find(path)
+    if isinstance(documents.any_zone(path), Zone):
+        document = schema.ordered("zone", schema.load("zone", path))
+        document["cells"].sort(key=lambda c: (c["bandwidth_mbps"], c["one_way_delay_ms"], c["loss_pct"]))
+        wanted = derive.dumps(document)
+    else:
+        wanted = derive_split.dumps(schema.ordered("split-zone", schema.load("split-zone", path)))
+    same = path.read_bytes() == wanted.encode()
+    if write and not same:
+        files.write(path, wanted)
+    return same
+
+
+def differences(one, other):
+    """What differing() yields of two zones, in order. Raises UserError where they are about different things."""
+    for what in ("algorithm", "metric", "profile"):
+        a, b = getattr(one, what), getattr(other, what)
+        if a != b:
+            raise UserError(f"the zones' {what} differs: {a} and {b}", "compare two versions of one zone")
+    return sorted(differing(one, other), key=lambda difference: difference[0])
+
+
+def diff(first, second, console):
+    """Show what changed between two versions of a zone, profile and margin rule included; returns 0 where nothing did,
+    else 1. Raises UserError.
+    """
+    one, other = documents.any_zone(find(first)), documents.any_zone(find(second))
+    changed = differences(one, other)
+    digests = [(zone.profile_digest, getattr(zone, "path_profile_digest", None)) for zone in (one, other)]
+    for name, before, after in zip(("", ", over paths"), *digests, strict=True):
+        if before != after:
+            console.print(f"profile {one.profile}{name}: digest {before or 'none'} -> {after or 'none'}")
+    for rule in {**one.margin_rule, **other.margin_rule}:
+        before, after = one.margin_rule.get(rule), other.margin_rule.get(rule)
+        if before != after:
+            console.print(f"margin rule, {rule}: {before} -> {after}")
+    for name in {**one.references, **other.references}:
+        before, after = (zone.references.get(name, {}).get("scheme", "none") for zone in (one, other))
+        if before != after:
+            console.print(f"reference {name}: {before} -> {after}")
+    for sign, a, b in (("-", one, other), ("+", other, one)):
+        if cells := [cell.id for cell in getattr(a, "smoke", ()) if cell not in getattr(b, "smoke", ())]:
+            console.print(f"smoke cells: {sign} {', '.join(cells)}", soft_wrap=True)
+    noun = "cell" if isinstance(one, Zone) else "place"
+    how_many = f"1 {noun} differs" if len(changed) == 1 else f"{len(changed)} {noun}s differ"
+    table = rich.table.Table(title=f"{one.id}: {how_many}", title_justify="left")
+    for name in (noun, str(first), str(second), "the second's reference"):
+        table.add_column(name)
+    for cell, a, b in changed:
+        table.add_row(cell.id, _bounds(a), _bounds(b), _reference_in(one, cell, a, b))
+    console.print(table if changed else f"{one.id}: both permit the same in {len(one.intervals)} {noun}s")
+    return int(bool(changed) or digests[0] != digests[1] or one.margin_rule != other.margin_rule)
+
+
+def _bounds(interval):
+    return "none" if interval is None else f"{interval.low:.3f}..{interval.high:.3f}"
+
+
+def _reference_in(zone, cell, mine, theirs):
+    if mine is None or theirs is None:
+        return ""
+    return "inside the first" if theirs.basis["median"] in mine else "outside the first"
+
+
+def show(named, console):
+    """Draw a zone: what is permitted in each cell or place, and the reference's median. Raises UserError."""
+    zone = documents.any_zone(find(named))
+    console.print(f"{zone.id}: {zone.metric} under profile {zone.profile}; {zone.margin_rule['text']}", soft_wrap=True)
+    for name, about in zone.references.items():
+        console.print(f"reference {name}: {about['scheme']}, {about['trials']} trials a cell; {about['what']}")
+    if not isinstance(zone, Zone):
+        console.print(_places(zone))
+        return
+    for bandwidth in sorted({cell.bandwidth_mbps for cell in zone.cells}):
+        cells = [cell for cell in zone.cells if cell.bandwidth_mbps == bandwidth]
+        losses = sorted({cell.loss_pct for cell in cells})
+        table = rich.table.Table(title=f"{bandwidth:g} Mbit/s, permitted (reference)", title_justify="left")
+        table.add_column("delay \\ loss", justify="right")
+        for loss in losses:
+            table.add_column(f"{loss:g} %", justify="right")
+        for delay in sorted({cell.one_way_delay_ms for cell in cells}):
+            row = {c.loss_pct: zone.intervals[c] for c in cells if c.one_way_delay_ms == delay}
+            table.add_row(f"{delay:g} ms", *(_drawn(row.get(loss), zone.metric) for loss in losses))
+        console.print(table)
+
+
+def _places(zone):
+    table = rich.table.Table()
+    for name in ("where", "what", "permitted (reference)"):
+        table.add_column(name, overflow="fold")
+    for place, interval in zone.intervals.items():
+        table.add_row(place.where, place.what, _drawn(interval, zone.metric))
+    return table
+
+
+def _short(value):
+    """Two digits behind the point, but of a small value two that are none of its leading zeros."""
+    return f"{value:.2f}" if value == 0 or abs(value) >= 0.1 else f"{value:.2g}"
+
+
+def _drawn(interval, metric):
+    if interval is None:
+        return ""
+    text = f"{_short(interval.low)}..{_short(interval.high)} ({_short(interval.basis['median'])})"
+    shade = terminal.shade(interval.basis["median"]) if metric == "utilization" else ""
+    return rich.text.Text(text, style=shade)

@@ -1,0 +1,187 @@
+"""What the mutants did when they were last measured: mutants/detected.json; and which of them each zone rejects:
+rejected.json beside it.
+
+`conformance mutants --record` writes it. `zones check` judges it anew by zones as they are: a zone that accepts every
+mutant of its algorithm is no use, and to know that, nothing has to be measured.
+"""
+
+import collections
+import dataclasses
+import functools
+import json
+
+from conformance.catalogue import documents
+from conformance.model import grid, verdict
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+from conformance.model.trial import Outcome
+from conformance.model.zone import Zone
+from conformance.support import files, paths, schema
+
+#: of a zone over a grid, mutants are measured in these cells unless a user asks for more
+GRID = "10mbps"
+_METRICS = tuple(dict.fromkeys(documents.METRICS.values()))
+_DIGITS = 6
+
+
+def path():
+    return paths.PACKAGE.parent / "mutants" / "detected.json"
+
+
+def limited(zone, to=GRID):
+    """The part of a zone that mutants are judged by. Raises UserError where there is no such grid."""
+    if zone.id.partition("/")[2] not in documents.GRID_ZONES:
+        return zone
+    cells = grid.cells(to)
+    return dataclasses.replace(zone, intervals={c: i for c, i in zone.intervals.items() if c in cells})
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What a mutant did in one cell. `values`: {metric: one of each trial}; `timed_out`: of which trials, in order."""
+
+    mutant: str
+    profile: str
+    profile_digest: str
+    cell: Cell
+    values: dict[str, list[float]]
+    timed_out: list[bool]
+
+    @property
+    def algorithm(self):
+        """The one that the mutant claims to be."""
+        return self.mutant.partition("-")[0]
+
+    def outside(self, zone):
+        """Whether a limited() zone of any algorithm is violated, by however many trials; None where it has no such."""
+        judged = self.profile_digest == zone.profile_digest and zone.metric in self.values
+        if not judged or self.cell not in zone.intervals:
+            return None
+        return verdict.violates(zone, self.cell, self.values[zone.metric], self.timed_out, len(zone.intervals))
+
+    def violates(self, zone):
+        """outside(), of a zone of the algorithm that the mutant claims to be; None of all others."""
+        return self.outside(zone) if self.algorithm == zone.algorithm else None
+
+    def to_json(self):
+        return {**dataclasses.asdict(self), "cell": self.cell.id}
+
+
+def measured(mutant_id, measurements):
+    """The Measured of a mutant's measurements of one cell; None where any failed."""
+    if any(m.outcome not in (Outcome.OK, Outcome.TIMEOUT) for m in measurements):
+        return None
+    setting = measurements[0].trial.setting
+    values = {metric: [m.value(metric) for m in measurements] for metric in _METRICS}
+    return Measured(
+        mutant=mutant_id,
+        profile=setting.profile,
+        profile_digest=setting.profile_digest,
+        cell=setting.cell,
+        values={name: [round(v, _DIGITS) for v in found] for name, found in values.items() if None not in found},
+        timed_out=[m.outcome is Outcome.TIMEOUT for m in measurements],
+    )
+
+
+@functools.cache
+def _load(at, _changed):
+    try:
+        return tuple(Measured(**{**row, "cell": Cell.parse(row["cell"])}) for row in schema.read(at))
+    except (ValueError, KeyError, TypeError, AttributeError, UserError) as error:
+        why = f"{at}: not a record of mutants: {type(error).__name__}: {error}"
+        raise UserError(why, "write it anew with `conformance mutants --record`") from None
+
+
+def load():
+    """All that is Measured; nothing where there is no file. Raises UserError."""
+    at = path()
+    return _load(at, at.stat().st_mtime_ns) if at.exists() else ()
+
+
+def record(found):
+    """Write what is Measured of all mutants; the file's path. Raises UserError."""
+    rows = sorted(found, key=lambda one: (one.mutant, one.profile, one.cell))
+    files.write(path(), "[\n" + ",\n".join(json.dumps(row.to_json()) for row in rows) + "\n]\n")
+    return path()
+
+
+def shipped():
+    """The zones over cells that ship, each limited()."""
+    found = map(documents.any_zone, documents.zone_files("*"))
+    return [limited(zone) for zone in found if isinstance(zone, Zone)]
+
+
+def rejected_by(zones, found):
+    """{mutant: ids of the zones that reject it}, of what is Measured."""
+    rejected = collections.defaultdict(set)
+    for one in found:
+        rejected[one.mutant].update(zone.id for zone in zones if one.violates(zone))
+    return rejected
+
+
+def telling(mutant_id, zones):
+    """What told this mutant, and what told others: each [(profile, cell)]; see model.mutants.order()."""
+    told = [(one.mutant, (one.profile, one.cell)) for one in load() if any(one.violates(zone) for zone in zones)]
+    return [where for mutant, where in told if mutant == mutant_id], [where for _, where in told]
+
+
+def check(whole, file):
+    """What there is to say of a zone. Raises UserError where it accepts every mutant it was tried on, or one that it
+    rejected when keep() was called.
+    """
+    zone = limited(whole)
+    rejected, cells, own = _rejected(zone)
+    if not cells:
+        return "tried on no mutant"
+    accepted = {mutant for mutant, n in cells.items() if n == len(zone.intervals)} - rejected
+    if not rejected:
+        raise UserError(
+            f"{file}: it accepts every mutant{'' if own else ' of any algorithm'} that it was tried on"
+            f" ({', '.join(sorted(cells))})",
+            "narrow it, or give it cells that tell them apart",
+        )
+    if lost := sorted(_kept().get(zone.id, set()) & set(cells) - rejected):
+        raise UserError(
+            f"{file}: it accepts {', '.join(lost)} now, which it rejected before",
+            "narrow it; if that is meant, run `conformance zones check --record`",
+        )
+    whose = "" if own else " of others, as none of its own was measured here"
+    return f"rejects {len(rejected)} of {len(rejected | accepted)} mutants{whose}"
+
+
+def keep():
+    """Write down which mutants each zone that ships rejects, so that none is lost without a word; the file's path."""
+    found = {zone.id: sorted(_rejected(zone)[0]) for zone in shipped()}
+    rows = [f"{json.dumps(zone_id)}: {json.dumps(mutants)}" for zone_id, mutants in sorted(found.items())]
+    files.write(_kept_path(), "{\n" + ",\n".join(rows) + "\n}\n")
+    return _kept_path()
+
+
+def _kept_path():
+    return path().with_name("rejected.json")
+
+
+def _kept():
+    """{zone id: mutants that it rejected}; nothing where there is no file. Raises UserError."""
+    at = _kept_path()
+    try:
+        return {zone_id: set(mutants) for zone_id, mutants in schema.read(at).items()} if at.exists() else {}
+    except (TypeError, AttributeError, UserError) as error:
+        raise UserError(f"{at}: not what zones reject: {error}", "run `conformance zones check --record`") from None
+
+
+def _rejected(zone):
+    """(mutants that a limited() zone rejects, {mutant: cells in which it was tried}, whether they are of its own).
+
+    Of its own algorithm, where that has any that were measured in its cells; else of all others. These are no less
+    wrong: a CUBIC with a bug is no BBRv3.
+    """
+    own = _tried(zone, Measured.violates)
+    judged = own or _tried(zone, Measured.outside)
+    cells = collections.Counter(mutant for mutant, _ in judged)
+    return {mutant for mutant, outside in judged if outside}, cells, bool(own)
+
+
+def _tried(zone, asked):
+    """[(mutant, whether it is rejected)] of each cell in which it was `asked` and had an answer."""
+    return [(one.mutant, outside) for one in load() if (outside := asked(one, zone)) is not None]

@@ -1,0 +1,1 @@
+"""What each command computes: one module a command."""

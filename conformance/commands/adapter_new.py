@@ -1,0 +1,95 @@
+"""`conformance adapter new`: begin one, from a scaffold. `adapter build`: compile what they need, under a bar."""
+
+import json
+import os
+import pathlib
+import re
+import tempfile
+import time
+
+import rich.progress
+
+from conformance.engine.runs import duration
+from conformance.lab import adapter
+from conformance.model.errors import UserError
+from conformance.support import paths, schema
+
+_SCAFFOLD = paths.PACKAGE / "scaffold"
+#: what every scaffold is called, in all its files, until it gets a name
+_PLACEHOLDER = "my-stack"
+
+
+def new(name, language, into="."):
+    """Write an adapter that works as it is to the folder `into`/`name`; its manifest's path. Raises UserError."""
+    if not re.fullmatch(schema.pattern("adapter", "name"), name):
+        raise UserError(f"adapter name {name!r}", "use lower-case letters, digits, dots and hyphens, 63 at most")
+    home = pathlib.Path(into, name)
+    if os.path.lexists(home):
+        raise UserError(f"{home} exists already", "choose another name, or another folder with --into")
+    try:
+        # Made aside and moved into place whole.
+        with tempfile.TemporaryDirectory(dir=into, prefix=f".{name}.") as temporary:
+            made = pathlib.Path(temporary, name)
+            _fill(made, name, _SCAFFOLD / language)
+            made.rename(home)
+    except OSError as error:
+        raise UserError(f"cannot write {home}: {error.strerror}", "name another folder with --into") from None
+    return home / "adapter.json"
+
+
+def _fill(home, name, scaffold):
+    """Copy a language's scaffold and the README that all share, under a new name."""
+    sources = {file.relative_to(scaffold): file for file in scaffold.rglob("*") if "__pycache__" not in file.parts}
+    sources[pathlib.Path("README.txt")] = _SCAFFOLD / "README.txt"
+    for at, source in sources.items():
+        if source.is_file():
+            file = home / at
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(source.read_text().replace(_PLACEHOLDER, name))
+    # Stacks run as nobody, whatever the umask is here.
+    about = json.loads((home / "adapter.json").read_text())
+    programs = {home / about["program"], home / about.get("build", about)["program"]}
+    for path in (home, *home.rglob("*")):
+        path.chmod(0o755 if path.is_dir() or path in programs else 0o644)
+
+
+def build(stacks, again, console):
+    """Build one after the other; one that fails does not keep the others from it. Returns the exit status."""
+    failed = 0
+    for stack in stacks:
+        try:
+            _build(stack, again, console)
+        except UserError as error:
+            failed += 1
+            console.print(f"conformance: {error}", style="red", soft_wrap=True)
+    return 2 if failed else 0
+
+
+def _build(stack, again, console):
+    columns = (
+        rich.progress.TextColumn("{task.description}", markup=False),
+        rich.progress.BarColumn(20),
+        rich.progress.TaskProgressColumn(),
+        rich.progress.TimeElapsedColumn(),
+        rich.progress.TimeRemainingColumn(),
+        rich.progress.TextColumn("{task.fields[line]}", markup=False),
+    )
+    began, worked = time.monotonic(), False
+    with rich.progress.Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(f"building {stack}", total=None, line="")
+        if not console.is_terminal:
+            console.print(f"building {stack}")
+
+        def progress(done, total, line):
+            nonlocal worked
+            worked = True
+            bar.update(task, completed=done or 0, total=total, line=line[:60])
+
+        folder = adapter.build(stack, again, progress)
+    if folder is None:
+        console.print(f"{stack}: there is nothing to build")
+        return
+    # Asked what it is: a build that does not run is no build.
+    version = adapter.load(stack, adapter.OWN).version
+    when = f"built in {duration(time.monotonic() - began)}" if worked else "was built before"
+    console.print(f"{stack}: {version}; {when}, {folder}", soft_wrap=True)

@@ -1,0 +1,183 @@
+"""`conformance mutants --false-alarms`: does the suite leave alone implementations that are right?
+
+Counted over whole runs of the references, with seeds that nothing else used. What is recorded of them
+(mutants/false-alarms.json) is measured once: hundreds of runs take hours, and may be made in several sittings,
+on several machines.
+"""
+
+import collections
+import dataclasses
+import json
+import pathlib
+
+from conformance.commands import mutants
+from conformance.engine import benches, runs
+from conformance.model import digest as digests
+from conformance.model.errors import UserError
+from conformance.model.studies import mutants as model
+from conformance.model.verdict import Status, looks, overall
+from conformance.reporting.text import scores
+from conformance.results import store
+from conformance.support import files, paths, schema
+
+#: Linux TCP's algorithms that the default kernel has
+REFERENCES = ("cubic", "reno", "bbrv1")
+#: what `make mutants` asks for: at most so much of the runs
+MOST = 0.01
+#: runs of a reference that share guests for their first looks: a cell's calibration costs as much as two trials
+_BLOCK_RUNS = 10
+_FAILED = (Status.ERROR, Status.UNSUPPORTED)
+#: of what a run says in which cells
+_TOLD = (Status.VIOLATES, *_FAILED)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Run:
+    """A whole run of a reference; `why`: cells that violate, or what the trouble was."""
+
+    algorithm: str
+    first_seed: int
+    trials: int
+    status: Status
+    why: tuple[str, ...] = ()
+
+    @property
+    def failed(self):
+        """Says nothing."""
+        return self.status in _FAILED
+
+    def to_json(self):
+        """All but the algorithm."""
+        return {name: value for name, value in dataclasses.asdict(self).items() if name != "algorithm"}
+
+
+def path():
+    return paths.PACKAGE.parent / "mutants" / "false-alarms.json"
+
+
+class Record:
+    """The runs that are kept in path(), by algorithm, and for each what they depend on beside their seeds: _about().
+
+    Runs of an algorithm that depend on anything else are forgotten once there are new ones.
+    """
+
+    def __init__(self):
+        self._about, self._runs = {}, collections.defaultdict(dict)
+
+    @classmethod
+    def load(cls):
+        """An empty one where there is no file. Raises UserError."""
+        record = cls()
+        if not path().exists():
+            return record
+        try:
+            for algorithm, kept in schema.read(path()).items():
+                record._about[algorithm] = kept["about"]
+                for run in kept["runs"]:
+                    found = Run(
+                        algorithm=algorithm, **{**run, "status": Status(run["status"]), "why": tuple(run["why"])}
+                    )
+                    record._runs[algorithm][found.first_seed] = found
+        except (ValueError, KeyError, TypeError, AttributeError, UserError) as error:
+            why = f"{path()}: not a record of runs: {type(error).__name__}: {error}"
+            raise UserError(why, "delete it, and measure anew") from None
+        return record
+
+    def runs(self, algorithm, about=None):
+        """{first seed: Run}; none where they depended on another `about`."""
+        return self._runs[algorithm] if about in (None, self._about.get(algorithm)) else {}
+
+    def add(self, run, about):
+        """Keep a run, and write the file; one that failed is to be tried again."""
+        if run.failed:
+            return
+        self._runs[run.algorithm] = {**self.runs(run.algorithm, about), run.first_seed: run}
+        self._about[run.algorithm] = about
+        data = {
+            name: {"about": self._about[name], "runs": [run.to_json() for _, run in sorted(self._runs[name].items())]}
+            for name in sorted(self._about)
+        }
+        files.write(path(), json.dumps(data, indent=1) + "\n")
+
+
+def count(n, plan, record, console):
+    """Count the runs, of `n`, in which a zone violates a reference. Returns the exit status: 0, 1 too many, 3 errors.
+
+    In turn over REFERENCES, each run over all zones (of the grid, 10 Mbit/s unless the plan says more), with seeds of
+    its own, looking again at what is unclear as `pytest` does. Blocks of runs have their own results file in the folder
+    of `plan.results`, false-alarms/, so that a run needs to read no other's. With `record`, runs that are recorded are
+    not made again, and new ones are added.
+    """
+    bench = benches.find()
+    kept = Record.load() if record else None
+    runs, before = [], 0
+    with mutants.progress_bar(console, n) as bar:
+        for algorithm, first_seeds in _blocks(n, plan):
+            for run, fresh in _block(bench, algorithm, first_seeds, plan, kept, bar):
+                runs.append(run)
+                before += not fresh
+                bar.done(f"{run.algorithm}, seeds from {run.first_seed}", run.status, run.trials)
+    scores.show_false_alarms(runs, console)
+    if kept and path().exists():
+        made = f", {before} of these runs made before, of the same kernel, lab, stack and zones" if before else ""
+        console.print(f"recorded: {path()}{made}", soft_wrap=True)
+    if any(run.failed for run in runs):
+        return 3
+    return 0 if sum(run.status is Status.VIOLATES for run in runs) <= MOST * n else 1
+
+
+def _blocks(n, plan):
+    """(algorithm, first seeds of runs), of `n` runs in turn over REFERENCES."""
+    shares = [n // len(REFERENCES) + (at < n % len(REFERENCES)) for at in range(len(REFERENCES))]
+    for block in range(0, max(shares), _BLOCK_RUNS):
+        for algorithm, share in zip(REFERENCES, shares, strict=True):
+            numbers = range(block, min(block + _BLOCK_RUNS, share))
+            if numbers:
+                yield algorithm, [plan.first_seed + plan.max_trials * number for number in numbers]
+
+
+def _block(bench, algorithm, first_seeds, plan, kept, bar):
+    """Yield (Run, whether it is fresh) of a block, those first that are `kept` (a Record, or None)."""
+    zones = mutants.zones_of(algorithm, plan.profile or bench.profile, plan)
+    about = _about(bench, algorithm, zones, plan) if kept else None
+    known = kept.runs(algorithm, about) if kept else {}
+    yield from ((known[seed], False) for seed in first_seeds if seed in known)
+    results = store.Store(pathlib.Path(plan.results).parent / "false-alarms" / f"{algorithm}-{first_seeds[0]}.jsonl")
+    fresh = [seed for seed in first_seeds if seed not in known]
+    for run in _reference_runs(bench, algorithm, fresh, zones, plan, results, bar) if fresh else ():
+        if kept:
+            kept.add(run, about)
+        yield run, True
+
+
+def _about(bench, algorithm, zones, plan):
+    """What a run depends on beside its seeds: digests of what is measured, and of what it is judged by."""
+    settings = [setting for _, setting in mutants.work(algorithm, model.order(zones))]
+    permitted = {zone.id: {cell.id: [i.low, i.high, i.basis] for cell, i in zone.intervals.items()} for zone in zones}
+    return {
+        "kernel": bench.scheme(algorithm).kernel_release,
+        "looks": list(looks(plan.trials, plan.max_trials)),
+        "measured": digests.of_value([bench.trials(algorithm, setting, [1])[0].key for setting in settings]),
+        "judged": digests.of_value(permitted),
+    }
+
+
+def _reference_runs(bench, algorithm, first_seeds, zones, plan, results, bar):
+    """Yield Runs that share guests for their first looks; their trials are in, or go to, the Store `results`."""
+    where = model.order(zones)
+    seeds = [seed for first in first_seeds for seed in runs.seeds(plan.trials, first)]
+    work = mutants.work(algorithm, where)
+    with runs.Run(bench, results, work, seeds, plan.workers, on_trial=bar.trial) as running:
+        collections.deque(running.as_completed(), maxlen=0)
+    for first_seed in first_seeds:
+        own = dataclasses.replace(plan, first_seed=first_seed)
+        measured = mutants.measure(bench, results, algorithm, zones, where, own, bar.trial)
+        verdicts = mutants.judged(zones, measured)
+        status = overall(verdicts)
+        yield Run(
+            algorithm=algorithm,
+            first_seed=first_seed,
+            trials=sum(map(len, measured.values())),
+            status=status,
+            why=tuple(scores.words(v) for v in verdicts if v.status is status in _TOLD),
+        )

@@ -1,0 +1,72 @@
+"""Split predictions beside those of the ATC'25 study: its own counts, and its published cells put through our model.
+
+Both are to compare with, not to fit to. Its counts are of all 7,875 paths, its cells of 60 of the 150.
+"""
+
+import csv
+
+from conformance.commands import fidelity
+from conformance.model import grid as grids
+from conformance.model.errors import UserError
+from conformance.model.split import split_paths, split_rates
+from conformance.support import paths
+
+
+def counts(path=None):
+    """[((algorithm, implementation), Filter, path class or "all", number of paths)], as the study counted them."""
+    path = path or paths.data("zones", "published", "atc25-split.csv")
+    found = []
+    try:
+        with open(path, newline="") as f:
+            for row in csv.DictReader(f):
+                limits = [None if row[name] == "" else float(row[name]) for name in ("gain_above", "utilization_above")]
+                scheme = row["algorithm"], row["implementation"]
+                found.append((scheme, split_rates.Filter(*limits), row["class"], int(row["paths"])))
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise UserError(f"cannot read {path}: {error}") from None
+    return found
+
+
+def beside_counts(predictions, published):
+    """[(scheme's id, Filter, class, published count, our Count)] where the study counted paths of the same scheme."""
+    rows = []
+    for scheme_id, made in predictions.items():
+        for scheme, filter_, path_class, number in published:
+            if tuple(scheme_id.split("/")[:2]) == scheme:
+                chosen = [p for p in made if path_class in ("all", p.path.path_class)]
+                ours = split_rates.Count()
+                for prediction in chosen:
+                    ours.add(filter_.passes(prediction))
+                rows.append((scheme_id, filter_, path_class, number, ours))
+    return rows
+
+
+def rates(path=None):
+    """{(algorithm, implementation, dataset): {cell: Mbit/s}} of the published cells (means over their trials)."""
+    found = {}
+    for row, cell, utilization in fidelity.published_rows(path or paths.data("zones", "published", "atc25.csv")):
+        key = row["algorithm"], row["implementation"], row["dataset"]
+        found.setdefault(key, {})[cell] = utilization * cell.bandwidth_mbps
+    return found
+
+
+def beside_cells(ours, published):
+    """Yield ({name: predictions}, bandwidths): the study's datasets and our schemes, over the paths that both may know.
+
+    `ours` is {scheme's id: Rates}. One table for each set of bandwidths that datasets have.
+    """
+    by_bandwidths = {}
+    for key, cells in published.items():
+        by_bandwidths.setdefault(tuple(sorted({cell.bandwidth_mbps for cell in cells})), []).append(key)
+    for bandwidths, keys in sorted(by_bandwidths.items(), key=lambda item: -len(item[0])):
+        among = split_paths.paths([cell for cell in grids.cells("full") if cell.bandwidth_mbps in bandwidths])
+        table = {}
+        for scheme_id, known in ours.items():
+            theirs = [key for key in keys if key[:2] == tuple(scheme_id.split("/")[:2])]
+            if theirs:
+                table[scheme_id] = [split_rates.predict(path, known) for path in among]
+            for key in theirs:
+                of = split_rates.Rates.exactly(published[key])
+                table[f"published {'/'.join(key)}"] = [split_rates.predict(path, of) for path in among]
+        if table:
+            yield table, bandwidths

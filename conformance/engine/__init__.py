@@ -1,0 +1,1 @@
+"""From a choice of stack and kernel to measurements: benches, runs, workers."""

@@ -1,0 +1,175 @@
+"""Trials on workers: in other processes, or on other machines, behind anything with the interface of an Executor.
+
+To the engine this is a room like any other. A batch goes out as text, names and trials, and measurements come back as
+text: nothing of ours needs to be picklable but one function, and a worker finds stack and kernel by itself. It makes
+trials only where these are the ones that were asked for, to the digest.
+"""
+
+import concurrent.futures
+import dataclasses
+import functools
+import importlib
+import json
+import pathlib
+import platform
+import sys
+import threading
+
+from conformance.engine import benches
+from conformance.model.errors import UserError
+from conformance.model.trial import Measurement, Outcome, Trial
+
+#: a batch whose worker dies so often is given up: it may be what kills them
+_MOST_TRIES = 3
+_POLL_S = 0.2
+
+
+def factory(text):
+    """The function that `module:function` names, seen from the working directory. Raises UserError."""
+    module, colon, name = text.partition(":")
+    if not (module and colon and name):
+        raise UserError(f"--executor {text!r} is not of the form module:function")
+    here = str(pathlib.Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except Exception as error:  # whatever the user's module does
+        why = f"--executor {text}: {type(error).__name__}: {error}"
+        raise UserError(why, "name a module that Python finds, and a function in it") from None
+    if not callable(found):
+        raise UserError(f"--executor {text}: it is not a function")
+    return found
+
+
+class Executors:
+    """Makes an Executor when it is needed, and another one when that is broken, as a process pool is by one death."""
+
+    def __init__(self, make):
+        self._make, self._lock, self._current, self._closed = make, threading.Lock(), None, False
+
+    def submit(self, *call):
+        """(the Future of a call, whom it was given to). Raises whatever the executor does."""
+        with self._lock:
+            if self._closed:
+                raise UserError("interrupted", "run the same command again to resume")
+            if self._current is None:
+                self._current = self._make()
+            executor = self._current
+        try:
+            return executor.submit(*call), executor
+        except concurrent.futures.BrokenExecutor:
+            self.renew(executor)
+            raise
+
+    def renew(self, broken):
+        with self._lock:
+            if self._current is broken:
+                self._current = None
+        broken.shutdown(wait=False)
+
+    def close(self):
+        """End it without waiting for what it is doing."""
+        with self._lock:
+            executor, self._current, self._closed = self._current, None, True
+        if executor is not None:
+            executor.shutdown(wait=False)
+
+
+class Room:
+    """Runs trials on workers. `choice` is what they look stack and kernel up by."""
+
+    name = "virtual"
+
+    def __init__(self, choice, executors):
+        self._choice, self._executors = choice, executors
+
+    def run(self, adapter, batches, cancelled):
+        """Yield one Measurement for each trial, all of the batches at once; none when `cancelled` is set meanwhile.
+
+        A worker that dies, or answers nonsense, is asked once more, and once more: then the trials are errors.
+        Raises UserError where a worker has another stack, kernel or version of the suite.
+        """
+        trials = [trial for batch in batches for trial in batch]
+        request = json.dumps(
+            {
+                "choice": dataclasses.asdict(self._choice),
+                "batches": [[trial.to_json() for trial in batch] for batch in batches],
+            }
+        )
+        why = ""
+        for _ in range(_MOST_TRIES):
+            try:
+                answer = self._ask(request, cancelled)
+                if answer is None:
+                    return
+                yield from _read(answer, trials)
+                return
+            except UserError:
+                raise
+            except Exception as error:  # whatever a scheduler raises for a worker that is gone
+                why = f"{type(error).__name__}: {error}"
+        why = "".join(c if c.isprintable() else " " for c in why)[:200]
+        for trial in trials:
+            message = f"{_MOST_TRIES} workers failed while they made these trials: {why}"
+            yield Measurement(trial=trial, outcome=Outcome.ERROR, message=message)
+
+    def _ask(self, request, cancelled):
+        """The worker's answer, or None where `cancelled` was set first."""
+        future, executor = self._executors.submit(work, request)
+        while not cancelled.is_set():
+            if concurrent.futures.wait([future], _POLL_S).done:
+                break
+        else:
+            future.cancel()
+            return None
+        try:
+            return future.result()
+        except concurrent.futures.BrokenExecutor:
+            self._executors.renew(executor)
+            raise
+
+
+def _read(answer, trials):
+    data = json.loads(answer)
+    if "mistake" in data:
+        raise UserError(data["mistake"])
+    found = {m.trial: m for m in map(Measurement.from_json, data["measurements"])}
+    if list(found) != trials:
+        raise ValueError(f"{len(found)} measurements of {len(trials)} trials")
+    return found.values()
+
+
+def work(request):
+    """On a worker: make the trials of a request, in order; text in and out."""
+    asked = json.loads(request)
+    batches = [[Trial.from_json(trial) for trial in batch] for batch in asked["batches"]]
+    try:
+        bench = _bench(json.dumps(asked["choice"], sort_keys=True))
+        _check(bench, batches[0][0])
+        place = bench.place(batches[0][0].scheme.algorithm)
+        made = {m.trial: m for m in place.room.run(bench.adapter, batches, threading.Event())}
+    except UserError as error:
+        return json.dumps({"mistake": f"worker on {platform.node()}: {error}"})
+    return json.dumps({"measurements": [made[trial].to_json() for batch in batches for trial in batch]})
+
+
+@functools.lru_cache(maxsize=16)
+def _bench(choice):
+    """Found once for each worker: to describe a stack and to digest its files takes a while."""
+    return benches.find(benches.Choice(**json.loads(choice)))
+
+
+def _check(bench, trial):
+    """Raise UserError where this worker would measure something else than was asked for."""
+    mine = bench.scheme(trial.scheme.algorithm)
+    for what, here, asked in (
+        ("stack", mine.stack_digest, trial.scheme.stack_digest),
+        ("kernel", mine.kernel_digest, trial.scheme.kernel_digest),
+        ("version of the suite (lab)", bench.lab_digest, trial.lab_digest),
+    ):
+        if here != asked:
+            raise UserError(
+                f"it has another {what}, {here or 'none'}, than was asked for, {asked}",
+                "install the same suite, stacks and kernels on all workers",
+            )

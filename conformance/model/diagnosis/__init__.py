@@ -1,0 +1,1 @@
+"""From captured packets to what looks wrong: pure."""

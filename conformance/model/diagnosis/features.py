@@ -1,0 +1,384 @@
+"""What a sender does, in numbers, from its Flow: how it starts, what it does on loss, how it grows, paces and stands
+in the queue.
+
+Each function takes a Flow and gives Samples: values, each with the time it was seen at. No value is no sample:
+missing is never zero. Windows are the most in flight in a round trip, in full packets; nothing here knows a stack, an
+algorithm or a limit.
+"""
+
+import dataclasses
+import itertools
+
+import numpy
+
+from conformance.model.diagnosis.flow import loss_events
+
+#: round trips that nothing else may be lost in, before and after an isolated loss
+_QUIET_BEFORE, _QUIET_AFTER = 4, 3
+#: full packets: in a smaller window one packet more or less is a large share
+_LEAST_WINDOW, _SURE_WINDOW = 8, 16
+#: a window that is above this share of what it was has not been reduced
+REDUCED = 0.95
+#: round trips of an epoch of growth: fewer show no slope; and of one that shows a shape, with packets that it grows by
+_LEAST_EPOCH, _LEAST_SHAPE, _LEAST_RISE = 4, 10, 5
+#: of the bottleneck's rate: start-up has filled the path; it has ended when no round trip is faster any more
+_FILLED, _FASTER = 0.8, 1.35
+#: packets closer than this share of their serialization time at the bottleneck were sent at once
+_AT_ONCE = 0.1
+#: a dip: less than this share of the median flight, for so long. BBRv1 leaves four packets, BBRv3 half of the BDP,
+#: which a loss may do as well: then nothing may have been lost for so long before.
+_DEEP_SHARE, _DIP_SHARE, _DIP_S, _DIP_QUIET_S = 0.25, 0.6, 0.1, 2
+#: when start-up is over, in round trips after the request; of it, what shows its bursts
+_SETTLED, _BEGINNING = 60, 10
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Samples:
+    """`values` and `times_s` (since the first packet), arrays of the same length."""
+
+    values: numpy.ndarray
+    times_s: numpy.ndarray
+
+    def __len__(self):
+        return len(self.values)
+
+
+def _samples(pairs):
+    """Samples of (value, time) pairs, those without a value left out."""
+    kept = [(value, at) for value, at in pairs if value is not None and numpy.isfinite(value)]
+    values, times = zip(*kept, strict=True) if kept else ((), ())
+    return Samples(values=numpy.array(values, dtype=float), times_s=numpy.array(times, dtype=float))
+
+
+def _one(value, at_s):
+    return _samples([(value, at_s)])
+
+
+def initial_window(flow):
+    """Full packets' worth sent in the round trip after the request, before any of them can be acknowledged.
+
+    Full as they are then: QUIC's packets grow once a probe for a larger MTU, which is alone, has come through.
+    """
+    sizes = numpy.sort(_sizes(flow, flow.request_s, flow.request_s + 0.95 * flow.base_rtt_s))
+    if not len(sizes):
+        return _one(0.0, flow.request_s)
+    second = sizes[-2:][0]
+    full = second if second > sizes[-1] / 2 else sizes[-1]
+    return _one(float(sizes.sum() / full), flow.request_s)
+
+
+def start_up_growth(flow):
+    """By how much each round trip's packets outnumber those of the one before, until the path is full or one is
+    lost.
+    """
+    rounds = _start_up_rounds(flow)
+    return _samples([(b / a, at) for (_, a), (at, b) in itertools.pairwise(rounds) if a])
+
+
+def start_up_time(flow):
+    """Round trips from the request until one is filled to 80 %."""
+    return _one(len(_start_up_rounds(flow)), flow.request_s)
+
+
+def start_up_length(flow):
+    """Round trips from the request until the rate is no longer above 1.35 times the bottleneck's, as it may not be
+    for long.
+    """
+    at, last = flow.request_s, 0
+    for count in range(1, int((flow.sent_s[-1] - at) / flow.base_rtt_s) + 1):
+        if _rate(flow, at + (count - 1) * flow.base_rtt_s) > _FASTER:
+            last = count
+        elif count - last > _BEGINNING:
+            break
+    return _one(last or None, at + last * flow.base_rtt_s)
+
+
+def start_up_losses(flow):
+    """Packets lost until two round trips after the first loss was known, in BDP."""
+    events = loss_events(flow)
+    if not events:
+        return _one(0.0, flow.request_s)
+    until_s = events[0].known_s + 2 * events[0].rtt_s
+    lost = sum(event.losses for event in events if event.known_s < until_s)
+    return _one(lost * flow.full_bytes / flow.bdp_bytes, events[0].known_s)
+
+
+def start_up_burst(flow):
+    """Packets sent at once, as a packet sees it on average, in the first ten round trips but for the first."""
+    start_s = flow.request_s + flow.base_rtt_s
+    return _bursts(flow, start_s, start_s + (_BEGINNING - 1) * flow.base_rtt_s)
+
+
+def burst(flow):
+    """Packets sent at once, as a packet sees it on average, when start-up is over."""
+    return _bursts(flow, _settled_s(flow), flow.sent_s[-1])
+
+
+def kept(flow):
+    """The share of the window that each isolated loss left."""
+    return _samples([(event.kept, event.known_s) for event in _isolated(flow)])
+
+
+def trough(flow):
+    """The least in flight in the three round trips after each isolated loss, just before something was sent, by the
+    window before.
+    """
+    pairs = []
+    for event in _isolated(flow):
+        a, b = numpy.searchsorted(flow.sent_s, (event.known_s, event.known_s + _QUIET_AFTER * event.rtt_s))
+        if b > a:
+            pairs.append(((flow.flight[a:b] - flow.bytes[a:b]).min() / flow.full_bytes / event.before, event.known_s))
+    return _samples(pairs)
+
+
+def responded(flow):
+    """1 for each loss event that was followed by a smaller window, 0 for others."""
+    events = [event for event in loss_events(flow) if event.before >= _SURE_WINDOW and event.after > 0]
+    return _samples([(float(event.kept < REDUCED), event.known_s) for event in events])
+
+
+def kept_of_several(flow):
+    """The share of the window that events of several lost packets left."""
+    events = loss_events(flow)
+    return _samples(
+        [
+            (event.kept, event.known_s)
+            for event, later in itertools.zip_longest(events, events[1:])
+            if event.losses > 1 and event.before >= _LEAST_WINDOW and _quiet(event, later, flow, 2)
+        ]
+    )
+
+
+def growth(flow):
+    """Packets per round trip by which the window grows between losses: the slope of each epoch."""
+    return _samples([(_slope(windows), at) for at, _, windows in _epochs(flow) if len(windows) >= _LEAST_EPOCH])
+
+
+def doubling(flow):
+    """By how much the window of the third round trip after a reduction exceeds that of the second."""
+    return _samples(
+        [
+            (windows[1] / windows[0], at)
+            for at, _, windows in _epochs(flow)
+            if len(windows) >= 2 and windows[0] >= _LEAST_WINDOW / 2
+        ]
+    )
+
+
+def half_time_share(flow):
+    """Of what an epoch grows, the share reached at half time: 0.5 linear, more concave, less convex."""
+    pairs = []
+    for at, _, windows in _epochs(flow):
+        rise = windows[-1] - windows[0] if len(windows) >= _LEAST_SHAPE else 0
+        if rise >= _LEAST_RISE:
+            middle = numpy.interp((len(windows) - 1) / 2, range(len(windows)), windows)
+            pairs.append(((middle - windows[0]) / rise, at))
+    return _samples(pairs)
+
+
+def epoch_s(flow):
+    """Seconds from one reduction to the next."""
+    times = [event.known_s for event in loss_events(flow)]
+    return _samples([(b - a, a) for a, b in itertools.pairwise(times)])
+
+
+def mean_window(flow):
+    """Mean of the flight over time, when start-up is over, in full packets."""
+    start_s, end_s = _settled_s(flow), flow.sent_s[-1]
+    inside = (flow.sent_s >= start_s) & (flow.sent_s < end_s)
+    if inside.sum() < 2:
+        return _samples([])
+    lengths = numpy.diff(flow.sent_s[inside])
+    total = lengths.sum()
+    return _one((flow.flight[inside][:-1] * lengths).sum() / total / flow.full_bytes if total else None, start_s)
+
+
+def throughput(flow):
+    """What left the queue, of what it could have, from the request to the end."""
+    arrived = ~flow.lost
+    took_s = flow.out_s[arrived][-1] - flow.request_s
+    return _one(flow.bytes[arrived].sum() / flow.bytes_per_s / took_s if took_s > 0 else None, flow.request_s)
+
+
+def queue_mean(flow):
+    """Mean time in the queue when start-up is over, in base round trips: the queue in BDP."""
+    waits, times = _waits(flow, _settled_s(flow), flow.sent_s[-1])
+    return _one(waits.mean() if len(waits) else None, times[0] if len(waits) else 0.0)
+
+
+def queue_low(flow):
+    """The 5th percentile of the time in the queue when start-up is over, in base round trips: what always stands
+    there.
+    """
+    waits, times = _waits(flow, _settled_s(flow), flow.sent_s[-1])
+    return _one(numpy.percentile(waits, 5) if len(waits) else None, times[0] if len(waits) else 0.0)
+
+
+def queue_after_start_up(flow):
+    """Mean time in the queue in the second half of the first 60 round trips, in base round trips."""
+    middle_s = flow.request_s + _SETTLED / 3 * flow.base_rtt_s
+    waits, _ = _waits(flow, middle_s, _settled_s(flow))
+    return _one(waits.mean() if len(waits) else None, middle_s)
+
+
+def rate_high(flow):
+    """The 95th percentile of the sending rate over a round trip, when start-up is over, by the bottleneck's."""
+    return _rate_percentile(flow, 95)
+
+
+def rate_low(flow):
+    """The 5th percentile of the same."""
+    return _rate_percentile(flow, 5)
+
+
+def flight_high(flow):
+    """The 95th percentile of the flight when start-up is over, in BDP."""
+    a = numpy.searchsorted(flow.sent_s, _settled_s(flow))
+    flights = flow.flight[a:] / flow.bdp_bytes
+    return _one(numpy.percentile(flights, 95) if len(flights) else None, _settled_s(flow))
+
+
+def dips_per_10_s(flow):
+    """How often in 10 s the flight falls below 0.6 of its median for 100 ms or more with nothing lost before, or below
+    a quarter, whatever is lost.
+    """
+    start_s, end_s = _settled_s(flow), flow.sent_s[-1]
+    inside = flow.sent_s >= start_s
+    if end_s - start_s < 10 or not inside.any():
+        return _samples([])
+    flights, times = flow.flight[inside] / numpy.median(flow.flight[inside]), flow.sent_s[inside]
+    found = _stretches(times, flights < _DEEP_SHARE)
+    found += [
+        at
+        for at in _stretches(times, flights < _DIP_SHARE)
+        if not _lost_between(flow, at - _DIP_QUIET_S, at) and all(abs(at - other) > 1 for other in found)
+    ]
+    return _one(10 * len(found) / (end_s - start_s), min(found, default=start_s))
+
+
+def _stretches(times, low):
+    """When stretches of samples that are `low` begin, those that last."""
+    edges = numpy.flatnonzero(numpy.diff(numpy.concatenate(([0], low.astype(int), [0]))))
+    ends = zip(edges[::2], edges[1::2], strict=True)
+    return [times[a] for a, b in ends if b < len(times) and times[b] - times[a] >= _DIP_S]
+
+
+def packet_fill(flow):
+    """Mean size of what is sent after the request, by that of a full packet."""
+    a = numpy.searchsorted(flow.sent_s, flow.request_s)
+    return _one(flow.bytes[a:].mean() / flow.full_bytes if len(flow.bytes) > a else None, flow.request_s)
+
+
+def ack_ratio(flow):
+    """Packets of the client's for each of the server's."""
+    return _one(flow.ack_ratio, flow.request_s)
+
+
+def _sizes(flow, start_s, end_s):
+    a, b = numpy.searchsorted(flow.sent_s, (start_s, end_s))
+    return flow.bytes[a:b]
+
+
+def _sent(flow, start_s, end_s):
+    return float(_sizes(flow, start_s, end_s).sum()) / flow.full_bytes
+
+
+def _rate(flow, start_s):
+    """The sending rate in the base round trip from `start_s` on, by the bottleneck's."""
+    return _sent(flow, start_s, start_s + flow.base_rtt_s) * flow.full_bytes / flow.bdp_bytes
+
+
+def _settled_s(flow):
+    return flow.request_s + _SETTLED * flow.base_rtt_s
+
+
+def _start_up_rounds(flow):
+    """[(time, full packets sent)] of the round trips from the request to the one that fills the path, or the first
+    loss.
+    """
+    lost = numpy.flatnonzero(flow.lost)
+    end_s = flow.known_s[lost[0]] if len(lost) else flow.sent_s[-1]
+    found, at = [], flow.request_s
+    while at < end_s:
+        found.append((at, _sent(flow, at, at + flow.base_rtt_s)))
+        if found[-1][1] * flow.full_bytes >= _FILLED * flow.bdp_bytes:
+            break
+        at += flow.base_rtt_s
+    return found
+
+
+def _quiet(event, later, flow, round_trips):
+    """Whether a window of so many round trips after a loss shows nothing but it."""
+    end_s = event.known_s + round_trips * event.rtt_s
+    return end_s < (later.known_s if later else flow.sent_s[-1]) and event.after > 0
+
+
+def _isolated(flow):
+    """Loss events of one packet, with nothing lost around them, in windows that are not small; never the first,
+    which ends start-up.
+    """
+    events = loss_events(flow)
+    for before, event, later in zip(events, events[1:], [*events[2:], None], strict=False):
+        alone = event.known_s - before.known_s > _QUIET_BEFORE * event.rtt_s
+        if event.losses == 1 and event.before >= _LEAST_WINDOW and alone and _quiet(event, later, flow, _QUIET_AFTER):
+            yield event
+
+
+def _epochs(flow):
+    """(start, seconds of a round trip, windows of the round trips) between the end of each recovery and the next
+    loss.
+    """
+    events = loss_events(flow)
+    for event, later in itertools.zip_longest(events, events[1:]):
+        # What is under way when the transfer ends shows nothing: the last round trips have no more to send.
+        end_s = later.known_s if later else flow.sent_s[-1] - _QUIET_AFTER * event.rtt_s
+        at, windows = event.known_s + event.rtt_s, []
+        start_s = at
+        while True:
+            rtt_s = float(numpy.interp(at, flow.sent_s, flow.rtt_s))
+            if at + rtt_s > end_s:
+                break
+            windows.append(flow.window(at, at + rtt_s))
+            at += rtt_s
+        windows = numpy.array(windows)
+        if len(windows) and numpy.all(numpy.isfinite(windows)):
+            yield start_s, event.rtt_s, windows
+
+
+def _slope(windows):
+    return float(numpy.polyfit(numpy.arange(len(windows)), windows, 1)[0])
+
+
+def _bursts(flow, start_s, end_s):
+    """Mean over packets of the length of the burst that each is in."""
+    a, b = numpy.searchsorted(flow.sent_s, (start_s, end_s))
+    if b - a < 2:
+        return _samples([])
+    apart = numpy.diff(flow.sent_s[a:b]) > _AT_ONCE * flow.full_bytes / flow.bytes_per_s
+    lengths = numpy.diff(numpy.concatenate(([0], numpy.flatnonzero(apart) + 1, [b - a])))
+    longest = a + int(numpy.cumsum(lengths)[lengths.argmax()] - lengths.max())
+    return _one(float((lengths**2).sum() / lengths.sum()), float(flow.sent_s[longest]))
+
+
+def _waits(flow, start_s, end_s):
+    """Times in the queue, in base round trips, of delivered packets sent in [start_s, end_s), and when they were
+    sent.
+    """
+    inside = (flow.sent_s >= start_s) & (flow.sent_s < end_s) & ~flow.lost
+    waits = flow.out_s[inside] - flow.sent_s[inside] - flow.one_way_s
+    return waits / flow.base_rtt_s, flow.sent_s[inside]
+
+
+def _rate_percentile(flow, percentile):
+    start_s = _settled_s(flow)
+    starts = numpy.arange(start_s, flow.sent_s[-1] - flow.base_rtt_s, flow.base_rtt_s / 4)
+    if len(starts) < 40:
+        return _samples([])
+    rates = numpy.array([_rate(flow, at) for at in starts])
+    value = float(numpy.percentile(rates, percentile))
+    return _one(value, float(starts[numpy.abs(rates - value).argmin()]))
+
+
+def _lost_between(flow, start_s, end_s):
+    a, b = numpy.searchsorted(flow.sent_s, (start_s, end_s))
+    return bool(flow.lost[a:b].any())

@@ -1,0 +1,205 @@
+"""What looks wrong? A stack's features (features.py) against those of the reference, in the same cells, ranked.
+
+A feature's *score* is by how much the two differ, in units of what they may: the feature's own tolerance, three times
+the spread of the reference over its seeds, or, where losses are random, three times the standard error of the medians,
+whichever is more. Below 1 nothing is said. A label's suspect has the evidence of all its features (telling.py), and the
+rank of the best.
+"""
+
+import dataclasses
+import math
+
+import numpy
+
+from conformance.model.diagnosis import features
+from conformance.model.diagnosis.feature_table import CLEAN, FEATURES, FEW, Feature
+
+_TIMES = 3
+#: of a normal distribution: from one quartile to the other; the median's standard error by the mean's
+_QUARTILES_SIGMAS, _MEDIANS_ERROR = 1.349, 1.253
+#: beyond this, how much more says nothing of how likely
+_MOST_SCORE = 8
+#: above this share of its window a sender has kept all of it: no beta, but no response
+_KEPT_ALL = 0.93
+_UNTOUCHED = {"kept": _KEPT_ALL, "trough": 0.85}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Reading:
+    """A feature as it was found: over all samples of all seeds. `spread`: half the range of the seeds' own values."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+    spread: float
+    #: (seed, seconds since the first packet) of a few samples near the value
+    seen: tuple
+
+
+def read(feature, flows):
+    """The Reading of a feature in {seed: Flow} of its cell; None where there are too few samples."""
+    found = {seed: getattr(features, feature.name)(flow) for seed, flow in flows.items()}
+    found = {seed: samples for seed, samples in found.items() if len(samples)}
+    if sum(len(samples) for samples in found.values()) < feature.least:
+        return None
+    middle = numpy.mean if feature.mean else numpy.median
+    each = [float(middle(samples.values)) for samples in found.values()]
+    values = numpy.concatenate([samples.values for samples in found.values()])
+    value = float(middle(values))
+    near = sorted(
+        (abs(v - value), seed, float(at))
+        for seed, samples in found.items()
+        for v, at in zip(samples.values, samples.times_s, strict=True)
+    )
+    low, high = (float(x) for x in numpy.percentile(values, (25, 75)))
+    return Reading(
+        value=value, low=low, high=high, n=len(values), spread=(max(each) - min(each)) / 2,
+        seen=tuple((seed, at) for _, seed, at in near[:3]),
+    )  # fmt: skip
+
+
+def readings(flows):
+    """{Feature: Reading}, without those that nothing was seen of. `flows` is {cell's name: {seed: Flow}}."""
+    found = {feature: read(feature, flows[feature.cell]) for feature in FEATURES if flows.get(feature.cell)}
+    found = {feature: reading for feature, reading in found.items() if reading is not None}
+    kept = next((reading.value for feature, reading in found.items() if feature.name == "kept"), None)
+    return {
+        feature: _divided(reading, kept) if feature.of_kept else reading
+        for feature, reading in found.items()
+        if not feature.of_kept or (kept is not None and 0 < kept < _KEPT_ALL)
+    }
+
+
+def _divided(reading, by):
+    return dataclasses.replace(
+        reading, **{name: getattr(reading, name) / by for name in ("value", "low", "high", "spread")}
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """One feature that differs. `score`: in units of what it may; `ours` and `theirs` (the reference's) are
+    Readings.
+    """
+
+    feature: Feature
+    label: str
+    score: float
+    ours: Reading
+    theirs: Reading
+
+    @property
+    def weight(self):
+        return min(self.score, _MOST_SCORE) * self.feature.weight
+
+    @property
+    def sentence(self):
+        """What was measured, what the reference did, and what it would mean."""
+        feature, ours = self.feature, self.ours
+        said = {name: f"{getattr(ours, name):.{feature.digits}f}" for name in ("value", "low", "high")}
+        meaning = (feature.above if ours.value > self.theirs.value else feature.below).format(**said)
+        # What a document says was never measured.
+        who = "the reference" if self.theirs.n else "the document"
+        return f"{feature.says.format(n=ours.n, **said)}, {who} {self.theirs.value:.{feature.digits}f}: {meaning}"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Suspect:
+    """What may be wrong, with its Evidence, the heaviest first."""
+
+    label: str
+    evidence: tuple
+
+    @property
+    def weight(self):
+        return self.evidence[0].weight
+
+
+def suspects(algorithm, ours, theirs):
+    """The Suspects, the likeliest first; none where nothing differs. Both are {Feature: Reading}."""
+    by_label = {}
+    for feature in FEATURES:
+        if feature in ours and feature in theirs:
+            label = _label(feature, algorithm, ours[feature], theirs[feature])
+            score = difference(feature, ours[feature], theirs[feature])
+            if label and score >= 1:
+                found = Evidence(feature=feature, label=label, score=score, ours=ours[feature], theirs=theirs[feature])
+                by_label.setdefault(label, []).append(found)
+    ranked = [
+        Suspect(label=label, evidence=tuple(sorted(found, key=lambda e: -e.weight)))
+        for label, found in by_label.items()
+    ]
+    return sorted(ranked, key=lambda suspect: -suspect.weight)
+
+
+def difference(feature, ours, theirs):
+    """How far two Readings are apart, in units of what they may be."""
+    if feature.only_above and ours.value <= theirs.value:
+        return 0.0
+    a, b = ours, theirs
+    if feature.ratio:
+        if min(ours.value, theirs.value) <= 0:
+            # No logarithm, and no doubt: one of them has none of it at all.
+            return 0.0 if ours.value == theirs.value else float(_MOST_SCORE)
+        a, b = _logarithm(ours), _logarithm(theirs)
+    tolerance = math.log(feature.tolerance) if feature.ratio else feature.tolerance
+    noise = 0.0 if feature.cell == CLEAN else math.hypot(_standard_error(a), _standard_error(b))
+    return abs(a.value - b.value) / max(tolerance, _TIMES * b.spread, _TIMES * noise)
+
+
+def _logarithm(reading):
+    """The Reading of the logarithm, with spread and quartiles as shares of the value."""
+    value = math.log(reading.value)
+    half = (reading.high - reading.low) / 2 / reading.value
+    return dataclasses.replace(
+        reading, value=value, low=value - half, high=value + half, spread=reading.spread / reading.value
+    )
+
+
+def _standard_error(reading):
+    """Of the median of so many samples, from their quartiles, as of a normal distribution: 1.253 sigma / sqrt(n)."""
+    sigma = (reading.high - reading.low) / _QUARTILES_SIGMAS
+    return _MEDIANS_ERROR * sigma / math.sqrt(reading.n) if reading.n else 0.0
+
+
+def _label(feature, algorithm, ours, theirs):
+    label = feature.label[algorithm.startswith("bbr")]
+    if label == "beta" and ours.value > _UNTOUCHED[feature.name]:
+        return "response"
+    return label
+
+
+#: what the documents say of a feature, by algorithm, where there is no reference to measure
+_BBR = {
+    ("initial_window", CLEAN): 10,  # RFC 6928, 2; RFC 9002, 7.2
+    (
+        "start_up_growth",
+        CLEAN,
+    ): 2,  # draft-cardwell-iccrg-bbr-congestion-control-02, 4.3.1.1: it doubles each round trip
+    ("rate_high", CLEAN): 1.25,  # ibid., 4.3.4.1: ProbeBW's highest gain
+}
+_LOSS_BASED = {
+    ("initial_window", CLEAN): 10,
+    ("start_up_growth", CLEAN): 2,  # RFC 5681, 3.1; RFC 9002, 7.3.1
+    ("responded", FEW): 1,  # RFC 5681, 3.2; RFC 9002, 7.3.2
+    ("responded", CLEAN): 1,
+}
+_DOCUMENTS = {
+    "cubic": {**_LOSS_BASED, ("kept", FEW): 0.7},  # RFC 9438, 4.6
+    # RFC 5681, 3.1 and 3.2: a segment a round trip, and half
+    "reno": {**_LOSS_BASED, ("kept", FEW): 0.5, ("growth", FEW): 1, ("half_time_share", CLEAN): 0.5},
+    "bbrv1": {**_BBR, ("dips_per_10_s", CLEAN): 1},  # ibid., 4.3.5: ProbeRTT each 10 s
+    "bbrv2": {**_BBR, ("dips_per_10_s", CLEAN): 2},  # draft-ietf-ccwg-bbr, 5.3.4: each 5 s
+    "bbrv3": {**_BBR, ("dips_per_10_s", CLEAN): 2},
+}
+
+
+def documented(algorithm):
+    """{Feature: Reading} of what the documents say of an algorithm; for one that is not known here, nothing."""
+    said = _DOCUMENTS.get(algorithm, {})
+    return {
+        feature: Reading(value=value, low=value, high=value, n=0, spread=0.0, seen=())
+        for feature in FEATURES
+        if (value := said.get((feature.name, feature.cell))) is not None
+    }

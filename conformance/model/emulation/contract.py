@@ -1,0 +1,101 @@
+"""The adapter contract, clause by clause: from what the probes saw (conformance/guest/probe.py) to verdicts."""
+
+import dataclasses
+import json
+
+from conformance.model.emulation import credibility
+from conformance.model.trial import Outcome
+
+#: a body of zeros sent in clear shows runs of them in most frames; a greeting's padding in one or two
+_PLAIN_RUN_BYTES = 16
+_UNSUPPORTED = 127
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Clause:
+    """`kept` is None where it could not be tried, because an earlier one was broken."""
+
+    name: str
+    kept: bool | None
+    what: str
+
+
+def clauses(probes, trial, network, own_algorithms):
+    """Every clause, judged. `probes` is {probe's name: facts}; `trial` the Trial that the transfer stands for.
+
+    `own_algorithms`: whether the stack brings its own congestion control, and so must know which it has.
+    """
+    return [
+        _unknown(probes["unknown_algorithm"], own_algorithms),
+        *_transfer(probes["transfer"], trial, network),
+        _must_fail("a client whose port nobody listens on fails", probes["wrong_port"]),
+        _must_fail("a client that trusts another authority refuses the server", probes["wrong_authority"]),
+        _must_fail("a client whose server is killed fails", probes["server_killed"]),
+        _ends(probes["server_ends"]),
+    ]
+
+
+def _unknown(facts, own_algorithms):
+    name = "an unknown algorithm ends with status 127"
+    if not own_algorithms:
+        return Clause(name=name, kept=None, what="the harness sets the kernel's")
+    statuses = [process["exit_status"] for process in (facts.get("server"), facts.get("client")) if process]
+    if _UNSUPPORTED in statuses:
+        return Clause(name=name, kept=True, what="127")
+    how = "it was ready to serve" if facts["ready"] else "statuses"
+    return Clause(name=name, kept=False, what=f"{how}: {', '.join(map(_status, statuses))}")
+
+
+def _transfer(facts, trial, network):
+    """The transfer itself, its report, its encryption and what it leaves behind."""
+    uncalibrated = dict.fromkeys(("rate_mbps", "delays_ms", "loss_sent", "loss_lost"))
+    measured = credibility.measurement(trial, facts, {**network, "calibration": [uncalibrated]}, {})
+    ok = measured.outcome is Outcome.OK
+    yield Clause(
+        name="a transfer works, and its report agrees with counters and clock", kept=ok,
+        what="{bytes} bytes in {completion_s:.3f} s".format(**measured.metrics) if ok else measured.message,
+    )  # fmt: skip
+    if not ok:
+        for name in ("bytes on the wire are encrypted", "nothing is written outside the scratch folder"):
+            yield Clause(name=name, kept=None, what="no transfer to look at")
+        return
+    frames = facts["frames"]
+    yield Clause(
+        name="bytes on the wire are encrypted",
+        kept=frames["median_run"] < _PLAIN_RUN_BYTES if frames["seen"] else None,
+        what=f"longest run of equal bytes in a frame: {frames['median_run']} (median of {frames['seen']} frames)",
+    )
+    outside = facts["written_outside"]
+    yield Clause(
+        name="nothing is written outside the scratch folder", kept=not outside, what=", ".join(outside) or "nothing"
+    )
+
+
+def _must_fail(name, facts):
+    if not facts["ready"]:
+        return Clause(name=name, kept=None, what="the server was never ready")
+    if facts.get("early") is not None:
+        return Clause(name=name, kept=None, what="the transfer was over too soon")
+    if not facts["ended"]:
+        return Clause(name=name, kept=False, what="it was still running minutes later")
+    status, claimed = facts["client"]["exit_status"], _claims_a_result(facts["client"]["stdout"])
+    kept = status != 0 and not claimed
+    return Clause(name=name, kept=kept, what=_status(status) + (", and it printed a result line" if claimed else ""))
+
+
+def _claims_a_result(text):
+    try:
+        return "completion_s" in json.loads(text.strip().splitlines()[-1])
+    except (ValueError, IndexError, TypeError, RecursionError):
+        return False
+
+
+def _ends(facts):
+    name = "a server ends within a second of SIGTERM"
+    if not facts["ready"]:
+        return Clause(name=name, kept=None, what="the server was never ready")
+    return Clause(name=name, kept=facts["ended"], what=f"{facts['after_s']:.2f} s" if facts["ended"] else "it did not")
+
+
+def _status(status):
+    return "still running" if status is None else f"status {status}"

@@ -1,0 +1,1 @@
+"""Paths of two segments and connection-splitting proxies: predictions, zones, accuracy. Pure."""

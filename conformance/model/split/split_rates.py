@@ -1,0 +1,189 @@
+"""Where splitting helps: rates of cells as far as they are known, predictions over paths, filters and their counts.
+
+A transfer that timed out was slower than some rate: a bound, not a number. So everything here is an interval, of no
+width where cells were measured to the end, and a filter holds, does not, or is not known to (True, False, None).
+"""
+
+import collections
+import collections.abc
+import dataclasses
+
+from conformance.model import statistics
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+from conformance.model.split import split_paths
+from conformance.model.trial import Outcome
+
+#: what to make of transfers that timed out. bound: their cell's rate is between 0 and what they reached. zero: as the
+#: published study, where one such trial makes the cell's rate 0, and the gain over a rate of 0 is infinite.
+TIMEOUTS = ("bound", "zero")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rates:
+    """Least and most goodput of each cell that was measured, in Mbit/s. The same cells are in both."""
+
+    low: collections.abc.Mapping[Cell, float]
+    high: collections.abc.Mapping[Cell, float]
+    zero_is_infinite_gain: bool = False
+
+    @classmethod
+    def exactly(cls, rates):
+        return cls(low=rates, high=rates)
+
+    @classmethod
+    def medians(cls, by_cell, timeouts="bound"):
+        """From {cell: measurements}. A cell with an error or unsupported trial was not measured, nor was an empty one.
+
+        The median of trials of which some are between bounds is between the medians of the bounds.
+        """
+        if timeouts not in TIMEOUTS:
+            raise UserError(f"timeouts {timeouts!r}", f"choose one of {', '.join(TIMEOUTS)}")
+        low, high = {}, {}
+        for cell, measurements in by_cell.items():
+            found = trial_rates(measurements)
+            if found is None:
+                continue
+            low[cell], high[cell] = (statistics.median(values) for values in found)
+            if timeouts == "zero" and any(m.outcome is Outcome.TIMEOUT for m in measurements):
+                low[cell] = high[cell] = 0.0
+        return cls(low=low, high=high, zero_is_infinite_gain=timeouts == "zero")
+
+    @classmethod
+    def intervals(cls, by_cell, confidence=0.9):
+        """The confidence intervals of the cells' medians: 0 to infinity where there are too few trials for one."""
+        low, high = {}, {}
+        for cell, measurements in by_cell.items():
+            found = trial_rates(measurements)
+            if found is not None:
+                low[cell] = max(statistics.median_interval(found[0], confidence)[0], 0.0)
+                high[cell] = statistics.median_interval(found[1], confidence)[1]
+        return cls(low=low, high=high)
+
+
+def cut_off(measurements, timeout_s):
+    """The measurements as they would be, had transfers been given up after `timeout_s` seconds."""
+    for m in measurements:
+        if m.outcome is Outcome.OK and m.metrics["completion_s"] > timeout_s:
+            # What had arrived by then is not known, but it was less than all.
+            reached = m.trial.setting.transfer_s / timeout_s
+            m = dataclasses.replace(m, outcome=Outcome.TIMEOUT, metrics={**m.metrics, "utilization": reached})
+        yield m
+
+
+def trial_rates(measurements):
+    """(least, most) goodput of each trial in Mbit/s, as two lists; None where the cell was not measured."""
+    if not measurements or any(m.outcome not in (Outcome.OK, Outcome.TIMEOUT) for m in measurements):
+        return None
+    most = [m.utilization * m.trial.setting.cell.bandwidth_mbps for m in measurements]
+    least = [0.0 if m.outcome is Outcome.TIMEOUT else rate for m, rate in zip(measurements, most, strict=True)]
+    return least, most
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """Predicted rates of a path in Mbit/s, each as (low, high), or None where a cell it needs was not measured."""
+
+    path: split_paths.Path
+    split: tuple[float, float] | None
+    end_to_end: tuple[float, float] | None
+    zero_is_infinite_gain: bool = False
+
+    def utilization(self, of):
+        """(low, high) of `split` or `end_to_end`, over the path's bandwidth; None where not known."""
+        rate = getattr(self, of)
+        return None if rate is None else tuple(bound / self.path.bandwidth_mbps for bound in rate)
+
+    def gains(self, factor):
+        """Whether splitting brings more than `factor` times the rate: True, False, or None where it is not known."""
+        if self.split is None or self.end_to_end is None:
+            return None
+        if self.zero_is_infinite_gain and self.end_to_end[1] == 0:
+            return True
+        return _above(self.split, tuple(factor * rate for rate in self.end_to_end))
+
+    def uses(self, utilization):
+        """Whether the split connection uses more than this share of the path's bandwidth: True, False or None."""
+        used = self.utilization("split")
+        return None if used is None else _above(used, (utilization, utilization))
+
+
+def _above(value, limit):
+    if value[0] > limit[1]:
+        return True
+    return False if value[1] <= limit[0] else None
+
+
+def predict(path, rates):
+    """The Prediction for a path from Rates. Both predictions grow with rates, so bounds give bounds."""
+    made = {}
+    for name, function in (("split", split_paths.predict_split), ("end_to_end", split_paths.predict_end_to_end)):
+        low, high = function(path, rates.low), function(path, rates.high)
+        made[name] = None if low is None else (low, high)
+    return Prediction(path=path, zero_is_infinite_gain=rates.zero_is_infinite_gain, **made)
+
+
+@dataclasses.dataclass(frozen=True)
+class Filter:
+    """Paths where splitting gains more than `gain` times and then uses more than `utilization`; None asks nothing."""
+
+    gain: float | None = None
+    utilization: float | None = None
+
+    @property
+    def title(self):
+        """Short enough for tables: "use" is the split connection's predicted utilization."""
+        gain = [] if self.gain is None else [f"gain > {self.gain:g}x"]
+        return ", ".join(gain + ([] if self.utilization is None else [f"use > {self.utilization:g}"]))
+
+    def scaled(self, factor):
+        """The same filter with both limits multiplied."""
+        return Filter(*(None if limit is None else limit * factor for limit in (self.gain, self.utilization)))
+
+    def passes(self, prediction):
+        """True, False, or None where it is not known."""
+        found = set()
+        if self.gain is not None:
+            found.add(prediction.gains(self.gain))
+        if self.utilization is not None:
+            found.add(prediction.uses(self.utilization))
+        return False if False in found else None if None in found else True
+
+
+#: those of the published Table 3, and for BBRv1 the notebook's: a gain of more than 1.5
+FILTERS = (
+    Filter(utilization=0.5),
+    Filter(gain=1.5),
+    Filter(gain=3),
+    Filter(gain=3, utilization=0.5),
+)
+
+
+@dataclasses.dataclass
+class Count:
+    """Of some paths: how many pass a filter, how many do not, of how many it is not known."""
+
+    passed: int = 0
+    failed: int = 0
+    unknown: int = 0
+
+    @property
+    def paths(self):
+        return self.passed + self.failed + self.unknown
+
+    @property
+    def share(self):
+        """(low, high): of all paths, what share passes, whatever the unknown ones do."""
+        return self.passed / self.paths, (self.passed + self.unknown) / self.paths
+
+    def add(self, passes):
+        name = {True: "passed", False: "failed", None: "unknown"}[passes]
+        setattr(self, name, getattr(self, name) + 1)
+
+
+def count(predictions, filter_):
+    """{path class: Count} of one filter, in the order of PathClass, without classes that have no path."""
+    found = collections.defaultdict(Count)
+    for prediction in predictions:
+        found[prediction.path.path_class].add(filter_.passes(prediction))
+    return {path_class: found[path_class] for path_class in split_paths.PathClass if path_class in found}

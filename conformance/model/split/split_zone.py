@@ -1,0 +1,299 @@
+"""The split part of an algorithm's zone: what a connection-splitting proxy may bring it, predicted and measured.
+
+The JSON document is the truth (schema: conformance/schemas/split-zone.json); this module reads it, checks what a schema
+cannot say, and judges. Two kinds of checks: a representative path, with permissible utilization of the split and of the
+end-to-end connection, predicted from cells, and perhaps of a connection really split by the suite's own splitter; and,
+for a grid and a filter such as "gains more than 3 times", the permissible share of the paths of each class, predicted.
+Transfers of another length are another profile, so they are never judged by the same zone.
+"""
+
+import collections
+import dataclasses
+
+from conformance.model import grid, verdict
+from conformance.model.errors import UserError, located
+from conformance.model.split import split_paths as model
+from conformance.model.split import split_rates
+from conformance.model.verdict import Status
+from conformance.model.zone import Interval, Zone, interval_from_json
+
+#: what a path is judged by, as documents and as people call it
+PREDICTIONS = {"split": "split, predicted", "end_to_end": "end-to-end, predicted"}
+MEASURED = "split, measured"
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Place:
+    """Which of a zone's intervals: of which check, and of what in it."""
+
+    where: str
+    what: str
+
+    @property
+    def id(self):
+        return f"{self.where}: {self.what}"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PathCheck:
+    """A representative path: `permitted` utilization by name of prediction, and `measured` through the splitter.
+
+    `measured` is None where there was no reference.
+    """
+
+    path: model.Path
+    permitted: dict[str, Interval]
+    measured: Interval | None = None
+
+    @property
+    def id(self):
+        return f"{self.path.path_class}-{self.path.id}".replace(" ", "-")
+
+    @property
+    def name(self):
+        return f"{self.path.id} (class {self.path.path_class})"
+
+    @property
+    def cells(self):
+        return tuple(dict.fromkeys(self.path.cells))
+
+    def values(self, rates):
+        """{what is judged: (low, high) or None}"""
+        prediction = split_rates.predict(self.path, rates)
+        return {name: prediction.utilization(name) for name in self.permitted}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ShareCheck:
+    """Of all paths of a grid: `permitted` share of those that pass a filter, by path class. Only ever predicted."""
+
+    grid: str
+    filter: split_rates.Filter
+    permitted: dict[model.PathClass, Interval]
+    measured: None = None
+
+    @property
+    def id(self):
+        limits = {"gain": self.filter.gain, "use": self.filter.utilization}
+        parts = (f"{name}-above-{limit:g}" for name, limit in limits.items() if limit is not None)
+        return f"{self.grid}-{'-'.join(parts)}"
+
+    @property
+    def name(self):
+        return f"share of paths with {self.filter.title}, grid {self.grid}"
+
+    @property
+    def cells(self):
+        return grid.cells(self.grid)
+
+    def values(self, rates):
+        """{what is judged: (low, high) or None}"""
+        predictions = [split_rates.predict(path, rates) for path in model.paths(self.cells)]
+        found = split_rates.count(predictions, self.filter)
+        return {path_class: found[path_class].share for path_class in self.permitted}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SplitZone:
+    """`checks` in the order of the document; `default_grid` is what is measured unless a user asks for more.
+
+    `path_profile_digest`: of the settings of measured paths, as `profile_digest` is of cells; None where none is.
+    """
+
+    id: str
+    algorithm: str
+    algorithm_version: str
+    profile: str
+    profile_digest: str
+    path_profile_digest: str | None
+    transfer_s: float
+    default_grid: str
+    margin_rule: dict
+    references: dict
+    checks: tuple[PathCheck | ShareCheck, ...]
+
+    @property
+    def summary(self):
+        paths = sum(isinstance(check, PathCheck) for check in self.checks)
+        measured = sum(check.measured is not None for check in self.checks)
+        also = f" ({measured} measured)" if measured else ""
+        return f"{self.id}: {paths} paths{also}, {len(self.checks) - paths} shares of paths"
+
+    @property
+    def metric(self):
+        return "split"
+
+    @property
+    def intervals(self):
+        """{Place: Interval} of all checks, in the order of the document."""
+        return {Place(check.name, _called(what)): i for check in self.checks for what, i in _permitted(check)}
+
+    def checks_within(self, cells):
+        """The checks that need no cell but these."""
+        known = frozenset(cells)
+        return tuple(check for check in self.checks if known.issuperset(check.cells))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One value of a check, judged. `value`: (low, high), equal where known; `interval`: where it is, by `confidence`.
+
+    `p`: see verdict.Verdict; None of what is predicted.
+    """
+
+    what: str
+    status: Status
+    reason: str
+    value: tuple[float, float]
+    interval: tuple[float, float]
+    confidence: float
+    permitted: Interval
+    p: float | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SplitVerdict:
+    """The worst of a check's findings; none where nothing can be said of the stack. `n`: most trials of one setting."""
+
+    status: Status
+    reason: str
+    findings: tuple[Finding, ...] = ()
+    n: int = 0
+
+
+def judge(zone, check, measured, through=None, family=1):
+    """Judge a check by {cell: measurements} of one scheme, of all cells that it needs.
+
+    `through`: measurements of the check's path, split, by the same scheme; None where it cannot be split, and then that
+    is not judged. `family`: how many settings (cells and split paths) the zone is judged by in all.
+
+    A prediction conforms where that from medians is inside, and violates where all are outside that the cells'
+    confidence intervals allow for. What was measured is judged as a cell is. Wrong violations of a zone by anything
+    happen in at most verdict.ALPHA of runs: each look at each setting has the same share of that. For, as long as the
+    intervals of all cells hold their medians, so does whatever is predicted from them, however many predictions there
+    are. Raises UserError for unlike runs.
+    """
+    through = None if check.measured is None else through
+    given = {cell.id: measured.get(cell, ()) for cell in check.cells}
+    if through is not None:
+        given[f"{check.path.id}, split"] = through
+    missing = [name for name, measurements in given.items() if not measurements]
+    if missing:
+        return SplitVerdict(status=Status.ERROR, reason=f"nothing was measured in {', '.join(missing[:3])}")
+    n = max(map(len, given.values()))
+    obstacle = _obstacle(zone, check, measured, through)
+    if obstacle:
+        return SplitVerdict(status=obstacle[0], reason=obstacle[1], n=n)
+    confidence = 1 - verdict.ALPHA / verdict.LOOKS / family
+    values = check.values(split_rates.Rates.medians(measured))
+    intervals = check.values(split_rates.Rates.intervals(measured, confidence))
+    findings = [
+        _find(_called(what), values[what], intervals[what], confidence, permitted)
+        for what, permitted in check.permitted.items()
+    ]
+    if through is not None:
+        findings.append(_find_measured(zone, check, through, family))
+    status = verdict.overall(findings)
+    reasons = "; ".join(f"{finding.what}: {finding.reason}" for finding in findings if finding.status is status)
+    return SplitVerdict(status=status, reason=reasons, findings=tuple(findings), n=n)
+
+
+def _permitted(check):
+    """(what, Interval) of a check."""
+    yield from check.permitted.items()
+    if check.measured:
+        yield MEASURED, check.measured
+
+
+def _called(what):
+    return PREDICTIONS.get(what) or (what if what == MEASURED else f"class {what}")
+
+
+def _obstacle(zone, check, measured, through):
+    """(Status, reason) where measurements say nothing of congestion control, else None. Raises UserError if unlike."""
+    cells = [m for cell in check.cells for m in measured[cell]]
+    found = verdict.obstacle(zone, cells)
+    if through is None:
+        return found
+    runs = {(m.trial.scheme, m.trial.room, m.trial.lab_digest) for m in (*cells, *through)}
+    if len(runs) > 1 or {m.trial.setting.segments for m in through} != {check.path.segments}:
+        raise UserError(f"measurements of unlike runs or paths at {check.path.id}", "judge each run by itself")
+    return found or verdict.obstacle(dataclasses.replace(zone, profile_digest=zone.path_profile_digest), through)
+
+
+def _find_measured(zone, check, through, family):
+    """As a cell of a heatmap is judged: the path is the one that it comes to."""
+    cell = through[0].trial.setting.cell
+    alone = Zone(
+        id=zone.id, algorithm=zone.algorithm, metric="utilization", profile=zone.profile,
+        profile_digest=zone.path_profile_digest, margin_rule=zone.margin_rule, references=zone.references,
+        intervals={cell: check.measured}, smoke=(),
+    )  # fmt: skip
+    found = verdict.judge(alone, cell, through, family)
+    return Finding(
+        what=MEASURED, status=found.status, reason=found.reason, value=(found.value, found.value),
+        interval=found.interval, confidence=verdict.CONFIDENCE, permitted=check.measured, p=found.p,
+    )  # fmt: skip
+
+
+def _find(what, value, interval, confidence, permitted):
+    if interval[1] < permitted.low:
+        status, reason = Status.VIOLATES, "below the zone"
+    elif interval[0] > permitted.high:
+        status, reason = Status.VIOLATES, "above the zone"
+    elif value[0] in permitted and value[1] in permitted:
+        status, reason = Status.CONFORMS, "inside the zone"
+    elif value[0] != value[1]:
+        status, reason = Status.INCONCLUSIVE, "a transfer timed out, so only a bound is known"
+    else:
+        side = "below" if value[0] < permitted.low else "above"
+        status, reason = Status.INCONCLUSIVE, f"{side} the zone, but not clear of it: more trials needed"
+    return Finding(
+        what=what, status=status, reason=reason, value=value, interval=interval, confidence=confidence,
+        permitted=permitted,
+    )  # fmt: skip
+
+
+def from_json(data, where):
+    """Build a SplitZone from a document that satisfies the schema; `where` names it in errors. Raises UserError."""
+    references = data["references"]
+    checks = [_path_check(entry, f"{where}: /paths/{at}", references) for at, entry in enumerate(data["paths"])]
+    rows = collections.defaultdict(dict)
+    for at, entry in enumerate(data["shares"]):
+        pointer = f"{where}: /shares/{at}"
+        key = entry["grid"], split_rates.Filter(entry["gain_above"], entry["utilization_above"])
+        path_class = model.PathClass(entry["class"])
+        if path_class in rows[key]:
+            raise UserError(f"{pointer}: {path_class} stands twice for this grid and filter")
+        rows[key][path_class] = interval_from_json(entry, references, pointer)
+    for (name, filter_), permitted in rows.items():
+        with located(f"{where}: /shares"):
+            classes = {path.path_class for path in model.paths(grid.cells(name))}
+        if not set(permitted) <= classes:
+            absent = next(iter(set(permitted) - classes))
+            raise UserError(f"{where}: /shares: grid {name} has no path of class {absent}")
+        checks.append(ShareCheck(grid=name, filter=filter_, permitted=permitted))
+    with located(f"{where}: /default_grid"):
+        grid.cells(data["default_grid"])
+    digest = data.get("path_profile_digest")
+    if digest is None and any(check.measured for check in checks):
+        raise UserError(f"{where}: /path_profile_digest: missing, and paths were measured", "derive the zone anew")
+    fields = (
+        "id", "algorithm", "algorithm_version", "profile", "profile_digest", "transfer_s", "default_grid",
+        "margin_rule", "references",
+    )  # fmt: skip
+    return SplitZone(checks=tuple(checks), path_profile_digest=digest, **{name: data[name] for name in fields})
+
+
+def _path_check(entry, pointer, references):
+    with located(f"{pointer}/path"):
+        path = model.Path.parse(entry["path"])
+    if path.path_class != entry["class"]:
+        raise UserError(f"{pointer}: path {path.id} is of class {path.path_class}, not {entry['class']}")
+    if path.end_to_end is None:
+        raise UserError(f"{pointer}: path {path.id} composes to no cell of the grid")
+    return PathCheck(
+        path=path,
+        permitted={name: interval_from_json(entry[name], references, pointer) for name in PREDICTIONS},
+        measured=interval_from_json(entry["measured"], references, pointer) if "measured" in entry else None,
+    )

@@ -1,0 +1,1 @@
+"""Questions over many measurements: drift, identification, mutants. Pure."""

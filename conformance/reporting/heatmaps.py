@@ -1,0 +1,278 @@
+"""From measurements to heatmaps: what every report draws, and the one place where reports ask for verdicts."""
+
+import collections
+import dataclasses
+import functools
+
+from conformance.catalogue import documents
+from conformance.model import digest, statistics
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell, Setting
+from conformance.model.trial import Measurement, Outcome, Scheme
+from conformance.model.verdict import CONFIDENCE, Verdict, false_alarms, judge_zone, overall
+from conformance.model.zone import Interval, Zone
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CellResult:
+    """`value` is the median of the metric over the trials that ran, None where none did.
+
+    `low` and `high` are their least and most; `interval` holds the median with 90 %, None where there are too few
+    trials, or where transfers timed out (`late` of them): then value, low and high are upper bounds, not numbers.
+    `verdict` and `permitted` are there where a zone applies.
+    """
+
+    cell: Cell
+    n: int
+    value: float | None
+    low: float | None
+    high: float | None
+    interval: tuple[float, float] | None
+    late: int
+    message: str | None
+    unsupported: bool
+    verdict: Verdict | None
+    permitted: Interval | None
+    measurements: tuple[Measurement, ...]
+
+    @property
+    def reference(self):
+        """The median of the zone's reference in this cell, or None."""
+        return self.permitted.basis["median"] if self.permitted else None
+
+    @property
+    def difference(self):
+        """Measured minus reference, or None where either is not known."""
+        return None if self.value is None or self.permitted is None else self.value - self.reference
+
+    @property
+    def status(self):
+        """The verdict's status as text; where no zone judges: not judged, unsupported or error."""
+        if self.verdict:
+            return str(self.verdict.status)
+        if self.value is not None:
+            return "not judged"
+        return "unsupported" if self.unsupported else "error"
+
+
+#: what cells may be but conforming, in the order that they are told in
+_OTHERS = ("violates", "inconclusive", "error", "unsupported")
+
+
+def _worst(results):
+    """The worst verdict of CellResults as text, or that none was judged."""
+    verdicts = [result.verdict for result in results if result.verdict]
+    return str(overall(verdicts)) if verdicts else "not judged"
+
+
+def _counted(status, n):
+    plural = {"violates": "violate", "error": "errors"}
+    return f"{n} {plural.get(status, status) if n > 1 else status}"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Heatmap:
+    """One metric of one scheme under one profile, made by one version of the lab: what may be looked at together."""
+
+    scheme: Scheme
+    setting: Setting
+    room: str
+    lab_digest: str
+    metric: str
+    zone: Zone | None
+    #: how many cells the zone judges together; 0 where none does
+    family: int
+    results: dict[Cell, CellResult]
+
+    @property
+    def algorithm(self):
+        return self.scheme.algorithm
+
+    @property
+    def scheme_id(self):
+        return self.scheme.id
+
+    @property
+    def stack_version(self):
+        return self.scheme.stack_version
+
+    @property
+    def profile(self):
+        return self.setting.profile
+
+    @property
+    def settings(self):
+        return settings(self.setting)
+
+    @property
+    def trials(self):
+        return max((r.n for r in self.results.values()), default=0)
+
+    @property
+    def verdict(self):
+        """The status of the whole heatmap as text: of what was judged, or that nothing was."""
+        return _worst(self.results.values())
+
+    @property
+    def false_alarms(self):
+        """The rate that holds for the verdict, as a sentence's part; None without one."""
+        return false_alarms(self.family) if self.family else None
+
+    def count(self):
+        """{verdict's status: number of cells}, without cells that no zone judges."""
+        return collections.Counter(str(r.verdict.status) for r in self.results.values() if r.verdict)
+
+    @property
+    def words(self):
+        """How many cells have which verdict: "28 of 30 cells conform, 2 violate"; or that none was judged."""
+        count = self.count()
+        if not count:
+            n = len(self.results)
+            return f"{n} cell{'s' if n > 1 else ''} measured, no zone judges these settings"
+        conform = f"{count['conforms']} of {sum(count.values())} cells conform"
+        return ", ".join([conform, *(_counted(status, count[status]) for status in _OTHERS if count[status])])
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Series:
+    """All that was measured of one scheme under one profile: utilization, what was lost, and what else is judged."""
+
+    utilization: Heatmap
+    lost: Heatmap
+    #: of the other metrics, those that a zone judges
+    others: tuple[Heatmap, ...] = ()
+
+    @property
+    def heatmaps(self):
+        return (self.utilization, self.lost, *self.others)
+
+    @property
+    def judged(self):
+        """The heatmaps that a zone judges; of what none judges, those that every series has."""
+        return tuple(h for h in self.heatmaps if h.count()) or self.heatmaps
+
+    @property
+    def scheme(self):
+        return self.utilization.scheme
+
+    def count(self):
+        """{status: number of cells}, of each cell the worse of its verdicts, without cells that no zone judges."""
+        verdicts = [[h.results[cell].verdict for h in self.heatmaps if cell in h.results] for cell in self.cells]
+        judged = [[verdict for verdict in of_cell if verdict] for of_cell in verdicts]
+        return collections.Counter(str(overall(of_cell)) for of_cell in judged if of_cell)
+
+    @property
+    def verdict(self):
+        """The worst of the verdicts on all metrics, as text; or that nothing was judged."""
+        return _worst(r for h in self.heatmaps for r in h.results.values())
+
+    @property
+    def setting(self):
+        """The setting of one of its cells: all but the cell is that of every other."""
+        return self.utilization.setting
+
+    @property
+    def cells(self):
+        return tuple(self.utilization.results)
+
+    @property
+    def bandwidths(self):
+        return sorted({cell.bandwidth_mbps for cell in self.cells})
+
+    @functools.cached_property
+    def digest(self):
+        """What tells this series from all others: scheme, profile, room and lab."""
+        h = self.utilization
+        return digest.of_value(
+            [dataclasses.asdict(h.scheme), h.setting.profile_digest, h.room, h.lab_digest],
+        )
+
+
+def settings(setting):
+    """What a report says of a profile, since options of `conformance run` may have replaced parts of it."""
+    offload = "on" if setting.offload else "off"
+    beside = f", beside a flow of {setting.rival}" if setting.rival else ""
+    network = f"queue {setting.queue}, offload {offload}"
+    return f"profile {setting.profile}: {network}, {setting.transfer_s:g} s transfers{beside}"
+
+
+def heatmap(measurements, zone, metric="utilization"):
+    """The Heatmap of measurements that differ in nothing but cell and seed."""
+    first = measurements[0].trial
+    metric = zone.metric if zone else metric
+    by_cell = collections.defaultdict(list)
+    for measurement in measurements:
+        by_cell[measurement.trial.setting.cell].append(measurement)
+    judged = {cell: found for cell, found in by_cell.items() if zone and cell in zone.intervals}
+    whole = judge_zone(zone, judged) if judged else None
+    verdicts = whole.verdicts if whole else {}
+    return Heatmap(
+        scheme=first.scheme,
+        setting=first.setting,
+        room=first.room,
+        lab_digest=first.lab_digest,
+        metric=metric,
+        zone=zone,
+        family=whole.family if whole else 0,
+        results={cell: _cell(cell, found, verdicts.get(cell), metric) for cell, found in sorted(by_cell.items())},
+    )
+
+
+def _cell(cell, measurements, verdict, metric):
+    ran = [m for m in measurements if m.outcome in (Outcome.OK, Outcome.TIMEOUT)]
+    values = [value for value in (m.value(metric) for m in ran) if value is not None]
+    messages = [m.message for m in measurements if m.message]
+    interval = statistics.median_interval(values, CONFIDENCE)
+    late = sum(m.outcome is Outcome.TIMEOUT for m in measurements)
+    return CellResult(
+        cell=cell,
+        n=len(measurements),
+        value=statistics.median(values) if values else None,
+        low=min(values, default=None),
+        high=max(values, default=None),
+        interval=interval if interval[0] > float("-inf") and not late else None,
+        late=late,
+        message=messages[0] if messages else None,
+        unsupported=any(m.outcome is Outcome.UNSUPPORTED for m in measurements),
+        verdict=verdict,
+        permitted=verdict.permitted if verdict else None,
+        measurements=tuple(sorted(measurements, key=lambda m: m.trial.seed)),
+    )
+
+
+_OTHER_METRICS = [
+    metric for metric in dict.fromkeys(documents.METRICS.values()) if metric not in ("utilization", "lost_pct")
+]
+
+
+def all_series(measurements):
+    """The Series of any measurements, in order of scheme and profile.
+
+    Paths of two segments have no place in a heatmap of cells: `conformance split` shows them. Raises UserError where
+    there is nothing else.
+    """
+    groups = collections.defaultdict(list)
+    for m in (m for m in measurements if not m.trial.setting.segments):
+        groups[m.trial.scheme, m.trial.setting.profile_digest, m.trial.room, m.trial.lab_digest].append(m)
+    if not groups:
+        raise UserError("these results are of paths of two segments only", "see `conformance split`")
+    zones = _zones()
+    made = [
+        Series(
+            utilization=heatmap(found, zones.get(("utilization", scheme.algorithm, profile_digest))),
+            lost=heatmap(found, zones.get(("lost_pct", scheme.algorithm, profile_digest)), "lost_pct"),
+            others=tuple(
+                heatmap(found, zone)
+                for metric in _OTHER_METRICS
+                if (zone := zones.get((metric, scheme.algorithm, profile_digest)))
+            ),
+        )
+        for (scheme, profile_digest, _, _), found in groups.items()
+    ]
+    return sorted(made, key=lambda s: (s.scheme.id, s.setting.profile, s.utilization.room, s.digest))
+
+
+def _zones():
+    """{(metric, algorithm, profile's digest): Zone} of what stacks are judged by."""
+    zones = map(documents.zone, documents.judging_files())
+    return {(zone.metric, zone.algorithm, zone.profile_digest): zone for zone in zones}

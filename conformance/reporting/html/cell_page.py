@@ -1,0 +1,154 @@
+"""One cell of a series as its page shows it: trials, traces of three of them, what the emulator said, how to rerun."""
+
+import dataclasses
+
+from conformance.model.errors import UserError
+from conformance.reporting import rerun
+from conformance.reporting.html import heatmap_table, traces
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Trial:
+    """A row of the cell's table: texts, as long as the columns below."""
+
+    seed: int
+    shown_as: str
+    outcome: str
+    numbers: tuple[str, ...]
+    message: str | None
+
+
+COLUMNS = (
+    "utilization", "goodput, Mbit/s", "completion, s", "lost, %", "mean queue, BDP", "least RTT, ms",
+    "retransmitted, segments",
+)  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Detail:
+    """`shown`: {style: words} of the trials whose traces are drawn; `facts`: (name, text) of the one in front."""
+
+    anchor: str
+    title: str
+    utilization: object
+    #: (metric, its result) of all but utilization
+    others: tuple
+    lines: tuple[str, ...]
+    trials: tuple[Trial, ...]
+    shown: dict
+    end_s: str
+    panels: tuple
+    facts: tuple
+    command: str | None
+    why_no_command: str | None
+    trace_command: str | None
+
+
+def anchor(cell):
+    """The place of a cell on the page of its series and bandwidth."""
+    return f"{cell.one_way_delay_ms:g}ms-{cell.loss_pct:g}pct"
+
+
+def of_cell(series, cell, source):
+    """The Detail of a cell, some trials of which are read again from the Source with all evidence. Raises UserError."""
+    utilization = series.utilization.results[cell]
+    telling = _telling(series, cell)
+    chosen = _three(telling.results[cell], telling.metric)
+    full = {style: source.whole(measurement) for style, measurement in chosen.items()}
+    drawn = {style: m.evidence["trace"] for style, m in full.items() if isinstance(m.evidence.get("trace"), dict)}
+    end = traces.end_s(list(drawn.values()))
+    try:
+        facts = tuple(_facts(full["median"])) if full else ()
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        where, why = source.where(full["median"]), f"{type(error).__name__}: {error}"
+        raise UserError(f"{where}: /evidence: not as result lines have it: {why}") from None
+    styles = {measurement.trial.seed: style for style, measurement in chosen.items()}
+    command, why_not = rerun.cell(utilization.measurements)
+    front = chosen.get("median", utilization.measurements[0])
+    return Detail(
+        anchor=anchor(cell),
+        title=f"{cell.one_way_delay_ms:g} ms, {cell.loss_pct:g} % loss",
+        utilization=utilization,
+        others=tuple((h.metric, h.results[cell]) for h in series.heatmaps[1:]),
+        lines=tuple(heatmap_table.about(h.metric, h.results[cell]).split("\n", 1)[1] for h in series.heatmaps),
+        trials=tuple(_row(m, styles.get(m.trial.seed, "")) for m in utilization.measurements),
+        shown={style: f"{_words(style, telling.metric)} (seed {m.trial.seed})" for style, m in chosen.items()},
+        end_s=f"{end:.3g}",
+        panels=traces.panels(drawn, end, cell.bandwidth_mbps) if drawn else (),
+        facts=facts,
+        command=command,
+        why_no_command=why_not,
+        trace_command=rerun.trial(front),
+    )
+
+
+_NAMES = {"utilization": "utilization", "lost_pct": "loss", "queue_mean_bdp": "mean queue", "transfer_rtts": "length"}
+
+
+def _words(style, metric):
+    if style != "median":
+        return f"{style} {_NAMES[metric]}"
+    return "median trial" if metric == "utilization" else f"median trial by {_NAMES[metric]}"
+
+
+def _telling(series, cell):
+    """The heatmap to choose trials by: the first by which the cell violates, else that of utilization."""
+    violating = (h for h in series.heatmaps if h.results[cell].status == "violates")
+    return next(violating, series.utilization)
+
+
+def _three(result, metric):
+    """The trial nearest to the median, in front, and those of the least and the most, where they differ from it."""
+    ran = [m for m in result.measurements if m.value(metric) is not None]
+    if not ran:
+        return {}
+    ordered = sorted(ran, key=lambda m: (m.value(metric), m.trial.seed))
+    median = min(ordered, key=lambda m: (abs(m.value(metric) - result.value), m.trial.seed))
+    chosen = {"median": median}
+    for style, measurement in (("lowest", ordered[0]), ("highest", ordered[-1])):
+        if measurement.value(metric) != median.value(metric):
+            chosen[style] = measurement
+    return chosen
+
+
+def _row(measurement, style):
+    metrics = measurement.metrics
+    numbers = (
+        (measurement.utilization, ".4f"), (metrics.get("goodput_mbps"), ".3f"), (metrics.get("completion_s"), ".3f"),
+        (measurement.value("lost_pct"), ".2f"), (measurement.value("queue_mean_bdp"), ".3f"),
+        (metrics.get("min_rtt_ms"), ".2f"), (metrics.get("retransmitted_segments"), ".0f"),
+    )  # fmt: skip
+    return Trial(
+        seed=measurement.trial.seed,
+        shown_as=style,
+        outcome=str(measurement.outcome),
+        numbers=tuple("" if value is None else f"{value:{form}}" for value, form in numbers),
+        message=measurement.message,
+    )
+
+
+def _facts(measurement):
+    """What the emulator and the kernel said of a trial, whatever of it is in the line."""
+    evidence = measurement.evidence
+    # One for each segment; a line of an older lab has one alone.
+    calibrations = evidence.get("calibration") or ()
+    for calibration in [calibrations] if isinstance(calibrations, dict) else calibrations:
+        sent, lost = calibration["loss_sent"], calibration["loss_lost"]
+        delays = ", ".join(sorted({f"{delay:.3f}" for delay in calibration["delays_ms"]}))
+        yield (
+            "calibration",
+            f"{calibration['rate_mbps']:.4g} Mbit/s; one-way delay {delays} ms; {lost} of {sent} packets lost",
+        )
+    for qdisc in evidence.get("qdiscs") or ():
+        if qdisc.get("dev") == "to_client" and qdisc.get("kind") != "htb":
+            count = f"{qdisc.get('packets')} packets, {qdisc.get('drops')} dropped"
+            yield f"{qdisc.get('kind')} at the bottleneck", count
+    control = evidence.get("congestion_control")
+    if control:
+        bbr = control.get("bbr")
+        yield (
+            "congestion control, says the kernel",
+            control["name"] + (f", BBR version {bbr['exported_version']}" if bbr else ""),
+        )
+    if evidence.get("kernel_release"):
+        yield "kernel, says the guest", evidence["kernel_release"]

@@ -1,0 +1,72 @@
+"""Several schemes of one algorithm, cell by cell: those of one profile side by side."""
+
+import dataclasses
+
+from conformance.model.setting import Cell
+from conformance.reporting.html import colours, heatmap_table
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Row:
+    """A cell: its zone, a (text, colour, mark, words) for each series or None, and the span of the medians."""
+
+    cell: Cell
+    permitted: str
+    values: tuple
+    span: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Section:
+    """Series that may be compared: of one algorithm, under the same settings. `names` tell them apart in a figure."""
+
+    settings: str
+    series: tuple
+    names: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+def sections(all_series):
+    """One Section for each profile's digest, in order."""
+    by_profile = {}
+    for series in all_series:
+        by_profile.setdefault(series.setting.profile_digest, []).append(series)
+    return [_section(found) for found in by_profile.values()]
+
+
+def _section(found):
+    cells = sorted({cell for series in found for cell in series.cells})
+    return Section(
+        settings=found[0].utilization.settings,
+        series=tuple(found),
+        names=tuple(_names(found)),
+        rows=tuple(_row(cell, found) for cell in cells),
+    )
+
+
+def _names(found):
+    """Stack and kernel; where that is not enough to tell two apart, a digest too."""
+    short = [f"{s.scheme.stack} on {s.scheme.kernel_release}" for s in found]
+    return [
+        name if short.count(name) == 1 else f"{name} ({s.digest[:4]})" for name, s in zip(short, found, strict=True)
+    ]
+
+
+def _row(cell, found):
+    results = [series.utilization.results.get(cell) for series in found]
+    medians = [r.value for r in results if r is not None and r.value is not None]
+    permitted = next((r.permitted for r in results if r is not None and r.permitted), None)
+    return Row(
+        cell=cell,
+        permitted=f"{permitted.low:.2f} to {permitted.high:.2f}" if permitted else "",
+        values=tuple(_value(r) for r in results),
+        span=f"{max(medians) - min(medians):.2f}" if len(medians) > 1 else "",
+    )
+
+
+def _value(result):
+    if result is None:
+        return None
+    text = heatmap_table.value_text("utilization", result)
+    step = colours.value_step("utilization", result.value)
+    return text, step, result.status, colours.MARKS[result.status], heatmap_table.about("utilization", result)

@@ -1,0 +1,197 @@
+"""Heatmaps as pages show them: tables of cells with a colour, a number, a mark, and all there is to say of them."""
+
+import dataclasses
+
+from conformance.reporting.html import colours
+
+#: how a metric is called, its number format, its unit after a number, and what it is
+METRICS = {
+    "utilization": ("utilization", ".2f", "", "Utilization: goodput over bandwidth"),
+    "lost_pct": ("lost", ".1f", " %", "Lost: share of the sender's bytes that never arrived, %"),
+    "queue_mean_bdp": ("mean queue", ".2f", " BDP", "Mean queue at the bottleneck, in bandwidth-delay products"),
+    "transfer_rtts": ("transfer", ".1f", " round trips", "Length of the transfer, in round trips"),
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Box:
+    """One cell of a drawn heatmap. `about`: for whoever points at it or hears it read."""
+
+    text: str
+    step: str
+    status: str
+    mark: str
+    about: str
+    href: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Grid:
+    """Delays down, losses across; rows of Box or None, where nothing was measured."""
+
+    title: str
+    delays: tuple[float, ...]
+    losses: tuple[float, ...]
+    rows: tuple[tuple[Box | None, ...], ...]
+
+
+def cell_words(cell):
+    return f"{cell.bandwidth_mbps:g} Mbit/s, {cell.one_way_delay_ms:g} ms, {cell.loss_pct:g} % loss"
+
+
+def number(metric, value, more=0, sign=""):
+    """A value of a metric for people, `more` digits longer than in cells; "none" where it is not known."""
+    if value is None:
+        return "none"
+    _, form, unit, _ = METRICS[metric]
+    return f"{value:{sign}.{int(form[1]) + more}f}{unit}"
+
+
+def value_text(metric, result):
+    """The median as a cell shows it; a bound as a bound, and nothing for what is not known."""
+    if result.value is None:
+        return ""
+    bound = "\N{LESS-THAN OR EQUAL TO}" if result.late and metric == "utilization" else ""
+    return f"{bound}{result.value:{METRICS[metric][1]}}"
+
+
+def signed(metric, difference):
+    """A difference of a metric with its sign; none for what rounds to zero, and nothing for what is not known."""
+    if difference is None:
+        return ""
+    text = f"{difference:+{METRICS[metric][1]}}"
+    return text.replace("-", "\N{MINUS SIGN}") if float(text) else text[1:]
+
+
+def about(metric, result):
+    """One cell's result in words: trials, interval, zone, verdict."""
+    name = METRICS[metric][0]
+    lines = [cell_words(result.cell)]
+    if result.value is None:
+        lines.append(f"{result.status}: {result.message or 'nothing was measured'}")
+        return "\n".join(lines)
+    if result.late:
+        bound = "at most " if metric == "utilization" else "of a part of the transfer "
+        lines.append(f"{result.late} of {result.n} transfers timed out")
+        lines.append(f"{name} {bound}{number(metric, result.value, 2)}, median of {result.n}; no interval")
+    else:
+        interval = (
+            f"90 % interval {number(metric, result.interval[0], 2)} to {number(metric, result.interval[1], 2)}"
+            if result.interval
+            else "too few trials for an interval"
+        )
+        lines.append(f"{name} {number(metric, result.value, 2)}, median of {result.n}; {interval}")
+    lines.append(f"trials from {number(metric, result.low, 2)} to {number(metric, result.high, 2)}")
+    if result.permitted:
+        low, high = (number(metric, edge, 1) for edge in (result.permitted.low, result.permitted.high))
+        lines.append(f"permitted {low} to {high}: {result.status}, {result.verdict.reason}")
+    return "\n".join(lines)
+
+
+def of_bandwidth(heatmap, bandwidth_mbps, href):
+    """Measured, and where a zone judges: zone and difference, as Grids. `href(cell)`: where a cell leads."""
+    results = {c: r for c, r in heatmap.results.items() if c.bandwidth_mbps == bandwidth_mbps}
+    grids = [_grid("Measured", results, lambda r: _measured(heatmap.metric, r, href(r.cell)))]
+    if any(r.permitted for r in results.values()):
+        grids.append(_grid("Permitted", results, lambda r: _permitted(heatmap.metric, r)))
+        grids.append(_grid("Difference", results, lambda r: _difference(heatmap.metric, r, href(r.cell))))
+    return grids
+
+
+def _grid(title, results, box):
+    delays = tuple(sorted({cell.one_way_delay_ms for cell in results}))
+    losses = tuple(sorted({cell.loss_pct for cell in results}))
+    at = {(cell.one_way_delay_ms, cell.loss_pct): result for cell, result in results.items()}
+    rows = tuple(tuple(box(at[d, p]) if (d, p) in at else None for p in losses) for d in delays)
+    return Grid(title=title, delays=delays, losses=losses, rows=rows)
+
+
+def _measured(metric, result, href):
+    return Box(
+        text=value_text(metric, result),
+        step=colours.value_step(metric, result.value),
+        status=result.status,
+        mark=colours.MARKS[result.status],
+        about=about(metric, result),
+        href=href,
+    )
+
+
+def _permitted(metric, result):
+    """Coloured by the reference, so that it compares with what was measured."""
+    permitted, form = result.permitted, METRICS[metric][1]
+    text = f"{permitted.low:{form}}\n{permitted.high:{form}}" if permitted else ""
+    return Box(
+        text=text, step=colours.value_step(metric, result.reference), status="conforms", mark="", about="", href=""
+    )
+
+
+def _difference(metric, result, href):
+    return Box(
+        text=signed(metric, result.difference),
+        step=colours.difference_step(metric, result.difference),
+        status=result.status,
+        mark=colours.MARKS[result.status],
+        about=about(metric, result),
+        href=href,
+    )
+
+
+#: side of a cell in a small heatmap, and the gap between bandwidths
+_SIDE, _GAP = 10, 6
+#: up to this width a small heatmap is shown twice as large: two bandwidths of five losses
+_NARROW = 2 * 5 * _SIDE + _GAP
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Small:
+    """A whole heatmap at a glance, bandwidths side by side: one SVG path for each colour and for each verdict."""
+
+    width: int
+    height: int
+    paths: tuple[tuple[str, str], ...]
+    about: str
+
+    @property
+    def scale(self):
+        return 2 if self.width <= _NARROW else 1
+
+
+def small(heatmap):
+    """Marks are drawn, not written: a cross violates, a stroke is inconclusive, a frame an error, a dot unsupported."""
+    by_class = {}
+    left = height = 0
+    for bandwidth in sorted({cell.bandwidth_mbps for cell in heatmap.results}):
+        results = {c: r for c, r in heatmap.results.items() if c.bandwidth_mbps == bandwidth}
+        delays = sorted({cell.one_way_delay_ms for cell in results})
+        losses = sorted({cell.loss_pct for cell in results})
+        for cell, result in results.items():
+            x = left + losses.index(cell.loss_pct) * _SIDE
+            y = delays.index(cell.one_way_delay_ms) * _SIDE
+            step = colours.value_step(heatmap.metric, result.value)
+            by_class.setdefault(step, []).append(f"M{x} {y}h{_SIDE}v{_SIDE}h-{_SIDE}z")
+            if result.status in _STROKES:
+                name = f"mark {result.status} {_on(heatmap.metric, result.value)}"
+                by_class.setdefault(name, []).append(_STROKES[result.status].format(x=x, y=y))
+        left += len(losses) * _SIDE + _GAP
+        height = max(height, len(delays) * _SIDE)
+    ordered = sorted(by_class.items(), key=lambda item: (item[0].startswith("mark"), item[0]))
+    return Small(
+        width=left - _GAP, height=height, paths=tuple((name, "".join(parts)) for name, parts in ordered),
+        about=f"{METRICS[heatmap.metric][0]} in {len(heatmap.results)} cells; {heatmap.words}",
+    )  # fmt: skip
+
+
+_STROKES = {
+    "violates": "M{x} {y}m1.5 1.5l7 7m0 -7l-7 7",
+    "inconclusive": "M{x} {y}m2 8l6 -6",
+    "error": "M{x} {y}m1.5 1.5h7v7h-7z",
+    "unsupported": "M{x} {y}m4 5h2",
+}
+
+
+def _on(metric, value):
+    """Whether a mark lies on a dark or a light colour."""
+    if value is None:
+        return "on-none"
+    return "on-light" if colours.ink_of(colours.value_step(metric, value)) == "black" else "on-dark"

@@ -1,0 +1,183 @@
+"""The site: static pages that open from disk, without network or script, from result lines (and zones) alone.
+
+No page knows the time: the same results make the same bytes. One page for each scheme, and one for each of its
+bandwidths with all of its cells: 1,500 pages of one cell each would weigh the same and be harder to search and print.
+"""
+
+import functools
+
+import jinja2
+import markupsafe
+
+from conformance import __version__
+from conformance.reporting import charts, heatmaps
+from conformance.reporting.html import cell_page, colours, compare, heatmap_table, rfc9743, slugs, split_page
+from conformance.reporting.text import markdown
+from conformance.reporting.tools import badge, export
+from conformance.support import files, paths
+
+
+def write(source, target):
+    """Write the site of a Source into the folder `target`; the path of its front page. Raises UserError."""
+    series = heatmaps.all_series(source.measurements)
+    site = _Site(series, source)
+    with files.folder(target, "choose another --out") as made:
+        for name, content in site.files():
+            files.write(made / name, content)
+    return target / "index.html"
+
+
+class _Site:
+    def __init__(self, series, source):
+        self._series, self._source = series, source
+        self._algorithms = list(dict.fromkeys(s.scheme.algorithm for s in series))
+        self._environment = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(paths.data("reports", "templates")),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._predicted = split_page.of_series(series)
+        self._environment.globals |= {
+            "has_split": bool(self._predicted),
+            "version": __version__,
+            "files": source.files,
+            "labs": sorted({s.utilization.lab_digest for s in series}),
+            "kernels": sorted({f"Linux {s.scheme.kernel_release} ({s.scheme.kernel_digest})" for s in series}),
+            "stacks": sorted({f"{s.scheme.stack} {s.scheme.stack_version} ({s.scheme.stack_digest})" for s in series}),
+            "profiles": sorted({s.utilization.settings for s in series}),
+            "trials": sum(file.trials for file in source.files),
+            "symbols": colours.SYMBOLS,
+            "metrics": heatmap_table.METRICS,
+            "scales": {
+                metric: (f"{colours.FULL_SCALE[metric]:g}{unit}", f"{colours.FULL_DIFFERENCE[metric]:g}{unit}")
+                for metric, (_, _, unit, _) in heatmap_table.METRICS.items()
+            },
+            "number": heatmap_table.number,
+            "cell_words": heatmap_table.cell_words,
+            "small": heatmap_table.small,
+            "slug": slugs.of_series,
+            "anchor": cell_page.anchor,
+            "compared": {a for a in self._algorithms if len(self._of(a)) > 1},
+            "algorithm_page": algorithm_page,
+            "title_of": title_of,
+            "own_version": own_version,
+        }
+
+    def _of(self, algorithm):
+        return [s for s in self._series if s.scheme.algorithm == algorithm]
+
+    def _render(self, template, **context):
+        return self._environment.get_template(template).render(**context).encode()
+
+    def files(self):
+        """(name, content) of every file."""
+        groups = [(algorithm, self._of(algorithm)) for algorithm in self._algorithms]
+        yield "style.css", self._style()
+        yield "index.html", self._render("index.html", groups=groups, stacks_by_algorithm=self._overview())
+        yield "rfc9743.html", self._render("rfc9743.html", answers=rfc9743.answers(self._series))
+        if self._predicted:
+            yield "split.html", self._render("split.html", predicted=self._predicted)
+        for algorithm, series in groups:
+            if len(series) > 1:
+                yield algorithm_page(algorithm), self._compare(algorithm, series)
+        for series in self._series:
+            yield f"{slugs.of_series(series)}.html", self._scheme(series)
+            for bandwidth in series.bandwidths:
+                yield _cells_page(series, bandwidth), self._cells(series, bandwidth)
+        yield "data.html", self._render("data.html", columns=export.COLUMNS)
+        yield "data/summary.json", export.summary_json(self._series, self._source.files)
+        yield "data/summary.md", markdown.render(self._series).encode()
+        yield "data/badge.json", badge.endpoint(self._series)
+        yield "data/badge.svg", badge.svg(self._series)
+        yield "data/cells.csv", export.csv_bytes(self._series)
+        yield "data/cells.parquet", export.parquet_bytes(self._series)
+        yield "data/summary.schema.json", (paths.PACKAGE / "schemas" / "summary.json").read_bytes()
+
+    def _style(self):
+        text = (paths.data("reports", "templates") / "style.css").read_text(encoding="utf-8")
+        return f"{text}\n{colours.css()}\n".encode()
+
+    def _overview(self):
+        """{stack: {algorithm: [series]}}: the table on the front page."""
+        found = {}
+        for series in self._series:
+            found.setdefault(series.scheme.stack, {}).setdefault(series.scheme.algorithm, []).append(series)
+        return dict(sorted(found.items()))
+
+    def _scheme(self, series):
+        panels = [
+            (
+                heatmap,
+                [
+                    (b, heatmap_table.of_bandwidth(heatmap, b, functools.partial(_href, series)))
+                    for b in series.bandwidths
+                ],
+            )
+            for heatmap in series.heatmaps
+        ]
+        return self._render("scheme.html", series=series, panels=panels, outside=_outside(series))
+
+    def _cells(self, series, bandwidth):
+        cells = [cell for cell in series.cells if cell.bandwidth_mbps == bandwidth]
+        grid = heatmap_table.of_bandwidth(series.utilization, bandwidth, lambda cell: f"#{cell_page.anchor(cell)}")[0]
+        return self._render(
+            "cells.html",
+            series=series,
+            bandwidth=bandwidth,
+            grid=grid,
+            columns=cell_page.COLUMNS,
+            cells=[cell_page.of_cell(series, cell, self._source) for cell in cells],
+        )
+
+    def _compare(self, algorithm, series):
+        sections = [
+            (section, markupsafe.Markup(charts.svg(charts.comparison(section))))  # of numbers and our own words
+            for section in compare.sections(series)
+        ]
+        return self._render("compare.html", algorithm=algorithm, sections=sections, href=_href)
+
+
+def own_version(scheme):
+    """The stack's version without that of the client it is tested with (adapter.load() puts that behind it)."""
+    return scheme.stack_version.split("; client ")[0]
+
+
+def title_of(algorithm, all_series):
+    """Which version of which algorithm this is, as the zones say; the bare name where no zone does."""
+    zones = [s.utilization.zone for s in all_series if s.utilization.zone]
+    return zones[0].algorithm_version if zones else algorithm
+
+
+def algorithm_page(algorithm):
+    return f"compare-{slugs.of_algorithm(algorithm)}.html"
+
+
+def _cells_page(series, bandwidth):
+    return f"{slugs.of_series(series)}-{bandwidth:g}mbps.html"
+
+
+def _href(series, cell):
+    return f"{_cells_page(series, cell.bandwidth_mbps)}#{cell_page.anchor(cell)}"
+
+
+def _outside(series):
+    """(metric, result, link) of the cells that do not conform, errors first, then by how far outside they are."""
+    found = [
+        (heatmap.metric, result, _href(series, result.cell))
+        for heatmap in series.heatmaps
+        for result in heatmap.results.values()
+        if result.status not in ("conforms", "not judged")
+        # What failed or is not offered fails for all metrics: once is enough.
+        and (heatmap is series.utilization or result.value is not None)
+    ]
+    return sorted(found, key=lambda item: _distance(item[1]))
+
+
+def _distance(result):
+    order = {"error": 0, "violates": 1, "inconclusive": 2, "unsupported": 3}[result.status]
+    if result.value is None:
+        return order, 0.0
+    low, high = result.permitted.low, result.permitted.high
+    return order, -max(low - result.value, result.value - high) / (high - low or 1.0)

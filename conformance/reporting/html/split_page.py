@@ -1,0 +1,117 @@
+"""What a connection-splitting proxy is predicted to bring each series: counts of paths by class, and example paths."""
+
+import dataclasses
+import functools
+
+from conformance.model.split import split_paths, split_rates
+
+#: the filter that says most: splitting multiplies the rate, and the rate is then worth having
+_TELLING = split_rates.FILTERS[-1]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Bar:
+    """A predicted utilization: from `low` to `high`, which are equal where every transfer ended; words beside it."""
+
+    low: float
+    high: float
+    words: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Example:
+    """A path with both of its predictions, None where a cell it needs was not measured."""
+
+    path_class: str
+    path_id: str
+    split: Bar | None
+    end_to_end: Bar | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Predicted:
+    """Of one series. `counts`: (filter's title, passed by class, passed, share, unknown)."""
+
+    series: object
+    paths: int
+    classes: tuple[str, ...]
+    sizes: tuple[int, ...]
+    counts: tuple
+    telling: str
+    largest: str
+    examples: tuple[Example, ...]
+
+
+def of_series(all_series):
+    """The Predicted of each Series whose cells make paths of two segments; others are left out."""
+    made = (_predicted(series) for series in all_series if series.setting.topology == "one_segment")
+    return [predicted for predicted in made if predicted is not None]
+
+
+@functools.lru_cache(maxsize=16)
+def _paths(cells):
+    return split_paths.paths(cells)
+
+
+def _predicted(series):
+    paths = _paths(series.cells)
+    # A handful of cells makes a few paths by accident; their counts would say nothing of a class.
+    if len({path.path_class for path in paths}) < len(split_paths.PathClass):
+        return None
+    rates = split_rates.Rates.medians({cell: r.measurements for cell, r in series.utilization.results.items()})
+    predictions = [split_rates.predict(path, rates) for path in paths]
+    sizes = split_rates.count(predictions, split_rates.Filter())
+    counts = tuple(_count(predictions, filter_) for filter_ in split_rates.FILTERS)
+    return Predicted(
+        series=series,
+        paths=len(paths),
+        classes=tuple(str(c) for c in split_paths.PathClass),
+        sizes=tuple(sizes[c].paths for c in split_paths.PathClass),
+        counts=counts,
+        telling=next(share for title, _, _, share, _ in counts if title == _TELLING.title),
+        largest=_largest(predictions),
+        examples=tuple(_example(c, path, rates) for c, path in _examples(paths).items()),
+    )
+
+
+def _count(predictions, filter_):
+    found = split_rates.count(predictions, filter_)
+    passed = sum(c.passed for c in found.values())
+    unknown = sum(c.unknown for c in found.values())
+    known = len(predictions) - unknown
+    share = f"{passed / known:.1%}" if known else "not known"
+    return filter_.title, tuple(found[c].passed for c in split_paths.PathClass), passed, share, unknown
+
+
+def _largest(predictions):
+    known = [p for p in predictions if p.split and p.end_to_end and p.end_to_end[1] > 0]
+    if not known:
+        return "not known"
+    best = max(known, key=lambda p: p.split[0] / p.end_to_end[1])
+    return f"{best.split[0] / best.end_to_end[1]:.1f}x at {best.path.id} ({best.path.path_class})"
+
+
+def _examples(paths):
+    """The representative path of each class that these paths hold, at its own bandwidth or at the least there is."""
+    among = frozenset(paths)
+    least = min(path.bandwidth_mbps for path in paths)
+    usual, at_least = split_paths.representative_paths(), split_paths.representative_paths(least)
+    chosen = {c: usual[c] if usual[c] in among else at_least[c] for c in usual}
+    return {c: path for c, path in chosen.items() if path in among}
+
+
+def _example(path_class, path, rates):
+    made = split_rates.predict(path, rates)
+    return Example(
+        path_class=str(path_class),
+        path_id=path.id,
+        split=_bar(made.utilization("split")),
+        end_to_end=_bar(made.utilization("end_to_end")),
+    )
+
+
+def _bar(utilization):
+    if utilization is None:
+        return None
+    low, high = utilization
+    return Bar(low=low, high=high, words=f"{low:.2f}" if low == high else f"{low:.2f} to {high:.2f}")

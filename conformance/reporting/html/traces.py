@@ -1,0 +1,158 @@
+"""One trial over time, as panels of plain SVG: goodput, congestion window, round-trip time, queue, losses.
+
+Drawn here and not by the chart library: that takes 50 to 100 ms a chart, and ten schemes of 150 cells have 7,500
+panels, which would be ten minutes in the place of a few seconds. Lines only: numbers and words stand around them in
+HTML, so that they stay readable when a phone squeezes the drawing.
+"""
+
+import dataclasses
+
+from conformance.support import schema
+
+#: the drawing's own units; the page stretches it, and strokes keep their width
+WIDTH, HEIGHT = 1000, 100
+#: goodput is the mean over at least this share of the time axis
+_RATE_STEPS = 50
+_MISSING_TCP = "not known: only Linux TCP tells its {}"
+_MISSING_COLUMN = "not recorded by the version of the suite that measured this"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Line:
+    """`points` as SVG wants them, with gaps where nothing was seen: one string for each piece."""
+
+    style: str
+    label: str
+    pieces: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Panel:
+    """A quantity over time. `missing`, a sentence, where there is nothing to draw; else lines, and the scale's top."""
+
+    title: str
+    unit: str
+    top: str = ""
+    lines: tuple[Line, ...] = ()
+    missing: str | None = None
+    words: str = ""
+    hint: str = ""
+
+
+def end_s(traces):
+    """The end of the time axis that these traces share, in seconds."""
+    return max((t[-1] for t in (_numbers(trace.get("t_s")) for trace in traces) if t and t[-1]), default=1.0) or 1.0
+
+
+def panels(traces, end, bandwidth_mbps):
+    """The five Panels of {style: trace} over `end` seconds; of each trace the columns of the result line's schema.
+
+    The first style is the one in front; its lines come last.
+    """
+    columns = {style: _Columns(trace) for style, trace in reversed(traces.items())}
+    return (
+        _goodput(columns, end, bandwidth_mbps),
+        _simple(columns, end, "Congestion window", "segments", "cwnd_segments", _MISSING_TCP.format("window")),
+        _simple(columns, end, "Round-trip time", "ms", "rtt_ms", _MISSING_TCP.format("round-trip time")),
+        _simple(columns, end, "Bottleneck queue", "kB", "queue_bytes", "not seen", 1e-3),
+        _losses(columns, end),
+    )
+
+
+class _Columns:
+    """A trace's columns, whatever is in the file: numbers or None, as long as its times."""
+
+    def __init__(self, trace):
+        self.t = [0.0 if t is None else t for t in _numbers(trace.get("t_s"))]
+        self._trace = trace
+
+    def get(self, name, scale=1.0):
+        """None where the column is not there or holds nothing."""
+        values = _numbers(self._trace.get(name))[: len(self.t)]
+        if all(v is None for v in values):
+            return None
+        return [None if v is None else v * scale for v in values] + [None] * (len(self.t) - len(values))
+
+    def rate_mbps(self, name, over_s):
+        """Mean rate of a column that counts bytes, over steps of at least `over_s`, at their ends; None in between.
+
+        Receivers acknowledge in order: when a hole is filled, all that waited behind it counts at once. Over shorter
+        steps that would look like bursts beyond the link's rate.
+        """
+        counted = self.get(name)
+        if counted is None:
+            return None
+        seen = [(t, v) for t, v in zip(self.t, counted, strict=True) if v is not None]
+        # What is missing at the start was before the connection: nothing had been acknowledged.
+        times, rates, last_t, last = [], [], 0.0, 0
+        for t, value in seen:
+            if t - last_t >= over_s:
+                times.append(t)
+                rates.append((value - last) * 8e-6 / (t - last_t))
+                last_t, last = t, value
+        return times, rates
+
+
+def _numbers(values):
+    if not isinstance(values, list):
+        return []
+    return [v if type(v) in (int, float) and abs(v) < schema.LARGEST else None for v in values]
+
+
+def _goodput(columns, end, bandwidth_mbps):
+    """Acknowledged by the receiver where the kernel's TCP says so; of other stacks what left the queue."""
+    for title, name in (
+        ("Goodput", "bytes_acked"),
+        ("Throughput, with headers and retransmissions", "queue_out_bytes"),
+    ):
+        found = {style: c.rate_mbps(name, end / _RATE_STEPS) for style, c in columns.items()}
+        drawn = [(style, *rates, title) for style, rates in found.items() if rates and rates[0]]
+        if drawn:
+            link = ("link", [0.0, end], [bandwidth_mbps, bandwidth_mbps], "the link's rate")
+            return _panel(title, "Mbit/s", [link, *drawn], end, "dotted: the link's rate")
+    return Panel(title="Goodput", unit="Mbit/s", missing=_MISSING_COLUMN)
+
+
+def _simple(columns, end, title, unit, name, missing, scale=1.0):
+    drawn = [(style, c.t, c.get(name, scale), title) for style, c in columns.items()]
+    if not any(values for _, _, values, _ in drawn):
+        return Panel(title=title, unit=unit, missing=missing)
+    return _panel(title, unit, drawn, end)
+
+
+def _losses(columns, end):
+    """Cumulative: all that the chain dropped, and of it what the queue dropped; of one trial, or lines would mingle."""
+    front = list(columns.values())[-1]
+    everything, queue = front.get("dropped_packets"), front.get("queue_dropped_packets")
+    if not everything or not queue:
+        return Panel(title="Losses so far", unit="packets", missing=_MISSING_COLUMN)
+    drawn = [("all", front.t, everything, "in all"), ("queue", front.t, queue, "by the queue")]
+    return _panel("Losses so far", "packets", drawn, end, "dashed: of these, by the queue")
+
+
+def _panel(title, unit, drawn, end, hint=""):
+    top = max((v for _, _, values, _ in drawn for v in values or () if v is not None), default=0) or 1
+    lines = tuple(
+        Line(style=style, label=label, pieces=tuple(_pieces(t, values, end, top)))
+        for style, t, values, label in drawn
+        if values
+    )
+    front = [v for v in next(values for _, _, values, _ in reversed(drawn) if values) if v is not None]
+    said = f"from {_number(min(front))} to {_number(max(front))} {unit}, at the end {_number(front[-1])}"
+    return Panel(title=title, unit=unit, top=_number(top), lines=lines, words=said, hint=hint)
+
+
+def _number(value):
+    """Three digits that count, but all of those before the point."""
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def _pieces(t, values, end, top):
+    """Runs of points without a gap; a lone point becomes a short line, or it would not be seen."""
+    piece = []
+    for at, value in zip([*t, None], [*values, None], strict=True):
+        if value is not None:
+            piece.append(f"{at / end * WIDTH:.0f},{HEIGHT - max(value, 0) / top * HEIGHT:.0f}")
+        elif piece:
+            yield " ".join(piece if len(piece) > 1 else [piece[0], piece[0]])
+            piece = []

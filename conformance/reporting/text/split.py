@@ -1,0 +1,167 @@
+"""Split predictions in a terminal: paths by class and filter, bars of one path; and the bars as a figure."""
+
+import altair
+import rich.table
+import vl_convert
+
+from conformance.model.split import split_rates
+from conformance.model.split.interpolation import typical_and_worst
+from conformance.model.split.split_paths import PathClass
+from conformance.support import files
+
+_BAR_CHARACTERS = 40
+_NAMES = {"split": "split", "end_to_end": "end-to-end"}
+
+
+def show_measured(measured, console):
+    """What the predictions rest on: a line for each of {scheme's id: {cell: measurements}}."""
+    for scheme, cells in measured.items():
+        found = list(cells.values())
+        trials = sorted({len(measurements) for measurements in found})
+        of = f"{trials[0]}" if len(trials) == 1 else f"{trials[0]} to {trials[-1]}"
+        setting = found[0][0].trial.setting
+        missing = sum(split_rates.trial_rates(measurements) is None for measurements in found)
+        failed = f", {missing} with an error or not supported" if missing else ""
+        console.print(
+            f"{scheme}: {len(cells)} cells x {of} trials{failed}; profile {setting.profile},"
+            f" {setting.transfer_s:g} s transfers",
+            soft_wrap=True,
+        )
+
+
+def show_table(predictions, transfer_s, console, where):
+    """How many paths pass each filter, by class, for {name: predictions}; then each one's largest gain."""
+    first = next(iter(predictions.values()))
+    sizes = split_rates.count(first, split_rates.Filter())
+    console.print()
+    console.print(
+        f"predicted: {len(first)} ordered paths of two segments, {where}, {transfer_s:g} s transfers", soft_wrap=True
+    )
+    table = _columns(show_header=True)
+    table.add_row("all paths", *(str(sizes[c].paths) if c in sizes else "0" for c in PathClass), str(len(first)))
+    console.print(table)
+    for name, made in predictions.items():
+        console.print(name, style="bold", soft_wrap=True)
+        table = _columns(show_header=False)
+        for filter_ in split_rates.FILTERS:
+            found = split_rates.count(made, filter_)
+            passed = sum(c.passed for c in found.values())
+            unknown = sum(c.unknown for c in found.values())
+            # Of the paths of which it is known: unknown ones may be any.
+            share = f"{passed / (len(made) - unknown):.1%}" if unknown < len(made) else "?"
+            by_class = (str(found[c].passed) if c in found else "0" for c in PathClass)
+            table.add_row(filter_.title, *by_class, str(passed), share, str(unknown or ""))
+        console.print(table)
+        console.print(_largest(made), soft_wrap=True)
+
+
+def _columns(show_header):
+    """A table of counts by class, narrow enough for 80 characters; equal widths, so that several read as one."""
+    table = rich.table.Table(box=None, padding=(0, 1, 0, 0), show_header=show_header)
+    table.add_column("paths", width=20, no_wrap=True)
+    for name, width in zip((*PathClass, "all", "share", "unknown"), (6, 5, 4, 4, 9, 5, 4, 6, 7), strict=True):
+        table.add_column(str(name), justify="right", width=width, no_wrap=True)
+    return table
+
+
+def _largest(predictions):
+    known = [p for p in predictions if p.split and p.end_to_end and p.end_to_end[1] > 0]
+    if not known:
+        return "no path of which the cells are known"
+    best = max(known, key=lambda p: p.split[0] / p.end_to_end[1])
+    return f"largest gain {best.split[0] / best.end_to_end[1]:.2f}x, at {best.path.id} ({best.path.path_class})"
+
+
+def show_counts(rows, console):
+    """Our counts beside the study's: [(scheme, Filter, class, published, our Count)]."""
+    if not rows:
+        return
+    console.print()
+    console.print("paths, as the ATC'25 study counted them and ours")
+    table = rich.table.Table(box=None, padding=(0, 1, 0, 0))
+    for name in ("scheme", "filter", "class", "published", "ours", "unknown"):
+        table.add_column(name, justify="left" if name in ("scheme", "filter", "class") else "right", no_wrap=True)
+    for scheme, filter_, path_class, published, ours in rows:
+        table.add_row(scheme, filter_.title, str(path_class), str(published), str(ours.passed), str(ours.unknown or ""))
+    console.print(table)
+
+
+def show_errors(ratios, console):
+    """What interpolation is worth: {scheme: {axis: [(cell, predicted over measured)]}}, cells left out one by one."""
+    console.print()
+    console.print("interpolation: each cell from its two neighbours on one axis, error of the rate")
+    table = rich.table.Table(box=None, padding=(0, 1, 0, 0))
+    for name in ("scheme", "axis", "cells", "typical", "worst"):
+        table.add_column(name, justify="left" if name in ("scheme", "axis") else "right")
+    for scheme, axes in ratios.items():
+        for axis, found in axes.items():
+            if found:
+                typical, worst = typical_and_worst(found)
+                table.add_row(scheme, axis, str(len(found)), f"{typical:.1%}", f"{worst:.0%}")
+    console.print(table)
+
+
+def show_bars(predictions, transfer_s, console):
+    """Predicted utilization, split and end to end, of {path: {scheme: Prediction}}."""
+    for path, by_scheme in predictions.items():
+        console.print()
+        console.print(f"{path.id}  class {path.path_class}, {transfer_s:g} s transfers, predicted", style="bold")
+        width = max(len(scheme) for scheme in by_scheme)
+        for scheme, prediction in by_scheme.items():
+            for name, of in zip((scheme, ""), _NAMES, strict=True):
+                console.print(f"{name:{width}}  {_NAMES[of]:10} {_bar(prediction.utilization(of))}", soft_wrap=True)
+
+
+def _bar(utilization):
+    if utilization is None:
+        return "unknown: a cell it needs was not measured"
+    low, high = utilization
+    bar = "█" * round(low * _BAR_CHARACTERS) + "░" * (round(high * _BAR_CHARACTERS) - round(low * _BAR_CHARACTERS))
+    return f"{bar:{_BAR_CHARACTERS}} {_number(utilization)}"
+
+
+def _number(utilization):
+    low, high = utilization
+    return f"{low:.3f}" if low == high else f"{low:.3f} to {high:.3f} (a transfer timed out)"
+
+
+def chart(predictions, transfer_s):
+    """The same bars as a chart: one row of them for each path."""
+    rows = [
+        {
+            "path": f"{path.id}  ({path.path_class})", "scheme": scheme, "connection": name,
+            "utilization": None if prediction.utilization(of) is None else prediction.utilization(of)[0],
+        }
+        for path, by_scheme in predictions.items()
+        for scheme, prediction in by_scheme.items()
+        for of, name in _NAMES.items()
+    ]  # fmt: skip
+    order = list(dict.fromkeys(row["path"] for row in rows))
+    base = altair.Chart().encode(
+        y=altair.Y("scheme:N", title=None),
+        yOffset=altair.YOffset("connection:N", sort=list(_NAMES.values())),
+        x=altair.X("utilization:Q", title="predicted utilization", scale=altair.Scale(domain=[0, 1])),
+    )
+    bars = base.mark_bar().encode(
+        color=altair.Color("connection:N", sort=list(_NAMES.values()), scale=altair.Scale(scheme="tableau10"))
+    )
+    words = base.mark_text(align="left", dx=3, fontSize=10).encode(text=altair.Text("utilization:Q", format=".2f"))
+    return (
+        altair.layer(bars, words, data=altair.Data(values=rows))
+        .properties(width=420)
+        .facet(row=altair.Row("path:N", title=None, sort=order, header=altair.Header(labelAngle=0, labelOrient="top")))
+        .properties(title=f"Split and end-to-end, predicted from end-to-end results of {transfer_s:g} s transfers")
+        .configure(font="DejaVu Sans, sans-serif")
+    )
+
+
+FIGURES = {
+    ".svg": lambda made: vl_convert.vegalite_to_svg(made).encode(),
+    ".png": lambda made: vl_convert.vegalite_to_png(made, scale=1.5),
+}
+
+
+def draw(predictions, transfer_s, target):
+    """Write the bars to a file whose name ends as FIGURES has it. Raises UserError."""
+    made = chart(predictions, transfer_s).to_json()
+    files.write(target, FIGURES[target.suffix](made), "choose another --out")

@@ -1,0 +1,84 @@
+"""Heatmaps in a terminal: a table of utilization for each bandwidth, loss across, delay down; verdicts on all else."""
+
+import rich.table
+import rich.text
+
+from conformance.model.verdict import Status
+from conformance.reporting.html import heatmap_table
+
+_MARKS = {
+    Status.CONFORMS: (" ", ""),
+    Status.VIOLATES: ("✗", "bold red"),
+    Status.INCONCLUSIVE: ("?", "yellow"),
+    Status.UNSUPPORTED: ("-", "dim"),
+    Status.ERROR: ("!", "bold magenta"),
+}
+
+
+#: cells of a metric other than utilization that are named where they do not conform
+_MOST_NAMED = 4
+
+
+def show(all_series, console):
+    for series in all_series:
+        heatmap = series.utilization
+        console.print()
+        console.print(
+            rich.text.Text.assemble((heatmap.scheme_id, "bold"), f"  {heatmap.settings}; {heatmap.stack_version}")
+        )
+        for bandwidth in sorted({cell.bandwidth_mbps for cell in heatmap.results}):
+            console.print(_table(heatmap, bandwidth))
+        for judged in series.judged:
+            console.print(summary(judged), style="bold", markup=False)
+            if judged is not heatmap:
+                _name(judged, console)
+
+
+def _name(heatmap, console):
+    """What does not conform, as the table does not show it."""
+    found = [r for r in heatmap.results.values() if r.permitted and r.status != "conforms"]
+    for result in found[:_MOST_NAMED]:
+        value, low, high = (
+            heatmap_table.number(heatmap.metric, v, 1)
+            for v in (result.value, result.permitted.low, result.permitted.high)
+        )
+        console.print(f"  {result.status} at {result.cell.id}: {value}, permitted {low} to {high}", soft_wrap=True)
+    if len(found) > _MOST_NAMED:
+        console.print(f"  and {len(found) - _MOST_NAMED} more")
+
+
+def summary(heatmap):
+    """One sentence: how many cells are inside the zone, what the others are, and how often that would be chance."""
+    if not heatmap.zone:
+        return f"{heatmap_table.METRICS[heatmap.metric][0]}: {heatmap.words}"
+    return f"zone {heatmap.zone.id}: {heatmap.words}; {heatmap.false_alarms}"
+
+
+def _table(heatmap, bandwidth):
+    results = {c: r for c, r in heatmap.results.items() if c.bandwidth_mbps == bandwidth}
+    losses = sorted({cell.loss_pct for cell in results})
+    table = rich.table.Table(
+        title=f"{bandwidth:g} Mbit/s, median utilization of {heatmap.trials} trials", title_justify="left"
+    )
+    table.add_column("delay \\ loss", justify="right")
+    for loss in losses:
+        table.add_column(f"{loss:g} %", justify="right")
+    for delay in sorted({cell.one_way_delay_ms for cell in results}):
+        row = {c.loss_pct: r for c, r in results.items() if c.one_way_delay_ms == delay}
+        table.add_row(f"{delay:g} ms", *(_text(row.get(loss)) for loss in losses))
+    return table
+
+
+def _text(result):
+    if result is None:
+        return ""
+    mark, style = _MARKS[result.verdict.status] if result.verdict else (" ", "")
+    if result.value is None:
+        return rich.text.Text(f"none {mark}", style=style or "dim")
+    return rich.text.Text(f"{result.value:.2f} {mark}", style=style or shade(result.value))
+
+
+def shade(value):
+    """A style for a utilization. Background from dark to light, as utilization grows; the text keeps its contrast."""
+    level = round(235 + 18 * min(max(value, 0.0), 1.0))
+    return f"{'white' if level < 245 else 'black'} on color({level})"

@@ -1,0 +1,145 @@
+"""What `conformance why` shows: progress, ranked suspects with their evidence, and flights over time."""
+
+import contextlib
+import itertools
+import threading
+import time
+
+import altair
+import numpy
+import rich.progress
+import rich.table
+import rich.text
+import vl_convert
+
+from conformance.model.diagnosis import feature_table, features, flow
+from conformance.reporting.text import markdown
+from conformance.support.console import printable
+
+#: evidence for each suspect; all of it is in why.json
+_MOST_EVIDENCE = 3
+_POINTS, _LOSSES = 500, 400
+
+
+def show(report, console):
+    """Suspects, the likeliest first, what was seen of each, and where to look for it."""
+    title = _title(report)
+    if not report.suspects:
+        console.print(f"{title}: nothing looks wrong in {report.compared} features", soft_wrap=True)
+    else:
+        table = rich.table.Table(title=title, title_justify="left", show_lines=True)
+        table.add_column("suspect", no_wrap=True)
+        table.add_column("weight", justify="right", no_wrap=True)
+        table.add_column("evidence")
+        for suspect in report.suspects:
+            table.add_row(suspect.label, f"{suspect.weight:.1f}", "\n".join(_evidence(report, suspect)))
+        console.print(table)
+    facts = [_fact(report, function) for function in (features.packet_fill, features.ack_ratio)]
+    console.print(f"besides: {'; '.join(fact for fact in facts if fact)}", soft_wrap=True)
+    for problem in report.problems:
+        console.print(f"not looked at: {problem}", style="yellow", soft_wrap=True)
+
+
+def lines(report):
+    """The same in Markdown, each suspect a line."""
+    title = markdown.span(_title(report))
+    yield from (f"{title}:", "") if report.suspects else (f"{title}: nothing looks wrong",)
+    for suspect in report.suspects:
+        yield f"- **{suspect.label}** {suspect.weight:.1f}: {'. '.join(_evidence(report, suspect))}"
+    for problem in report.problems:
+        yield f"- not looked at: {markdown.span(problem)}"
+
+
+def _title(report):
+    return f"{report.stack.name} against {report.against}"
+
+
+def _evidence(report, suspect):
+    said = [f"{one.sentence}; {_where(report, one)}" for one in suspect.evidence[:_MOST_EVIDENCE]]
+    more = len(suspect.evidence) - _MOST_EVIDENCE
+    return said + ([f"and {more} more"] if more > 0 else [])
+
+
+def _where(report, evidence):
+    """One place to look at; why.json has more."""
+    cell, seed, at_s = report.pcap_s(evidence)[0]
+    return f"see {cell}, seed {seed}, {at_s:.2f} s"
+
+
+def _fact(report, function):
+    """A sentence about what is no suspect, but may explain one."""
+    found = next(iter(report.stack.flows.values()))
+    values = function(next(iter(found.values()))).values
+    words = {
+        "packet_fill": "packets are {:.0%} full on average",
+        "ack_ratio": "the client sends {:.2f} packets for each that it gets",
+    }
+    return words[function.__name__].format(values[0]) if len(values) else None
+
+
+def svg(report):
+    """Flight and losses over time, stack against reference, in the cell without random loss and in the one with a
+    little.
+    """
+    data = [*_rows(report.stack, "stack"), *(_rows(report.reference, "reference") if report.reference else ())]
+    base = altair.Chart(altair.Data(values=data)).encode(
+        x=altair.X("seconds:Q", title="seconds since the first packet"),
+        y=altair.Y("flight_bdp:Q", title="in flight, BDP"),
+        color=altair.Color("who:N", title=None, scale=altair.Scale(domain=["stack", "reference"])),
+    )
+    lines = base.transform_filter("!datum.lost").mark_line(strokeWidth=1)
+    losses = base.transform_filter("datum.lost").mark_point(shape="cross", size=30)
+    chart = (
+        altair.layer(lines, losses)
+        .properties(width=900, height=200)
+        .facet(row=altair.Row("cell:N", title=None))
+        .properties(title=f"{printable(report.stack.name)}: flight, and crosses where a loss was known")
+        .configure(font="DejaVu Sans, sans-serif")
+    )
+    return vl_convert.vegalite_to_svg(chart.to_json())
+
+
+def _rows(traced, who):
+    """Highest flights of equal stretches of time, and loss events: a bounded number of rows, whatever was sent."""
+    for name in (feature_table.CLEAN, feature_table.FEW):
+        found = traced.flows.get(name)
+        if not found:
+            continue
+        first, cell = next(iter(found.values())), feature_table.CELLS[name][0].id
+        edges = numpy.linspace(0, first.sent_s[-1], _POINTS + 1)
+        for start_s, end_s in itertools.pairwise(edges):
+            flight = first.window(start_s, end_s)
+            if numpy.isfinite(flight):
+                yield _row(cell, who, start_s, flight * first.full_bytes / first.bdp_bytes, False)
+        for event in flow.loss_events(first)[:_LOSSES]:
+            if numpy.isfinite(event.before):
+                yield _row(cell, who, event.known_s, event.before * first.full_bytes / first.bdp_bytes, True)
+
+
+def _row(cell, who, seconds, flight_bdp, lost):
+    return {"cell": cell, "who": who, "seconds": float(seconds), "flight_bdp": float(flight_bdp), "lost": lost}
+
+
+@contextlib.contextmanager
+def progress(console, total):
+    """A bar over `total` traces; its one_more(what) may be called from any thread."""
+    columns = (
+        rich.progress.TextColumn("traces"),
+        rich.progress.BarColumn(20),
+        rich.progress.MofNCompleteColumn(),
+        rich.progress.TextColumn("{task.description}", markup=False),
+    )
+    with rich.progress.Progress(*columns, console=console, transient=True, refresh_per_second=4) as bar:
+        yield _Bar(bar, bar.add_task("starting the guests", total=total), total)
+
+
+class _Bar:
+    def __init__(self, bar, task, total):
+        self._bar, self._task, self._total, self._done = bar, task, total, 0
+        self._began, self._lock = time.monotonic(), threading.Lock()
+
+    def one_more(self, what):
+        with self._lock:
+            self._done += 1
+            left_s = (time.monotonic() - self._began) / self._done * (self._total - self._done)
+            self._bar.update(self._task, advance=1, description=f"{what}; about {left_s:.0f} s left")

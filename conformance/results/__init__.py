@@ -1,0 +1,1 @@
+"""Result lines: kept, merged, and read for reports."""

@@ -1,0 +1,112 @@
+"""`conformance merge`: the results of shards as one file, refused where they are not of one run.
+
+What is merged is compared first: two shards that tested different builds, or that made the same trial with another
+result, must not become one verdict. The result depends on what is in the files, not on their order.
+"""
+
+import dataclasses
+import functools
+import pathlib
+
+from conformance.model import digest
+from conformance.model.errors import UserError
+from conformance.model.trial import Outcome
+from conformance.results import store
+from conformance.support import files
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Line:
+    """Where a measurement stands; `seen`: a digest of what may not differ between two lines of one trial."""
+
+    order: tuple
+    settled: bool
+    seen: str
+    line: str
+    path: pathlib.Path
+    at: int
+
+    @property
+    def rank(self):
+        """The least is kept: what is settled before errors, and the same one in whatever order files are given."""
+        return not self.settled, self.line
+
+
+def merge(sources, target, say=lambda text: None):
+    """Write the measurements of all the files `sources` to `target`; returns how many.
+
+    In order of scheme, profile, cell and seed. Files may be larger than memory. A line that was cut short is left out,
+    as its trial was not kept, and `say` is told. An error gives way to what came of the same trial elsewhere. Raises
+    UserError where a line is broken, where runs are unlike, or where one trial has two results that differ apart from
+    `host`.
+    """
+    found, runs = {}, {}
+    for path in dict.fromkeys(pathlib.Path(file) for file in sources):
+        for number, at, measurement in store.scan(path, functools.partial(_left_out, say, path)):
+            _check_alike(runs, measurement, f"{path}:{number}")
+            try:
+                line, key = _line(measurement, path, at), measurement.trial.key
+            except ValueError as error:  # of a number that no float holds, which JSON has no words for
+                raise UserError(f"{path}:{number}: {error}") from None
+            other = found.get(key)
+            if other and other.settled and line.settled and other.seen != line.seen:
+                raise UserError(
+                    f"trial {key} has different results in {other.path} and {path} (line {number})",
+                    "equal trials give equal results: measure it again, and find out what differs between the machines",
+                )
+            found[key] = min(line, other, key=lambda known: known.rank) if other else line
+    if not found:
+        raise UserError(f"no results in {', '.join(str(file) for file in sources)}")
+    _write(sorted(found.values(), key=lambda line: line.order), target)
+    return len(found)
+
+
+def _left_out(say, path, number):
+    say(f"{path}:{number}: left out, as it was cut short: its trial is to be made again")
+
+
+def _check_alike(runs, measurement, where):
+    trial = measurement.trial
+    name = trial.scheme.algorithm, trial.scheme.stack, trial.setting.profile_digest
+    run = {
+        "stack digest": trial.scheme.stack_digest,
+        "kernel digest": trial.scheme.kernel_digest,
+        "lab digest": trial.lab_digest,
+        "room": trial.room,
+    }
+    other, first = runs.setdefault(name, (run, where))
+    if other == run:
+        return
+    differ = ", ".join(f"{what} {other[what]} and {run[what]}" for what in run if other[what] != run[what])
+    raise UserError(
+        f"unlike runs of {trial.scheme.algorithm}/{trial.scheme.stack} under profile {trial.setting.profile}"
+        f" in {first} and {where}: {differ}",
+        "merge results of the same stack, kernel and version of the suite",
+    )
+
+
+def order(trial):
+    """What results are sorted by."""
+    setting = trial.setting
+    # Paths that come to the same cell may differ: one mirrors the other.
+    return trial.scheme.id, setting.profile, setting.profile_digest, setting.cell, setting.segments, trial.seed
+
+
+def _line(measurement, path, at):
+    trial, data = measurement.trial, measurement.to_json()
+    seen = digest.of_value({name: data[name] for name in ("outcome", "message", "metrics", "evidence")})
+    return _Line(
+        order=order(trial),
+        settled=measurement.outcome is not Outcome.ERROR,
+        seen=seen,
+        line=digest.of_value(data),
+        path=path,
+        at=at,
+    )
+
+
+def _write(lines, target):
+    """Moved into place whole: `target` may be one of the files that are read."""
+    with files.replacing(target, "choose another --out") as f:
+        for line in lines:
+            f.write(store.dumps(store.read_at(line.path, line.at)))

@@ -1,0 +1,72 @@
+"""What reports are made from: result files, read once, and the few whole lines of them that are drawn later.
+
+Ten schemes of 150 cells and 20 trials are 240 MB of lines, most of it traces and counters. What stays in memory is
+what verdicts need; a line that is shown in full is read again from where it stands.
+"""
+
+import dataclasses
+import hashlib
+import pathlib
+
+from conformance.model.errors import UserError
+from conformance.results import store
+
+#: what of the interface counters Measurement.value() needs
+_COUNTERS = ("tx_bytes", "rx_bytes")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class File:
+    """One results file, by name (where it lies is nobody's business) and content."""
+
+    name: str
+    digest: str
+    trials: int
+
+
+class Source:
+    """Measurements without traces, of one or more result files; of trials made twice the last counts."""
+
+    def __init__(self, paths):
+        """Raises UserError where a file cannot be read, has a broken line, or where there are no results at all."""
+        found, files, shared = {}, [], {}
+        for path in dict.fromkeys(pathlib.Path(p) for p in paths):
+            trials = 0
+            for number, at, measurement in store.scan(path):
+                found[measurement.trial.key] = path, number, at, _lean(measurement, shared)
+                trials += 1
+            with open(path, "rb") as f:
+                digest = hashlib.file_digest(f, "sha256").hexdigest()[:16]
+            files.append(File(name=path.name, digest=digest, trials=trials))
+        if not found:
+            raise UserError(f"no results in {', '.join(str(p) for p in paths)}", "run `make conformance` first")
+        self.files = tuple(files)
+        self.measurements = [measurement for *_, measurement in found.values()]
+        self._where = {key: where for key, (*where, _) in found.items()}
+
+    def whole(self, measurement):
+        """The same Measurement with all its evidence, traces included. Raises UserError."""
+        path, _, at = self._where[measurement.trial.key]
+        return store.read_at(path, at)
+
+    def where(self, measurement):
+        """File and line."""
+        path, number, _ = self._where[measurement.trial.key]
+        return f"{path}:{number}"
+
+
+def _lean(measurement, shared):
+    """Without what verdicts do not need; equal settings and schemes become one object."""
+    trial = measurement.trial
+    trial = dataclasses.replace(
+        trial,
+        setting=shared.setdefault(trial.setting, trial.setting),
+        scheme=shared.setdefault(trial.scheme, trial.scheme),
+    )
+    interfaces = {
+        side: {name: {key: counters[key] for key in _COUNTERS} for name, counters in by_name.items()}
+        for side, by_name in (measurement.evidence.get("interfaces") or {}).items()
+        if side in ("server", "client")
+    }
+    evidence = {"interfaces": interfaces} if interfaces else {}
+    return dataclasses.replace(measurement, trial=trial, evidence=evidence, host={})

@@ -1,0 +1,188 @@
+"""Results: one JSON object a line, appended as trials end, shared by any number of processes.
+
+Nothing is ever rewritten. A trial's key (conformance/model/trial.py) says whether it was measured before; the
+last line of a key counts. A line cut short by a crash or a full disk is passed over, and the next append starts
+on a line of its own.
+"""
+
+import fcntl
+import json
+import os
+import pathlib
+import re
+import threading
+
+from conformance.model.errors import UserError, located
+from conformance.model.trial import Measurement, Outcome
+from conformance.support import schema
+
+#: where commands keep results unless told otherwise
+DEFAULT_RESULTS = "results/results.jsonl"
+#: what need not be measured again; errors are tried anew
+_SETTLED = {Outcome.OK, Outcome.TIMEOUT, Outcome.UNSUPPORTED}
+#: an escaped half of a character, or of a whole one: to look for them in all values takes long
+_MAY_BE_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def read(*paths):
+    """Measurements of results files, in order, the last of each key. Raises UserError naming file and line.
+
+    What two files hold, one perhaps a copy of the other, was measured once and counts once.
+    """
+    return list({measurement.trial.key: measurement for path in paths for _, _, measurement in scan(path)}.values())
+
+
+def scan(path, cut_short=lambda number: None):
+    """(line number, where it begins in the file, Measurement) of every line, in order.
+
+    One at a time: files may be larger than memory. `cut_short` is told the numbers of lines that a crash or a full disk
+    ended early, and that are passed over. Raises UserError naming file and line.
+    """
+    known = set()
+    try:
+        with open(path, "rb") as f:
+            at = 0
+            for number, line in enumerate(f, 1):
+                # What follows the last newline is a line being written, or cut short.
+                if not line.endswith(b"\n") or _cut_short(line):
+                    cut_short(number)
+                elif line.strip():
+                    yield number, at, _parse(line, f"{path}:{number}", known)
+                at += len(line)
+    except OSError as error:
+        raise UserError(f"cannot read results {path}: {error.strerror}") from None
+
+
+def read_at(path, at):
+    """The Measurement whose line begins there, as scan() said. Raises UserError."""
+    try:
+        with open(path, "rb") as f:
+            f.seek(at)
+            return _parse(f.readline(), f"{path}: byte {at}", set())
+    except OSError as error:
+        raise UserError(f"cannot read results {path}: {error.strerror}") from None
+
+
+def _cut_short(line):
+    """True for the beginning of a line of ours: an append that a crash or a full disk ended early."""
+    return line.startswith(b'{"evidence":') and not line.rstrip().endswith(b"}")
+
+
+def _parse(line, where, known):
+    """The Measurement of a line; `known`: the schemes and settings of lines that were checked before it."""
+    try:
+        # Decoded here, as json.loads() lets halves of characters pass.
+        text = line.decode("utf-8")
+        data = json.loads(text, parse_constant=schema.refuse)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{where}: not a JSON line: {error}") from None
+    if not isinstance(data, dict) or data.get("schema") != "measurement/1":
+        raise UserError(f'{where}: not a result line: "schema" must be "measurement/1"')
+    if _MAY_BE_HALF.search(text):
+        schema.check_values(data, where)
+    try:
+        with located(where):
+            measurement = Measurement.from_json(data)
+        trial = measurement.trial
+        # To check every line by the schema would take minutes: that is done once for all trials that are alike.
+        if (kind := (trial.scheme, trial.setting, trial.room, measurement.outcome)) not in known:
+            schema.check("measurement", data, where)
+            known.add(kind)
+        _check_values(measurement)
+        return measurement
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        schema.check("measurement", data, where)
+        raise UserError(f"{where}: {type(error).__name__}: {error}") from None
+
+
+def _check_values(measurement):
+    """What differs from one trial to the next, and is counted with. Raises ValueError, TypeError, ..."""
+    trial = measurement.trial
+    if type(trial.seed) is not int or not all(type(part) is dict for part in (measurement.evidence, measurement.host)):
+        raise TypeError("not of the schema's types")
+    for name, value in measurement.metrics.items():
+        if value is not None and (type(value) not in (int, float) or not abs(value) < schema.LARGEST):
+            raise ValueError(f"/metrics/{name} is {value!r:.40}, not a number")
+        if value is not None and value < 0:
+            raise ValueError(f"/metrics/{name} is {value!r:.40}, less than nothing")
+    if measurement.outcome is Outcome.OK and measurement.utilization is None:
+        raise ValueError("/metrics/utilization is missing")
+    for side, by_name in (measurement.evidence.get("interfaces") or {}).items():
+        for name, counters in by_name.items():
+            for key, value in counters.items():
+                if type(value) is not int or not 0 <= value < schema.LARGEST:
+                    raise ValueError(f"/evidence/interfaces/{side}/{name}/{key} is {value!r:.40}, not a count")
+    measurement.value("lost_pct")  # of counters that are all there
+
+
+def dumps(measurement):
+    """A measurement as a line of a results file."""
+    data = json.dumps(measurement.to_json(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return data.encode() + b"\n"
+
+
+class Store:
+    """A results file that is being added to. Safe for threads and for processes."""
+
+    def __init__(self, path):
+        self.path = pathlib.Path(path)
+        self._lock = threading.Lock()
+        self._settled, self._known = {}, set()
+        self._read_up_to = self._lines = 0
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.open("ab").close()
+        except OSError as error:
+            raise UserError(
+                f"cannot write results to {self.path}: {error.strerror}", "choose another --results"
+            ) from None
+        self._catch_up()
+
+    def _catch_up(self):
+        with open(self.path, "rb") as f:
+            f.seek(self._read_up_to)
+            data = f.read()
+        complete = data.rfind(b"\n") + 1
+        for number, line in enumerate(data[:complete].split(b"\n"), 1):
+            if not line.strip() or _cut_short(line):
+                continue
+            measurement = _parse(line, f"{self.path}:{self._lines + number}", self._known)
+            if measurement.outcome in _SETTLED:
+                self._settled[measurement.trial.key] = measurement
+        self._read_up_to += complete
+        self._lines += data.count(b"\n", 0, complete)
+
+    def find(self, trial):
+        """The settled measurement of this trial, by whichever process it was made, or None."""
+        with self._lock:
+            if trial.key not in self._settled and self.path.stat().st_size > self._read_up_to:
+                self._catch_up()
+            return self._settled.get(trial.key)
+
+    def add(self, measurement):
+        """Append one line; raises UserError where the disk does not take it, leaving what was there intact."""
+        schema.check("measurement", measurement.to_json(), f"measurement {measurement.trial.key}")
+        line = dumps(measurement)
+        with self._lock:
+            try:
+                self._append(line)
+            except OSError as error:
+                raise UserError(
+                    f"cannot write results to {self.path}: {error.strerror}", "free space and run again: it resumes"
+                ) from None
+            if measurement.outcome in _SETTLED:
+                self._settled[measurement.trial.key] = measurement
+
+    def _append(self, line):
+        fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            size = os.fstat(fd).st_size
+            if size and os.pread(fd, 1, size - 1) != b"\n":
+                line = b"\n" + line
+            written = os.write(fd, line)
+            if written != len(line):
+                os.ftruncate(fd, size)
+                raise OSError(28, "No space left on device")
+        finally:
+            os.close(fd)

@@ -1,0 +1,42 @@
+"""The console that everything is said on. What stacks, files and users say is text: whatever brackets, colons or
+control characters it holds, it is shown, and never obeyed.
+"""
+
+import rich.console
+
+
+class Console(rich.console.Console):
+    """Without markup, emoji and highlighting; characters that no terminal should see are written as escapes."""
+
+    def __init__(self, **options):
+        super().__init__(highlight=False, markup=False, emoji=False, **options)
+
+    def render_str(self, text, **options):
+        return super().render_str(printable(text), **options)
+
+
+def printable(text):
+    r"""Control characters (but for newlines), what switches direction, and halves of characters as \x1b or \ud800."""
+    return "".join(
+        c if c.isprintable() or c in "\n\N{NO-BREAK SPACE}" else c.encode("unicode_escape").decode() for c in text
+    )
+
+
+def count(n, noun, plural=None):
+    """A number of things, in words: 1 cell, 2 cells."""
+    return f"{n} {noun if n == 1 else plural or noun + 's'}"
+
+
+def one_line(text):
+    """printable(), without newlines either: what follows one could pass for a line of ours."""
+    return printable(text).replace("\n", "\\n")
+
+
+def duration(seconds):
+    """A length of time for people: 45 s, 3 min 20 s, 2 h 05 min."""
+    seconds = round(seconds)
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 3600:
+        return f"{seconds // 60} min {seconds % 60:02} s"
+    return f"{seconds // 3600} h {seconds % 3600 // 60:02} min"

@@ -1,0 +1,131 @@
+"""Validate documents against the schemas that ship with the suite; errors name file, place and expectation."""
+
+import functools
+import json
+
+from conformance.model.errors import UserError
+from conformance.support import paths
+
+#: of any number: Python's integers know no bounds, what is counted with them does
+LARGEST = 1e300
+
+
+@functools.cache
+def _validator(name):
+    import jsonschema  # late: the host room is also run where there is only the standard library
+
+    document = json.loads((paths.PACKAGE / "schemas" / f"{name}.json").read_text())
+    return jsonschema.Draft202012Validator(document)
+
+
+def pattern(name, field):
+    """The regular expression that a field of documents of schema `name` has to match."""
+    return _validator(name).schema["properties"][field]["pattern"]
+
+
+def check(name, data, where):
+    """Raise UserError naming `where`, the JSON pointer and what was expected, unless `data` satisfies schema `name`."""
+    from jsonschema.exceptions import best_match
+
+    error = best_match(_validator(name).iter_errors(data))
+    if error is not None:
+        raise UserError(f"{where}: {_pointer(error.absolute_path)}: {_shorten(error.message)}")
+
+
+def load(name, path):
+    """The JSON document at `path`, checked. Raises UserError."""
+    data = read(path)
+    check(name, data, path)
+    return data
+
+
+def ordered(name, data):
+    """A document that satisfies schema `name`, the names in each object in the schema's order, free ones sorted."""
+    root = _validator(name).schema
+
+    def order(value, of):
+        of = root["$defs"][of["$ref"].rpartition("/")[2]] if "$ref" in of else of
+        if isinstance(value, list):
+            return [order(one, of.get("items", {})) for one in value]
+        if not isinstance(value, dict):
+            return value
+        known, others = of.get("properties", {}), of.get("additionalProperties") or {}
+        names = [*(n for n in known if n in value), *sorted(n for n in value if n not in known)]
+        return {n: order(value[n], known.get(n, others)) for n in names}
+
+    return order(data, root)
+
+
+def read(path):
+    """The JSON document at `path`, whatever it holds. Raises UserError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+    try:
+        data = json.loads(text, object_pairs_hook=_object)
+    except ValueError as error:
+        raise UserError(f"{path}: not JSON: {error}") from None
+    except RecursionError:
+        raise UserError(f"{path}: /: nested too deeply") from None
+    check_values(data, path)
+    return data
+
+
+def check_values(data, where):
+    """Raise UserError naming `where` and the JSON pointer of what no schema forbids, and nothing can be done with."""
+    for parts, value in _places(data):
+        if why := _why_not(parts, value):
+            raise UserError(f"{where}: {_pointer(parts)}: {why}")
+
+
+class _Twice:
+    """Stands for the values of a name that an object has more than once: which of them was meant?"""
+
+
+def _object(pairs):
+    found = {}
+    for name, value in pairs:
+        found[name] = _Twice() if name in found else value
+    return found
+
+
+def _why_not(parts, value):
+    """What is wrong with a value or its name, in words; None where they are sound."""
+    if isinstance(value, _Twice):
+        return "stands there twice"
+    if isinstance(value, (int, float)) and not abs(value) < LARGEST:
+        return f"{_shorten(str(value), 40)} is no number to count with"
+    try:
+        "".join(text for text in (*parts[-1:], value) if isinstance(text, str)).encode("utf-8")
+    except UnicodeEncodeError:
+        return "half of a character is no text"  # JSON can escape that: RFC 8259, section 8.2
+    return None
+
+
+def _pointer(parts):
+    """A JSON pointer (RFC 6901), but for what is unprintable."""
+    return "/" + "/".join(
+        str(part).replace("~", "~0").replace("/", "~1").encode("unicode_escape").decode() for part in parts
+    )
+
+
+def _places(data):
+    """Yield (where, value) of everything in a document of any depth."""
+    rest = [((), data)]
+    while rest:
+        parts, value = rest.pop()
+        yield parts, value
+        if isinstance(value, dict):
+            rest += (((*parts, key), inner) for key, inner in value.items())
+        elif isinstance(value, list):
+            rest += (((*parts, at), inner) for at, inner in enumerate(value))
+
+
+def refuse(constant):
+    """For json.loads(): JSON has no NaN and no infinities."""
+    raise ValueError(f"{constant} is not a number")
+
+
+def _shorten(message, limit=200):
+    return message if len(message) <= limit else message[: limit // 2] + " ... " + message[-limit // 2 :]

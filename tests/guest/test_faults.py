@@ -1,0 +1,215 @@
+"""Hostile adapters (tests/faults): each ends in time, with the right outcome and words, and leaves nothing behind.
+
+The misdeeds of a group share a guest. After each, or after all that are only talk, comes a good trial, whose client
+first looks around for processes, files, kernel objects and memory that are not as they should be; all of these give the
+same bytes.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import os
+import pathlib
+import subprocess
+import tempfile
+import threading
+
+import pytest
+from test_guest import guests, line
+
+from conformance.catalogue import documents
+from conformance.engine import benches
+from conformance.lab import job, virtual
+from conformance.model.setting import Cell
+from conformance.model.trial import Outcome
+from conformance.support import paths
+
+pytestmark = pytest.mark.guest
+
+FOLDER = paths.PACKAGE.parent / "tests" / "faults"
+MARK = "hostile-left-this"
+TIMEOUT_S = 30
+#: virtual: twice the pause before a calibration or a trial, until a server is ready, the transfer, the clearing up
+BOUND_S = 2 * (61 + 66) + 30 + TIMEOUT_S + 10
+#: only so that a test ends: nothing is asserted of wall time
+WALL_S = 500
+OK, ERROR, UNSUPPORTED = Outcome.OK, Outcome.ERROR, Outcome.UNSUPPORTED
+NO_RESULT = "the client of hostile printed no valid result line: "
+
+#: {group: {misdeed: (outcome, words of its message)}}
+GROUPS = {
+    "lies": {
+        "more-bytes": (ERROR, "were to be sent"),
+        "fewer-bytes": (ERROR, "were to be sent"),
+        "less-time": (ERROR, "the harness saw it run for"),
+        "more-time": (ERROR, "the harness saw it run for"),
+        "no-time": (ERROR, "reports a completion time of 0.0 s"),
+        "negative-time": (ERROR, "reports a completion time of -0."),
+        "before-the-transfer": (ERROR, "but only 0 crossed its link"),
+        "compressed": (ERROR, "crossed its link"),
+    },
+    "results": {
+        "says-nan": (ERROR, NO_RESULT + '{"bytes": '),
+        "says-infinity": (ERROR, NO_RESULT + '{"bytes": '),
+        "says-huge": (ERROR, NO_RESULT + "00000"),
+        "says-a-key-twice": (ERROR, NO_RESULT + '{"bytes": 1, "bytes": '),
+        "says-brackets": (ERROR, NO_RESULT + "[[["),
+        "says-words": (ERROR, NO_RESULT + "all [31mgood [0m [bold]here[/bold]"),
+        "says-bytes": (ERROR, NO_RESULT + "\ufffd\ufffd"),
+        "says-nothing": (ERROR, NO_RESULT + "nothing"),
+        "says-two-results": (ERROR, "printed 2 result lines"),
+        "dies-with-escapes": (ERROR, "ended with status 1: ]0;title [2J[red] no [/red] end"),
+        "127": (UNSUPPORTED, "hostile does not offer cubic"),
+        "127-half-way-server": (ERROR, "the server of hostile ended with status 127 during the transfer"),
+        "127-half-way-client": (ERROR, "the client of hostile ended with status 127 during the transfer"),
+    },
+    "ports": {
+        "never-binds": (ERROR, "the server of hostile was never ready"),
+        "another-port": (ERROR, "the server of hostile was never ready"),
+        "binds-and-exits": (ERROR, "the server of hostile died with status 0 during the transfer"),
+        "exits-at-once": (ERROR, "the server of hostile ended with status 3 before it was ready"),
+        "daemonises": (ERROR, "the server of hostile ended with status 0 before it was ready"),
+        "never-accepts": (ERROR, "hostile transferred nothing in 30 s"),
+    },
+    "processes": {
+        "server-leaves-processes": (OK, None),
+        "client-leaves-processes": (OK, None),
+        "holds-the-port": (OK, None),
+        "dead-leader": (OK, None),
+        "forks": (ERROR, "the stack runs 256 processes, as many as it may"),
+        "ignores-sigterm": (OK, None),
+        "stopped-server": (ERROR, "hostile transferred nothing in 30 s"),
+        "stopped-client": (ERROR, "hostile transferred nothing in 30 s"),
+        "stops-half-way": (ERROR, "hostile stood still after"),
+        "kills-everybody": (ERROR, "hostile"),
+    },
+    "resources": {
+        "server-floods-stdout": (OK, None),
+        "server-floods-stderr": (OK, None),
+        "client-floods-stdout": (ERROR, "hostile"),
+        "client-floods-stderr": (ERROR, "hostile"),
+        "fills-folders": (OK, None),
+        "nests-folders": (OK, None),
+        "server-eats-memory": (ERROR, "the server of hostile ended with status -9 (its guest's memory ran out)"),
+        "client-eats-memory": (ERROR, "the client of hostile ended with status -9 (its guest's memory ran out)"),
+        "fills-and-eats": (ERROR, "the client of hostile ended with status -9 (its guest's memory ran out)"),
+        "leaves-in-the-kernel": (OK, None),
+    },
+    # These clients end with an error that says so where they were let.
+    "business of others": {
+        "writes-outside": (OK, None),
+        "reads-the-job": (OK, None),
+        "attacks": (OK, None),
+        "stirs-the-random": (OK, None),
+        "output-is-a-pipe": (ERROR, "the client of hostile ended with status 1: the last words"),
+        "output-is-a-link": (ERROR, "the client of hostile ended with status 1: the last words"),
+    },
+    "other transfers": {
+        "another-algorithm": (ERROR, "the server of hostile sent with reno in the place of cubic"),
+        "another-for-a-while": (ERROR, "the server of hostile sent with reno in the place of cubic"),
+        "side-door": (ERROR, "nothing says it used cubic"),
+        "four-connections": (ERROR, "the client of hostile opened 4 connections in the place of one"),
+        # What nobody can know from outside: docs/security.md
+        "other-bytes": (OK, None),
+        "plain": (OK, None),
+    },
+}
+TALK = ("lies", "results")
+ALONE = {"spins": "a trial took longer than 4 s of wall time"}
+
+
+@pytest.fixture(scope="module")
+def bench():
+    return benches.find(benches.Choice(stack=str(FOLDER / "adapter.json")))
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_on_the_host():
+    yield
+    assert guests() == []
+    assert not list(pathlib.Path(tempfile.gettempdir()).glob(f"conformance-{os.getpid()}-*"))
+    places = (
+        *(pathlib.Path(name) for name in ("/", "/etc", "/usr", "/run", "/tmp", "/var/tmp", "/var/log", "/dev/shm")),
+        *(pathlib.Path.home(), paths.PACKAGE.parent, paths.cache(), paths.cache("adapters"), FOLDER),
+    )
+    assert [place for place in places if list(place.glob(f"{MARK}*"))] == []
+
+
+@functools.cache
+def sizes():
+    """{misdeed: the size of transfer that stands for it}, as the adapter says itself."""
+    done = subprocess.run([FOLDER / "hostile", "misdeeds"], capture_output=True, text=True, check=True)
+    return {name: int(size) for name, size in map(str.split, done.stdout.splitlines())}
+
+
+def trials(bench, misdeed):
+    size = sizes()[misdeed]
+    setting = documents.profile("atc25", Cell(10, 20, 0), transfer_s=(size + 0.5) * 8 / 10e6)
+    assert setting.transfer_bytes == size
+    return bench.trials("cubic", dataclasses.replace(setting, timeout_s=TIMEOUT_S), [1])
+
+
+def carry_out(bench, batches):
+    """([measurement], [events], files in the scratch folder) of one guest that lives until all is done."""
+    reader, found = job.Reader(batches, bench.adapter), []
+    with virtual.one_guest(bench.place("cubic").kernel, bench.adapter, batches) as (guest, scratch):
+        events = []
+        for event in virtual.events(guest, scratch, WALL_S):
+            events.append(event)
+            found += reader.feed(event, {})
+        console = (scratch / "console.log").read_text(errors="replace")
+        files = {str(p.relative_to(scratch)) for p in scratch.rglob("*") if p.is_file() and p.suffix != ".pyc"}
+    assert not reader.owed, console[-2000:]
+    return found, events, files
+
+
+def contents():
+    return {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in FOLDER.rglob("*")}
+
+
+def test_the_table_is_complete():
+    named = [misdeed for group in GROUPS.values() for misdeed in group]
+    assert sorted([*named, *ALONE, "none"]) == sorted(sizes())
+
+
+def order_of(group):
+    """What is done one after the other in the guest of a group."""
+    if group in TALK:
+        return ["none", *GROUPS[group], "none"]
+    return ["none", *(name for misdeed in GROUPS[group] for name in (misdeed, "none"))]
+
+
+def as_expected(measurement, expected):
+    outcome, words = expected or (OK, None)
+    message = measurement.message or ""
+    return measurement.outcome is outcome and (words or "") in message and message.isprintable()
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_misdeeds_end_with_the_right_outcome_and_leave_nothing(bench, monkeypatch, group):
+    # The emulator is not what is tested here.
+    monkeypatch.setattr(job, "_LOSS_PACKETS", 200)
+    expected, before = GROUPS[group], contents()
+    order = order_of(group)
+    found, events, files = carry_out(bench, [trials(bench, name) for name in order])
+    found = list(zip(order, found, strict=True))
+
+    assert [(name, str(m.outcome), m.message) for name, m in found if not as_expected(m, expected.get(name))] == []
+    assert len({line(m) for name, m in found if name == "none"}) == 1
+
+    began = [e["uptime_s"] for e in events if e["event"] == "cell"]
+    ended = [e["uptime_s"] for e in events if e["event"] == "trial"]
+    assert max(end - begin for begin, end in zip(began, ended, strict=True)) < BOUND_S
+    assert contents() == before
+    certificates = {f"pki/{name}" for name in ("ca.crt", "other-ca.crt", "server.crt", "server.key")}
+    assert files == {"job.json", "out.jsonl", "console.log", "topology.py", *certificates}
+
+
+def test_who_spins_without_end_is_ended_by_the_clock_on_the_wall(bench):
+    """Virtual time stands still while a program computes: no limit in virtual time can end it."""
+    room = virtual.VirtualRoom(bench.place("cubic").kernel, trial_wall_timeout_s=4)
+    with contextlib.closing(room.run(bench.adapter, [trials(bench, "spins")], threading.Event())) as measurements:
+        found = next(measurements)
+    assert found.outcome is ERROR
+    assert found.message == ALONE["spins"]

@@ -1,0 +1,68 @@
+"""Generations of BBR on real guests. Those whose kernels the user has not built are skipped."""
+
+import threading
+
+import pytest
+import rich.console
+
+from conformance.catalogue import documents
+from conformance.commands import identify
+from conformance.engine import benches
+from conformance.kernel import store as kernels
+from conformance.model.setting import Cell
+from conformance.model.trial import Outcome
+from conformance.support import paths
+
+pytestmark = pytest.mark.guest
+
+RELABELLED = str(paths.PACKAGE.parent / "tests" / "stacks" / "relabelled" / "adapter.json")
+BUILT = {kernel.name for kernel in kernels.kernels()}
+
+
+def measure(algorithm, kernel=None, **overrides):
+    bench = benches.find(benches.Choice(kernel=kernel))
+    batch = bench.trials(algorithm, documents.profile("atc25", Cell(10, 20, 1), **overrides), [1])
+    (found,) = bench.place(algorithm).room.run(bench.adapter, [batch], threading.Event())
+    return found
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "version", "name"), [("bbrv1", 1, "bbr"), ("bbrv2", 2, "bbr2"), ("bbrv3", 3, "bbr")]
+)
+def test_each_result_says_which_bbr_it_was(algorithm, version, name):
+    if algorithm != "bbrv1" and algorithm not in BUILT:
+        pytest.skip(f"no kernel {algorithm} is built")
+    found = measure(algorithm)
+    assert found.outcome is Outcome.OK, found.message
+    about = found.evidence["congestion_control"]
+    assert about["name"] == name
+    assert about["bbr"]["exported_version"] == version
+    assert version in about["bbr"]["versions_with_the_gains_seen"]
+
+
+def test_a_kernel_with_another_bbr_is_unsupported_and_says_so():
+    found = measure("bbrv3", kernel="default", transfer_s=1)
+    assert found.outcome is Outcome.UNSUPPORTED
+    assert found.message == "bbrv3 was asked for, but this kernel's bbr is BBR version 1"
+
+
+def identified(cca, tmp_path, stack="linux-tcp"):
+    console = rich.console.Console(record=True, width=200, markup=False)
+    status = identify.run(
+        cca, benches.Choice(stack=stack), trials=1, first_seed=500, results=tmp_path / "r.jsonl", workers=None,
+        console=console,
+    )  # fmt: skip
+    return status, console.export_text()
+
+
+def test_version_1_under_the_name_of_version_3_is_caught(tmp_path):
+    status, text = identified("bbrv3", tmp_path, stack=RELABELLED)
+    assert status == 1, text
+    assert "behaves like bbrv1, not like the bbrv3 it is called" in text
+    assert "the kernel says: bbr, version 1" in text
+
+
+def test_bbr_without_a_version_is_named_with_one(tmp_path):
+    status, text = identified("bbr", tmp_path)
+    assert status == 0, text
+    assert "behaves like bbrv1" in text

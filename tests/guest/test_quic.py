@@ -1,0 +1,73 @@
+"""A real QUIC stack in a guest: Debian's ngtcp2, fetched from by the common client. Skipped where it is missing."""
+
+import pytest
+from helpers import setting
+from test_guest import go, line
+
+from conformance.engine import benches
+from conformance.kernel import store
+from conformance.lab import manifest
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+from conformance.model.trial import Outcome
+
+pytestmark = pytest.mark.guest
+
+
+@pytest.fixture(scope="module")
+def bench():
+    try:
+        manifest.read("ngtcp2").require()
+        manifest.read("h3-client").require()
+    except UserError as error:
+        pytest.skip(str(error))
+    return benches.find(benches.Choice(stack="ngtcp2"))
+
+
+def packets(cell):
+    return setting(cell, offload=False, transfer_s=2)
+
+
+def test_a_transfer_is_measured_and_repeatable(bench):
+    first, again = (go(bench, [packets(Cell(10, 20, 1))], (1, 2)) for _ in range(2))
+    assert [line(m) for m in first] == [line(m) for m in again]
+    for found in first:
+        assert found.outcome is Outcome.OK, found.message
+        assert 0.2 < found.utilization < 1
+        assert found.value("lost_pct") > 0.2
+        assert found.evidence["congestion_control"] is None
+        trace = found.evidence["trace"]
+        assert set(trace["rtt_ms"]) == set(trace["cwnd_segments"]) == {None}
+        assert trace["queue_out_bytes"][-1] > 0.6 * found.trial.setting.transfer_bytes
+        assert trace["dropped_packets"][-1] > 0
+
+
+def test_loss_strikes_packets_where_offload_is_off(bench):
+    """Segments leave the server one by one, whatever the stack hands to its socket at once."""
+    (found,) = go(bench, [packets(Cell(10, 20, 0))])
+    (counters,) = (c for name, c in found.evidence["interfaces"]["server"].items() if name == "server-eth0")
+    assert counters["tx_bytes"] / counters["tx_packets"] < 1500
+    (whole,) = go(bench, [setting(Cell(10, 20, 0), transfer_s=2)])
+    (counters,) = (c for name, c in whole.evidence["interfaces"]["server"].items() if name == "server-eth0")
+    assert counters["tx_bytes"] / counters["tx_packets"] > 3000
+
+
+def test_each_algorithm_is_the_one_asked_for(bench):
+    """By its name for the server, and by what it does: no two transfer alike under loss."""
+    found = {
+        name: go(bench, [packets(Cell(10, 40, 2))], algorithm=name)[0] for name in manifest.read("ngtcp2").offered()
+    }
+    assert all(m.outcome is Outcome.OK for m in found.values())
+    assert len({m.metrics["completion_s"] for m in found.values()}) == len(found)
+    assert found["bbrv1"].utilization > 2 * found["reno"].utilization
+
+
+def test_a_server_takes_what_the_client_asks_for():
+    """Google's QUICHE has no setting for Reno: unless the client's option reached it, this would be BBR twice."""
+    try:
+        bench = benches.find(benches.Choice(stack="google-quiche-options", kernel=store.USER_SPACE_NAME))
+    except UserError as error:
+        pytest.skip(str(error))
+    found = {name: go(bench, [packets(Cell(10, 100, 2))], algorithm=name)[0] for name in ("reno", "bbrv1")}
+    assert all(m.outcome is Outcome.OK for m in found.values()), [m.message for m in found.values()]
+    assert found["bbrv1"].utilization > 2 * found["reno"].utilization

@@ -1,0 +1,172 @@
+"""Split paths in real guests: both halves are what they were asked to be, and who breaks is told from who is slow."""
+
+import json
+import os
+import threading
+
+import pytest
+from fake_room import MEASURED
+
+from conformance.catalogue import documents
+from conformance.engine import benches
+from conformance.lab import job, proxy
+from conformance.model.setting import Cell, Proxy
+from conformance.model.trial import Measurement, Outcome
+from conformance.results import store
+from conformance.support import paths
+
+pytestmark = pytest.mark.guest
+
+TESTS = str(paths.PACKAGE.parent / "tests")
+#: where the kernels are, whatever home a test is given
+CACHE = str(paths.cache())
+#: the lossy half is short, the long one clean: end to end CUBIC takes the losses for the long round trip's
+PATH = (Cell(10, 40, 0), Cell(10, 2, 3))
+
+
+@pytest.fixture(scope="module")
+def bench():
+    return benches.find()
+
+
+def path(through=None, segments=PATH, **overrides):
+    return documents.path("atc25", segments, through, **{"transfer_s": 2, **overrides})
+
+
+def go(bench, settings, seeds=(1,), algorithm="cubic"):
+    batches = [bench.trials(algorithm, setting, seeds) for setting in settings]
+    return list(bench.place(algorithm).room.run(bench.adapter, batches, threading.Event()))
+
+
+def line(measurement):
+    return json.dumps({**measurement.to_json(), "host": None}, sort_keys=True)
+
+
+@pytest.fixture(scope="module")
+def split(bench):
+    return go(bench, [path(Proxy()), path(Proxy(), (Cell(50, 1, 0), Cell(10, 20, 1)))], (1, 2))
+
+
+@pytest.fixture(scope="module")
+def whole(bench):
+    return go(bench, [path()], (1, 2))
+
+
+def test_a_split_transfer_passes_the_proxy_over_two_segments_as_asked(split):
+    for found in split:
+        assert found.outcome is Outcome.OK, found.message
+        evidence, setting = found.evidence, found.trial.setting
+        assert evidence["proxy"]["connections"] == 1
+        assert evidence["proxy"]["tcp_info"]["congestion_control"] == "cubic"
+        assert evidence["proxy"]["tcp_info"]["bytes_acked"] > setting.transfer_bytes / 2  # at the last look
+        assert evidence["sysctls"]["router"]["net.ipv4.tcp_rmem"] == "4096 131072 6291456"
+        # Each half has its own round-trip time: the server's sees the proxy, and the proxy the client.
+        assert found.metrics["min_rtt_ms"] == pytest.approx(2 * setting.segments[1].one_way_delay_ms, abs=2)
+        assert evidence["proxy"]["tcp_info"]["min_rtt_ms"] == pytest.approx(
+            2 * setting.segments[0].one_way_delay_ms, abs=2
+        )
+        for observed, cell in zip(evidence["calibration"], setting.segments, strict=True):
+            assert observed["rate_mbps"] == pytest.approx(cell.bandwidth_mbps, rel=0.03)
+            assert observed["delays_ms"][0] == pytest.approx(cell.one_way_delay_ms, abs=0.2)
+            assert (observed["loss_lost"] > 0) == (cell.loss_pct > 0)
+        assert {q["dev"] for q in evidence["qdiscs"]} == {"to_client", "up_to_router", "down_to_router", "to_server"}
+        assert found.value("lost_pct") is None
+
+
+def test_without_a_proxy_the_same_path_is_one_connection_end_to_end(whole, split):
+    for found, other in zip(whole, split, strict=False):
+        assert found.outcome is Outcome.OK, found.message
+        assert found.metrics["min_rtt_ms"] == pytest.approx(84, abs=2)
+        assert found.evidence["snmp"]["router"]["Tcp.ActiveOpens"] == 0
+        assert "proxy" not in found.evidence
+        assert other.utilization > 2 * found.utilization
+
+
+def test_the_same_trial_gives_the_same_bytes(bench, split):
+    again = go(bench, [path(Proxy(), (Cell(50, 1, 0), Cell(10, 20, 1))), path(Proxy())], (2, 1))
+    assert {line(m) for m in again} == {line(m) for m in split}
+    assert all(Measurement.from_json(m.to_json()) == m for m in split)
+
+
+def test_back_pressure_bounds_what_the_proxy_takes_ahead(bench, split):
+    """A proxy that may be 20 KB ahead of its receiver cannot fill a round trip of 50 KB."""
+    (found,) = go(bench, [path(Proxy(back_pressure_bytes=20_000, to_client="reno"))])
+    assert found.outcome is Outcome.OK, found.message
+    assert found.utilization < 0.45 < split[0].utilization
+    assert found.evidence["proxy"]["tcp_info"]["congestion_control"] == "reno"
+
+
+@pytest.mark.parametrize("link", [0, 1])
+def test_an_emulator_that_does_not_deliver_is_an_error_that_names_the_segment(bench, monkeypatch, link):
+    right = job.network.tc_lines
+
+    def wrong(setting, of, *delay_off_ns):
+        lines = right(setting, of, *delay_off_ns)
+        return [text.replace("rate 10mbit", "rate 9mbit") if of == link else text for text in lines]
+
+    monkeypatch.setattr(job.network, "tc_lines", wrong)
+    (found,) = go(bench, [path(Proxy())])
+    assert found.outcome is Outcome.ERROR
+    assert "the emulator delivered 9 Mbit/s" in found.message or "the emulator delivered 9.0" in found.message
+    assert f"({('client', 'server')[link]}'s segment)" in found.message
+    assert found.message.count("segment)") == 1
+
+
+@pytest.fixture
+def fake_pepsal(tmp_path, monkeypatch):
+    """Put a program named pepsal on PATH: the suite's own, after some commands of a shell's."""
+
+    def make(commands):
+        own = proxy.program(Proxy()).read_bytes()
+        fake = tmp_path / "pepsal"
+        # The guest sees the scratch folder only: the program carries the suite's own along.
+        head = f"""#!/bin/sh
+{commands}
+tail -c {len(own)} "$0" > /run/own && chmod 700 /run/own
+exec /run/own "$@"
+"""
+        fake.write_bytes(head.encode() + own)
+        fake.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+        return proxy.choose("pepsal")
+
+    return make
+
+
+def test_a_proxy_that_is_killed_in_mid_transfer_is_an_error(bench, fake_pepsal):
+    (found,) = go(bench, [path(fake_pepsal("(sleep 1.5; kill -9 $$) &"))])
+    assert found.outcome is Outcome.ERROR
+    assert found.message == "the proxy died with status -9 during the transfer"
+
+
+def test_pepsal_on_path_can_take_its_place(bench, fake_pepsal):
+    (found,) = go(bench, [path(fake_pepsal('[ "$*" = "-p 4433" ] || exit 9'))])
+    assert found.outcome is Outcome.OK, found.message
+    assert found.evidence["proxy"]["connections"] == 1
+    (refused,) = go(bench, [path(fake_pepsal("echo no such option >&2; exit 3"))])
+    assert refused.message == "the proxy ended with status 3 before it was ready: no such option"
+
+
+def test_connections_that_pass_by_the_proxy_are_an_error(bench, fake_pepsal):
+    """Were they not handed over, the path would be measured end to end, and called split."""
+    (found,) = go(bench, [path(fake_pepsal("ip rule del lookup 100; ip rule del lookup 100"))])
+    assert (found.outcome, found.message) == (Outcome.ERROR, "the connection did not pass through the proxy")
+
+
+def test_the_suite_measures_a_path_of_the_zone_through_the_proxy(pytester, monkeypatch):
+    """One trial is too few to judge by, and enough to see what was measured."""
+    monkeypatch.setenv("CC_CONFORMANCE_CACHE", CACHE)
+    pytester.makeconftest(f"import sys\nsys.path.insert(0, {TESTS!r})\nimport fake_room\n{MEASURED}")
+    grid = ("--grid", "10mbps-40ms-0pct,10mbps-80ms-0pct", "--trials", "1", "--max-trials", "1", "--results", "r.jsonl")
+    result = pytester.runpytest_subprocess(
+        "--pyargs", "conformance.suite", "-p", "no:cacheprovider", "-m", "cubic and split", *grid, "-rs"
+    )
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(["*inconclusive: split, measured: 1 trials are too few to know*"])
+    found = {m.trial.setting.id: m for m in store.read(pytester.path / "r.jsonl")}
+    assert sorted(found) == ["10mbps-40ms-0pct", "10mbps-40ms-0pct+10mbps-40ms-0pct", "10mbps-80ms-0pct"]
+    through = found["10mbps-40ms-0pct+10mbps-40ms-0pct"]
+    assert through.outcome is Outcome.OK, through.message
+    assert through.evidence["proxy"]["connections"] == 1
+    assert through.trial.setting == documents.split_path("atc25", (Cell(10, 40, 0), Cell(10, 40, 0)))
+    assert 0.8 < through.utilization < 1

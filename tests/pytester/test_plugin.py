@@ -1,0 +1,441 @@
+"""The pytest layer, with a room that needs no guest."""
+
+import json
+import pathlib
+import shutil
+import types
+import xml.etree.ElementTree as xml
+
+import pytest
+from fake_room import MEASURED
+
+from conformance.catalogue import documents
+from conformance.suite import plugin, summary
+from conformance.support import paths
+
+CELLS = [f"c{i}" for i in range(64)]
+
+#: replaces the engine's bench by one whose room makes up measurements
+FAKE = """
+import sys
+sys.path.insert(0, {tests!r})
+import fake_room
+fake_room.install({kind!r})
+"""
+
+
+@pytest.fixture
+def suite(pytester):
+    """Run pytest over the shipped suite; `kind` says what the fake room measures."""
+
+    def run(*arguments, kind="good", more=""):
+        tests = str(paths.PACKAGE.parent / "tests")
+        pytester.makeconftest(FAKE.format(tests=tests, kind=kind) + more)
+        # As in the repository: zone markers are registered by the plugin, so strictness must not hurt.
+        pytester.makeini("[pytest]\naddopts = --strict-markers --no-why\n")
+        return pytester.runpytest_subprocess("--pyargs", "conformance.suite", "-p", "no:cacheprovider", *arguments)
+
+    return run
+
+
+GRID = ("--grid", "10mbps-20ms-1pct,10mbps-20ms-2pct")
+
+
+def test_one_test_for_each_cell_with_readable_ids(suite):
+    result = suite("-m", "cubic and heatmap", *GRID, "--collect-only", "-q")
+    result.stdout.fnmatch_lines(
+        ["*heatmap[[]cubic-10mbps-20ms-1pct-linux-tcp]", "*heatmap[[]cubic-10mbps-20ms-2pct-linux-tcp]"]
+    )
+
+
+def test_a_stack_that_lies_elsewhere_is_not_taken_for_a_test(suite, pytester, tmp_path_factory):
+    stack = tmp_path_factory.mktemp("elsewhere") / "adapter.json"
+    stack.write_text('{"contract": 1, "name": "elsewhere", "title": "t", "program": "stack", "transport": "tcp"}')
+    (stack.parent / "stack").touch(mode=0o755)
+    stack.parent.chmod(0o755)
+    result = suite("-m", "cubic and heatmap", *GRID, "--stack", str(stack))
+    result.assert_outcomes(passed=2)
+    # pytest keeps its cache in its root: in a stack's folder it would change the stack.
+    result.stdout.fnmatch_lines([f"rootdir: {pytester.path}", "configfile: tox.ini"])
+
+
+def test_conforming_cells_pass(suite):
+    suite("-m", "cubic and heatmap", *GRID).assert_outcomes(passed=2)
+
+
+def test_short_transfers_sawtooths_and_competing_flows_are_judged_by_zones_of_their_own_profiles(suite, pytester):
+    suite("-m", "cubic and startup").assert_outcomes(passed=6)
+    suite("-m", "cubic and startup", "--stack", "ngtcp2").assert_outcomes(passed=6)
+    suite("-m", "cubic and sawtooth").assert_outcomes(passed=10)
+    suite("-m", "cubic and competing").assert_outcomes(passed=3)
+    suite("-m", "cubic and identify").assert_outcomes(passed=16)
+    suite("-m", "cubic and identify", "--stack", "ngtcp2").assert_outcomes(passed=16)
+    suite("-m", "cubic and competing", "--stack", "ngtcp2").assert_outcomes(passed=3)
+    assert suite("-m", "cubic and sawtooth", "--stack", "ngtcp2").ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    result = suite("-m", "cubic and startup", "--grid", "10mbps-50ms-0pct", "--results", "bad.jsonl", kind="bad")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "cubic/fake/6.12.0 violates zone cubic/startup at 10mbps-50ms-0pct: below the zone",
+            '  rerun      pytest -m "cubic and startup" --grid 10mbps-50ms-0pct --trials 5 --results bad.jsonl',
+        ]
+    )
+    profiles = {setting["profile"] for setting in results(pytester.path / "results/results.jsonl")}
+    assert profiles == {"startup", "competing", "sawtooth", "identify"}
+
+
+def test_the_full_grid_is_150_cells(suite):
+    suite("-m", "reno and heatmap", "-q").assert_outcomes(passed=150)
+
+
+def test_a_cell_is_judged_by_loss_too(suite):
+    suite("-m", "cubic", *GRID).assert_outcomes(passed=4)
+    result = suite("-m", "cubic and loss", *GRID, "--results", "bad.jsonl", kind="bad")
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "cubic/fake/6.12.0 violates zone cubic/loss at 10mbps-20ms-1pct: above the zone",
+            "  measured   lost_pct 100.000 *",
+            '  rerun      pytest -m "cubic and loss" --grid 10mbps-20ms-1pct --trials 5 --results bad.jsonl',
+            "  why        conformance why cubic",
+        ]
+    )
+
+
+@pytest.mark.parametrize("algorithm", ["cubic", "reno", "bbrv1", "bbrv2", "bbrv3"])
+def test_the_smoke_tier_is_at_most_12_cells(suite, algorithm):
+    n = sum(len(documents.zone_of(algorithm, kind).smoke) for kind in documents.KINDS)
+    assert 4 <= n <= 12
+    suite("-m", f"{algorithm} and smoke").assert_outcomes(passed=n)
+
+
+def test_a_violation_fails_and_says_all_that_is_needed(suite):
+    result = suite("-m", "cubic and heatmap", *GRID, kind="bad")
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "cubic/fake/6.12.0 violates zone cubic/heatmap at 10mbps-20ms-1pct: below the zone",
+            "  measured   utilization 0.001 (median of 5 trials; 90% interval 0.001..0.001)",
+            "  permitted  0.*..0.*",
+            "  basis      linux-6.12.*: median 0.*",
+            '  rerun      pytest -m "cubic and heatmap" --grid 10mbps-20ms-1pct --trials 5',
+        ]
+    )
+
+
+def test_an_emulator_fault_is_an_error_not_a_failure(suite):
+    result = suite("-m", "cubic and heatmap", *GRID, kind="error")
+    result.assert_outcomes(errors=2)
+    result.stdout.fnmatch_lines(["error: the guest died*"])
+
+
+def test_unsupported_and_inconclusive_are_skipped_with_their_reason(suite):
+    result = suite("-m", "cubic and heatmap", *GRID, "-rs", kind="unsupported")
+    result.assert_outcomes(skipped=2)
+    result.stdout.fnmatch_lines(["*unsupported: not offered*"])
+    result = suite("-m", "cubic and heatmap", *GRID, "-rs", "--results", "other.jsonl", kind="unclear")
+    result.assert_outcomes(skipped=2)
+    result.stdout.fnmatch_lines(["*inconclusive: * the zone, but not clear of its bounds*median of 20 trials*"])
+    suite(
+        "-m", "cubic and heatmap", *GRID, "--results", "other.jsonl", "--fail-inconclusive", kind="unclear"
+    ).assert_outcomes(failed=2)
+    suite("-m", "cubic and heatmap", *GRID, "--results", "other.jsonl", "--strict", kind="unclear").assert_outcomes(
+        failed=2
+    )
+
+
+def test_a_cell_gets_more_trials_until_it_is_clear(suite, pytester):
+    result = suite("-m", "cubic and heatmap", *GRID, "--max-trials", "8", "--results", "r.jsonl", kind="clear later")
+    result.assert_outcomes(skipped=2)
+    assert len((pytester.path / "r.jsonl").read_text().splitlines()) == 16
+    result = suite("-m", "cubic and heatmap", *GRID, "--results", "r.jsonl", kind="clear later")
+    result.assert_outcomes(passed=2)
+    assert len((pytester.path / "r.jsonl").read_text().splitlines()) == 26
+    result.stdout.fnmatch_lines(["zone cubic/heatmap: 2 conforms; false alarms in at most 1% of runs (Holm over 2 *"])
+
+
+def test_what_violates_is_traced_to_say_what_looks_wrong(suite, pytester):
+    fake = """
+from conformance.commands import why
+from conformance.model.errors import UserError
+def look(algorithm, choice, seeds, target, console):
+    if algorithm == "reno":
+        raise UserError("no guest kernel")
+    if algorithm == "bbrv1":
+        raise why.Untraced(4, "no bbr here")
+    return f"suspect of {algorithm}: beta, {len(seeds)} traces"
+why.look = look
+why.showing.show = lambda report, console: console.print(report)
+"""
+    ask = "-o", "addopts=--strict-markers", "-m", "(cubic or reno or bbrv1) and heatmap", *GRID
+    said = suite(*ask, kind="bad", more=fake).stdout
+    said.fnmatch_lines(["*what looks wrong*", "*: beta, 3 traces"])
+    said.fnmatch_lines(["bbrv1: not known: no bbr here", "suspect of cubic: beta, 3 traces"])
+    said.fnmatch_lines(["of reno: `conformance why reno` ..."])
+    said = suite(*ask[:3], "(cubic or reno) and heatmap", *GRID, kind="bad", more=fake).stdout
+    said.fnmatch_lines(["reno: not known: no guest kernel"])
+    assert "what looks wrong" not in suite(*ask, "--results", "good.jsonl", more=fake).stdout.str()
+    assert (
+        "what looks wrong" not in suite(*ask, "--no-why", "--results", "bad.jsonl", kind="bad", more=fake).stdout.str()
+    )
+
+
+@pytest.fixture
+def known(pytester):
+    """Write a stack that is known to do this; returns the options that test it."""
+
+    def write(*entries):
+        folder = pytester.mkdir("stack")
+        about = {
+            "contract": 1, "name": "known", "title": "t", "program": "run", "transport": "tcp",
+            "algorithms": {"cubic": {"called": "c", "evidence": "e"}},
+        }  # fmt: skip
+        (folder / "adapter.json").write_text(json.dumps(about))
+        (folder / "run").write_text("#!/bin/sh\n")
+        for path in (*folder.parents, folder, folder / "run"):
+            if path.owner() == folder.owner() and path != pathlib.Path("/"):
+                path.chmod(path.stat().st_mode | 0o055)
+        entries = [{"reason": "beta is 0.5", "verdict": "violates", **entry} for entry in entries]
+        (folder / "expected.json").write_text(json.dumps({"version": 1, "expected": entries}))
+        return "-m", "cubic and heatmap", *GRID, "--stack", str(folder / "adapter.json")
+
+    return write
+
+
+def test_known_deviations_are_no_failures_and_repaired_ones_are(suite, known):
+    options = known({"zone": "cubic/heatmap", "cells": ["10mbps-20ms-1pct"], "link": "EVIDENCE.txt"})
+    result = suite(*options, "-rx", kind="bad")
+    result.assert_outcomes(failed=1, xfailed=1)
+    result.stdout.fnmatch_lines(["*known to violate: beta is 0.5 (EVIDENCE.txt)*"])
+    result = suite(*options, "--results", "good.jsonl")
+    result.assert_outcomes(failed=1, passed=1)
+    stack = options[-1]
+    said = "conforms, but known to violate: beta is 0.5 (EVIDENCE.txt); take that out of expected.json:"
+    result.stdout.fnmatch_lines(
+        [f"{said} `conformance expect update --gone {stack} good.jsonl`", "*rerun*--results good.jsonl*"]
+    )
+    result.stdout.no_fnmatch_line("*conformance why*")
+
+
+def test_what_is_known_and_is_unsupported_now_is_said_without_numbers(suite, known):
+    evil = {"reason": "beta\x1b[2J\n9 passed", "link": "https://x\x1b]0;t\x07"}
+    options = known({"zone": "cubic/heatmap", "cells": ["10mbps-20ms-1pct"], **evil})
+    result = suite(*options, kind="unsupported")
+    result.assert_outcomes(failed=1, skipped=1)
+    said = r"unsupported, but known to violate: beta\x1b[[]2J\n9 passed (https://x\x1b[]]0;t\x07); take that out of*"
+    result.stdout.fnmatch_lines([said.replace("[]]", "]")])
+    result.stdout.no_fnmatch_line("*measured*")
+    assert "\x1b" not in suite(*options, "-rx", "--results", "bad.jsonl", kind="bad").stdout.str()
+
+
+def test_a_stack_may_be_known_to_violate_a_whole_zone(suite, known):
+    suite(*known({"zone": "cubic/heatmap", "cells": "all"}), kind="bad").assert_outcomes(xfailed=2)
+
+
+def test_a_mistake_in_what_is_known_is_one_line(suite, known):
+    result = suite(*known({"zone": "cubic/heatmap", "cells": ["10mbps"]}))
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: *expected.json: /expected/0/cells*"])
+
+
+def test_a_baseline_takes_the_place_of_the_zone(suite, pytester):
+    """What violates the zone as it did before is no change; what conforms to it now is one."""
+    base = "-m", "cubic and heatmap", *GRID
+    suite(*base, "--trials", "20", "--results", "before.jsonl", kind="bad").assert_outcomes(failed=2)
+    before = pytester.path / "before.jsonl"
+    before.write_text(before.read_text().replace('"stack":"fake"', '"stack":"linux-tcp"'))
+    again = *base, "--baseline", "before.jsonl"
+    suite(*again, "--results", "now.jsonl", kind="bad").assert_outcomes(passed=2)
+    result = suite(*again, "--results", "better.jsonl")
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(["cubic/fake/6.12.0 violates zone cubic/heatmap-baseline at *: above the zone"])
+    result = suite(*base, "--baseline", "now.jsonl")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: now.jsonl has no measurements of stack linux-tcp under profile atc25*"])
+
+
+def test_the_stack_is_called_what_its_manifest_calls_it_whatever_its_folder(tmp_path):
+    """A baseline is looked up by that name: docs/ci.md's adapter lies in a folder called conformance."""
+    folder = tmp_path / "conformance"
+    shutil.copytree(paths.data("adapters") / "linux-tcp", folder)
+    about = json.loads((folder / "adapter.json").read_text())
+    (folder / "adapter.json").write_text(json.dumps({**about, "name": "my-stack"}))
+    option = types.SimpleNamespace(stack=str(folder / "adapter.json"), interop_rootfs=None)
+    assert plugin._stack_name(option) == "my-stack"
+    option.interop_rootfs = str(tmp_path / "conformance" / ".." / "endpoint")
+    assert plugin._stack_name(option) == "interop-endpoint"
+
+
+def test_an_interrupted_session_says_that_nothing_is_lost(suite):
+    interrupt = "def pytest_runtestloop(session):\n    raise KeyboardInterrupt\n"
+    result = suite("-m", "cubic and heatmap", *GRID, "--results", "r.jsonl", more=interrupt)
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["what was measured is kept in r.jsonl: the same command resumes"])
+
+
+def test_junit_holds_what_a_person_reads(suite):
+    suite("-m", "cubic and heatmap", *GRID, "--junitxml=j.xml").assert_outcomes(passed=2)
+    cases = list(xml.parse("j.xml").getroot().iter("testcase"))
+    assert len(cases) == 2
+    for case in cases:
+        said = {p.get("name"): p.get("value") for p in case.iter("property")}
+        assert 0 < float(said.pop("utilization")) < 1
+        assert said == {"verdict": "conforms", "trials": "5"}
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_cell_that_only_holm_finds_in_violation_fails_the_session_unless_it_is_known(known):
+    zones = summary.Zones()
+    for cell, status, p in (
+        ("a", "violates", 1e-9),
+        ("b", "inconclusive", 3.8e-5),
+        *((c, "conforms", None) for c in CELLS),
+    ):
+        zones.pytest_runtest_logreport(
+            types.SimpleNamespace(**{summary.TOLD: ["cubic/heatmap", cell, status, p, known]})
+        )
+    assert zones.upgraded() == ({} if known else {"cubic/heatmap": ["b"]})
+    assert list(zones.lines()) == [
+        "zone cubic/heatmap: 64 conforms, 2 violates; false alarms in at most 1% of runs (Holm over 66 cells);"
+        " violates, all cells taken together: b"
+    ]
+    session = types.SimpleNamespace(exitstatus=0)
+    zones.pytest_sessionfinish(session)
+    assert session.exitstatus == (0 if known else 1)
+
+
+def test_results_are_not_measured_again(suite):
+    suite("-m", "cubic and heatmap", *GRID).assert_outcomes(passed=2)
+    # The room now measures something else; the store still has what it had.
+    suite("-m", "cubic and heatmap", *GRID, kind="bad").assert_outcomes(passed=2)
+
+
+def test_it_works_under_xdist(suite, tmp_path_factory):
+    # Elsewhere, and made by the first process that looks: for the others it would be the path of a test.
+    results = tmp_path_factory.mktemp("elsewhere") / "r.jsonl"
+    result = suite("-m", "cubic", "--grid", "10mbps", "-n", "2", "--results", str(results))
+    result.assert_outcomes(passed=70 + 25)
+    result.stdout.fnmatch_lines(["zone cubic/heatmap: 30 conforms;*", "zone cubic/split: 10 conforms;*"])
+
+
+@pytest.mark.parametrize(("arguments", "passed"), [((), 10), (("--grid", "full"), 14)])
+def test_the_split_part_is_six_paths_and_four_shares_for_each_grid(suite, arguments, passed):
+    suite("-m", "bbrv3 and split", *arguments).assert_outcomes(passed=passed)
+
+
+def test_a_path_needs_only_its_own_cells(suite):
+    grid = "10mbps-100ms-0pct,10mbps-1ms-4pct,10mbps-100ms-4pct"
+    result = suite("-m", "cubic and split", "--grid", grid, "-v")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["*split[[]cubic-I-near-10mbps-100ms-0pct+10mbps-1ms-4pct-linux-tcp]*"])
+
+
+def test_a_split_violation_says_all_that_is_needed(suite):
+    result = suite("-m", "bbrv1 and split", kind="bad", more=PREDICTED)
+    assert result.parseoutcomes()["failed"] == 7
+    where = "10mbps-100ms-0pct+10mbps-1ms-4pct (class I near)"
+    result.stdout.fnmatch_lines(
+        [
+            f"bbrv1/fake/6.12.0 violates zone bbrv1/split at {where}: split, predicted: below the zone; end-to-end, *",
+            "  measured   split, predicted 0.001 (99.99*% interval 0.001..0.001); end-to-end, predicted 0.001 *",
+            "  permitted  0.*..0.*; 0.*..0.*",
+            "  basis      linux-6.12.*: median 0.*",
+            '  rerun      pytest -m "bbrv1 and split"'
+            " --grid 10mbps-100ms-0pct,10mbps-1ms-4pct,10mbps-100ms-4pct --trials 20",
+        ]
+    )
+    result.stdout.fnmatch_lines(['  rerun      pytest -m "bbrv1 and split" --grid 10mbps --trials 20'])
+
+
+def test_cells_that_are_judged_for_themselves_are_not_measured_again_for_split_checks(suite, pytester):
+    for expression, trials in (("bbrv1 and (heatmap or loss or split)", 5), ("bbrv1 and split", 13)):
+        name = f"{trials}.jsonl"
+        suite("-m", expression, *PATH, "--results", name, kind="bad", more=PREDICTED)
+        assert len((pytester.path / name).read_text().splitlines()) == 3 * trials
+
+
+#: the same suite, but for zones whose paths were not measured, whatever ships
+PREDICTED = """
+import dataclasses
+from conformance.catalogue import documents
+_as_shipped = documents.split_zone
+def _unmeasured(path):
+    zone = _as_shipped(path)
+    return dataclasses.replace(zone, checks=tuple(dataclasses.replace(c, measured=None) for c in zone.checks))
+documents.split_zone = _unmeasured
+"""
+PATH = ("--grid", "10mbps-100ms-0pct,10mbps-1ms-4pct,10mbps-100ms-4pct")
+
+
+def results(path):
+    return [json.loads(line)["trial"]["setting"] for line in path.read_text().splitlines()]
+
+
+def test_a_split_path_is_measured_and_judged(suite, pytester):
+    result = suite("-m", "cubic and split", *PATH, "--results", "r.jsonl", more=MEASURED)
+    result.assert_outcomes(passed=2)
+    settings = results(pytester.path / "r.jsonl")
+    # Both ways, since they are different paths, and each cell once.
+    split = [s for s in settings if "segments" in s]
+    assert (len(settings), len(split)) == (25, 10)
+    assert {s["proxy"]["program"] for s in split} == {"splitter"}
+    result.stdout.fnmatch_lines(
+        ["zone cubic/split: 2 conforms; false alarms in at most 1% of runs (Bonferroni over 5 cells and split paths)"]
+    )
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_a_stack_that_the_proxy_does_not_help_violates(suite, workers):
+    """Its cells are those of the reference, and so are the predictions."""
+    result = suite("-m", "cubic and split", *PATH, *workers, kind="unsplit", more=MEASURED)
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "cubic/fake/6.12.0 violates zone cubic/split at * (class I near): split, measured: below the zone",
+            "  measured   split, measured 0.001 (90% interval 0.001..0.001)",
+            "  permitted  0.*..0.*; the reference itself would be so far outside in 4e-05 of runs",
+            '  rerun      pytest -m "cubic and split"'
+            " --grid 10mbps-100ms-0pct,10mbps-1ms-4pct,10mbps-100ms-4pct --trials 5",
+        ]
+    )
+
+
+def test_what_no_proxy_can_split_is_judged_by_predictions(suite, pytester):
+    result = suite("-m", "cubic and split", *PATH, "--stack", "ngtcp2", "--results", "r.jsonl", more=MEASURED)
+    result.assert_outcomes(passed=2)
+    assert not any("segments" in s for s in results(pytester.path / "r.jsonl"))
+    result.stdout.fnmatch_lines(
+        ["zone cubic/split-packets: 2 conforms; * (Bonferroni over 3 *); no path was measured split: * not TCP"]
+    )
+
+
+def test_split_faults_are_errors_and_unsupported_is_skipped(suite):
+    suite("-m", "cubic and split", kind="error").assert_outcomes(errors=10)
+    suite("-m", "cubic and split", "--results", "other.jsonl", kind="unsupported").assert_outcomes(skipped=10)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ("-m", "cubik"),
+            "-m cubik: no such algorithm, metric or tier; there are zones for bbrv1, bbrv2, bbrv3, cubic",
+        ),
+        (("-m", "cubic", "--grid", "15mbps"), "grid '15mbps' is not known"),
+        (("-m", "cubic", "--grid="), "grid '' is not known"),
+        (("-m", "cubic", "--grid", "10mbps--5ms-0pct"), "one_way_delay_ms is -5"),
+        (("-m", "cubic", "--grid", "10mbps-5ms-100pct"), "loss_pct is 100"),
+        (("-m", "cubic", "--trials", "0"), "--trials 0; it must be from 1"),
+        (("-m", "cubic", "--stack", "missing"), "stack 'missing' is not known"),
+        (("-m", "cubic and heatmap", "--max-trials", "5"), "5 trials can never show that one of 150 cells violates it"),
+        (("-m", "cubic", "-n", "1", "--max-trials", "5"), "5 trials can never show that one of 150 cells violates it"),
+        (("-m", "cubic", "--results", "conftest.py"), "conftest.py:1: not a JSON line"),
+        (("-m", "cubic", "-n", "1", "--results", "conftest.py"), "conftest.py:1: not a JSON line"),
+    ],
+)
+def test_a_users_mistake_is_one_line(suite, arguments, words):
+    result = suite(*arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    shown = result.stderr.str() + result.stdout.str()
+    assert words in shown
+    assert "Traceback" not in shown

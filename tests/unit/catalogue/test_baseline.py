@@ -1,0 +1,84 @@
+"""Zones made from what a stack did before."""
+
+import dataclasses
+
+import pytest
+from helpers import counted, measurements, measurements_of
+
+from conformance.catalogue import baseline, documents
+from conformance.model import response_functions, verdict
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+from conformance.results import store
+
+CELL = Cell(10, 40, 1)
+
+
+def under_packets(values, algorithm="reno", **scheme):
+    setting = documents.profile("packets", CELL)
+    assert response_functions.formula(algorithm, setting), "RFC 5681 predicts something there"
+    made = measurements(values, cell=CELL, algorithm=algorithm, **scheme)
+    return [dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=setting)) for m in made]
+
+
+def heatmap(values):
+    evidence = {"interfaces": counted(1000, 990)}
+    made = [dataclasses.replace(m, evidence=evidence) for m in under_packets(values)]
+    return dict(baseline.zones_of(made, "packets"))["heatmap"]
+
+
+@pytest.mark.parametrize("usual", [0.2419, 0.20])
+def test_a_stack_need_not_have_done_what_the_document_says(usual):
+    """quic-go's Reno: 0.24, where RFC 5681's response function is 0.177; and one that is nearer, but not there."""
+    interval = heatmap([usual] * 20).intervals[CELL]
+    predicted = response_functions.formula("reno", documents.profile("packets", CELL))["utilization"]
+    assert usual in interval
+    assert predicted not in interval
+    assert "formula" not in interval.basis
+
+
+def test_a_baseline_that_can_show_nothing_is_refused():
+    """5 trials before and 20 now: were all 20 outside, that would still be chance once in 26,000 runs of one cell."""
+    zone = heatmap([0.2, 0.21, 0.22, 0.23, 0.24])
+    said = r"reno/heatmap-baseline: 20 trials can never show that one of 150 cells violates it; give --max-trials 25"
+    with pytest.raises(UserError, match=said):
+        verdict.refuse_blind(zone, 150, 20)
+    verdict.refuse_blind(zone, 66, 20)
+    verdict.refuse_blind(zone, 150, 25)
+    verdict.refuse_blind(heatmap([0.2] * 20), 150, 20)
+
+
+@pytest.mark.parametrize(("family", "fewest"), [(1, 5), (66, 5), (67, 6), (150, 6)])
+def test_how_many_trials_a_cell_needs_to_violate(family, fewest):
+    zone = heatmap([0.2] * 20)
+    assert verdict.trials_to_violate(zone, family) == fewest
+    far_off = under_packets([0.9] * fewest)
+    for n, status in ((fewest - 1, "inconclusive"), (fewest, "violates")):
+        judged = verdict.judge(zone, CELL, far_off[:n], family)
+        assert judged.status == status
+
+
+def test_zones_of_their_own_profiles_have_baselines_where_they_were_measured():
+    cell = documents.zone_of("reno", "startup").cells[0]
+
+    def under(profile, n):
+        made = measurements_of("transfer_rtts", [5.0] * n, cell=cell, algorithm="reno")
+        trials = [dataclasses.replace(m.trial, setting=documents.profile(profile, cell)) for m in made]
+        return [dataclasses.replace(m, trial=trial) for m, trial in zip(made, trials, strict=True)]
+
+    grid = [dataclasses.replace(m, evidence={"interfaces": counted(1000, 990)}) for m in under_packets([0.2] * 20)]
+    made = dict(baseline.zones_of([*grid, *under("startup", 20), *under("identify", 3)], "packets"))
+    assert list(made) == ["heatmap", "loss", "startup"]
+    assert (made["startup"].id, made["startup"].profile) == ("reno/startup-baseline", "startup")
+    assert 5.0 in made["startup"].intervals[cell]
+    for kind, zone in documents.judging("packets"):
+        assert documents.kinds("packets")[kind] == zone.profile
+
+
+def test_a_file_of_two_builds_is_named_with_what_differs(tmp_path):
+    path = tmp_path / "two.jsonl"
+    made = [*under_packets([0.2] * 5), *under_packets([0.2] * 5, stack_digest="e" * 16)]
+    path.write_bytes(b"".join(map(store.dumps, made)))
+    said = r"two\.jsonl: results hold 2 unlike runs of reno: build or kernel differ; give those of one run"
+    with pytest.raises(UserError, match=said):
+        baseline.read(path, "linux-tcp", "packets")

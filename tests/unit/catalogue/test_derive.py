@@ -1,0 +1,61 @@
+"""Which cells tell zones apart, and metrics that are derived from what was seen."""
+
+import dataclasses
+
+import pytest
+from helpers import measurement, measurements, measurements_of, zone
+
+from conformance.catalogue import derive
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+from conformance.model.zone import Interval
+
+CELLS = [Cell(10, 1, 0), Cell(10, 20, 0), Cell(20, 1, 0)]
+
+
+def zone_of(algorithm, *bounds, metric="utilization"):
+    made = zone(id=f"{algorithm}/{metric}", algorithm=algorithm, metric=metric)
+    intervals = {cell: Interval(low=low, high=high, basis={}) for cell, (low, high) in zip(CELLS, bounds, strict=True)}
+    return dataclasses.replace(made, intervals=intervals, smoke=())
+
+
+def test_the_gap_is_in_widths_and_negative_where_intervals_overlap():
+    mine = Interval(low=0.4, high=0.6, basis={})
+    assert derive.gap(mine, Interval(low=0.8, high=0.9, basis={})) == pytest.approx(1)
+    assert derive.gap(mine, Interval(low=0.5, high=0.9, basis={})) < 0
+
+
+def test_telling_features_take_turns_among_the_others_cheapest_first():
+    own = [zone_of("a", (0.4, 0.6), (0.4, 0.6), (0.4, 0.6))]
+    near = zone_of("b", (0.7, 0.8), (0.5, 0.8), (0.9, 1.0))  # apart in the first and the last cell
+    far = zone_of("c", (0.5, 0.6), (0.9, 1.0), (0.5, 0.6))  # apart in the second only
+    chosen = derive.telling_features(own, [near, far])
+    assert chosen == [("a/utilization", CELLS[0]), ("a/utilization", CELLS[1]), ("a/utilization", CELLS[2])]
+    assert derive.telling_features(own, [near, far], count=1) == chosen[:1]
+
+
+def test_metrics_are_compared_only_with_themselves():
+    own = [zone_of("a", *[(0.4, 0.6)] * 3), zone_of("a", *[(1, 2)] * 3, metric="lost_pct")]
+    other = [zone_of("b", *[(0.4, 0.6)] * 3), zone_of("b", (3, 4), (1, 2), (1, 2), metric="lost_pct")]
+    assert derive.telling_features(own, other) == [("a/lost_pct", CELLS[0])]
+
+
+def test_lost_pct_is_by_interface_counters_and_missing_without_them():
+    (seen,) = measurements_of("lost_pct", [2.5])
+    assert abs(seen.value("lost_pct") - 2.5) < 1e-9
+    assert measurement().value("lost_pct") is None
+    assert measurement().value("queue_mean_bdp") is None
+
+
+def test_transfer_rtts_count_from_the_end_of_the_handshake_and_are_missing_without_it():
+    (seen,) = measurements_of("transfer_rtts", [5.25])
+    assert abs(seen.value("transfer_rtts") - 5.25) < 1e-9
+    assert measurement().value("transfer_rtts") is None
+
+
+def test_an_algorithm_that_was_not_measured_is_answered_with_those_that_were():
+    held = [*measurements([0.5] * 5), *measurements([0.5] * 5, algorithm="vegas")]
+    with pytest.raises(UserError, match="they hold cubic under atc25, vegas under atc25"):
+        derive.derive(held, "vgeas", "V")
+    with pytest.raises(UserError, match="they hold none"):
+        derive.derive([], "vgeas", "V")

@@ -1,0 +1,366 @@
+"""Known deviations: strict both ways, rewritten from results, and never a traceback."""
+
+import dataclasses
+import io
+import json
+import types
+
+import click.testing
+import pytest
+import rich.console
+from helpers import CELL, JSON, counted, measurements, scheme, trial, zone
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.catalogue import documents, expectations
+from conformance.cli import main
+from conformance.engine import benches
+from conformance.lab import manifest
+from conformance.model import expectation, grid
+from conformance.model.errors import UserError
+from conformance.model.expectation import Expected, Surprise, compare
+from conformance.model.setting import Cell
+from conformance.model.trial import Outcome
+from conformance.model.verdict import Status, Verdict, ZoneVerdict
+from conformance.support import paths, schema
+
+OTHER, UNMEASURED = Cell(10, 40, 1), Cell(10, 60, 1)
+
+
+def verdict(status, cell=CELL):
+    return Verdict(
+        status=status, zone_id="cubic/heatmap", cell=cell, permitted=zone().intervals[CELL], reason="r", n=5, value=0.3,
+        interval=(0.3, 0.3),
+    )  # fmt: skip
+
+
+def expected(cells=(CELL,), status=Status.VIOLATES, reason="beta is 0.5"):
+    return Expected(
+        zone_id="cubic/heatmap", cells=None if cells is None else frozenset(cells), verdict=status, reason=reason
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "entry", "surprise"),
+    [
+        (Status.VIOLATES, None, Surprise.NEW),
+        (Status.CONFORMS, None, Surprise.NONE),
+        (Status.UNSUPPORTED, None, Surprise.NONE),
+        (Status.VIOLATES, expected(), Surprise.NONE),
+        (Status.CONFORMS, expected(), Surprise.GONE),
+        (Status.UNSUPPORTED, expected(), Surprise.GONE),
+        (Status.VIOLATES, expected(status=Status.UNSUPPORTED), Surprise.NEW),
+        (Status.INCONCLUSIVE, expected(), Surprise.NONE),
+        (Status.ERROR, expected(), Surprise.NONE),
+    ],
+)
+def test_strict_both_ways(status, entry, surprise):
+    assert compare(verdict(status), entry) is surprise
+
+
+def zone_verdict(**statuses):
+    verdicts = {cell: verdict(statuses[name], cell) for name, cell in (("a", CELL), ("b", OTHER)) if name in statuses}
+    return ZoneVerdict(zone_id="cubic/heatmap", verdicts=verdicts, family=len(verdicts))
+
+
+def update(entries, zone_verdicts):
+    return expectation.update(entries, zone_verdicts, lambda zone_id: {CELL, OTHER, UNMEASURED})
+
+
+def test_update_keeps_reasons_drops_what_is_gone_and_adds_what_is_new():
+    before = (expected(cells=(CELL,)),)
+    same = update(before, [zone_verdict(a=Status.VIOLATES, b=Status.CONFORMS)])
+    assert same == before
+    (new,) = set(update(before, [zone_verdict(a=Status.VIOLATES, b=Status.VIOLATES)])) - set(before)
+    assert (new.cells, new.reason) == ({OTHER}, expectation.UNEXPLAINED)
+    assert update(before, [zone_verdict(a=Status.CONFORMS)]) == ()
+    assert update(before, [zone_verdict(a=Status.INCONCLUSIVE)]) == before
+    assert update(before, [zone_verdict(b=Status.CONFORMS)]) == before
+
+
+def test_an_entry_on_all_cells_becomes_a_list_of_the_others_when_one_conforms():
+    (entry,) = update((expected(cells=None),), [zone_verdict(a=Status.VIOLATES, b=Status.CONFORMS)])
+    assert entry.cells == {CELL, UNMEASURED}
+    (entry,) = update((expected(cells=None),), [zone_verdict(b=Status.CONFORMS)])
+    assert entry.cells == {CELL, UNMEASURED}
+    assert update((expected(cells=None),), [zone_verdict(a=Status.VIOLATES)]) == (expected(cells=None),)
+
+
+def verdicts_of(results):
+    return expectations.verdicts(expectations.runs("linux-tcp", results))
+
+
+STATUSES = st.sampled_from([Status.VIOLATES, Status.CONFORMS, Status.INCONCLUSIVE, Status.UNSUPPORTED])
+
+
+@given(st.sets(st.sampled_from([CELL, OTHER]), min_size=1), STATUSES, STATUSES)
+def test_nothing_surprises_after_an_update_and_a_second_one_changes_nothing(cells, a, b):
+    found = zone_verdict(a=a, b=b)
+    after = update((expected(cells=cells),), [found])
+    for cell, v in found.verdicts.items():
+        assert compare(v, expectation.find(after, "cubic/heatmap", cell)) is Surprise.NONE
+    assert update(after, [found]) == after
+    document = json.loads(expectations.dumps(after))
+    schema.check("expected", document, "here")
+    assert set(expectation.from_json(document, "here")) == set(after)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"cells": ["10mbps"]}, "/expected/0/cells"),
+        ({"cells": []}, "/expected/0/cells"),
+        ({"verdict": "conforms"}, "/expected/0/verdict"),
+        ({"reason": ""}, "/expected/0/reason"),
+        ({"zone": "cubic"}, "/expected/0/zone"),
+        ({"cells": ["10mbps-20ms-99pct"]}, "/expected/0/cells: loss_pct is 99"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(change, words):
+    document = expectation.to_json((expected(),))
+    document["expected"][0].update(change)
+    with pytest.raises(UserError, match=words):
+        schema.check("expected", document, "expected.json")
+        expectation.from_json(document, "expected.json")
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"zone": "cubic/heatmpa"}, "/expected/0/zone: there is no zone 'cubic/heatmpa'"),
+        ({"cells": ["11mbps-20ms-1pct"]}, "/expected/0/cells: zone cubic/heatmap has no 11mbps-20ms-1pct"),
+        ({"zone": "cubic/split", "cells": ["nonsense"]}, "/expected/0/cells: zone cubic/split has no nonsense"),
+        (
+            {"zone": "cubic/heatmap-packets"},
+            "/expected/0/zone: stacks over tcp are not judged by zone",
+        ),
+        (
+            {"zone": "vegas/identify-queue"},
+            "/expected/0/zone: stacks over tcp are not judged by zone",
+        ),
+    ],
+)
+def test_what_is_never_judged_is_refused_as_it_would_never_be_missed(tmp_path, monkeypatch, entry, words):
+    monkeypatch.setattr(manifest, "read", lambda stack: types.SimpleNamespace(folder=tmp_path, transport="tcp"))
+    document = expectation.to_json((expected(),))
+    document["expected"][0].update(entry)
+    (tmp_path / "expected.json").write_text(json.dumps(document))
+    with pytest.raises(UserError, match=words):
+        expectations.load("a stack")
+
+
+def test_a_link_that_leads_nowhere_does_not_say_that_nothing_is_known(tmp_path, monkeypatch):
+    monkeypatch.setattr(manifest, "read", lambda stack: types.SimpleNamespace(folder=tmp_path))
+    assert expectations.load("a stack") == ()
+    for target in ("nowhere.json", "expected.json"):
+        (tmp_path / "expected.json").unlink(missing_ok=True)
+        (tmp_path / "expected.json").symlink_to(target)
+        with pytest.raises(UserError, match=r"cannot read .*expected\.json"):
+            expectations.load("a stack")
+
+
+def test_any_build_is_no_choice():
+    done = click.testing.CliRunner().invoke(main, ["expect", "update", "quinn", "--any-build", "--kernel", "7.2"])
+    assert (done.exit_code, "leave out --kernel 7.2" in done.output) == (2, True)
+
+
+def test_two_entries_on_one_cell_are_refused():
+    document = expectation.to_json((expected(), expected(cells=None)))
+    with pytest.raises(UserError, match="/expected/1/cells: an entry before it"):
+        expectation.from_json(document, "expected.json")
+
+
+@given(st.sampled_from(["version", "expected", "zone", "cells", "verdict", "reason", "link"]), JSON)
+def test_whatever_stands_there_the_place_is_named(name, value):
+    document = expectation.to_json((expected(),))
+    (document if name in document else document["expected"][0])[name] = value
+    try:
+        schema.check("expected", document, "expected.json")
+        expectation.from_json(document, "expected.json")
+    except UserError as error:
+        assert str(error).startswith("expected.json: /")
+
+
+def test_a_stack_s_file_is_rewritten_from_its_results(tmp_path, monkeypatch):
+    folder = tmp_path / "stack"
+    folder.mkdir()
+    about = {
+        "contract": 1, "name": "linux-tcp", "title": "t", "program": "run", "transport": "tcp",
+        "algorithms": {"cubic": {"called": "c", "evidence": "e"}},
+    }  # fmt: skip
+    (folder / "adapter.json").write_text(json.dumps(about))
+    (folder / "run").write_text("#!/bin/sh\n")
+    for path in (tmp_path, folder, folder / "run"):
+        path.chmod(0o755)
+    stack = str(folder / "adapter.json")
+    assert expectations.load(stack) == ()
+    permitted = documents.zone_of("cubic").intervals[CELL]
+    bad = measurements([permitted.low / 2] * 8)
+    sent = counted(1000, 1000)
+    lines = [json.dumps({**m.to_json(), "evidence": {"interfaces": sent}}) for m in bad]
+    results = tmp_path / "r.jsonl"
+    results.write_text("\n".join(lines) + "\n")
+    console = rich.console.Console(file=io.StringIO(), width=200)
+    expectations.update(stack, [results], console)
+    entries = {entry.zone_id: entry for entry in expectations.load(stack)}
+    assert entries["cubic/heatmap"].cells == {CELL}
+    assert "+ cubic/heatmap, 1 cell: violates, not explained yet" in console.file.getvalue()
+    # A trial counts once, whichever files hold it; what never judges the stack makes no entry that load() refuses.
+    copy = tmp_path / "copy.jsonl"
+    elsewhere = {**bad[0].to_json()["trial"]["setting"], **documents.profile("packets", CELL).to_json()}
+    under_packets = [{**(line := json.loads(text)), "trial": {**line["trial"], "setting": elsewhere}} for text in lines]
+    copy.write_text("\n".join([*lines, *map(json.dumps, under_packets)]) + "\n")
+    expectations.update(stack, [results, copy], console)
+    assert "as it was" in console.file.getvalue()
+    (judged, *_) = verdicts_of([results, copy])
+    assert judged.verdicts[CELL].n == len(bad)
+    with pytest.raises(UserError, match="no measurements of stack"):
+        expectations.update("quinn", [results], console)
+
+
+def bench_of(**today):
+    """A bench on which a stack's build, kernel and lab are these."""
+
+    def trials(algorithm, setting, seeds):
+        made = [trial(seed, algorithm=algorithm, **today) for seed in seeds]
+        return [dataclasses.replace(one, setting=setting) for one in made]
+
+    return types.SimpleNamespace(trials=trials, adapter=types.SimpleNamespace(name="linux-tcp", version="v2"))
+
+
+def written(path, made):
+    path.write_text("".join(json.dumps(m.to_json()) + "\n" for m in made))
+    return path
+
+
+def test_results_of_another_build_say_nothing_of_this_one(tmp_path, monkeypatch):
+    (tmp_path / "expected.json").write_text(expectations.dumps([expected()], ours=False))
+    monkeypatch.setattr(
+        manifest, "read", lambda s: types.SimpleNamespace(folder=tmp_path, transport="tcp", name="linux-tcp")
+    )
+    permitted = documents.zone_of("cubic").intervals[CELL]
+    inside = measurements([permitted.basis["median"]] * 8, stack_digest="a" * 16, stack_version="v2")
+    outside = measurements([permitted.low / 2] * 8)
+    results = written(tmp_path / "both.jsonl", [*outside, *inside])
+
+    def updated(path, **today):
+        monkeypatch.setattr(benches, "find", lambda choice: bench_of(**today))
+        console = rich.console.Console(file=io.StringIO(), width=200)
+        expectations.update("a stack", [path], console, benches.Choice(stack="a stack"))
+        return console.file.getvalue(), {e.zone_id for e in expectations.load("a stack")}
+
+    said, entries = updated(results)
+    assert (entries, "as it was" in said) == ({"cubic/heatmap"}, True)
+    assert "left out: 8 measurements of cubic/linux-tcp/6.12.0, of another build (v2; now v1)" in said
+    said, entries = updated(results, stack_digest="a" * 16)
+    assert (entries, "- cubic/heatmap, 1 cell: violates" in said) == (set(), True)
+    for today, unlike in (
+        ({"stack_digest": "b" * 16, "stack_version": "v3"}, "another build .v2; now v3."),
+        ({"kernel_digest": "b" * 16, "kernel_release": "7.2"}, "another kernel .6.12.0; now 7.2."),
+        ({"lab_digest": "b" * 16}, "another lab"),
+    ):
+        with pytest.raises(UserError, match=rf"both\.jsonl: no measurement .*{unlike}.*with --any-build"):
+            updated(results, **today)
+    # Taking out what is gone adds nothing.
+    usual = documents.zone_of("cubic").intervals[OTHER].basis["median"]
+    gone = [*outside[:5], *measurements([usual] * 8, cell=OTHER)]
+    (tmp_path / "expected.json").write_text(expectations.dumps([expected(cells=[OTHER])], ours=False))
+    args = "a stack", [written(tmp_path / "gone.jsonl", gone)], rich.console.Console(file=io.StringIO())
+    expectations.update(*args, add=False)
+    assert expectations.load("a stack") == ()
+    # Nothing to keep is no file.
+    (tmp_path / "expected.json").unlink()
+    expectations.update(*args, add=False)
+    assert not (tmp_path / "expected.json").exists()
+    # Nothing says which of two builds is meant; of one build, whatever it is, there is no doubt.
+    with pytest.raises(UserError, match="more than one run of cubic/linux-tcp"):
+        expectations.update("a stack", [results], None)
+    one = written(tmp_path / "one.jsonl", outside)
+    expectations.update("a stack", [one], rich.console.Console(file=io.StringIO()))
+    assert {e.zone_id for e in expectations.load("a stack")} == {"cubic/heatmap"}
+
+
+def test_a_kernel_that_is_not_built_here_makes_no_entry(tmp_path):
+    missing = measurements([0.5], outcome=Outcome.UNSUPPORTED, kernel_digest="", kernel_release="not-built")
+    with pytest.raises(UserError, match="no measurements of stack linux-tcp"):
+        expectations.runs("linux-tcp", [written(tmp_path / "r.jsonl", missing)])
+    with pytest.raises(UserError, match="but 1 on kernels that are not built"):
+        expectations.runs("linux-tcp", [tmp_path / "r.jsonl"])
+    lacking = measurements([0.5], outcome=Outcome.UNSUPPORTED)
+    (found, *_) = verdicts_of([written(tmp_path / "r.jsonl", lacking)])
+    assert {v.status for v in found.verdicts.values()} == {Status.UNSUPPORTED}
+
+
+def test_one_run_may_have_two_names(tmp_path):
+    results = written(tmp_path / "r.jsonl", [*measurements([0.4] * 5), *measurements([0.4] * 9, kernel="6.12")[5:]])
+    (found, *_) = verdicts_of([results])
+    assert [v.n for v in found.verdicts.values()] == [9]
+
+
+@pytest.mark.parametrize(("kernel_digest", "image", "n"), [("6" * 16, None, 1), ("", None, 0), ("6" * 16, "folder", 0)])
+def test_what_nobody_can_see_is_not_compared(monkeypatch, kernel_digest, image, n):
+    monkeypatch.setattr(expectations, "load", lambda stack: (expected(),))
+    choice = benches.Choice(interop_rootfs=image)
+    bench = types.SimpleNamespace(choice=choice, scheme=lambda a: scheme(a, kernel_digest=kernel_digest))
+    assert len(expectations.of(bench)) == n
+
+
+def test_checks_of_split_zones_are_known_by_their_ids():
+    entry = expected(cells=("10mbps-use-above-0.5",))
+    entry = dataclasses.replace(entry, zone_id="cubic/split")
+    document = json.loads(expectations.dumps([entry]))
+    schema.check("expected", document, "expected.json")
+    assert expectation.from_json(document, "expected.json") == (entry,)
+    assert expectation.find([entry], "cubic/split", "10mbps-use-above-0.5") is entry
+    assert expectation.find([entry], "cubic/split", "10mbps-gain-above-3") is None
+
+
+def test_split_zones_are_judged_where_all_their_cells_were_measured(tmp_path):
+    zone = documents.zone_of("cubic")
+    cells = grid.cells("10mbps")
+    results = tmp_path / "r.jsonl"
+
+    def verdicts(of, factor):
+        made = [m for cell in of for m in measurements([zone.intervals[cell].basis["median"] * factor] * 20, cell=cell)]
+        results.write_text("".join(json.dumps(m.to_json()) + "\n" for m in made))
+        found = {v.zone_id: v.verdicts for v in verdicts_of([results])}
+        return {check: str(v.status) for check, v in found.get("cubic/split", {}).items()}
+
+    right, wrong = verdicts(cells, 1), verdicts(cells, 0.4)
+    assert len(right) == 10
+    assert set(right.values()) == {"conforms"}
+    assert wrong["10mbps-use-above-0.5"] == "violates"
+    assert "10mbps-use-above-0.5" not in verdicts(cells[1:], 1)
+
+
+def test_paths_that_were_split_are_judged_and_counted(tmp_path):
+    (split,) = documents.split_zones_for("cubic", documents.zone_of("cubic").profile_digest)
+    check = next(check for check in split.checks if check.measured)
+    path = documents.split_path(split.profile, check.path.segments)
+    results = tmp_path / "r.jsonl"
+
+    def verdict(factor):
+        intervals = documents.zone_of("cubic").intervals
+        made = [m for cell in check.cells for m in measurements([intervals[cell].basis["median"]] * 20, cell=cell)]
+        for m in measurements([check.measured.basis["median"] * factor] * 20):
+            made.append(dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=path)))
+        results.write_text("".join(json.dumps(m.to_json()) + "\n" for m in made))
+        (found,) = [v for v in verdicts_of([results]) if v.zone_id == split.id]
+        assert found.family == len(set(check.cells)) + 1
+        return str(found.verdicts[check.id].status)
+
+    assert verdict(1) == "conforms"
+    assert verdict(0.3) == "violates"
+
+
+SHIPPED = sorted(paths.data("adapters").glob("*/expected.json"))
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.parent.name)
+def test_what_ships_is_explained_and_names_cells_that_are_judged(path):
+    entries = expectations.load(path.parent.name)
+    assert entries
+    for entry in entries:
+        assert entry.cells is None or entry.cells <= expectations.places(entry.zone_id)
+        assert entry.reason != expectation.UNEXPLAINED
+        assert (paths.PACKAGE.parent / entry.link).is_file()

@@ -1,0 +1,268 @@
+"""`conformance zones`: whatever stands in a file, its place is named; versions compare; the form is canonical."""
+
+import copy
+import io
+import json
+import shutil
+
+import pytest
+import rich.console
+from helpers import JSON, places, replaced
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conformance.catalogue import derive, derive_split, documents, lint
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+from conformance.support import paths
+
+SHIPPED = paths.data("zones", "reno", "heatmap-packets.json")
+DOCUMENT = json.loads(SHIPPED.read_text())
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Write a document where a zone's file could be; returns its path."""
+
+    def write(document):
+        path = tmp_path / "heatmap-packets.json"
+        path.write_text(derive.dumps(document) if isinstance(document, dict) and "cells" in document else document)
+        return path
+
+    return write
+
+
+def changed(**changes):
+    return {**copy.deepcopy(DOCUMENT), **changes}
+
+
+def with_cell(at=8, basis=None, **changes):
+    document = copy.deepcopy(DOCUMENT)
+    document["cells"][at].update(changes)
+    document["cells"][at]["basis"].update(basis or {})
+    return document
+
+
+def test_all_that_ship_hold_and_are_canonical():
+    files = documents.zone_files("*")
+    assert [path for path, _ in lint.check_all(files)] == files
+    assert [path for path in files if not lint.format_file(path, write=False)] == []
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        (changed(id="cubic/heatmap-packets"), "/id: 'cubic/heatmap-packets' does not begin with the algorithm"),
+        (changed(id="reno/other"), "/id: 'reno/other' is not named after its file"),
+        (changed(profile_digest="0" * 16), "/profile_digest: profile packets has digest"),
+        (changed(metric="goodput"), "/metric: 'goodput' is not one of"),
+        (changed(smoke=[], cells=DOCUMENT["cells"][:-1]), "/cells: the grid has a hole at 10mbps-100ms-4pct"),
+        (changed(cells=DOCUMENT["cells"] + DOCUMENT["cells"][:1]), "/cells/30: cell 10mbps-1ms-0pct stands twice"),
+        (changed(smoke=["10mbps-20ms-9pct"]), "/smoke/[0-9]+: cell 10mbps-20ms-9pct has no interval"),
+        (with_cell(low=0.9), "/cells/8: low 0.9 is above high .* in cell 10mbps-20ms-3pct"),
+        (with_cell(low=0.0, high=0.01), "/cells/8: the reference's own median"),
+        (with_cell(low=DOCUMENT["cells"][8]["basis"]["median"]), "/cells/8: the zone rejects trials of its own"),
+        (with_cell(at=7, high=0.245), "/cells/7: the zone rejects what the algorithm's document predicts"),
+        (with_cell(loss_pct=99), "/cells/8: loss_pct is 99"),
+        (with_cell(basis={"reference": "nobody"}), "/cells/8: reference 'nobody' is not among /references"),
+        (with_cell(at=6, basis={"formula": {"text": "t", "utilization": 0.7}}), "/cells/6: .* not what its formula"),
+        (with_cell(at=6, basis={"formula": {"text": "t", "utilization": 0.36}}), "/cells/6/basis/formula: .* gives"),
+        (
+            with_cell(at=0, basis={"formula": {"text": "t", "utilization": 0.95}}),
+            "/cells/0/basis/formula: .*gives null",
+        ),
+        (with_cell(high=5), "/cells/8/high: 5 is more than a utilization can be, 1"),
+        (
+            with_cell(low=0.0, high=1.0),
+            r"/cells/8: 0..1 does not follow from the margin rule: 0.1.*, in cell 10mbps-20ms-3pct; derive it anew",
+        ),
+        (
+            changed(margin_rule={**DOCUMENT["margin_rule"], "relative": 5}),
+            "/margin_rule/relative: .*, but the rule for all zones",
+        ),
+        (with_cell(basis={"n": 100_000}), "/cells/8/basis/n: 100000, but its reference has 20 trials a cell"),
+        (with_cell(basis={"median": 0.155}), "/cells/8/basis/median: 0.155 is not between its minimum and maximum"),
+        (changed(smoke=[], cells=DOCUMENT["cells"][:1]), "/cells: the grid has a hole at 10mbps-1ms-1pct"),
+        (changed(metric="lost_pct"), "/metric: 'lost_pct', but a zone called heatmap-packets is of utilization"),
+        (changed(profile="atc26"), "/profile: profile 'atc26' is not known"),
+        (changed(smoke=["x"]), "/smoke/0: cell 'x' is not of the form"),
+        (with_cell(low=float("nan")), "/cells/8/low: nan is no number to count with"),
+        (with_cell(high=10**400), "/cells/8/high: 1000.*0 is no number to count with"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(file, document, words):
+    path = file(document)
+    with pytest.raises(UserError, match=words) as error:
+        lint.check(path)
+    assert str(error.value).startswith(str(path))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"a": NaN}', "\x00", "[" * 100_000])
+def test_what_is_no_document_is_said_so(file, text):
+    path = file(text)
+    with pytest.raises(UserError) as error:
+        lint.check(path)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+SPLIT = json.loads((paths.data("zones") / "reno" / "split.json").read_text())
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=400)
+@given(st.data())
+@pytest.mark.parametrize(("name", "whole"), [("heatmap-packets", DOCUMENT), ("split", SPLIT)])
+def test_whatever_stands_there_the_place_is_named(tmp_path, name, whole, data):
+    place = data.draw(st.sampled_from([place for place in places(whole) if place != ("$schema",)]))
+    document = replaced(whole, place, data.draw(JSON))
+    path = tmp_path / f"{name}.json"
+    path.write_text(json.dumps(document))
+    try:
+        lint.check(path)
+    except UserError as error:
+        assert str(error).startswith(f"{path}: /")
+        assert "\n" not in str(error)
+
+
+def test_two_zones_may_not_have_one_id(tmp_path):
+    (tmp_path / "a").mkdir()
+    copied = tmp_path / "a" / SHIPPED.name
+    copied.write_text(SHIPPED.read_text())
+    with pytest.raises(UserError, match="is the id of"):
+        list(lint.check_all([SHIPPED, copied]))
+
+
+def backwards(value):
+    """The same document, the names of all its objects the other way round."""
+    if isinstance(value, list):
+        return [backwards(one) for one in value]
+    return {k: backwards(v) for k, v in reversed(value.items())} if isinstance(value, dict) else value
+
+
+def test_one_form_is_canonical_to_the_byte_and_written_only_when_asked(tmp_path):
+    for shipped in (SHIPPED, SHIPPED_SPLIT):
+        path, text = tmp_path / shipped.name, shipped.read_text()
+        document = json.loads(text)
+        if "cells" in document:
+            document["cells"] = document["cells"][::-1]
+        for other in (json.dumps(document), json.dumps(backwards(json.loads(text))), text.replace("\n", "\r\n")):
+            path.write_bytes(other.encode())
+            assert not lint.format_file(path, write=False)
+            assert not lint.format_file(path, write=True)
+            assert lint.format_file(path, write=False)
+            assert path.read_text() == text
+
+
+def shown(function, *arguments):
+    console = rich.console.Console(file=io.StringIO(), width=160)
+    return function(*arguments, console), console.file.getvalue()
+
+
+def test_versions_of_a_zone_are_compared(file):
+    assert shown(lint.diff, SHIPPED, SHIPPED) == (0, "reno/heatmap-packets: both permit the same in 30 cells\n")
+    newer = file(with_cell(high=0.9))
+    status, text = shown(lint.diff, SHIPPED, newer)
+    assert status == 1
+    assert "1 cell differs" in text
+    assert "..0.900" in text
+    other_rule = file(changed(margin_rule={**DOCUMENT["margin_rule"], "relative": 0.2}))
+    status, text = shown(lint.diff, SHIPPED, other_rule)
+    assert status == 1 and "margin rule, relative: 0.1 -> 0.2" in text
+    with pytest.raises(UserError, match="metric differs"):
+        shown(lint.diff, SHIPPED, paths.data("zones", "reno", "loss-packets.json"))
+
+
+SHIPPED_SPLIT = paths.data("zones", "cubic", "split.json")
+
+
+def predicted(tmp_path):
+    """A copy of a split zone's file in which no path was measured."""
+    document = json.loads(SHIPPED_SPLIT.read_text())
+    document.pop("path_profile_digest", None)
+    document["margin_rule"] = derive_split.margin_rule()
+    for entry in document["paths"]:
+        entry.pop("measured", None)
+    path = tmp_path / "predicted" / "split.json"
+    path.parent.mkdir()
+    path.write_text(derive_split.dumps(document))
+    return path
+
+
+def split_with(tmp_path, change):
+    """The same where one was, and then changed."""
+    document = json.loads(predicted(tmp_path).read_text())
+    first = document["paths"][0]
+    document["margin_rule"] = derive_split.margin_rule(measured=True)
+    first["measured"] = {"low": 0.627, "high": 0.884, "basis": {**first["split"]["basis"], "min": 0.7, "max": 0.8}}
+    segments = [Cell.parse(part) for part in first["path"].split("+")]
+    document["path_profile_digest"] = documents.split_path("atc25", segments).profile_digest
+    change(document)
+    path = tmp_path / "split.json"
+    path.write_text(derive_split.dumps(document))
+    return path
+
+
+def test_split_zones_are_checked_compared_drawn_and_formatted(tmp_path):
+    measured = split_with(tmp_path, lambda document: None)
+    assert lint.check(measured).summary == "cubic/split: 6 paths (1 measured), 8 shares of paths"
+    plain = tmp_path / "predicted" / "split.json"
+    assert shown(lint.diff, plain, plain) == (0, "cubic/split: both permit the same in 60 places\n")
+    status, text = shown(lint.diff, plain, measured)
+    assert status == 1
+    assert "profile atc25, over paths: digest none -> " in text
+    assert "1 place differs" in text and "split, measured" in text and "0.627..0.884" in text
+    _, text = shown(lint.show, measured)
+    assert "split, measured" in text and "0.63..0.88 (0." in text
+    with pytest.raises(UserError, match="metric differs: split and utilization"):
+        lint.diff(SHIPPED_SPLIT, paths.data("zones", "cubic", "heatmap.json"), None)
+    measured.write_text(json.dumps(json.loads(measured.read_text())))
+    assert not lint.format_file(measured, write=True)
+    assert lint.format_file(measured, write=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda d: d.update(id="reno/split"), "does not begin with the algorithm"),
+        (lambda d: d.update(profile_digest="0" * 16), "/profile_digest: profile atc25 has digest"),
+        (lambda d: d.update(path_profile_digest="0" * 16), "/path_profile_digest: profile atc25 has digest"),
+        (lambda d: d.pop("path_profile_digest"), "/path_profile_digest: missing, and paths were measured"),
+        (lambda d: d["paths"][0]["measured"]["basis"].update(max=0.95), "split, measured: the zone rejects trials of"),
+        (lambda d: d["paths"][0]["measured"].update(high="much"), "/paths/0/measured/high: 'much' is not of type"),
+        (lambda d: d["paths"][0]["measured"].update(high=1), "/paths/0/measured: 0.627..1 does not follow from the"),
+        (
+            lambda d: d["paths"][3]["end_to_end"].update(low=0),
+            "/paths/3/end_to_end: .* follow from the cells of cubic/h",
+        ),
+        (
+            lambda d: d["margin_rule"].update(relative=1),
+            "/margin_rule/relative: .*, but the rule for all zones",
+        ),
+    ],
+)
+def test_what_is_wrong_in_a_split_zone_is_named(tmp_path, change, words):
+    path = split_with(tmp_path, change)
+    shutil.copy(SHIPPED_SPLIT.with_name("heatmap.json"), tmp_path)
+    with pytest.raises(UserError, match=words) as error:
+        lint.check(path)
+    assert str(error.value).startswith(str(path))
+
+
+def test_a_split_zone_is_compared_with_no_other_algorithm_s_cells_and_with_those_there_are(tmp_path):
+    path = split_with(tmp_path, lambda document: None)
+    shutil.copy(paths.data("zones", "reno", "heatmap.json"), tmp_path)
+    lint.check(path)
+    document = json.loads(SHIPPED_SPLIT.with_name("heatmap.json").read_text())
+    document["cells"], document["smoke"] = [c for c in document["cells"] if c["bandwidth_mbps"] == 20], []
+    (tmp_path / "heatmap.json").write_text(json.dumps(document))
+    lint.check(path)
+
+
+def test_a_zone_is_drawn_by_its_id():
+    _, text = shown(lint.show, "reno/heatmap-packets")
+    assert "0.28..0.42" in text
+    assert "reference linux-6.12.117" in text
+    small = next(c for c in documents.zone(SHIPPED).intervals.values() if c.high < 0.09)
+    assert f"{small.low:.2g}..{small.high:.2g}" in text and "0.00.." not in text
+    with pytest.raises(UserError, match="cannot read nothing"):
+        shown(lint.show, "nothing")

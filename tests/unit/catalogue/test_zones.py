@@ -1,0 +1,135 @@
+"""The zones that ship: each accepts its own reference and rejects the other algorithms' somewhere."""
+
+import itertools
+import json
+
+import click.testing
+import pytest
+from helpers import measurements, measurements_of
+
+from conformance import cli
+from conformance.catalogue import derive, documents
+from conformance.model import grid
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+from conformance.model.verdict import Status, judge
+
+ZONES = {(zone.algorithm, kind): zone for kind in documents.KINDS for zone in documents.all_zones(kind)}
+ALGORITHMS = sorted({algorithm for algorithm, _ in ZONES})
+IDENTIFY = documents.all_zones("identify-*")
+
+
+def reference(zone, cell):
+    """Five trials as the zone's reference made them, from the basis that the zone records."""
+    b = zone.intervals[cell].basis
+    values = [b["min"], (b["min"] + b["median"]) / 2, b["median"], (b["median"] + b["max"]) / 2, b["max"]]
+    return measurements_of(zone.metric, values, cell=cell, algorithm=zone.algorithm)
+
+
+def test_there_are_zones_for_each():
+    assert set(itertools.product(("cubic", "reno", "bbrv1", "bbrv2", "bbrv3"), ("heatmap", "loss"))) <= set(ZONES)
+
+
+@pytest.mark.parametrize("key", ZONES, ids="-".join)
+def test_covers_the_grid_under_the_shipped_profile(key):
+    zone = ZONES[key]
+    assert zone.id == "/".join(key)
+    assert set(zone.cells) == set(grid.cells("full"))
+    assert zone.profile_digest == documents.profile(zone.profile, zone.cells[0]).profile_digest
+
+
+@pytest.mark.parametrize("key", ZONES, ids="-".join)
+def test_accepts_its_own_reference_everywhere(key):
+    zone = ZONES[key]
+    for cell in zone.cells:
+        assert judge(zone, cell, reference(zone, cell)).status is Status.CONFORMS, cell.id
+
+
+@pytest.mark.parametrize(("algorithm", "other"), list(itertools.permutations(ALGORITHMS, 2)))
+def test_smoke_cells_reject_every_other_algorithm(algorithm, other):
+    verdicts = [
+        judge(ZONES[algorithm, kind], cell, reference(ZONES[other, kind], cell)).status
+        for kind in documents.KINDS
+        if {(algorithm, kind), (other, kind)} <= set(ZONES)
+        for cell in ZONES[algorithm, kind].smoke
+    ]
+    assert verdicts.count(Status.VIOLATES) >= 2
+    assert len(verdicts) <= 12
+
+
+def test_zones_of_a_kind_have_the_cells_of_cubic_s():
+    """Such as are left out are left out for a reason, which zones/README.md gives."""
+    left_out = []
+    for profile in documents.PROFILES.values():
+        for kind, zone in documents.judging(profile):
+            under = profile if kind in documents.KINDS else "atc25"
+            cells = set(documents.zone_of("cubic", kind, under).cells)
+            assert set(zone.cells) <= cells
+            left_out += [(zone.id, cell.id) for cell in cells - set(zone.cells)]
+    assert set(left_out) == {("reno/sawtooth-queue", "30mbps-100ms-0pct")}
+    counts = {kind: len(documents.zone_of("cubic", kind).cells) for kind in documents.kinds("atc25")}
+    assert counts == {
+        "heatmap": 150, "loss": 150, "startup": 6, "competing": 3, "sawtooth-utilization": 5, "sawtooth-queue": 5,
+        "identify-utilization": 8, "identify-queue": 8,
+    }  # fmt: skip
+    for kind in documents.KINDS:
+        assert set(documents.zone_of("cubic", kind, "packets").cells) == set(grid.cells("10mbps"))
+
+
+def test_identification_asks_the_same_of_every_algorithm():
+    cells = {zone.id: set(zone.cells) for zone in IDENTIFY}
+    assert cells.keys() >= {
+        f"{a}/{kind}" for a in ("cubic", "reno", "bbrv1") for kind in ("identify-utilization", "identify-queue")
+    }
+    assert len({frozenset(found) for found in cells.values()}) == 1
+    assert len({zone.profile_digest for zone in IDENTIFY}) == 1
+
+
+@pytest.mark.parametrize("metric", ["utilization", "lost_pct", "queue_mean_bdp", "transfer_rtts"])
+def test_derived_intervals_hold_their_values(metric):
+    for values in ([0.0, 0.001], [0.5, 0.9], [0.99, 1.0], [0.0078, 0.0081]):
+        low, high = derive.interval(values, metric)
+        assert 0 <= low <= min(values)
+        assert max(values) <= high
+        assert metric != "utilization" or high <= 1
+
+
+def test_a_zone_names_its_cells():
+    assert documents.cells("cubic/startup") == documents.zone_of("cubic", "startup").cells
+    assert documents.cells("10mbps") == grid.cells("10mbps")
+
+
+@pytest.fixture
+def derived(tmp_path):
+    def run(values, *others):
+        """(what `zones derive` printed, the document) of a cell with these trials, and of another one with those."""
+        found = measurements(values, cell=Cell(10, 50, 0)) + measurements(others or values, cell=Cell(10, 100, 0))
+        results, target = tmp_path / "r.jsonl", tmp_path / "zone.json"
+        results.write_text("".join(json.dumps(m.to_json()) + "\n" for m in found))
+        options = ["--algorithm", "cubic", "--version-text", "v", "--out", str(target)]
+        made = click.testing.CliRunner().invoke(cli.main, ["zones", "derive", str(results), *options])
+        assert made.exit_code == 0, made.output
+        return made.output, json.loads(target.read_text())
+
+    return run
+
+
+def test_derive_says_when_cells_have_few_trials(derived):
+    assert "there are cells with 6 trials" in derived([0.5] * 6, *[0.6] * 20)[0]
+    assert "there are cells with 6 trials" in derived([0.5] * 6)[0]
+    assert "trials:" not in derived([0.5] * 20)[0]
+
+
+def test_derive_raises_the_version_where_it_permits_other_values(derived):
+    assert [derived([value] * 20)[1]["version"] for value in (0.5, 0.5, 0.6, 0.6, 0.5)] == [1, 1, 2, 2, 3]
+
+
+def test_a_grid_s_name_means_all_that_a_zone_has_there():
+    startup = documents.zone_of("cubic", "startup").cells
+    assert grid.within("full", startup) == startup
+    assert {cell.bandwidth_mbps for cell in grid.within("10mbps", startup)} == {10}
+    assert grid.within("10mbps", startup) != () and not set(startup) <= set(grid.cells("full"))
+    assert grid.within("10mbps", documents.zone_of("cubic").cells) == grid.cells("10mbps")
+    assert grid.within(f"{startup[1].id},10mbps-1ms-0.5pct", startup) == startup[1:2]
+    with pytest.raises(UserError, match="grid '11mbps' is not known"):
+        grid.within("11mbps", startup)

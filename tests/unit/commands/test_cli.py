@@ -1,0 +1,201 @@
+"""Every command, and what a user's mistakes look like: one line, its cause and its mend."""
+
+import json
+import subprocess
+import sys
+
+import click.testing
+import pytest
+from helpers import measurements
+
+from conformance.cli import main
+from conformance.results import store
+from conformance.support import paths
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments):
+        return click.testing.CliRunner().invoke(main, [str(a) for a in arguments])
+
+    return call
+
+
+@pytest.fixture
+def results(tmp_path):
+    path = tmp_path / "results.jsonl"
+    kept = store.Store(path)
+    for m in measurements([0.42, 0.41, 0.43, 0.44, 0.40]):
+        kept.add(m)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("run", "cubik"), "no guest kernel named 'default'"),
+        (("run", "cubic", "--grid", "10mbps--1ms-0pct"), "one_way_delay_ms is -1"),
+        (("run", "cubic", "--grid", "10mbps-1ms-100pct"), "loss_pct is 100"),
+        (("run", "cubic", "--grid", "smoke"), "smoke is a tier, and no grid; say `pytest -m smoke`"),
+        (("run", "cubic", "--grid", "cubic/nothing"), "there is no zone 'cubic/nothing'"),
+        (("run", "cubic", "--grid", "cubic/split"), "is about paths, not cells"),
+        (("run", "cubic", "--queue", "tail"), "queue 'tail' is not known"),
+        (("run", "cubic", "--stack", "nginx-quic"), "stack 'nginx-quic' is not known; choose one of"),
+        (("run", "cubic", "--profile", "x"), "profile 'x' is not known"),
+        (("run", "cubic", "--lab", "moon"), "lab 'moon' is not known"),
+        (("kernel", "build", "a/b"), "kernel name 'a/b'"),
+        (("kernel", "build", "--source", "/nowhere"), "no such file, folder"),
+        (("report", "none.jsonl"), "cannot read results none.jsonl"),
+        (("fidelity", "none.jsonl"), "cannot read results none.jsonl"),
+        (("zones", "check", "none.json"), "cannot read none.json"),
+        (("run", "cubic", "--trials", "9" * 400), "not in the range 1<=x<=10000"),
+        (("run", "cubic", "--transfer-s", "nan"), "nan is not a finite number"),
+        (("run", "cubic", "--stack", "~nobody-is-called-so/adapter.json"), "No such file"),
+        (("run", "cubic", "--stack", "a" * 300), "File name too long"),
+        (("gate", "cubic", "--budget", "9" * 400 + "s"), "give a length of time"),
+        (("gate", "cubic", "--max-trials", "10001"), "10001 is not in the range"),
+        (("why", "cubic", "--trials", "10001"), "10001 is not in the range"),
+        (("why", "cubic", "--first-seed", str(2**40)), "is not in the range"),
+        (("why", "cubic", "--out", sys.executable), "Not a directory"),
+        (("trace", "cubic", "10mbps-1ms-0pct", "--out", sys.executable), "Not a directory"),
+    ],
+)
+def test_mistakes(run, own_cache, arguments, words):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert words in " ".join(result.output.split())
+    assert "Traceback" not in result.output
+
+
+def test_report_writes_a_page_that_opens_from_disk(run, results, tmp_path):
+    result = run("report", results)
+    assert result.exit_code == 0, result.output
+    assert "cubic/linux-tcp/6.12.0" in result.output
+    assert result.output.rstrip().endswith("report/index.html")
+    front = (tmp_path / "report" / "index.html").read_text()
+    (cells,) = (tmp_path / "report").glob("cubic-linux-tcp-*-10mbps.html")
+    assert cells.name.removesuffix("-10mbps.html") in front
+    assert "utilization 0.4200, median of 5" in cells.read_text()
+
+
+def test_what_a_stack_calls_itself_is_escaped(run, tmp_path):
+    path = tmp_path / "evil.jsonl"
+    kept = store.Store(path)
+    for m in measurements([0.4] * 5, stack_version="<script>alert(1)</script>", stack="evil<b>"):
+        kept.add(m)
+    assert run("report", path).exit_code == 0
+    for path in (tmp_path / "report").glob("*.html"):
+        page = path.read_text()
+        assert "<script>" not in page and "evil<b>" not in page
+        assert "&lt;script&gt;" in page
+
+
+@pytest.mark.parametrize("form", ["json", "csv", "parquet", "markdown", "badge-json", "badge-svg"])
+def test_exports(run, results, tmp_path, form):
+    assert run("export", form, results, "--out", tmp_path / "made").exit_code == 0
+    made = (tmp_path / "made").read_bytes()
+    assert {"parquet": b"PAR1", "badge-svg": b"<svg"}.get(form, b"cubic") in made
+    assert run("export", form, results, "--out", "-").stdout_bytes == made
+    assert "cannot write" in run("export", form, results, "--out", tmp_path / "made" / "x").output
+
+
+def test_figures(run, results, tmp_path):
+    for what, form, begins in (("heatmap", "pdf", b"%PDF"), ("loss", "svg", b"<svg"), ("compare", "png", b"\x89PNG")):
+        done = run("plot", what, results, "--format", form, "--out", tmp_path / what)
+        assert done.exit_code == 0, done.output
+        (path,) = (tmp_path / what).iterdir()
+        assert path.read_bytes().startswith(begins)
+    wrong = run("plot", "heatmap", results, "--stack", "nonesuch")
+    assert wrong.exit_code == 2 and "there are cubic/linux-tcp/6.12.0" in wrong.output
+
+
+def test_zones_check(run):
+    result = run("zones", "check")
+    assert result.exit_code == 0
+    for algorithm in ("bbrv1", "cubic", "reno"):
+        assert f"ok  {algorithm}/heatmap: 150 cells" in result.output
+
+
+def test_a_zone_that_accepts_every_mutant_fails_the_check(run, tmp_path):
+    """All its invariants hold: so wide a reference would permit anything."""
+    document = json.loads((paths.data("zones") / "cubic" / "competing.json").read_text())
+    for cell in document["cells"]:
+        cell.update(low=0.0, high=1.0)
+        cell["basis"].update(min=0.0, max=1.0)
+    path = tmp_path / "competing.json"
+    path.write_text(json.dumps(document))
+    result = run("zones", "check", path)
+    assert result.exit_code == 2
+    assert "accepts every mutant that it was tried on" in result.output
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"id": 1}', '{"cells": NaN}', "\ud800", "[" * 100_000, '{"id": 1, "id": 1}']
+)
+def test_malformed_zones_are_named_with_the_place(run, tmp_path, text):
+    path = tmp_path / "zone.json"
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    result = run("zones", "check", path)
+    assert result.exit_code == 2
+    assert "zone.json" in result.output
+    assert "Traceback" not in result.output
+
+
+def test_fidelity(run, results, tmp_path):
+    published = tmp_path / "published.csv"
+    published.write_text(
+        "algorithm,implementation,bandwidth_mbps,one_way_delay_ms,loss_pct,utilization,trials,statistic,dataset\n"
+        "cubic,linux-tcp,10,20,1,0.45,20,mean,figure4\n"
+    )
+    result = run("fidelity", results, "--published", published)
+    assert result.exit_code == 0, result.output
+    assert "-0.0300" in result.output
+    head, row = published.read_text().splitlines()
+    for text, words in (
+        ("algorithm,implementation\ncubic,linux-tcp\n", "published.csv:2: no bandwidth_mbps, one_way_delay_ms,"),
+        (f"{head}\n{row.replace('0.45', 'nan')}\n", "published.csv:2: utilization is 'nan', no number"),
+        (f"{head}\n{row.replace('0.45', 'high')}\n", "published.csv:2: utilization is 'high', no number"),
+        (f"{head}\n{row.replace(',1,', ',99,')}\n", "published.csv:2: loss_pct is 99"),
+        (f"{head}\n{row}\n\xff\n", "published.csv: 'utf-8' codec can't decode"),
+    ):
+        published.write_bytes(text.encode("latin-1"))
+        assert words in run("fidelity", results, "--published", published).output.replace("\n", ""), words
+
+
+def test_results_are_json_lines(results):
+    for line in results.read_text().splitlines():
+        assert json.loads(line)["schema"] == "measurement/1"
+
+
+def test_the_installed_command_answers():
+    done = subprocess.run([sys.executable, "-m", "conformance", "--version"], capture_output=True, text=True)
+    assert done.stdout.startswith("conformance, version "), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("drift", "--cca", "cubic"), "both sides are the same"),
+        (("drift", "--cca", "cubic", "--sysctl", "net.ipv4.tcp_tso_rtt_log=0"), "both sides are the same"),
+        (("drift", "--cca", "cubic", "--sysctl", "net.ipv4.a=1", "--trials", "5"), "ask for more with --trials"),
+        (("drift", "--cca", "cubic", "--sysctl", "net.ipv4.a=1", "--trials", "10001"), "10001 is not in the range"),
+        (("drift", "--cca", "cubic", "--sysctl", "net.ipv4.a=1", "--matters", "inf"), "not a finite number"),
+        (("drift", "--cca", "cubic", "--sysctl", "tcp_x"), "not of the form"),
+        (
+            ("drift", "--cca", "cubic", "--sysctl", "kernel.x=1", "--grid", "10mbps-1ms-0pct"),
+            "not one of the network's",
+        ),
+        (
+            ("drift", "--cca", "cubic", "--kernel", "default", "--kernel", "nonesuch"),
+            "no guest kernel named 'nonesuch'",
+        ),
+        (("cross", "bbrv9"), "no zone for algorithm 'bbrv9'"),
+        (("identify", "--cca", "cubic", "--stack", "nonesuch"), "stack 'nonesuch' is not known"),
+    ],
+)
+def test_mistakes_with_comparisons_are_one_line(run, arguments, words):
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert words in done.output and "Traceback" not in done.output

@@ -1,0 +1,128 @@
+"""The adapter contract's clauses, from facts to verdicts; and once through with a real guest."""
+
+import copy
+
+import pytest
+import rich.console
+from helpers import facts, trial
+
+from conformance.commands import adapter_check
+from conformance.engine import benches
+from conformance.model.emulation import contract
+from conformance.support import paths
+
+RELABELLED = str(paths.PACKAGE.parent / "tests" / "stacks" / "relabelled" / "adapter.json")
+NETWORK = {"kernel": "6.12.0", "sysctls": {}, "offload": {}}
+
+
+def process(status, stdout="", stderr=""):
+    return {"exit_status": status, "stdout": stdout, "stderr": stderr}
+
+
+GOOD = {
+    "unknown_algorithm": {"ready": False, "server": process(127)},
+    "transfer": {**facts(), "frames": {"seen": 400, "median_run": 3}, "written_outside": []},
+    "wrong_port": {"ready": True, "ended": True, "client": process(1), "server": process(-15)},
+    "wrong_authority": {"ready": True, "ended": True, "client": process(1), "server": process(-15)},
+    "server_killed": {"ready": True, "early": None, "ended": True, "client": process(1), "server": process(-9)},
+    "server_ends": {"ready": True, "ended": True, "after_s": 0.01, "server": process(0)},
+}
+
+
+def judged(own_algorithms=True, **changes):
+    probes = copy.deepcopy(GOOD)
+    for name, change in changes.items():
+        probes[name].update(change)
+    return contract.clauses(probes, trial(), NETWORK, own_algorithms)
+
+
+def test_an_adapter_that_keeps_the_contract():
+    found = judged()
+    assert len(found) == 8
+    assert all(clause.kept is True for clause in found), [c for c in found if not c.kept]
+
+
+RESULT = '{"bytes": 12500000, "completion_s": 1.0, "handshake_s": null}\n'
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"unknown_algorithm": {"ready": True, "server": process(None), "client": process(0)}}, "ready to serve"),
+        ({"unknown_algorithm": {"server": process(1)}}, "status 1"),
+        ({"transfer": {"client": process(3, stderr="no route")}}, "ended with status 3: no route"),
+        ({"transfer": {"frames": {"seen": 400, "median_run": 1400}}}, "1400"),
+        ({"transfer": {"written_outside": ["/tmp/evil"]}}, "/tmp/evil"),
+        ({"wrong_port": {"client": process(0)}}, "status 0"),
+        ({"wrong_port": {"ended": False, "client": process(None)}}, "still running"),
+        ({"wrong_authority": {"client": process(0, RESULT)}}, "printed a result line"),
+        ({"server_killed": {"client": process(1, RESULT)}}, "printed a result line"),
+        ({"server_ends": {"ended": False}}, "it did not"),
+    ],
+)
+def test_each_clause_can_be_broken(changes, words):
+    broken = [clause for clause in judged(**changes) if clause.kept is False]
+    assert len(broken) == 1
+    assert words in broken[0].what
+
+
+def test_what_could_not_be_tried_is_neither_kept_nor_broken():
+    never = judged(wrong_port={"ready": False, "server": process(2)}, transfer={"ready": False, "server": process(2)})
+    assert [clause.kept for clause in never].count(None) == 3
+    assert judged(own_algorithms=False)[0].kept is None
+    assert [c.kept for c in judged(server_killed={"early": 0})].count(None) == 1
+    assert [c.kept for c in judged(transfer={"frames": {"seen": 0, "median_run": None}})].count(None) == 1
+
+
+def checked(stack):
+    console = rich.console.Console(record=True, width=200, markup=False)
+    status = adapter_check.run(benches.Choice(stack=stack), None, console)
+    return status, console.export_text()
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("stack", ["linux-tcp", RELABELLED])
+def test_good_adapters_keep_every_clause(stack):
+    status, text = checked(stack)
+    assert status == 0, text
+    assert "NO" not in text
+
+
+@pytest.mark.guest
+def test_a_careless_adapter_is_caught(tmp_path):
+    """Plain text for TLS, any algorithm, any authority, and files where they do not belong."""
+    folder = tmp_path / "careless"
+    folder.mkdir(mode=0o755)
+    (folder / "adapter.json").write_text(
+        '{"contract": 1, "name": "careless", "title": "t", "program": "stack", "transport": "tcp",'
+        ' "algorithms": {"cubic": {"called": "cubic", "evidence": "none"}}}'
+    )
+    program = folder / "stack"
+    program.write_text(CARELESS)
+    program.chmod(0o755)
+    status, text = checked(str(folder / "adapter.json"))
+    assert status == 1
+    for words in ("it was ready to serve", "median of", "/tmp/careless", "printed a result line", "it did not"):
+        assert words in text, text
+
+
+CARELESS = r"""#!/usr/bin/python3 -IS
+import os, signal, socket, sys, time
+size, here = int(os.environ.get("CC_BYTES", 0)), (os.environ.get("CC_ADDRESS"), int(os.environ.get("CC_PORT", 0)))
+if sys.argv[1] == "describe":
+    print('{"version": "1"}')
+elif sys.argv[1] == "server":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    open("/tmp/careless", "w").close()
+    listener = socket.create_server(here)
+    while True:
+        connection = listener.accept()[0]
+        connection.sendall(bytes(size))
+        connection.close()
+else:
+    start, received = time.monotonic(), 0
+    connection = socket.create_connection(here)
+    while data := connection.recv(1 << 16):
+        received += len(data)
+    print('{"bytes": %d, "completion_s": %f, "handshake_s": null}' % (received, time.monotonic() - start))
+"""

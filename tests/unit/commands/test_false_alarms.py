@@ -1,0 +1,177 @@
+"""Runs of references: their blocks and looks, what is counted, what is recorded; with made-up measurements."""
+
+import dataclasses
+import io
+import json
+import re
+import types
+
+import click.testing
+import pytest
+import rich.console
+from helpers import measurement, zone
+
+from conformance.cli import main
+from conformance.commands import false_alarms, mutants
+from conformance.engine import benches
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+from conformance.model.trial import Outcome
+
+A, B = Cell(10, 20, 0), Cell(10, 20, 1)
+PLAN = mutants.Plan(profile="atc25", trials=5, max_trials=20, first_seed=1001, results="r.jsonl", workers=1)
+
+
+@pytest.fixture
+def console():
+    return rich.console.Console(file=io.StringIO(), width=200)
+
+
+@pytest.fixture
+def made_up(monkeypatch, tmp_path):
+    """No guest: a trial measures 0.5, in cell B what `value(seed)` gives, None an error; `asked`: (cell, seeds)."""
+    lab = types.SimpleNamespace(asked=[], value=lambda seed: 0.5)
+
+    class Room:
+        def run(self, adapter, batches, cancelled):
+            for trials in batches:
+                lab.asked.append((trials[0].setting.cell, [trial.seed for trial in trials]))
+                for trial in trials:
+                    value = lab.value(trial.seed) if trial.setting.cell == B else 0.5
+                    made = measurement(value) if value else measurement(outcome=Outcome.ERROR, message="the guest died")
+                    yield dataclasses.replace(made, trial=trial)
+
+    adapter = types.SimpleNamespace(name="s", version="1", digest="d" * 16, why_not=lambda algorithm: None)
+    kernel = types.SimpleNamespace(name="default", release="6.12.0", digest="e" * 16)
+    place = benches.Place(kernel=kernel, room=Room())
+    bench = benches.Bench(
+        adapter=adapter, lab="virtual", place=lambda _: place, lab_digest="7" * 16, choice=benches.Choice()
+    )
+    lab.zone = zone(intervals=dict.fromkeys((A, B), zone().intervals[zone().cells[0]]))
+    lab.place = place
+    monkeypatch.setattr(benches, "find", lambda: bench)
+    monkeypatch.setattr(mutants, "zones_of", lambda *_: [lab.zone])
+    monkeypatch.setattr(false_alarms, "path", lambda: tmp_path / "false-alarms.json")
+    monkeypatch.chdir(tmp_path)
+    return lab
+
+
+def count(n, console, record=False, **plan):
+    """The exit status, and what was said."""
+    at = console.file.tell()
+    status = false_alarms.count(n, dataclasses.replace(PLAN, **plan), record, console)
+    return status, console.file.getvalue()[at:]
+
+
+@pytest.mark.parametrize(("wrong", "status"), [(False, 0), (True, 1)])
+def test_runs_are_counted(made_up, console, wrong, status):
+    if wrong:
+        made_up.value = lambda seed: 0.9 if seed >= 1021 else 0.5
+    ended, said = count(4, console)
+    assert ended == status
+    assert re.findall(r"^(\w+) +(\w+), seeds from (\d+) \((\d+) trials", said, re.MULTILINE) == [
+        ("conforms", "cubic", "1001", "10"),
+        ("violates" if wrong else "conforms", "cubic", "1021", "10"),
+        ("conforms", "reno", "1001", "10"),
+        ("conforms", "bbrv1", "1001", "10"),
+    ]
+    assert (
+        f"{int(wrong)} of 4 whole runs of the references (cubic {int(wrong)} of 2, reno 0 of 1, bbrv1 0 of 1)" in said
+    )
+    words = "false alarm: cubic, seeds from 1021: cubic/heatmap 10mbps-20ms-1pct: 0.900, permitted 0.400..0.600"
+    assert (words if wrong else "in at most 52.7% of runs") in said
+
+
+@pytest.mark.parametrize(("n", "sizes"), [(1, [1]), (2, [1, 1]), (35, [10, 10, 10, 2, 2, 1])])
+def test_runs_are_shared_out_to_the_references_in_blocks(n, sizes):
+    blocks = list(false_alarms._blocks(n, PLAN))
+    assert [len(seeds) for _, seeds in blocks] == sizes
+    runs = [(algorithm, seed + k) for algorithm, seeds in blocks for seed in seeds for k in range(PLAN.max_trials)]
+    assert len(set(runs)) == 20 * n
+
+
+def test_a_run_looks_again_at_what_is_unclear_with_seeds_of_its_own(made_up, console):
+    """The second of two runs has a cell at the edge of what is permitted; all else is well inside."""
+    made_up.value = lambda seed: (0.61 if seed % 2 else 0.59) if seed >= 1021 else 0.5
+    _, said = count(4, console)
+    assert re.findall(r"cubic, seeds from (\d+) \((\d+) trials", said) == [("1001", "10"), ("1021", "25")]
+    asked = made_up.asked[:5]
+    first, second = [*range(1001, 1006), *range(1021, 1026)], list(range(1026, 1041))
+    assert sorted(asked[:2]) == sorted([(A, first), (B, first)])
+    assert [cell for cell, _ in asked[2:]] == [B, B, B]
+    assert [seed for _, seeds in asked[2:] for seed in seeds] == second
+
+
+def test_a_reference_that_fails_is_no_false_alarm_and_is_tried_again(made_up, console):
+    made_up.value = lambda seed: None
+    status, said = count(1, console, record=True)
+    assert status == 3
+    assert "error: cubic, seeds from 1001: the guest died (5 of 5 trials)\n" in said
+    assert "false alarms: not known, as no run succeeded" in said
+    assert not false_alarms.path().exists()
+    made_up.value = lambda seed: 0.5
+    assert count(1, console, record=True)[0] == 0
+
+
+def test_a_run_that_is_recorded_is_not_made_again(made_up, console, tmp_path):
+    made_up.value = lambda seed: 0.9 if seed >= 1021 else 0.5
+    assert count(3, console, record=True)[0] == 0
+    assert len(made_up.asked) == 6
+    # On another machine, where no results are.
+    status, said = count(5, console, record=True, results="elsewhere/r.jsonl")
+    assert status == 1
+    assert [seeds for _, seeds in made_up.asked[6:]] == [list(range(1021, 1026))] * 4
+    assert "2 of 5 whole runs of the references (cubic 1 of 2, reno 1 of 2, bbrv1 0 of 1)" in said
+    kept = json.loads(false_alarms.path().read_text())
+    assert [run["first_seed"] for run in kept["cubic"]["runs"]] == [1001, 1021]
+    assert kept["cubic"]["runs"][1] == {
+        "first_seed": 1021, "trials": 10, "status": "violates",
+        "why": ["cubic/heatmap 10mbps-20ms-1pct: 0.900, permitted 0.400..0.600"],
+    }  # fmt: skip
+    again = count(5, console, record=True, results="nowhere/r.jsonl")
+    assert again == (1, said.replace("3 of these runs", "5 of these runs").replace("elsewhere", "nowhere"))
+    assert len(made_up.asked) == 10
+
+
+def wider(lab):
+    lab.zone = zone(intervals=dict.fromkeys((A, B), zone(0.39, 0.6).intervals[zone().cells[0]]))
+
+
+def another_kernel(lab):
+    lab.place.kernel.digest = "f" * 16
+
+
+@pytest.mark.parametrize("change", [wider, another_kernel])
+def test_runs_of_other_zones_or_another_lab_do_not_count(made_up, console, change):
+    count(6, console, record=True)
+    before = json.loads(false_alarms.path().read_text())
+    change(made_up)
+    made_up.asked.clear()
+    count(1, console, record=True, results="elsewhere/r.jsonl")
+    assert len(made_up.asked) == 2
+    after = json.loads(false_alarms.path().read_text())
+    assert [run["first_seed"] for run in before["cubic"]["runs"]] == [1001, 1021]
+    assert [run["first_seed"] for run in after["cubic"]["runs"]] == [1001]
+    assert after["reno"] == before["reno"]
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "[" * 100_000, '{"cubic": {}}', '{"cubic": {"about": {}, "runs": [{"trials": 1}]}}']
+)
+def test_a_record_that_is_none_says_how_to_mend_it(made_up, console, text):
+    false_alarms.path().write_text(text)
+    with pytest.raises(UserError, match=r"false-alarms\.json.*delete it, and measure anew"):
+        count(1, console, record=True)
+
+
+def test_options_that_exclude_each_other(own_cache):
+    for words in (
+        ["cubic-beta-0.595"],
+        ["--whole"],
+        ["--out", "x"],
+        ["--record", "--zone", "x"],
+        ["--record", "--grid", "full"],
+    ):
+        result = click.testing.CliRunner().invoke(main, ["mutants", "--false-alarms", "3", *words])
+        assert result.exit_code == 2
+        assert "give it without" in result.output

@@ -1,0 +1,40 @@
+"""Comparison with the published cells; the measurements are made up."""
+
+import dataclasses
+
+import pytest
+from helpers import CELL, measurements
+
+from conformance.commands import fidelity
+from conformance.model.errors import UserError
+from conformance.support import paths
+
+PUBLISHED = fidelity.published_cells(paths.data("zones", "published", "atc25.csv"))
+
+
+def of(stack, values=(0.2, 0.4)):
+    return measurements(values, stack=stack)
+
+
+def test_each_implementation_is_compared_with_what_was_published_of_it():
+    made = [m for stack in ("linux-tcp", "google-quiche", "cloudflare-quiche-0.24", "quinn") for m in of(stack)]
+    rows = fidelity.compare(made, PUBLISHED)
+    assert [row[0] for row in rows] == ["cubic/cloudflare-quiche-0.24", "cubic/google-quiche", "cubic"]
+    assert [row[2] for row in rows] == pytest.approx([0.3] * 3)
+    assert {row[3] for row in rows} == {
+        PUBLISHED["cubic", name, CELL][0] for name in ("cloudflare-quiche", "google-quiche", "linux-tcp")
+    }
+
+
+def test_the_table_has_bias_rms_and_the_largest_difference():
+    other = dataclasses.replace(CELL, loss_pct=2)
+    lines = fidelity.table([("cubic", CELL, 0.5, 0.4), ("cubic", other, 0.1, 0.4)])
+    assert [line[1] for line in lines] == [10, None]
+    for _, _, n, bias, rms, worst, difference in lines:
+        assert (n, worst) == (2, other)
+        assert (bias, rms, difference) == pytest.approx((-0.1, 0.2236, -0.3), abs=1e-4)
+
+
+def test_unlike_runs_are_refused():
+    with pytest.raises(UserError, match="results of cubic/quinn are of unlike runs"):
+        fidelity.compare([*of("quinn"), *measurements([0.5], stack="quinn", lab_digest="8" * 16)], PUBLISHED)

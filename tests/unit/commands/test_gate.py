@@ -1,0 +1,389 @@
+"""`conformance gate`: order, budget, shards, exit statuses and what it writes; the room is a fake."""
+
+import json
+import threading
+import xml.etree.ElementTree as xml
+
+import click.testing
+import fake_room
+import helpers
+import pytest
+import senders
+from helpers import EVIL
+
+from conformance.catalogue import derive, documents
+from conformance.cli import main
+from conformance.commands import gate, trace, why
+from conformance.engine import benches
+from conformance.model import expectation, grid
+from conformance.model.diagnosis import feature_table as telling
+from conformance.model.errors import UserError
+from conformance.model.expectation import Expected
+from conformance.model.verdict import Status
+from conformance.results import merge, store
+from conformance.support import files, schema
+
+CELLS = "10mbps-20ms-1pct,10mbps-20ms-2pct,10mbps-40ms-1pct"
+
+
+class Hangs(fake_room.Room):
+    """Measures nothing until it is told to end."""
+
+    def run(self, adapter, batches, cancelled):
+        cancelled.wait(60)
+        yield from ()
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Run the command with a room that measures this kind."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(benches, "find", benches.find)
+    monkeypatch.setattr(why, "of_violations", lambda *_: {})
+
+    def call(*arguments, kind="good", room=fake_room.Room):
+        fake_room.install(kind, room)
+        return click.testing.CliRunner().invoke(main, ["gate", *map(str, arguments)])
+
+    return call
+
+
+@pytest.fixture
+def known(monkeypatch):
+    """Let the stack be known for this."""
+
+    def write(status, cells=None, reason="beta is 0.5"):
+        entries = [
+            Expected(zone_id=zone, cells=cells, verdict=status, reason=reason)
+            for zone in ("cubic/heatmap", "cubic/loss")
+        ]
+        monkeypatch.setattr(gate.expectations, "load", lambda stack: tuple(entries))
+
+    return write
+
+
+def test_a_gate_that_nothing_could_fail_is_refused(run):
+    result = run("cubic", "--max-trials", "5", kind="bad")
+    assert result.exit_code == 2
+    assert "5 trials can never show that one of 150 cells violates it; give --max-trials 6" in result.output
+    result = run("cubic", "--grid", CELLS, "--max-trials", "5", kind="bad")
+    assert result.exit_code == 1
+    assert "false alarms by any of 2 zones in at most 2% of runs" in result.output
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "status"),
+    [
+        ("good", (), 0),
+        ("good", ("--strict",), 0),
+        ("bad", (), 1),
+        ("error", (), 3),
+        ("unclear", ("--strict",), 4),
+        ("unsupported", ("--strict",), 4),
+        # Loss conforms, so something is known; utilization is unclear.
+        ("unclear", (), 0),
+        # Nothing at all is known.
+        ("unsupported", (), 4),
+    ],
+)
+def test_exit_statuses(run, kind, options, status):
+    done = run("cubic", "--grid", CELLS, *options, kind=kind)
+    assert done.exit_code == status, done.output
+    assert f"zone cubic/heatmap, cubic/fake/6.12.0: 3 {'violates' if kind == 'bad' else ''}" in done.output
+
+
+def test_what_is_not_known_is_said_with_its_reason(run, known):
+    known(Status.VIOLATES, reason=expectation.UNEXPLAINED)
+    done = run("cubic", "--grid", CELLS, kind="bad")
+    assert "as the stack's expected.json says: 6 verdicts; 6 of them not explained yet" in done.output
+    known(Status.VIOLATES, frozenset())
+    done = run("cubic", "--grid", CELLS, "--results", "u.jsonl", kind="unsupported")
+    assert "unsupported, 6 verdicts: " in done.output and "false alarms" not in done.output
+    options = "cubic", "--grid", CELLS, "--results", "i.jsonl"
+    assert "inconclusive cubic/heatmap at" not in run(*options, kind="unclear").output
+    done = run(*options, "--strict", kind="unclear")
+    assert "inconclusive cubic/heatmap at 10mbps-20ms-1pct: " in done.output
+    assert "; --max-trials lets it have more" in done.output
+
+
+def test_expectations_count_both_ways(run, known):
+    known(Status.VIOLATES)
+    done = run("cubic", "--grid", CELLS, kind="bad")
+    assert done.exit_code == 0 and "as the stack's expected.json says: 6 verdicts\n" in done.output
+    done = run("cubic", "--grid", CELLS, "--results", "good.jsonl")
+    assert done.exit_code == 1
+    assert "conforms cubic/loss at 10mbps-20ms-1pct: inside the zone" in done.output
+    assert "; but known to violate: beta is 0.5" in done.output
+    mend = (
+        "take what does not happen any more out of expected.json: conformance expect update --gone linux-tcp good.jsonl"
+    )
+    assert mend in done.output
+    known(Status.UNSUPPORTED)
+    assert run("cubic", "--grid", CELLS, "--strict", "--results", "u.jsonl", kind="unsupported").exit_code == 0
+
+
+def test_without_names_all_that_the_stack_offers_and_zones_exist_for(run):
+    done = run("--tier", "smoke")
+    assert done.exit_code == 0
+    assert "gate: fake, cubic, reno: " in done.output
+    assert done.output.count(" conforms; false alarms") == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("cubik",), "no zone for algorithm 'cubik'; choose of bbrv1"),
+        (("cubic", "--budget", "10"), "--budget 10; give a length of time such as 90s, 10m or 1h"),
+        (("cubic", "--budget", "0m"), "--budget 0m"),
+        (("cubic", "--shard", "3/2"), "--shard 3/2; give which of how many, such as 2/5"),
+        (("cubic", "--grid", "10mbps-20ms-1pct,10mbps-7ms-0pct"), "no zone of cubic has 10mbps-7ms-0pct; `conformance"),
+        (("cubic", "--grid", "10mbps-20ms-1pct", "--shard", "2/2"), "has cells of 10mbps-20ms-1pct in shard 2/2"),
+        (("cubic", "--tier", "smok"), "grid 'smok' is not known; choose smoke, full, 10mbps"),
+        (("cubic", "--trials", "0"), "Invalid value for '--trials'"),
+        (("cubic", "--stack", "missing"), "stack 'missing' is not known"),
+        (("cubic", "--baseline", "none.jsonl"), "cannot read results none.jsonl"),
+    ],
+)
+def test_mistakes_are_misuse(run, arguments, words):
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert words in done.output and "Traceback" not in done.output
+
+
+def test_lengths_of_time():
+    assert [gate.seconds(text) for text in ("90s", "10m", "1.5h", None)] == [90, 600, 5400, None]
+
+
+def test_smoke_cells_come_first_then_cheap_ones_and_of_these_telling_ones():
+    others = [zone for _, zone in documents.judging("atc25")]
+    zones = {name: [zone for zone in others if zone.algorithm == name] for name in ("cubic", "reno")}
+    work = gate.order(zones, others, "full")
+    further = sum(len(documents.zone_of("cubic", kind).cells) for kind in ("startup", "competing", "sawtooth-queue",
+                                                                       "identify-queue"))  # fmt: skip
+    assert len(work) == len(set(work)) == 2 * (150 + further)
+    smoke = [
+        (a, documents.profile("atc25", cell)) for a, own in zones.items() for cell in {c for z in own for c in z.smoke}
+    ]
+    assert set(work[: len(smoke)]) == set(smoke) == set(gate.order(zones, others, grid.SMOKE))
+    rest = work[len(smoke) :]
+    assert [s.transfer_bytes for _, s in rest] == sorted(s.transfer_bytes for _, s in rest)
+
+    def telling(algorithm, cell):
+        """By utilization and loss, from whichever algorithm it is told worst."""
+        widest = {}
+        for mine in zones[algorithm]:
+            for theirs in others:
+                alike = (theirs.metric, theirs.profile) == (mine.metric, mine.profile) == (mine.metric, "atc25")
+                if alike and theirs.algorithm != algorithm:
+                    gap = derive.gap(mine.intervals[cell], theirs.intervals[cell])
+                    widest.setdefault(theirs.algorithm, []).append(gap)
+        return min(max(gaps) for gaps in widest.values())
+
+    cheap = [
+        telling(a, s.cell) for a, s in rest if a == "reno" and s.profile == "atc25" and s.cell.bandwidth_mbps == 10
+    ]
+    assert cheap == sorted(cheap, reverse=True)
+
+
+def test_zones_of_their_own_profiles_are_judged_too(run, tmp_path, monkeypatch):
+    traced = []
+    monkeypatch.setattr(trace, "run", lambda *_, profile, target, **__: traced.append((profile, str(target))))
+    cell = "10mbps-50ms-0pct"  # of all of them, and of no grid
+    done = run("cubic", "--grid", cell, "--keep-traces", "kept", kind="bad")
+    assert done.exit_code == 1 and "gate: fake, cubic: 4 cells" in done.output
+    for kind in ("startup", "competing", "identify-utilization", "identify-queue", "sawtooth-queue"):
+        assert f"zone cubic/{kind}, cubic/fake/6.12.0: 1 violates" in done.output
+    assert "cubic/heatmap" not in done.output
+    names = {"competing", "identify", "startup", "sawtooth"}
+    assert {m.trial.setting.profile for m in store.read(tmp_path / "results/results.jsonl")} == names
+    assert len(traced) == 3 and all(target == f"kept/cubic-{cell}-{profile}" for profile, target in traced)
+    assert "zone cubic/startup, cubic/fake/6.12.0: 6 conforms" in run("cubic", "--results", "all.jsonl").output
+
+
+def test_shards_share_all_cells_out_once_and_merge_into_the_same_verdict(run, tmp_path):
+    whole = [f"c{at}" for at in range(17)]
+    parts = [gate.share(whole, which, 5) for which in range(1, 6)]
+    assert sorted((c for part in parts for c in part), key=whole.index) == whole
+    for which in (1, 2):
+        done = run("cubic", "--grid", "10mbps", "--shard", f"{which}/2", "--results", f"{which}.jsonl")
+        assert done.exit_code == 0 and f"{24 - which} cells" in done.output
+    assert merge.merge(["1.jsonl", "2.jsonl"], "all.jsonl") == 5 * 45
+    # All of it is in the results, so the room, which is another now, is not asked.
+    done = run("cubic", "--grid", "10mbps", "--results", "all.jsonl", "--out", "out", kind="bad")
+    assert done.exit_code == 0 and "30 conforms" in done.output, done.output
+    assert (tmp_path / "out" / "results.jsonl").read_bytes() == (tmp_path / "all.jsonl").read_bytes()
+
+
+def test_only_what_was_measured_in_time_is_judged(run, tmp_path):
+    class Slow(fake_room.Room):
+        """Measures one guest's cells, then hangs until it is told to end."""
+
+        hangs = threading.Semaphore(1)
+
+        def run(self, adapter, batches, cancelled):
+            if self.hangs.acquire(blocking=False):
+                yield from super().run(adapter, batches, cancelled)
+            else:
+                cancelled.wait(60)
+
+    options = "cubic", "--tier", "10mbps", "--budget", "3s", "--out", "out", "--workers", 1
+    done = run(*options, room=Slow)
+    assert done.exit_code == 0, done.output
+    suites = xml.parse(tmp_path / "out" / "junit.xml").getroot()
+    cases = suites.findall("testsuite/testcase")
+    missing = [case for case in cases if case.find("skipped[@type='not measured']") is not None]
+    skipped = sum(case in missing for case in suites[0].findall("testcase"))
+    assert 20 <= skipped < 30
+    assert f"{30 - skipped} conforms, {skipped} not measured in time and not judged (10mbps-" in done.output
+    assert f"gate passes, by {len(cases) - len(missing)} of {len(cases)} verdicts" in done.output
+    assert run(*options, "--strict", room=Slow).exit_code == 4
+    # The next run goes on from there.
+    assert "30 conforms" in run("cubic", "--tier", "10mbps").output
+    # What was measured is judged, however short the budget: the rest of each guest's list is not waited for.
+    lines = (tmp_path / "results" / "results.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "few.jsonl").write_text("".join(line for line in lines if '"one_way_delay_ms":20' in line))
+    again = run("cubic", "--tier", "10mbps", "--budget", "1s", "--workers", 1, "--results", "few.jsonl", room=Hangs)
+    assert "5 conforms, 25 not measured in time" in again.output
+
+
+def test_what_was_seen_of_an_unclear_cell_in_time_is_inconclusive(run):
+    options = "cubic", "--grid", CELLS, "--results", "r.jsonl"
+    assert "3 inconclusive" in run(*options, "--trials", 5, "--max-trials", 10, kind="unclear").output
+    done = run(*options, "--budget", "1s", kind="unclear", room=Hangs)
+    assert "3 inconclusive" in done.output and "not measured" not in done.output
+
+
+def test_what_it_writes(run, tmp_path, known):
+    known(Status.VIOLATES, frozenset(grid.cells("10mbps-20ms-1pct")), reason=EVIL + "\x00|`")
+    assert run("cubic", "--grid", CELLS, "--out", "out", kind="bad").exit_code == 1
+    out = tmp_path / "out"
+    suites = xml.parse(out / "junit.xml").getroot()
+    assert [dict(suite.attrib) for suite in suites] == [
+        {"name": f"cubic/{kind} cubic/fake/6.12.0", "tests": "3", "failures": "2", "errors": "0", "skipped": "1"}
+        for kind in ("heatmap", "loss")
+    ]
+    case, deviation = (suites[0].find(f"testcase[@name='10mbps-{at}']") for at in ("20ms-2pct", "20ms-1pct"))
+    assert case.find("properties/property[@name='verdict']").get("value") == "violates"
+    assert case.find("properties/property[@name='utilization']").get("value") == "0.001"
+    assert "permitted" in case.find("failure").get("message")
+    assert EVIL in deviation.find("skipped").get("message")
+    text = (out / "summary.md").read_text()
+    assert text.startswith("### Gate fails\n") and "cubic/loss at 10mbps-20ms-2pct: above the zone" in text
+    assert "### Congestion-control conformance" in text
+    assert (
+        json.loads((out / "summary.json").read_text())["schemes"][0]["metrics"]["utilization"]["verdict"] == "violates"
+    )
+    found = schema.load("gate", out / "gate.json")
+    assert (found["status"], found["exit_status"], found["baseline"]) == ("fails", 1, False)
+    utilization, loss = found["zones"]
+    assert (utilization["zone"], utilization["count"], loss["metric"]) == ("cubic/heatmap", {"violates": 3}, "lost_pct")
+    was_known, new, _ = utilization["cells"]
+    assert (new["cell"], new["surprise"], new["expected"]) == ("10mbps-20ms-2pct", "not expected", None)
+    assert (was_known["surprise"], was_known["expected"]["verdict"]) == (None, "violates")
+    assert was_known["median"] == 0.001 and was_known["trials"] == 5
+    assert json.loads((out / "badge.json").read_text())["message"] == "violates: 6 of 6"
+    assert (out / "badge.svg").read_bytes().startswith(b"<svg")
+    assert "violates" in (out / "site" / "index.html").read_text()
+    assert len(store.read(out / "results.jsonl")) == 15
+
+
+def test_reports_are_of_this_run_alone(run, tmp_path):
+    run("reno", "--grid", CELLS)
+    run("cubic", "--grid", CELLS, "--out", "out")
+    assert {m.trial.scheme.algorithm for m in store.read(tmp_path / "out" / "results.jsonl")} == {"cubic"}
+
+
+def test_a_baseline_takes_the_place_of_the_zones_and_of_what_is_known(run, known, tmp_path):
+    known(Status.VIOLATES)
+    run("cubic", "--grid", CELLS, "--trials", 20, "--results", "before.jsonl", kind="bad")
+    same = run("cubic", "--grid", CELLS, "--baseline", "before.jsonl", "--out", "out", kind="bad")
+    assert same.exit_code == 0, same.output
+    assert "judged by the baseline; below" in (tmp_path / "out" / "summary.md").read_text()
+    done = run("--grid", CELLS, "--baseline", "before.jsonl", "--results", "better.jsonl")
+    assert done.exit_code == 1 and "violates cubic/heatmap-baseline at" in done.output
+    assert "no baseline for algorithm 'reno'" in run("reno", "--baseline", "before.jsonl").output
+
+
+def test_what_violates_is_traced_to_say_what_looks_wrong_unless_time_is_short(run, monkeypatch):
+    asked = []
+    monkeypatch.setattr(why, "of_violations", lambda algorithms, *_: asked.append(*set(algorithms)))
+    run("cubic", "--grid", CELLS)
+    assert asked == []
+    options = "cubic", "--grid", CELLS, "--results", "bad.jsonl"
+    run(*options, kind="bad")
+    assert asked == ["cubic"]
+    run(*options, "--no-why", kind="bad")
+    run(*options, "--budget", "10m", kind="bad")
+    assert asked == ["cubic"]
+    run(*options, "--budget", "10m", "--why", kind="bad")
+    assert asked == ["cubic", "cubic"]
+
+
+def test_what_looks_wrong_stands_in_the_folder_of_this_run_alone(run, monkeypatch, tmp_path):
+    evil = f"\x1b[2J{EVIL} | a"
+    flows = {telling.CLEAN: {1: senders.flow(senders.Sender(initial_window=32))}}
+    scheme = helpers.scheme("cubic", stack=evil)
+    traced = why.Traced(scheme=scheme, flows=flows, problems=[f"nothing was captured of {evil}"])
+    report = why.Report(algorithm="cubic", stack=traced, reference=None)
+    monkeypatch.setattr(why, "of_violations", lambda *_: {"cubic": report})
+    assert run("cubic", "--grid", CELLS, "--out", "out", "--results", "bad.jsonl", kind="bad").exit_code == 1
+    out = tmp_path / "out"
+    assert schema.load("why", out / "why" / "cubic.json")["suspects"][0]["label"] == "initial_window"
+    assert (out / "why" / "cubic.svg").read_text().startswith("<svg")
+    text = (out / "summary.md").read_text()
+    fails, wrong, schemes = (text.index(title) for title in ("### Gate fails", "### What looks", "### Congestion"))
+    assert fails < wrong < schemes
+    assert "- **initial_window** " in text and "it sent 32 full packets in the first round trip" in text
+    assert f"- not looked at: `nothing was captured of  [2J{EVIL} | a`" in text
+    (out / "why" / "v1.2").mkdir()
+    (out / "why" / "why.json").touch()  # of somebody else
+    assert run("cubic", "--grid", CELLS, "--out", "out").exit_code == 0
+    assert "### What looks" not in (out / "summary.md").read_text()
+    assert {path.name for path in (out / "why").iterdir()} == {"v1.2", "why.json"}
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_measured(run, tmp_path):
+    (tmp_path / "file").touch()
+    done = run("cubic", "--grid", CELLS, "--out", "file/out")
+    assert (done.exit_code, "name another folder with --out" in done.output) == (2, True)
+    assert not (tmp_path / "results").exists()
+
+
+def test_traces_are_kept_of_a_few_cells_that_violate_and_only_of_those(run, monkeypatch, tmp_path):
+    traced = []
+
+    def traces(algorithm, choice, *, cell, seed, target, **options):
+        files.check_writable(target)
+        traced.append((algorithm, cell, seed))
+
+    monkeypatch.setattr(trace, "run", traces)
+    assert run("cubic", "--grid", CELLS, "--keep-traces", "kept").exit_code == 0
+    assert traced == []
+    options = "cubic", "--tier", "10mbps", "--results", "bad.jsonl"
+    done = run(*options, "--keep-traces", "kept", kind="bad")
+    assert "traces of 3 cells kept, of 45 that violate" in done.output
+    assert len(traced) == len(set(traced)) == 3 and {seed for _, _, seed in traced} == {1}
+    assert {path.name for path in (tmp_path / "kept").iterdir()} == {f"cubic-{cell}" for _, cell, _ in traced}
+    assert "trace kept before: kept/cubic-10mbps" in run(*options, "--keep-traces", "kept", kind="bad").output
+    assert len(traced) == 3
+    (tmp_path / "file").touch()
+    done = run(*options, "--keep-traces", "file/kept", kind="bad")
+    assert (done.exit_code, "gate fails" in done.output, "no trace kept: cannot" in done.output) == (1, True, True)
+
+
+def test_a_list_of_known_deviations_that_is_broken_is_found_before_anything_is_measured(run, monkeypatch, tmp_path):
+    def load(stack):
+        raise UserError("expected.json: /: not JSON")
+
+    monkeypatch.setattr(gate.expectations, "load", load)
+    done = run("cubic", "--grid", CELLS)
+    assert (done.exit_code, "expected.json: /" in done.output) == (2, True)
+    assert not (tmp_path / "results").exists()
+
+
+def test_nothing_measured_is_no_pass():
+    outcome = gate.Outcome(judged=(), strict=False)
+    assert outcome.exit_status == 4
+    with pytest.raises(UserError):
+        gate.shares("0/1")
+    assert expectation.find((), "cubic/heatmap", None) is None

@@ -1,0 +1,105 @@
+"""`conformance matrix` and `bench --stacks`, over a room that does as a test says."""
+
+import pytest
+import rich.console
+from helpers import measurement, scheme
+from test_comparisons import Room
+
+from conformance.commands import bench as benchmark
+from conformance.commands import matrix
+from conformance.engine import benches
+from conformance.lab import adapter, manifest
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+from conformance.model.trial import Outcome
+
+
+class FakeAdapter:
+    name = "ngtcp2"
+    manifest = manifest.read("linux-tcp")
+
+    def why_not(self, algorithm):
+        return None
+
+
+@pytest.fixture
+def shown(monkeypatch, tmp_path):
+    """shown(like=..., outcome=...): the text of the matrix of ngtcp2, and its Markdown."""
+
+    class Bench(benches.Bench):
+        def scheme(self, algorithm):
+            return scheme(algorithm, stack="ngtcp2", kernel_digest="default")
+
+    def show(like=None, outcome=Outcome.OK, grid=None):
+        def bench(choice):
+            place = benches.Place(kernel=None, room=Room("default", like or {}, outcome, {}))
+            return Bench(
+                choice=choice, adapter=FakeAdapter(), lab="virtual", place=lambda algorithm: place, lab_digest="7" * 16
+            )
+
+        monkeypatch.setattr(benches, "find", bench)
+        return table(tmp_path, grid)
+
+    return show
+
+
+def table(tmp_path, grid=None):
+    console = rich.console.Console(record=True, width=250, markup=False)
+    target = tmp_path / "matrix.md"
+    arguments = {"grid": grid, "trials": 5, "results": tmp_path / "r.jsonl", "workers": 1, "target": target}
+    assert matrix.run(["ngtcp2"], benches.Choice(), console=console, **arguments) == 0
+    return target.read_text()
+
+
+def test_every_algorithm_has_a_row_with_its_verdict(shown):
+    text = shown()
+    *rows, _, rate = text.splitlines()[2:]
+    assert [line.split("|")[2].strip() for line in rows] == ["bbrv1", "bbrv2", "cubic", "reno"]
+    assert rate == "False alarms in at most 1% of the runs of a row (Bonferroni over its cells)."
+    assert text.count("| conforms | 12 of 12 |") == 4
+
+
+def test_what_is_outside_is_named_with_its_side(shown):
+    text = shown(like={"cubic": "bbrv1"})
+    (row,) = [line for line in text.splitlines() if "| cubic |" in line]
+    assert "| violates |" in row
+    assert "10mbps-100ms-4pct +" in row
+    assert " more |" in row
+
+
+def test_a_grid_takes_the_place_of_the_smoke_cells(shown):
+    assert shown(grid="10mbps").count("| conforms | 60 of 60 |") == 4
+
+
+def test_an_error_says_why(shown):
+    assert "| error | 12 of 12: as asked" in shown(outcome=Outcome.ERROR)
+
+
+def test_a_stack_that_is_not_built_says_how_to_build_it(monkeypatch, tmp_path):
+    def bench(choice):
+        raise UserError("stack ngtcp2 is not built", "run `conformance adapter build ngtcp2`")
+
+    monkeypatch.setattr(benches, "find", bench)
+    assert table(tmp_path).count("not built; run `conformance adapter build ngtcp2`") == 4
+
+
+def test_an_algorithm_without_a_zone_is_only_measured():
+    judged, cells = matrix._plan("c4", "atc25")
+    assert (judged, len(cells)) == ([], 1)
+    assert matrix._plan("c4", "atc25", [Cell(10, 1, 0), Cell(10, 5, 0)]) == ([], [Cell(10, 1, 0), Cell(10, 5, 0)])
+
+
+def test_the_costs_of_a_stack_that_counts_its_calls():
+    made = measurement()
+    made.host["system_calls"] = 3000
+    made.metrics["virtual_s"] = 20.0
+    made.evidence["interfaces"] = {"server": {"eth0": {"tx_bytes": 1_500_000}}}
+    cost = benchmark._cost([made, made])
+    assert (cost.calls_a_packet, cost.wall_s, cost.start_s) == (3.0, 0.1, 0.0)
+
+
+def test_manifests_and_adapters_call_an_algorithm_the_same():
+    about = manifest.read("linux-tcp")
+    assert about.called("bbrv2") == "bbr2 or bbr"
+    assert manifest.read("ngtcp2").called("bbrv1") == "bbr"
+    assert benches.Choice().client == adapter.COMMON

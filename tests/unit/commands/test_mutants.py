@@ -1,0 +1,500 @@
+"""The corpus, the runner's rules, and what it remembers; with made-up measurements, but for the last tests."""
+
+import dataclasses
+import io
+import json
+import re
+import threading
+
+import pytest
+import rich.console
+from helpers import measurement, measurements, measurements_of, zone
+
+from conformance.catalogue import documents, mutant_record
+from conformance.cli import main
+from conformance.commands import false_alarms, mutants
+from conformance.engine import benches, runs
+from conformance.kernel import store as kernels
+from conformance.lab import kernel_variant
+from conformance.lab.virtual import command
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+from conformance.model.studies import mutants as model
+from conformance.model.studies.mutants import Outcome
+from conformance.model.verdict import Status
+from conformance.model.zone import Zone
+from conformance.reporting.text import scores
+from conformance.results import store
+from conformance.support import paths, schema
+
+FOLDER = mutants.folder()
+CORPUS = mutants.corpus()
+A, B, C = Cell(10, 20, 0), Cell(10, 20, 1), Cell(10, 20, 2)
+
+
+# The corpus.
+
+
+def test_there_are_enough_mutants_of_each_algorithm():
+    by = {a: sum(m.algorithm == a for m in CORPUS) for a in false_alarms.REFERENCES}
+    assert len(CORPUS) >= 30
+    assert min(by.values()) >= 10, by
+
+
+@pytest.mark.parametrize("mutant", CORPUS, ids=lambda m: m.id)
+def test_each_mutant_can_be_made_and_says_where_it_happened(mutant):
+    if "file" in mutant.reference:
+        assert (paths.PACKAGE.parent / mutant.reference["file"]).is_file()
+    assert documents.zone_of(mutant.algorithm).algorithm == mutant.algorithm
+    if mutant.kernel is None:
+        about = schema.load("adapter", FOLDER / mutant.stack)
+        assert mutant.measured in about["algorithms"]
+
+
+def parameters_of_the_patch():
+    """{module.name} that mutants/linux-6.12.patch adds."""
+    found, module = set(), None
+    for line in (FOLDER / "linux-6.12.patch").read_text().splitlines():
+        if match := re.match(r"\+\+\+ b/net/ipv4/(\w+)\.c", line):
+            module = match[1]
+        elif match := re.match(r"\+module_param(?:_named)?\((\w+),", line):
+            found.add(f"{module}.{match[1]}")
+    return found
+
+
+#: of tcp_cubic.c in Linux 6.12, as it is
+CUBICS_OWN = {
+    f"tcp_cubic.{name}"
+    for name in ("beta", "bic_scale", "fast_convergence", "tcp_friendliness", "hystart", "initial_ssthresh")
+}
+
+
+def test_every_parameter_of_the_corpus_exists_and_every_one_of_the_patch_is_used():
+    used = {
+        kernel: {name for m in CORPUS if m.kernel == kernel for name in m.parameters}
+        for kernel in ("default", "mutants")
+    }
+    added = parameters_of_the_patch()
+    assert len(added) > 25
+    assert used["default"] <= CUBICS_OWN
+    assert used["mutants"] <= added | CUBICS_OWN
+    bugs = {name for name in added if ".bug_" in name}
+    assert bugs <= used["mutants"]
+
+
+def test_controllers_of_the_adapter_are_those_it_names():
+    called = {
+        entry["called"] for entry in schema.load("adapter", FOLDER / "aioquic/adapter.json")["algorithms"].values()
+    }
+    source = (FOLDER / "aioquic" / "newreno.py").read_text()
+    assert called == set(re.findall(r'^    "([a-z-]+)": \w+,$', source, re.MULTILINE))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"id": "reno-x"}, "does not begin with cubic"),
+        ({"suspect": "the moon"}, "/mutants/0/suspect"),
+        ({"reference": {"text": "somebody told me"}}, "/mutants/0/reference"),
+        ({"made": {"kernel": "default", "parameters": {"beta": "1"}}}, "/mutants/0/made"),
+        ({"made": {"kernel": "default", "parameters": {}}}, "/mutants/0/made"),
+    ],
+)
+def test_a_corpus_that_is_wrong_names_file_and_place(tmp_path, change, words):
+    entry = {
+        "id": "cubic-x", "algorithm": "cubic", "what": "Something is wrong.", "suspect": "beta",
+        "reference": {"text": "a library had it", "url": "https://example.org"},
+        "made": {"kernel": "default", "parameters": {"tcp_cubic.beta": "1"}},
+    }  # fmt: skip
+    path = tmp_path / "mutants.json"
+    path.write_text(json.dumps({"mutants": [{**entry, **change}]}))
+    with pytest.raises(UserError, match=f"mutants.json.*{words}"):
+        model.from_json(schema.load("mutants", path), path)
+    path.write_text(json.dumps({"mutants": [entry, entry]}))
+    with pytest.raises(UserError, match="cubic-x stands twice"):
+        model.from_json(schema.load("mutants", path), path)
+
+
+# Kernel variants.
+
+
+@pytest.fixture
+def default_kernel(own_cache):
+    home = kernels.folder("d" * 16)
+    home.mkdir(parents=True)
+    (home / "kernel.json").write_text('{"release": "6.12.1", "source": "s.tar", "patches": []}')
+    kernels.link("default", "d" * 16)
+    return kernels.find("default")
+
+
+def test_a_variant_has_a_digest_of_its_own_and_its_kernels_binary(default_kernel):
+    made = kernels.variant("a", default_kernel, {"tcp_cubic.beta": "610"})
+    other = kernels.variant("b", default_kernel, {"tcp_cubic.beta": "611"})
+    assert len({made.digest, other.digest, default_kernel.digest}) == 3
+    assert kernels.variant("c", default_kernel, {"tcp_cubic.beta": "610"}).digest == made.digest
+    kernels.keep_variant(made, default_kernel)
+    kernels.link("a", made.digest)
+    assert kernels.find("a") == made
+    assert made.binary == default_kernel.binary
+    assert "tcp_cubic.beta=610" in command(made, "/scratch")
+
+
+def test_a_variant_of_a_variant_has_the_parameters_of_both(default_kernel):
+    first = kernels.variant("a", default_kernel, {"tcp_cubic.beta": "610", "tcp_cubic.hystart": "0"})
+    kernels.keep_variant(first, default_kernel)
+    second = kernels.variant("b", first, {"tcp_cubic.beta": "700"})
+    at_once = kernels.variant("c", default_kernel, {"tcp_cubic.beta": "700", "tcp_cubic.hystart": "0"})
+    assert second.digest == at_once.digest
+    assert dict(second.parameters) == {"tcp_cubic.beta": "700", "tcp_cubic.hystart": "0"}
+
+
+def test_what_the_lab_gives_comes_after_a_variants_parameters(default_kernel):
+    words = command(kernels.variant("a", default_kernel, {"syscall.cost_ns": "5"}), "/scratch")
+    at = [i for i, word in enumerate(words) if word.startswith("syscall.cost_ns=")]
+    assert words[at[-1]] == "syscall.cost_ns=1000"
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["tcp_cubic.beta"], "has no value"),
+        (["tcp_cubic.beta=1", "tcp_cubic.beta=2"], "stands twice"),
+        (["beta=1"], "give it as MODULE.NAME=VALUE"),
+        (["tcp_cubic.beta=1 init=/bin/sh"], "give it as MODULE.NAME=VALUE"),
+    ],
+)
+def test_parameters_that_are_none_are_refused(words, why):
+    with pytest.raises(UserError, match=why):
+        kernel_variant.parse(words)
+
+
+# What comes of the verdicts.
+
+
+def finding(*statuses, mutant=CORPUS[0]):
+    made = zone()
+    values = {Status.VIOLATES: 0.9, Status.CONFORMS: 0.5}
+    verdicts = [
+        dataclasses.replace(
+            mutants.judge(zone(), A_CELL, measurements([values.get(status, 0.5)] * 5)), status=status, zone_id=made.id
+        )
+        for status in statuses
+    ]
+    return model.Finding(mutant=mutant, verdicts=tuple(verdicts), trials=5 * len(verdicts))
+
+
+A_CELL = zone().cells[0]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "outcome"),
+    [
+        ((Status.CONFORMS, Status.VIOLATES), Outcome.DETECTED),
+        ((Status.ERROR, Status.VIOLATES), Outcome.DETECTED),
+        ((Status.CONFORMS, Status.INCONCLUSIVE), Outcome.MISSED),
+        ((Status.CONFORMS, Status.ERROR), Outcome.ERROR),
+        ((Status.UNSUPPORTED,), Outcome.ERROR),
+        ((), Outcome.ERROR),
+    ],
+)
+def test_a_mutant_is_detected_where_a_zone_violates(statuses, outcome):
+    assert finding(*statuses).outcome is outcome
+
+
+def test_errors_count_for_neither():
+    found = [finding(Status.VIOLATES), finding(Status.VIOLATES), finding(Status.CONFORMS), finding(Status.ERROR)]
+    score = model.score(found)
+    assert (score.detected, score.missed, score.errors) == (2, 1, 1)
+    assert score.share == 2 / 3
+    assert str(score) == "detected 2 of 3 (66.7%), missed 1, 1 errors"
+    assert model.score([finding(Status.ERROR)]).share is None
+
+
+def test_what_told_a_mutant_before_comes_first_then_what_told_others():
+    narrow, wide = zone(0.5, 0.55).intervals[A_CELL], zone(0.1, 0.9).intervals[A_CELL]
+    found = zone(intervals={A: wide, B: narrow, C: wide})
+    where = [("atc25", cell) for cell in (A, B, C)]
+    assert model.order([found]) == [where[1], where[0], where[2]]
+    assert model.order([found], most=[where[2]]) == [where[2], where[1], where[0]]
+    assert model.order([found], first=[where[0]], most=[where[2]]) == [where[0], where[2], where[1]]
+
+
+def test_rounds():
+    assert list(model.rounds([1, 2, 3, 4, 5, 6], (1, 2))) == [[1], [2, 3], [4, 5], [6]]
+    assert list(model.rounds([], (1, 2))) == []
+
+
+@pytest.mark.parametrize(("k", "n", "bound"), [(0, 200, 0.01487), (1, 200, 0.02350), (0, 1, 0.95), (2, 2, 1.0)])
+def test_upper_bounds_are_clopper_and_pearsons(k, n, bound):
+    assert model.upper_bound(k, n) == pytest.approx(bound, abs=1e-5)
+
+
+def test_names_of_mutants_that_are_none_are_refused():
+    with pytest.raises(UserError, match=r"mutant .cubic-x. is not known; choose of cubic-beta-0\.595"):
+        model.choose(CORPUS, ["cubic-x"])
+    assert model.choose(CORPUS, []) == list(CORPUS)
+
+
+# The runner.
+
+
+@pytest.fixture
+def made_up(monkeypatch, tmp_path):
+    """No guest: every trial of cell B measures what `values` says of the mutant, all others 0.5."""
+    values, measured = {}, []
+    found = zone(intervals=dict.fromkeys((A, B, C), zone().intervals[A_CELL]))
+
+    def measure(bench, kept, algorithm, zones, where, plan, on_trial):
+        measured.extend(cell for _, cell in where)
+        return {
+            (profile, cell): measurements_of(
+                "utilization", [values.get(bench, 0.5) if cell == B else 0.5] * plan.trials, cell=cell
+            )
+            for profile, cell in where
+        }
+
+    monkeypatch.setattr(mutants, "bench_of", lambda mutant, say: mutant.id)
+    monkeypatch.setattr(mutants, "measure", measure)
+    monkeypatch.setattr(mutants, "_zones", lambda mutant, plan: [found])
+    monkeypatch.setattr(mutants, "_ROUNDS", (1,))
+    monkeypatch.setattr(mutant_record, "path", lambda: tmp_path / "detected.json")
+    return values, measured
+
+
+PLAN = mutants.Plan(profile=None, trials=5, max_trials=20, first_seed=101, results="r.jsonl", workers=1)
+IDS = ("cubic-beta-0.595", "cubic-no-reduction")
+
+
+@pytest.fixture
+def console():
+    return rich.console.Console(file=io.StringIO(), width=200)
+
+
+def test_a_mutant_is_measured_until_it_is_detected(made_up, tmp_path, monkeypatch, console):
+    monkeypatch.chdir(tmp_path)
+    values, measured = made_up
+    values[IDS[0]] = 0.7
+    target = tmp_path / "score.md"
+    assert mutants.run(IDS, PLAN, False, target, console) == 1
+    said = console.file.getvalue()
+    assert "cubic/heatmap 10mbps-20ms-1pct: 0.700, permitted 0.400..0.600" in said
+    assert "detected 1 of 2 (50.0%), missed 1" in said
+    assert measured == [A, B, A, B, C]
+    assert "| cubic-no-reduction | A loss reduces nothing. | missed |  | 15 |" in target.read_text()
+    values[IDS[1]] = 0.2
+    assert mutants.run(IDS, PLAN, False, None, console) == 0
+
+
+def test_errors_end_with_three(made_up, tmp_path, monkeypatch, console):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(mutants, "judged", lambda zones, measured: finding(Status.ERROR).verdicts)
+    assert mutants.run(IDS[:1], PLAN, False, None, console) == 3
+
+
+def test_the_record_is_of_all_mutants_and_what_told_comes_first(made_up, tmp_path, monkeypatch, console):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(documents, "zone_files", lambda kind: [])
+    values, measured = made_up
+    values.update({mutant.id: 0.7 for mutant in CORPUS})
+    with pytest.raises(UserError, match="--record keeps the score of all mutants"):
+        mutants.run(IDS, PLAN, True, None, console)
+    assert mutants.run((), PLAN, True, None, console) == 0
+    kept = {(one.mutant, one.cell): one for one in mutant_record.load()}
+    assert kept[IDS[0], A].values == {"utilization": [0.5] * 5}
+    assert kept[IDS[0], B].values == {"utilization": [0.7] * 5}
+    assert len(kept) == 2 * len(CORPUS)
+    # The next time the cell that told comes first.
+    measured.clear()
+    assert mutants.run(IDS, PLAN, False, None, console) == 0
+    assert measured == [B, B]
+
+
+def test_a_zone_that_rejected_nobody_is_tried_on_further_mutants(made_up, tmp_path, monkeypatch, console):
+    monkeypatch.chdir(tmp_path)
+    values, measured = made_up
+    wide, narrow = zone(0.1, 0.9).intervals[A_CELL], zone().intervals[A_CELL]
+    shipped = [zone(id="cubic/heatmap", intervals={A: wide}), zone(id="cubic/startup", intervals={B: narrow})]
+    monkeypatch.setattr(documents, "zone_files", lambda kind: shipped)
+    monkeypatch.setattr(documents, "any_zone", lambda zone: zone)
+    monkeypatch.setattr(mutants, "_zones", lambda mutant, plan: [shipped[0]])
+    kernel = [mutant.id for mutant in CORPUS if mutant.algorithm == "cubic" and mutant.kernel]
+    values[kernel[2]] = 0.7
+    mutants.run((), PLAN, True, None, console)
+    tried = {one.mutant for one in mutant_record.load() if one.cell == B}
+    assert tried == set(kernel[:3])
+    assert measured[len(CORPUS) :] == [A] * len(kernel) + [B] * 3
+
+
+def test_options_that_exclude_each_other(own_cache):
+    import click.testing
+
+    result = click.testing.CliRunner().invoke(main, ["mutants", "--false-alarms", "3", "cubic-beta-0.595"])
+    assert result.exit_code == 2
+    assert "--false-alarms measures no mutant" in result.output
+
+
+# What `zones check` knows.
+
+
+def did(mutant, cell, value, n=5, **changes):
+    made = measurements_of("utilization", [value] * n, cell=cell)
+    return dataclasses.replace(mutant_record.measured(mutant, made), **changes)
+
+
+@pytest.fixture
+def recorded(tmp_path, monkeypatch):
+    """Have these be what mutants did."""
+    monkeypatch.setattr(mutant_record, "path", lambda: tmp_path / "detected.json")
+    return lambda *rows: mutant_record.record(rows)
+
+
+def test_a_zone_that_accepts_every_mutant_it_was_tried_on_is_refused(recorded):
+    made = zone(intervals=dict.fromkeys((A, B), zone().intervals[A_CELL]))
+    assert mutant_record.check(made, "z.json") == "tried on no mutant"
+    recorded(did("cubic-a", A, 0.5), did("cubic-a", B, 0.5), did("cubic-b", A, 0.5), did("reno-a", A, 0.9))
+    with pytest.raises(UserError, match=r"^z\.json: it accepts every mutant that .* tried on \(cubic-a, cubic-b\)"):
+        mutant_record.check(made, "z.json")
+    recorded(did("cubic-a", A, 0.5), did("cubic-a", B, 0.5), did("cubic-b", A, 0.5), did("cubic-c", B, 0.9))
+    # cubic-b was measured in one cell only, as something else told it: nothing is known.
+    assert mutant_record.check(made, "z.json") == "rejects 1 of 2 mutants"
+
+
+def test_a_zone_of_an_algorithm_without_mutants_is_tried_on_all_others(recorded):
+    recorded(did("reno-a", A_CELL, 0.9), did("reno-b", A_CELL, 0.5), did("bbrv1-a", A_CELL, 0.9))
+    assert (
+        mutant_record.check(zone(), "z.json")
+        == "rejects 2 of 3 mutants of others, as none of its own was measured here"
+    )
+    with pytest.raises(UserError, match="it accepts every mutant of any algorithm that it was tried on"):
+        mutant_record.check(zone(0.0, 1.0), "z.json")
+    recorded(did("reno-a", A_CELL, 0.9), did("cubic-a", A_CELL, 0.5))
+    with pytest.raises(UserError, match=r"it accepts every mutant that it was tried on \(cubic-a\)"):
+        mutant_record.check(zone(), "z.json")
+
+
+def test_zones_are_judged_as_they_are(recorded):
+    """A zone that was widened after the mutants were measured does not pass for what it was."""
+    recorded(did("cubic-a", A_CELL, 0.7))
+    assert mutant_record.check(zone(), "z.json") == "rejects 1 of 1 mutants"
+    with pytest.raises(UserError, match="accepts every mutant"):
+        mutant_record.check(zone(0.0, 1.0), "z.json")
+
+
+def test_a_mutant_that_a_zone_rejected_is_not_lost_without_a_word(recorded, monkeypatch):
+    recorded(did("cubic-a", A_CELL, 0.7), did("cubic-b", A_CELL, 0.9))
+    monkeypatch.setattr(mutant_record, "shipped", lambda: [zone()])
+    mutant_record.keep()
+    assert mutant_record.check(zone(), "z.json") == "rejects 2 of 2 mutants"
+    wider = zone(0.4, 0.8)
+    with pytest.raises(UserError, match=r"^z\.json: it accepts cubic-a now, which it rejected before; narrow it"):
+        mutant_record.check(wider, "z.json")
+    monkeypatch.setattr(mutant_record, "shipped", lambda: [wider])
+    mutant_record.keep()
+    assert mutant_record.check(wider, "z.json") == "rejects 1 of 2 mutants"
+    # A mutant that is there no more is no loss.
+    recorded(did("cubic-b", A_CELL, 0.5), did("cubic-c", A_CELL, 0.9))
+    with pytest.raises(UserError, match="accepts cubic-b now"):
+        mutant_record.check(zone(), "z.json")
+    recorded(did("cubic-c", A_CELL, 0.9))
+    assert mutant_record.check(zone(), "z.json") == "rejects 1 of 1 mutants"
+    for text in ("[]", '{"a": 5}', "{"):
+        mutant_record._kept_path().write_text(text)
+        with pytest.raises(UserError, match=r"rejected\.json: not what zones reject.*zones check --record"):
+            mutant_record.check(zone(), "z.json")
+
+
+def test_what_was_measured_under_another_profile_or_timed_out_says_nothing_more_than_it_does(recorded):
+    recorded(did("cubic-a", A_CELL, 0.9, profile_digest="0" * 16))
+    assert mutant_record.check(zone(), "z.json") == "tried on no mutant"
+    recorded(did("cubic-a", A_CELL, 0.9, timed_out=[True] * 5))
+    with pytest.raises(UserError, match="accepts every mutant"):
+        mutant_record.check(zone(), "z.json")
+    recorded(did("cubic-a", A_CELL, 0.1, timed_out=[True] * 5))
+    assert mutant_record.check(zone(), "z.json") == "rejects 1 of 1 mutants"
+
+
+def test_trials_that_failed_are_not_recorded():
+    failed = [*measurements([0.9] * 4), measurement(seed=5, outcome=runs.Outcome.ERROR, message="died")]
+    assert mutant_record.measured("cubic-a", failed) is None
+
+
+@pytest.mark.parametrize("text", ["{", "5", "{}", "[[]]", '[{"mutant": 5}]', "[" * 100_000])
+def test_a_record_that_is_none_says_how_to_mend_it(recorded, text):
+    mutant_record.path().write_text(text)
+    if text == "{}":
+        assert mutant_record.load() == ()
+        return
+    with pytest.raises(UserError, match=r"detected\.json.*write it anew with `conformance mutants --record`"):
+        mutant_record.load()
+
+
+def test_the_record_is_of_the_mutants_there_are_and_of_every_zone_of_their_algorithms():
+    record = mutant_record.load()
+    assert {one.mutant for one in record} == {mutant.id for mutant in CORPUS}
+    for path in documents.zone_files("*"):
+        shipped = documents.any_zone(path)
+        if isinstance(shipped, Zone):
+            said = mutant_record.check(shipped, path)
+            own = shipped.algorithm in {mutant.algorithm for mutant in CORPUS}
+            assert re.fullmatch(f"rejects [1-9].* mutants{'' if own else '.*'}", said), f"{path}: `make mutants-record`"
+    now = {one.id: mutant_record._rejected(one)[0] for one in mutant_record.shipped()}
+    assert mutant_record._kept() == now, "`conformance zones check --record`"
+
+
+def test_a_score_that_cannot_be_written_is_the_users_to_mend(tmp_path):
+    with pytest.raises(UserError, match="name another file with --out"):
+        scores.write([], tmp_path)
+
+
+# Real guests.
+
+
+def measured(bench, algorithm, cells):
+    batches = [bench.trials(algorithm, documents.profile("atc25", cell, transfer_s=2), [1]) for cell in cells]
+    return list(bench.place(algorithm).room.run(bench.adapter, batches, threading.Event()))
+
+
+@pytest.mark.guest
+def test_a_variant_that_the_kernel_does_not_take_is_an_error():
+    with pytest.raises(UserError, match=r"kernel default has no parameter tcp_cubic\.betta"):
+        kernel_variant.ready("x", "default", {"tcp_cubic.betta": "610"})
+    with pytest.raises(UserError, match=r"syscall\.cost_ns at 1000, given 5"):
+        kernel_variant.ready("x", "default", {"syscall.cost_ns": "5"})
+    with pytest.raises(UserError, match=r"does not boot with tcp_cubic\.beta=1024"):
+        kernel_variant.ready("x", "default", {"tcp_cubic.beta": "1024"})
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize(
+    ("mutant_id", "cells"),
+    [("cubic-slow-start-never", "10mbps-100ms-0pct"), ("cubic-no-friendliness", "10mbps-20ms-1pct")],
+)
+def test_mutants_are_detected_on_the_default_kernel(tmp_path, monkeypatch, mutant_id, cells, console):
+    monkeypatch.setattr(mutants, "_zones", lambda mutant, plan: only(mutant.algorithm, cells))
+    (mutant,) = model.choose(CORPUS, [mutant_id])
+    assert mutant.kernel == "default"
+    kept = store.Store(tmp_path / "r.jsonl")
+    with mutants.progress_bar(console, 1) as bar:
+        found = mutants._look(mutant, PLAN, kept, bar, {})
+    assert found.outcome is Outcome.DETECTED
+    assert found.trials == 5
+
+
+def only(algorithm, cells):
+    """The zones of the grid, with these cells."""
+    cells = [Cell.parse(cell) for cell in cells.split(",")]
+    found = [documents.zone_of(algorithm, kind) for kind in documents.KINDS]
+    return [dataclasses.replace(z, intervals={cell: z.intervals[cell] for cell in cells}) for z in found]
+
+
+@pytest.mark.guest
+@pytest.mark.skipif("mutants" not in {k.name for k in kernels.kernels()}, reason="the kernel with bugs is not built")
+@pytest.mark.parametrize("algorithm", false_alarms.REFERENCES)
+def test_the_kernel_with_bugs_does_what_the_default_does_where_none_is_on(algorithm):
+    cells = [Cell(10, 20, 1), Cell(10, 60, 0)]
+
+    def lines(kernel):
+        found = measured(benches.find(benches.Choice(kernel=kernel)), algorithm, cells)
+        return [json.dumps([m.outcome, m.metrics, m.evidence], sort_keys=True) for m in found]
+
+    assert lines("mutants") == lines("default")

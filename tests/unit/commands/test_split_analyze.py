@@ -1,0 +1,200 @@
+"""`conformance split analyze`: what it refuses, what it counts, what it shows."""
+
+import dataclasses
+import json
+
+import click.testing
+import pytest
+import rich.console
+from helpers import measurements
+
+from conformance import cli
+from conformance.commands import split_analyze, split_published
+from conformance.model import grid, grouping
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+from conformance.model.split import split_rates
+from conformance.results import store
+
+CELL = Cell(10, 20, 1)
+
+
+def with_setting(measurements, **changes):
+    return [
+        dataclasses.replace(
+            m, trial=dataclasses.replace(m.trial, setting=dataclasses.replace(m.trial.setting, **changes))
+        )
+        for m in measurements
+    ]
+
+
+def like_cubic(cells, algorithm="cubic"):
+    """Limited by loss and delay: utilization 0.9, and less where both are large."""
+    made = []
+    for cell in cells:
+        level = min(0.9, 40 / cell.one_way_delay_ms / (10 * cell.loss_pct**0.5)) if cell.loss_pct else 0.9
+        made += measurements([level] * 5, cell=cell, algorithm=algorithm)
+    return made
+
+
+@pytest.fixture
+def results(tmp_path):
+    """results(name, measurements) writes a results file."""
+
+    def write(name, measured):
+        file = store.Store(tmp_path / name)
+        for m in measured:
+            file.add(m)
+        return file.path
+
+    return write
+
+
+def analyze(*paths, **changes):
+    options = {
+        "chosen": split_analyze.Chosen(), "grid": "10mbps", "path": None, "interpolated": False, "timeouts": "bound",
+        "timeout_s": None, "published": False, "target": None,
+        "console": rich.console.Console(record=True, width=100, markup=False),
+    }  # fmt: skip
+    options.update(changes)
+    split_analyze.analyze(paths, **options)
+    return options["console"].export_text()
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (lambda ms: with_setting(ms, transfer_s=30), "transfers of 10 s .* and of 30 s"),
+        (lambda ms: with_setting(ms, profile="packets"), "are of profiles atc25 and packets"),
+        (lambda ms: with_setting(ms, queue="fq_codel"), "profile atc25 with queue 'red' and 'fq_codel'"),
+        (lambda ms: measurements([0.5], cell=CELL, kernel_digest="8" * 16), "kernels default .*6{16}.* and .*8{16}"),
+        (lambda ms: measurements([0.5], cell=CELL, stack_digest="8" * 16), "are of stacks v1 .*5{16}.* and v1 .*8{16}"),
+        (lambda ms: measurements([0.5], cell=CELL, lab_digest="8" * 16), "lab digests 7{16} and 8{16}"),
+    ],
+)
+def test_unlike_runs_are_refused_by_what_differs(other, words):
+    own = measurements([0.5], cell=CELL)
+    with pytest.raises(UserError, match=words):
+        grouping.by_scheme([*own, *other(own)])
+
+
+def test_lengths_are_not_mixed_among_schemes_either_but_kernels_are_schemes():
+    cubic = measurements([0.5], cell=CELL)
+    bbr = measurements([0.5], cell=CELL, algorithm="bbrv3", kernel_digest="8" * 16, kernel_release="6.13")
+    assert list(grouping.by_scheme([*cubic, *bbr])) == ["cubic/linux-tcp/6.12.0", "bbrv3/linux-tcp/6.13"]
+    with pytest.raises(UserError, match="30 s"):
+        grouping.by_scheme([*cubic, *with_setting(bbr, transfer_s=30)])
+
+
+def test_counts_by_class_and_filter(results):
+    path = results("r.jsonl", like_cubic(grid.cells("10mbps")))
+    shown = analyze(path)
+    lines = {line[:20].strip(): line[20:].split() for line in shown.splitlines()}
+    assert lines["all paths"] == ["20", "20", "66", "60", "21", "128", "315"]
+    rates = split_rates.Rates.medians(split_analyze.load([path])["cubic/linux-tcp/6.12.0"])
+    made = [split_rates.predict(path, rates) for path in split_analyze.split_paths.paths(grid.cells("10mbps"))]
+    expected = [c.passed for c in split_rates.count(made, split_rates.Filter(gain=3)).values()]
+    assert sum(expected) > 0
+    assert lines["gain > 3x"][:7] == [*map(str, expected), str(sum(expected))]
+    assert "unknown: a cell" not in shown
+
+
+def test_what_was_not_measured_is_unknown(results):
+    cells = [cell for cell in grid.cells("10mbps") if cell != Cell(10, 100, 4)]
+    shown = analyze(results("r.jsonl", like_cubic(cells)))
+    (line,) = (line for line in shown.splitlines() if line.startswith("gain > 3x "))
+    assert int(line.split()[-1]) > 0
+    assert "unknown: a cell it needs was not measured" in shown
+
+
+def test_two_segment_results_are_no_cells(results):
+    ours = like_cubic([CELL])
+    path = results("r.jsonl", [*ours, *with_setting(ours, topology="two_segment")])
+    assert len(split_analyze.load([path])["cubic/linux-tcp/6.12.0"][CELL]) == 5
+
+
+def test_one_path_of_several_schemes_as_bars_and_figure(results, tmp_path):
+    cells = grid.cells("10mbps")
+    path = results("r.jsonl", [*like_cubic(cells), *like_cubic(cells, "reno")])
+    for suffix in (".svg", ".png"):
+        target = tmp_path / "new" / f"bars{suffix}"
+        shown = analyze(path, path="100ms-0pct-10mbps,1ms-4pct-10mbps", target=target)
+        assert target.stat().st_size > 1000
+    assert shown.count("split") == 2
+    assert "class I near" in shown
+    assert "cubic/linux-tcp/6.12.0  split      ████████████████████████████████████     0.900" in shown
+
+
+def test_off_the_grid_only_when_asked_and_with_its_error(results):
+    path = results("r.jsonl", like_cubic(grid.cells("10mbps")))
+    assert "unknown" in analyze(path, path="30ms-1pct-10mbps,30ms-1pct-10mbps")
+    shown = analyze(path, path="30ms-1pct-10mbps,30ms-1pct-10mbps", interpolated=True)
+    assert "unknown" not in shown
+    assert "one_way_delay_ms" in shown
+    # Exactly composed, 101 ms is outside of what was measured.
+    assert "unknown" in analyze(path, path="100ms-1pct-10mbps,1ms-1.5pct-10mbps", interpolated=True)
+
+
+def test_beside_the_published(results):
+    shown = analyze(results("r.jsonl", like_cubic(grid.cells("full"))), grid="full", published=True)
+    assert "published cubic/linux-tcp/figure4" in shown
+    assert "published cubic/linux-tcp/D3-2025-01-11" in shown
+    (line,) = (line for line in shown.splitlines() if "gain > 3x, use > 0.5 I near" in line)
+    assert line.split()[-2] == "471"
+
+
+def test_published_counts_add_up():
+    found = {(s[0], f.gain, f.utilization, c): n for s, f, c, n in split_published.counts()}
+    assert found["cubic", 3, 0.5, "all"] == found["cubic", 3, 0.5, "I near"] + found["cubic", 3, 0.5, "I far"] == 942
+    classes = ("I near", "I far", "II", "III")
+    assert found["bbrv3", 3, 0.5, "all"] == sum(found["bbrv3", 3, 0.5, c] for c in classes) == 188
+
+
+def test_our_model_says_of_the_published_cells_what_was_published():
+    """Figure 4 of the study: CUBIC's large gains that use the path are of class I, BBRv1 has none above 1.5."""
+    rates = split_published.rates()
+    among = split_analyze.split_paths.paths(grid.cells("10mbps"))
+    for algorithm, filter_, classes in (
+        ("cubic", split_rates.Filter(3, 0.5), {"I near", "I far"}),
+        ("bbrv1", split_rates.Filter(1.5), set()),
+    ):
+        known = split_rates.Rates.exactly(rates[algorithm, "linux-tcp", "figure4"])
+        found = split_rates.count([split_rates.predict(path, known) for path in among], filter_)
+        assert {str(c) for c, n in found.items() if n.passed} == classes
+        assert not any(n.unknown for n in found.values())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--path", "1ms-4pct-20mbps"], "has 1 segments, not two"),
+        (["--path", "1ms,2ms"], "segment '1ms' is not of the form"),
+        (["--grid", "15mbps"], "grid '15mbps' is not known"),
+        (["--grid", "10mbps-20ms-0pct"], "holds no path of two segments"),
+        (["--out", "bars.pdf"], "name it .svg or .png"),
+        (["--algorithm", "vegas"], "there is cubic/linux-tcp/6.12.0 under atc25"),
+        (["--transfer-s", "30"], "no such results"),
+    ],
+)
+def test_a_users_mistake_is_one_line(results, arguments, words):
+    path = results("r.jsonl", like_cubic([CELL]))
+    shown = click.testing.CliRunner().invoke(cli.main, ["split", "analyze", str(path), *arguments])
+    assert shown.exit_code == 2
+    assert words in shown.stderr
+    assert "Traceback" not in shown.output + shown.stderr
+
+
+def test_zones_derive_and_check_know_split_zones(results, tmp_path):
+    path = results("r.jsonl", like_cubic(grid.cells("10mbps")))
+    target = tmp_path / "split.json"
+    run = click.testing.CliRunner().invoke
+    options = ["--metric", "split", "--algorithm", "cubic", "--version-text", "v", "--out", str(target)]
+    made = run(cli.main, ["zones", "derive", str(path), *options])
+    assert (made.exit_code, made.output) == (0, f"zone cubic/split: 6 paths, 4 shares of paths, {target}\n")
+    assert run(cli.main, ["zones", "check", str(target)]).output.startswith("ok  cubic/split: 6 paths")
+    broken = json.loads(target.read_text())
+    broken["paths"][0]["split"]["low"] = "much"
+    target.write_text(json.dumps(broken))
+    refused = run(cli.main, ["zones", "check", str(target)])
+    assert refused.exit_code == 2
+    assert "/paths/0/split/low: 'much' is not of type 'number'" in refused.stderr

@@ -1,0 +1,349 @@
+"""Why: flows from captures, features of senders whose rules are known, suspects, and the command."""
+
+import dataclasses
+import json
+import pathlib
+import struct
+
+import helpers
+import numpy
+import pytest
+import rich.console
+import senders
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.commands import why
+from conformance.engine import benches
+from conformance.lab import kernel_variant
+from conformance.model.diagnosis import feature_table, features, flow, pcap, ranking
+from conformance.model.diagnosis.pcap import Packet
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+from conformance.reporting.text import why as showing
+from conformance.support import paths, schema
+
+SERVER = bytes((10, 0, 0, 3))
+STACK = benches.Choice()
+
+
+def capture(frames):
+    """A pcap file as guest/capture.py writes it, of (seconds, nanoseconds, frame)."""
+    header = struct.pack("=IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 1 << 18, 1)
+    return header + b"".join(struct.pack("=IIII", s, ns, len(f), len(f)) + f for s, ns, f in frames)
+
+
+def frame(source, payload, protocol=17):
+    ip = bytes((0x45, 0, 0, 0, 0, 7, 0, 0, 64, protocol, 0, 0)) + source + bytes((10, 0, 0, 1))
+    return bytes(12) + b"\x08\x00" + ip + payload
+
+
+def test_packets_are_told_by_side_and_protocol():
+    data = capture(
+        [
+            (5, 1, frame(SERVER, b"a" * 200)),
+            (5, 2, frame(bytes((10, 0, 0, 1)), b"b")),
+            (5, 3, frame(SERVER, b"c", protocol=1)),
+            (5, 4, b"\0" * 60),
+            (6, 0, frame(SERVER, b"a" * 199)),
+        ]
+    )
+    theirs, others = pcap.packets(data, 17, SERVER)
+    assert [(p.seconds, p.bytes) for p in theirs] == [(5 + 1e-9, 234), (6.0, 233)]
+    assert [p.bytes for p in others] == [35]
+    assert len(theirs[0].identity) == 96
+    assert pcap.first_s(data) == 5 + 1e-9
+    with pytest.raises(UserError, match="no frame"):
+        pcap.first_s(capture([]))
+
+
+@pytest.mark.parametrize("cut", [1, 10, 40])
+def test_a_capture_that_ends_early_is_an_error(cut):
+    data = capture([(5, 1, frame(SERVER, b"a" * 200))])
+    with pytest.raises(UserError, match="ends in the middle"):
+        pcap.packets(data[:-cut] if cut > 1 else data + b"\0", 17, SERVER)
+
+
+@given(st.binary(max_size=300))
+def test_whatever_a_capture_holds_there_is_no_traceback(rubbish):
+    for data in (rubbish, capture([])[:24] + rubbish, capture([(1, 1, rubbish)])):
+        try:
+            theirs, others = pcap.packets(data, 17, SERVER)
+        except UserError:
+            continue
+        assert len(theirs) + len(others) <= len(data) / 16
+
+
+@st.composite
+def transfers(draw):
+    """(sent, came): any packets, some lost, in a queue that delays each as it likes, but keeps their order."""
+    gaps = draw(st.lists(st.integers(0, 3000), min_size=25, max_size=80))
+    delays = draw(st.lists(st.integers(0, 5000), min_size=len(gaps), max_size=len(gaps)))
+    kept = draw(st.lists(st.booleans(), min_size=len(gaps), max_size=len(gaps)))
+    kept = [True] * 20 + kept[20:]
+    names = draw(st.lists(st.integers(0, 5), min_size=len(gaps), max_size=len(gaps)))
+    times = numpy.cumsum(gaps) / 1e5
+    out = numpy.maximum.accumulate(times + 0.01 + numpy.array(delays) / 1e5)
+    sent = [Packet(float(t), 100 + 50 * n, bytes([n])) for t, n in zip(times, names, strict=True)]
+    came = [Packet(float(o), p.bytes, p.identity) for o, p, k in zip(out, sent, kept, strict=True) if k]
+    return sent, came
+
+
+@given(transfers())
+def test_packets_are_conserved_and_flight_is_never_negative(found):
+    sent, came = found
+    of = flow.flow(sent, came, [], one_way_s=0.01, bytes_per_s=1e6)
+    assert (~of.lost).sum() == len(came)
+    assert not of.lost[-1] and len(of.sent_s) <= len(sent)
+    assert numpy.all(of.flight >= of.bytes)
+    assert numpy.all(of.flight <= numpy.cumsum(of.bytes))
+    assert numpy.all(of.known_s > of.sent_s)
+    assert sum(event.losses for event in flow.loss_events(of)) == of.lost.sum()
+
+
+@given(transfers(), st.floats(0, 1000))
+def test_a_flow_does_not_depend_on_when_it_was(found, later_s):
+    moved = [[dataclasses.replace(p, seconds=p.seconds + later_s) for p in packets] for packets in found]
+    a, b = (
+        flow.flow(*packets, [], one_way_s=0.01, bytes_per_s=1e6, first_s=first_s)
+        for packets, first_s in ((found, 0), (moved, later_s))
+    )
+    assert numpy.allclose(a.sent_s, b.sent_s) and numpy.array_equal(a.lost, b.lost)
+    assert abs(a.began_s - b.began_s) < 1e-9
+
+
+def written(folder, name, packets):
+    """Write packets of senders.transfer() as a capture."""
+    frames = [
+        (10 + int(p.seconds), round(p.seconds % 1 * 1e9), frame(SERVER, p.identity + bytes(p.bytes - 34 - 8)))
+        for p in packets
+    ]
+    (folder / f"{name}.pcap").write_bytes(capture(frames))
+
+
+def test_of_a_capture_that_is_full_what_came_first_is_looked_at(tmp_path):
+    sender = senders.Sender(beta=1.0, packets=3000)
+    sent, came, _ = senders.transfer(sender)
+    written(tmp_path, why.SENT, sent[:2000])
+    written(tmp_path, "emulator-to_client", came)
+    made = helpers.measurement(cell=Cell(10, 20, 0.3))
+
+    def read(full):
+        captured = {why.SENT: (2000, full), "emulator-to_client": (len(came), 0)}
+        return why._flow(made, captured, tmp_path, 17)
+
+    with pytest.raises(UserError, match="came out of the queue that never entered it"):
+        read(0)
+    found, full_s = read(1000)
+    assert full_s == pytest.approx(sent[1999].seconds, abs=1e-6)
+    assert 1800 < len(found.sent_s) <= 2000
+    whole = senders.flow(sender)
+    assert numpy.allclose(found.sent_s, whole.sent_s[: len(found.sent_s)], atol=1e-6)
+    assert numpy.array_equal(found.lost, whole.lost[: len(found.sent_s)])
+
+
+def test_captures_of_two_transfers_are_an_error():
+    packets = [Packet(k / 100, 100, bytes([k])) for k in range(60)]
+    others = [dataclasses.replace(p, identity=p.identity + b"x") for p in packets]
+    with pytest.raises(UserError, match="never entered"):
+        flow.flow(packets, others, [], one_way_s=0.01, bytes_per_s=1e6)
+    with pytest.raises(UserError, match="too few"):
+        flow.flow(packets, [], [], one_way_s=0.01, bytes_per_s=1e6)
+    with pytest.raises(UserError, match="clocks"):
+        flow.flow(packets, [dataclasses.replace(p, seconds=0.0) for p in packets], [], one_way_s=0.01, bytes_per_s=1e6)
+
+
+@pytest.mark.parametrize("beta", [0.25, 0.5, 0.7, 0.85])
+def test_the_beta_of_a_sawtooth_is_measured(beta):
+    of = senders.flow(senders.Sender(beta=beta, lost=senders.every(500)))
+    kept = features.kept(of).values
+    assert len(kept) >= 5
+    # One round trip's growth is in it, and a window is a whole number of packets.
+    assert numpy.median(kept) == pytest.approx(beta, abs=0.07)
+    assert features.responded(of).values.mean() == 1
+
+
+@pytest.mark.parametrize("increase", [0.5, 1, 2])
+def test_growth_is_measured(increase):
+    of = senders.flow(senders.Sender(increase=increase, lost=senders.every(500)))
+    assert numpy.median(features.growth(of).values) == pytest.approx(increase, rel=0.15)
+    assert numpy.median(features.doubling(of).values) < 1.2
+
+
+def test_a_sender_that_does_not_respond_is_seen():
+    of = senders.flow(senders.Sender(beta=1, increase=0, ssthresh=25, lost=senders.every(500)))
+    assert features.responded(of).values.mean() == 0
+    assert features.kept(of).values.min() >= 0.95
+
+
+def test_a_reduction_for_every_packet_lost_is_seen():
+    lost = frozenset(k for first in range(600, 6000, 600) for k in (first, first + 2))
+    once, often = (
+        numpy.median(features.kept_of_several(senders.flow(senders.Sender(beta=0.7, lost=lost, every_loss=e))).values)
+        for e in (False, True)
+    )
+    assert once == pytest.approx(0.7, abs=0.08)
+    assert often == pytest.approx(0.49, abs=0.08)
+
+
+@pytest.mark.parametrize("initial_window", [2, 10, 20])
+def test_the_initial_window_and_slow_start_are_measured(initial_window):
+    of = senders.flow(senders.Sender(initial_window=initial_window, ssthresh=1000))
+    assert features.initial_window(of).values[0] == initial_window
+    assert features.start_up_growth(of).values[0] == pytest.approx(2, rel=0.1)
+    assert features.start_up_losses(of).values[0] > 0.5
+
+
+def test_packets_that_grow_with_the_path_s_mtu_are_full_as_they_are():
+    """QUIC: a window of ten full packets, with a probe for a larger MTU and the handshake's rest, and larger later."""
+    sizes = [328, 1368, *[1242] * 8, *[1494] * 50]
+    times = [0.01] * 10 + [0.09 + 0.002 * n for n in range(50)]
+    sent = [Packet(t, size, bytes([at])) for at, (t, size) in enumerate(zip(times, sizes, strict=True))]
+    came = [dataclasses.replace(p, seconds=p.seconds + 0.02) for p in sent]
+    of = flow.flow(sent, came, [], one_way_s=0.02, bytes_per_s=1e6)
+    (window,) = features.initial_window(of).values
+    assert window == pytest.approx((328 + 1368 + 8 * 1242) / 1242)
+
+
+def test_a_window_above_the_bdp_stands_in_the_queue():
+    of = senders.flow(senders.Sender(increase=0, ssthresh=49, packets=9000))
+    bdp = of.bdp_bytes / senders.FULL_BYTES
+    assert features.queue_mean(of).values[0] == pytest.approx((49 - bdp) / bdp, abs=0.05)
+    assert features.flight_high(of).values[0] == pytest.approx(49 / bdp, abs=0.05)
+    assert features.rate_high(of).values[0] == pytest.approx(1, abs=0.05)
+
+
+def test_bursts_are_told_from_paced_packets():
+    at = [k * 0.001 for k in range(4000)]
+    for together in (1, 5):
+        sent = [Packet(at[k - k % together], 1250, k.to_bytes(4, "big")) for k in range(len(at))]
+        came = [dataclasses.replace(p, seconds=max(p.seconds, t) + 0.03) for p, t in zip(sent, at, strict=True)]
+        of = flow.flow(sent, came, [], one_way_s=0.02, bytes_per_s=1.25e6)
+        assert features.burst(of).values[0] == pytest.approx(together, rel=0.01)
+
+
+@given(st.integers(1, 60), st.floats(0.2, 3))
+def test_no_flow_makes_a_feature_fail(n, pause_s):
+    """Short, stalled, lossy: a feature may have no sample, but never an error or a value that is no number."""
+    sent = [Packet(k // 7 * pause_s + k * 1e-4, 60 + 97 * (k % 16), k.to_bytes(2, "big")) for k in range(20 + n)]
+    came = [dataclasses.replace(p, seconds=p.seconds + 0.02) for k, p in enumerate(sent) if k % n or k < 1 or n < 2]
+    try:
+        of = flow.flow(sent, came, sent[:3], one_way_s=0.01, bytes_per_s=1.25e6)
+    except UserError:
+        return
+    for feature in feature_table.FEATURES:
+        samples = getattr(features, feature.name)(of)
+        assert len(samples.values) == len(samples.times_s)
+        assert numpy.all(numpy.isfinite(samples.values))
+
+
+def traced(sender, few):
+    """Why's record of a sender: the same without random loss, and with a loss now and then."""
+    found = {
+        feature_table.CLEAN: {
+            1: senders.flow(dataclasses.replace(sender, packets=9000), one_way_s=0.04, queue_packets=66)
+        },
+        feature_table.FEW: {seed: senders.flow(dataclasses.replace(sender, lost=few(seed))) for seed in (1, 2)},
+    }
+    bench = benches.find()
+    return why.Traced(scheme=bench.scheme("reno"), flows=found, problems=[])
+
+
+def losses(seed):
+    return senders.every(400 + 40 * seed)
+
+
+@pytest.mark.parametrize(
+    ("label", "changes"),
+    [
+        ("beta", {"beta": 0.8}),
+        ("response", {"beta": 1.0}),
+        ("growth", {"increase": 3}),
+        ("initial_window", {"initial_window": 32}),
+        ("slow_start", {"ssthresh": 2}),
+    ],
+)
+def test_the_top_suspect_is_what_is_wrong(label, changes):
+    theirs = ranking.readings(traced(senders.Sender(), losses).flows)
+    ours = ranking.readings(traced(dataclasses.replace(senders.Sender(), **changes), losses).flows)
+    found = ranking.suspects("reno", ours, theirs)
+    assert found[0].label == label, [(s.label, s.weight, s.evidence[0].sentence) for s in found]
+    assert ranking.suspects("reno", theirs, theirs) == []
+
+
+def test_documents_stand_in_for_a_reference_that_is_not_there():
+    ours = ranking.readings(traced(senders.Sender(beta=0.8), losses).flows)
+    found = ranking.suspects("reno", ours, ranking.documented("reno"))
+    assert found[0].label == "beta"
+    assert "the document 0.50: as if beta were" in found[0].evidence[0].sentence
+    assert ranking.documented("nosuchalgorithm") == {}
+    names = {(f.name, f.cell) for f in feature_table.FEATURES}
+    assert all({(f.name, f.cell) for f in ranking.documented(a)} <= names for a in ("cubic", "bbrv1", "bbrv3"))
+
+
+def test_features_are_named_once_and_known():
+    ids = [feature.id for feature in feature_table.FEATURES]
+    assert len(ids) == len(set(ids))
+    for feature in feature_table.FEATURES:
+        assert callable(getattr(features, feature.name))
+        assert feature.cell in feature_table.CELLS
+        assert feature.tolerance > (1 if feature.ratio else 0)
+        feature.says.format(value="1", low="1", high="1", n=1)
+
+
+def test_a_report_is_shown_drawn_and_written():
+    report = why.Report(
+        algorithm="reno", stack=traced(senders.Sender(beta=0.8), losses), reference=traced(senders.Sender(), losses)
+    )
+    schema.check("why", json.loads(json.dumps(report.to_json())), "why.json")
+    console = rich.console.Console(record=True, width=300, markup=False)
+    showing.show(report, console)
+    text = console.export_text()
+    assert "beta" in text and "see 10mbps-20ms-0.3pct, seed 1, " in text
+    assert text.count("; see ") == sum(min(len(suspect.evidence), 3) for suspect in report.suspects)
+    assert showing.svg(report).startswith("<svg")
+    name = report.reference.scheme.id
+    assert f"{name} against the reference {name}" in text
+    changed = dataclasses.replace(report.stack, kernel="mutants")
+    showing.show(why.Report(algorithm="reno", stack=changed, reference=report.reference), console)
+    assert f"{name} on kernel mutants against the reference {name}" in console.export_text()
+    same = why.Report(algorithm="reno", stack=report.reference, reference=report.reference)
+    showing.show(same, console)
+    assert "nothing looks wrong" in console.export_text()
+
+
+def ask(tmp_path, algorithm="cubic", choice=STACK, target=None):
+    console = rich.console.Console(record=True, width=160, markup=False)
+    status = why.run(algorithm, choice, trials=2, first_seed=1, target=target, console=console)
+    return status, console.export_text()
+
+
+def test_mistakes_are_named(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="is not empty"):
+        ask(tmp_path, target=tmp_path)
+    with pytest.raises(UserError, match="virtual room only"):
+        ask(tmp_path, choice=benches.Choice(lab="host"))
+
+
+@pytest.mark.guest
+def test_what_a_stack_does_not_offer_is_unsupported(tmp_path):
+    status, text = ask(tmp_path, algorithm="nosuchalgorithm")
+    assert status == 4 and "does not offer" in text
+
+
+@pytest.mark.guest
+def test_a_wrong_beta_is_the_top_suspect(tmp_path):
+    kernel_variant.make("why-test", "default", {"tcp_cubic.beta": "870"})
+    try:
+        status, text = ask(tmp_path, choice=benches.Choice(kernel="why-test"), target=tmp_path / "out")
+    finally:
+        paths.cache("kernels", "names", "why-test").unlink()
+    assert status == 1
+    document = schema.load("why", pathlib.Path(tmp_path, "out", "why.json"))
+    assert document["suspects"][0]["label"] == "beta"
+    kept = document["features"]["kept-few"]
+    assert kept["stack"]["value"] == pytest.approx(0.85, abs=0.03)
+    assert kept["reference"]["value"] == pytest.approx(0.7, abs=0.03)
+    assert "as if beta were" in text
+    assert (tmp_path / "out" / "stack" / "10mbps-40ms-0pct-1" / "emulator-to_client.pcap").exists()

@@ -1,0 +1,90 @@
+"""The manifests that ship, without building or running anything of theirs."""
+
+import os
+import subprocess
+
+import pytest
+
+from conformance.lab import adapter, manifest
+from conformance.support import files, paths, schema
+
+MANIFESTS = sorted(paths.data("adapters").glob("*/adapter.json"))
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.parent.name)
+def test_a_shipped_manifest_is_complete(path):
+    data = schema.load("adapter", path)
+    assert data["name"] == path.parent.name
+    assert os.access(path.parent / data["program"], os.X_OK)
+    if "build" in data:
+        assert os.access(path.parent / data["build"]["program"], os.X_OK)
+    # Whoever runs another root file system cannot know what is in it.
+    assert ("algorithms" in data) + ("kernel_algorithms" in data) == (not data.get("rootfs"))
+    assert data["packages"], "a user who lacks something must be told what to install"
+    if "client" in data:
+        client = schema.load("adapter", paths.data("adapters", data["client"], "adapter.json"))
+        assert client["transport"] == data["transport"]
+
+
+def test_there_is_a_stack_of_each_transport():
+    transports = {schema.load("adapter", path)["transport"] for path in MANIFESTS}
+    assert transports == {"tcp", "udp"}
+
+
+def test_a_client_only_adapter_offers_no_algorithm():
+    assert schema.load("adapter", paths.data("adapters", "h3-client", "adapter.json"))["algorithms"] == {}
+    assert "h3-client" in [about.name for about in manifest.shipped()]
+
+
+def test_a_link_into_another_adapter_counts_with_what_it_leads_to(tmp_path):
+    """An adapter that uses another's files becomes another stack when they change."""
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    theirs.mkdir()
+    ours.mkdir()
+    (theirs / "client.c").write_text("1")
+    (ours / "client.c").symlink_to("../theirs/client.c")
+    before = adapter._files_digest(adapter._own_files(ours))
+    (theirs / "client.c").write_text("2")
+    assert adapter._files_digest(adapter._own_files(ours)) != before
+    changed = adapter._files_digest(adapter._own_files(ours))
+    files._aside(ours).touch()  # of an `expect update` that was killed
+    assert adapter._files_digest(adapter._own_files(ours)) == changed
+
+
+@pytest.mark.parametrize("folder", [path.parent for path in MANIFESTS], ids=lambda folder: folder.name)
+def test_links_stay_among_the_adapters(folder):
+    """They must lead to a file, and to the same one wherever the suite lies."""
+    for link in (path for path in folder.rglob("*") if path.is_symlink()):
+        assert link.is_file()
+        assert not link.readlink().is_absolute()
+        assert link.resolve().is_relative_to(paths.data("adapters").resolve())
+
+
+@pytest.fixture
+def ask(tmp_path):
+    """Run a verb of google-quiche-options on programs that print what reached them; (exit status, that)."""
+    about = manifest.read("google-quiche-options")
+    for program in ("run-server", "run-client"):
+        path = tmp_path / program
+        path.write_text('#!/bin/sh\necho "${0##*/} $1 $CC_CALLED ${CC_CONNECTION_OPTIONS-none}"\n')
+        path.chmod(0o755)
+
+    def run(verb, algorithm):
+        environment = {"PATH": manifest.GUEST_PATH, "CC_BUILD": str(tmp_path), "CC_CALLED": about.called(algorithm)}
+        ended = subprocess.run([about.folder / about.program, verb], env=environment, capture_output=True, text=True)
+        return ended.returncode, ended.stdout.strip()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "option"), [("bbrv1", "TBBR"), ("bbrv2", "B2ON"), ("cubic", "BYTE"), ("reno", "RENO")]
+)
+def test_google_quiche_options_lets_the_client_alone_choose(ask, algorithm, option):
+    assert ask("client", algorithm) == (0, f"run-client client {option} {option}")
+    assert ask("server", algorithm) == (0, "run-server server bbr none")
+
+
+def test_google_quiche_options_refuses_what_is_no_option_of_its_own(ask):
+    assert ask("client", "vegas") == ask("server", "vegas") == (127, "")
+    assert ask("client", "BYTE RENO") == (127, "")

@@ -1,0 +1,82 @@
+"""A bad emulator must be caught, a right one must not be."""
+
+import math
+
+import pytest
+from helpers import setting
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.model.emulation import calibration
+from conformance.model.setting import Cell
+
+CELL = Cell(10, 20, 1)
+QDISCS = [
+    {"kind": "netem", "dev": "to_client", "options": {"delay": {"delay": 0.02}, "loss-random": {"loss": 0.01}}},
+    {"kind": "red", "dev": "to_client"},
+]
+GOOD = {"rate_mbps": 10.02, "delays_ms": [20.1, 20.2], "loss_sent": 2000, "loss_lost": 21, "qdiscs": QDISCS}
+
+
+def test_a_right_emulator_has_no_problems():
+    assert calibration.problems(setting(CELL), [GOOD]) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"rate_mbps": 9.5}, "delivered 9.5 Mbit/s, asked were 10"),
+        ({"rate_mbps": None}, "no probe packets arrived"),
+        ({"delays_ms": [25.0]}, "delayed by 25 ms, asked were 20"),
+        ({"delays_ms": [15.0]}, "delayed by 15 ms"),
+        ({"delays_ms": []}, "no probe packet for the delay"),
+        ({"loss_lost": 80}, "lost 80 of 2000"),
+        ({"loss_lost": 0}, "lost 0 of 2000"),
+        ({"qdiscs": []}, "no netem qdisc"),
+        (
+            {
+                "qdiscs": [
+                    {**QDISCS[0], "options": {"delay": {"delay": 0.03}, "loss-random": {"loss": 0.01}}},
+                    QDISCS[1],
+                ]
+            },
+            "30 ms",
+        ),
+        ({"qdiscs": [{**QDISCS[0], "options": {"delay": {"delay": 0.02}}}, QDISCS[1]]}, "a loss of 0 %"),
+        ({"qdiscs": QDISCS[:1]}, "no red qdisc"),
+    ],
+)
+def test_a_wrong_one_is_named(change, words):
+    found = calibration.problems(setting(CELL), [{**GOOD, **change}])
+    assert any(words in problem for problem in found), found
+
+
+def test_sysctls_must_be_held_as_asked_where_the_kernel_has_them():
+    asked = dict(setting(CELL).sysctls)
+    assert list(calibration.sysctl_problems(setting(CELL), {"server": asked})) == []
+    lacking = {**asked, "net.ipv4.tcp_tso_rtt_log": None}
+    assert list(calibration.sysctl_problems(setting(CELL), {"server": lacking})) == []
+    wrong = {**asked, "net.ipv4.tcp_rmem": "4096 131072 2000000"}
+    (problem,) = calibration.sysctl_problems(setting(CELL), {"server": asked, "client": wrong})
+    assert "net.ipv4.tcp_rmem on the client is '4096 131072 2000000'" in problem
+
+
+def test_no_loss_means_none():
+    observed = {**GOOD, "loss_lost": 1, "qdiscs": [{**QDISCS[0], "options": {"delay": {"delay": 0.02}}}, QDISCS[1]]}
+    assert "lost 1 of 2000" in calibration.problems(setting(Cell(10, 20, 0)), [observed])[0]
+
+
+@pytest.mark.parametrize(
+    ("lost", "sent", "p", "expected"),
+    [(0, 10, 0.5, 2 / 1024), (5, 10, 0.5, 1.0), (10, 10, 0.5, 2 / 1024), (0, 3, 0.1, 1.0), (3, 3, 0.1, 0.002)],
+)
+def test_binomial_p_value(lost, sent, p, expected):
+    assert calibration.binomial_p_value(lost, sent, p) == pytest.approx(expected, rel=1e-9)
+
+
+@given(st.integers(1, 500), st.floats(0.001, 0.999), st.data())
+def test_p_values_are_probabilities_and_symmetric(sent, p, data):
+    lost = data.draw(st.integers(0, sent))
+    value = calibration.binomial_p_value(lost, sent, p)
+    assert 0 <= value <= 1
+    assert math.isclose(value, calibration.binomial_p_value(sent - lost, sent, 1 - p), rel_tol=1e-6, abs_tol=1e-12)

@@ -1,0 +1,176 @@
+"""The harness believes no adapter."""
+
+import copy
+
+import pytest
+from helpers import NETWORK, facts, trial
+
+from conformance.model.emulation import congestion
+from conformance.model.emulation.credibility import measurement
+from conformance.model.trial import Measurement, Outcome
+from conformance.support import schema
+
+
+def made(given):
+    return measurement(trial(), given, NETWORK, {"wall_s": 0.1})
+
+
+def client(stdout="", exit_status=0, stderr=""):
+    return {"exit_status": exit_status, "stdout": stdout, "stderr": stderr}
+
+
+def line(size=12_500_000, seconds=20.0, handshake=0.08):
+    return f'{{"bytes": {size}, "completion_s": {seconds}, "handshake_s": {handshake}}}\n'
+
+
+def test_a_good_trial():
+    found = made(facts())
+    assert found.outcome is Outcome.OK
+    assert found.metrics["goodput_mbps"] == 5.0
+    assert found.utilization == 0.5
+    assert found.metrics["retransmitted_segments"] == 90
+    schema.check("measurement", found.to_json(), "test")
+    assert Measurement.from_json(found.to_json()) == found
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"client": client(line(size=1))}, "reports 1 bytes, 12500000 were to be sent"),
+        ({"client": client(line(seconds=10.0))}, "reports 10.000 s, the harness saw it run for 20.010"),
+        ({"client": client(line(seconds=0))}, "completion time of 0"),
+        ({"client": client(line(seconds=-1))}, "completion time of -1"),
+        ({"client": client(line(seconds="NaN"))}, "no valid result line"),
+        ({"client": client(line(seconds="1e999"))}, "no valid result line"),
+        ({"client": client(line(seconds=10**400))}, "no valid result line"),
+        ({"client": client("[" * 60_000)}, "no valid result line"),
+        ({"client": client("hello")}, "printed no valid result line: hello"),
+        ({"client": client("")}, "printed no valid result line: nothing"),
+        ({"client": client(line() + line())}, "printed 2 result lines"),
+        ({"client": client('{"bytes": 1, ' + line()[1:])}, "no valid result line"),
+        ({"client": client("[1]")}, "no valid result line"),
+        ({"client": client('{"bytes": true, "completion_s": 20, "handshake_s": 0}')}, "no valid result line"),
+        ({"client": client(line(handshake=30))}, "no valid result line"),
+        (
+            {"client": client(exit_status=7, stderr="refused\x1b[31m")},
+            "the client of linux-tcp ended with status 7: refused",
+        ),
+        ({"client": client(exit_status=-9)}, "status -9"),
+        ({"server": client(exit_status=1, stderr="oops")}, "died with status 1 during the transfer: oops"),
+        ({"ready": False, "server": client(exit_status=3)}, "ended with status 3 before it was ready"),
+        ({"ready": False, "server": client(exit_status=None)}, "was never ready"),
+        ({"fault": "cannot start it"}, "cannot start it"),
+    ],
+)
+def test_lies_and_crashes_are_errors_that_say_so(change, words):
+    found = made(facts(**change))
+    assert found.outcome is Outcome.ERROR
+    assert words in found.message
+    assert "\x1b" not in found.message
+    assert found.metrics == {}
+
+
+def test_bytes_that_did_not_cross_the_link_are_a_lie():
+    given = copy.deepcopy(facts())
+    given["counters"]["after"]["interfaces"]["client"]["eth0"]["rx_bytes"] = 1000
+    assert "only 1000 crossed its link" in made(given).message
+
+
+def test_faster_than_the_link_is_a_lie():
+    quick = facts(client=client(line(seconds=9.0)), elapsed_s=9.0)
+    assert "over a link of 10" in made(quick).message
+
+
+def sampled(names=("cubic",), **changes):
+    found = {"name": names[-1], "names": list(names), "bbr": None} if names else None
+    return {**facts()["sampled"], "congestion_control": found, **changes}
+
+
+@pytest.mark.parametrize(
+    ("names", "elapsed_s", "words"),
+    [
+        (["cubic"], 20.01, None),
+        (["reno"], 20.01, "the server of linux-tcp sent with reno in the place of cubic"),
+        (["cubic", "bbr", "cubic"], 20.01, "sent with bbr in the place of cubic"),
+        (None, 20.01, "had no connection from its port"),
+    ],
+)
+def test_another_algorithm_than_was_set_in_the_kernel_is_an_error(names, elapsed_s, words):
+    given = facts(sampled=sampled(names), elapsed_s=elapsed_s)
+    found = measurement(trial(), given, {**NETWORK, "kernel_algorithm": "cubic"}, {})
+    assert (found.message is None) if words is None else (words in found.message)
+    assert (found.outcome is Outcome.ERROR) == (words is not None)
+    # A stack that brings its own has nothing set for it.
+    assert made(given).outcome is Outcome.OK
+
+
+def test_between_two_looks_nothing_is_missed():
+    assert congestion.not_as_set("cubic", None, 0.05) is None
+
+
+@pytest.mark.parametrize(("opened", "outcome"), [(1, Outcome.OK), (4, Outcome.ERROR)])
+def test_several_connections_are_not_one(opened, outcome):
+    given = copy.deepcopy(facts())
+    for when, count in (("before", 7), ("after", 7 + opened)):
+        given["counters"][when]["client"] = {"Tcp.ActiveOpens": count}
+    found = made(given)
+    assert found.outcome is outcome
+    assert outcome is Outcome.OK or "opened 4 connections" in found.message
+    # Of UDP the kernel counts none, and programs may have TCP connections of their own.
+    given["sampled"]["tcp_info"] = None
+    assert made(given).outcome is Outcome.OK
+
+
+@pytest.mark.parametrize("who", ["server", "client"])
+def test_status_127_is_unsupported(who):
+    given = copy.deepcopy(facts(**{who: client(exit_status=127)}, ready=who == "client"))
+    given["counters"]["after"]["interfaces"]["client"]["eth0"]["rx_bytes"] = 900
+    found = made(given)
+    assert found.outcome is Outcome.UNSUPPORTED
+    assert "does not offer cubic" in found.message
+
+
+@pytest.mark.parametrize("who", ["server", "client"])
+def test_status_127_in_the_middle_of_a_transfer_is_no_way_out(who):
+    found = made(facts(**{who: client(exit_status=127)}))
+    assert found.outcome is Outcome.ERROR
+    assert f"the {who} of linux-tcp ended with status 127 during the transfer" in found.message
+
+
+def timed_out(crossed, at_half_time=0):
+    given = copy.deepcopy(facts(timed_out=True, client=client(exit_status=None)))
+    given["half_time"] = {"eth0": {"rx_bytes": at_half_time}}
+    given["counters"]["after"]["interfaces"]["client"]["eth0"]["rx_bytes"] = crossed
+    return given
+
+
+def test_a_timeout_keeps_an_upper_bound_and_no_goodput():
+    found = made(timed_out(6_000_000, at_half_time=3_000_000))
+    assert found.outcome is Outcome.TIMEOUT
+    assert found.metrics["goodput_mbps"] is None
+    assert found.utilization == pytest.approx(8 * 12_500_000 / (3600 * 10e6), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("crossed", "words"),
+    [
+        (900, "transferred nothing in 3600 s"),
+        (6_000_000, "stood still after 6000000 bytes, for half of 3600 s"),
+        (13_000_000, "did not end within"),
+    ],
+)
+def test_a_client_that_hangs_is_an_error_and_no_slow_transfer(crossed, words):
+    found = made(timed_out(crossed, at_half_time=crossed))
+    assert found.outcome is Outcome.ERROR
+    assert words in found.message
+
+
+def test_a_stack_without_tcp_info_has_no_zero_in_its_place():
+    given = copy.deepcopy(facts())
+    given["sampled"]["tcp_info"] = None
+    assert made(given).metrics["retransmitted_segments"] is None
+    assert made(given).metrics["min_rtt_ms"] is None
+
+
+def test_long_output_is_cut():
+    assert len(made(facts(client=client(exit_status=1, stderr="x" * 100_000))).message) < 500

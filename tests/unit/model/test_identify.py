@@ -1,0 +1,99 @@
+"""Identification: right, or inconclusive; never by half of the evidence."""
+
+import pytest
+from helpers import measurements, zone
+
+from conformance.model.setting import Cell
+from conformance.model.studies import identify
+from conformance.model.trial import Outcome
+
+CELLS = [Cell(10, d, 0) for d in range(1, 11)]
+
+
+def zones(algorithm, low, high):
+    return [zone(low, high, cell, id=f"{algorithm}/identify-utilization", algorithm=algorithm) for cell in CELLS]
+
+
+ZONES = [*zones("cubic", 0.4, 0.6), *zones("reno", 0.1, 0.3), *zones("bbrv1", 0.8, 1.0)]
+
+
+def seen(*values):
+    return {cell: measurements([value] * 3, cell=cell) for cell, value in zip(CELLS, values, strict=False)}
+
+
+def test_all_inside_one_zone_is_that_algorithm():
+    scores = identify.scores(ZONES, seen(*[0.5] * 10))
+    assert [(s.algorithm, s.share) for s in scores] == [("cubic", 1.0), ("bbrv1", 0.0), ("reno", 0.0)]
+    assert identify.conclusion(scores) == "cubic"
+
+
+def test_a_tenth_outside_is_still_it_and_more_is_inconclusive():
+    assert identify.conclusion(identify.scores(ZONES, seen(*[0.5] * 9, 0.7))) == "cubic"
+    assert identify.conclusion(identify.scores(ZONES, seen(*[0.5] * 8, 0.7, 0.7))) is None
+
+
+def test_two_zones_that_both_fit_are_inconclusive():
+    both = [*ZONES, *zones("vegas", 0.45, 0.7)]
+    assert identify.conclusion(identify.scores(both, seen(*[0.5] * 10))) is None
+
+
+def test_misses_say_what_was_measured_and_permitted():
+    (miss,) = identify.scores(zones("cubic", 0.4, 0.6), seen(*[0.5] * 9, 0.7))[0].misses
+    assert (miss.cell, miss.value, miss.low, miss.high) == (CELLS[9], 0.7, 0.4, 0.6)
+
+
+def test_too_little_seen_concludes_nothing():
+    found = seen(*[0.5] * 10)
+    for cell in CELLS[:3]:
+        del found[cell]
+    scores = identify.scores(ZONES, found)
+    assert (scores[0].algorithm, scores[0].seen, scores[0].features, scores[0].share) == ("cubic", 7, 10, 1.0)
+    assert identify.conclusion(scores) is None
+    assert identify.conclusion(identify.scores(ZONES, {})) is None
+
+
+def test_a_timeout_is_a_miss_where_even_its_bound_is_too_low_and_else_not_seen():
+    found = {cell: measurements([0.35] * 3, cell=cell, outcome=Outcome.TIMEOUT) for cell in CELLS}
+    by_name = {score.algorithm: score for score in identify.scores(ZONES, found)}
+    assert (by_name["cubic"].seen, len(by_name["cubic"].misses)) == (10, 10)
+    assert (by_name["reno"].seen, len(by_name["reno"].misses)) == (0, 0)
+    assert identify.conclusion(list(by_name.values())) is None
+
+
+@pytest.mark.parametrize(
+    ("called", "found", "contradicted"),
+    [
+        ("cubic", "cubic", False),
+        ("cubic", "reno", True),
+        ("bbr", "bbrv3", False),
+        ("bbr", "cubic", True),
+        ("bbrv3", "bbrv1", True),
+        ("bbrv4", "bbrv1", True),
+        ("prague", "cubic", False),  # no zone, so nothing is claimed that could be denied
+    ],
+)
+def test_names_and_versions(called, found, contradicted):
+    assert identify.contradicts(called, found, ["cubic", "reno", "bbrv1", "bbrv3"]) is contradicted
+
+
+def test_run_judges_by_every_zone_of_the_settings(tmp_path, monkeypatch):
+    import click.testing
+    import fake_room
+
+    from conformance.cli import main
+    from conformance.engine import benches
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(benches, "find", benches.find)
+    for kind, status, words in (("good", 0, "1 of 1 cells conform"), ("bad", 1, "0 of 1 cells conform, 1 violate")):
+        fake_room.install(kind)
+        for options, zones in (
+            (("--grid", "10mbps-20ms-1pct"), ("heatmap", "loss")),
+            (("--grid", "10mbps-50ms-0pct", "--profile", "identify"), ("identify-utilization", "identify-queue")),
+            (("--grid", "10mbps-50ms-0pct", "--profile", "startup"), ("startup",)),
+        ):
+            done = click.testing.CliRunner().invoke(main, ["run", "cubic", *options, "--results", f"{kind}.jsonl"])
+            assert done.exit_code == status, done.output
+            for name in zones:
+                assert f"zone cubic/{name}: {words}" in " ".join(done.output.split())
+            assert done.output.count("zone cubic/") == len(zones)

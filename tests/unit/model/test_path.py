@@ -1,0 +1,203 @@
+"""Paths of two segments: what they come to, what their links are told, what is checked and believed of them."""
+
+import copy
+
+import pytest
+from helpers import NETWORK, facts, scheme, setting
+from hypothesis import given
+from hypothesis import strategies as st
+from test_calibration import GOOD, QDISCS
+
+from conformance.catalogue import documents
+from conformance.model import grid
+from conformance.model.emulation import calibration, tc_commands
+from conformance.model.emulation.credibility import measurement
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell, Proxy, Setting, end_to_end, parse_path, path_id
+from conformance.model.trial import Measurement, Outcome, Trial
+from conformance.support import schema
+
+CLIENTS, SERVERS = Cell(10, 20, 1), Cell(50, 60, 3)
+segment = st.builds(Cell, st.floats(0.1, 10_000), st.floats(0, 5_000), st.floats(0, 25))
+
+
+def path(proxy=None, segments=(CLIENTS, SERVERS), **overrides):
+    return documents.path("atc25", segments, proxy, **overrides)
+
+
+def trial(made):
+    return Trial(setting=made, scheme=scheme(), seed=1, room="virtual", lab_digest="7" * 16)
+
+
+@given(segment, segment)
+def test_end_to_end_is_the_slowest_the_sum_and_either_loss(first, second):
+    whole = end_to_end((first, second))
+    assert whole == end_to_end((second, first))
+    assert whole.bandwidth_mbps == min(first.bandwidth_mbps, second.bandwidth_mbps)
+    # To the picosecond: sums of decimals that a file can hold.
+    assert whole.one_way_delay_ms == pytest.approx(first.one_way_delay_ms + second.one_way_delay_ms, abs=1e-9)
+    added = first.loss_pct + second.loss_pct
+    assert max(first.loss_pct, second.loss_pct) - 1e-6 <= whole.loss_pct <= added + 1e-6
+
+
+def test_a_loss_or_delay_on_one_side_only_stays_exact():
+    assert end_to_end((Cell(10, 80, 0), Cell(10, 1, 4))) == Cell(10, 81, 4)
+    assert end_to_end((Cell(10, 0.1, 0), Cell(10, 0.2, 0))) == Cell(10, 0.3, 0)
+    assert end_to_end((CLIENTS, SERVERS)) == Cell(10, 80, 3.97)
+
+
+@given(segment, segment, st.sampled_from(["path", "segment"]), st.sampled_from([None, Proxy(to_client="bbr")]))
+def test_a_path_survives_json_and_the_schema(first, second, sized_by, proxy):
+    made = path(proxy, (first, second), queue_sized_by=sized_by)
+    assert Setting.from_json(made.to_json()) == made
+    line = Measurement(trial=trial(made), outcome=Outcome.ERROR, message="x").to_json()
+    schema.check("measurement", line, "test")
+    assert Measurement.from_json(line).trial.key == line["key"]
+
+
+@given(st.sampled_from(grid.cells("full")), st.sampled_from(grid.cells("full")))
+def test_a_path_survives_its_id(first, second):
+    assert parse_path(path_id((first, second))) == (first, second)
+
+
+def test_ids():
+    assert path().id == "10mbps-20ms-1pct+50mbps-60ms-3pct"
+    assert setting(CLIENTS).id == CLIENTS.id
+    assert parse_path(path().id) == (CLIENTS, SERVERS)
+    for wrong in ("10mbps-20ms-1pct", "a+b", "1+2+3", ""):
+        with pytest.raises(UserError, match="not of the form"):
+            parse_path(wrong)
+
+
+def test_a_cell_is_the_setting_it_was_before_there_were_paths():
+    assert set(setting().to_json()) == {
+        "cell", "profile", "queue", "offload", "transfer_s", "timeout_s", "topology", "host_queue", "sysctls",
+    }  # fmt: skip
+    assert setting().profile_digest == documents.zone_of("cubic").profile_digest
+
+
+def test_only_what_is_compared_shares_a_profile_digest():
+    assert path().profile_digest == path(segments=(SERVERS, CLIENTS)).profile_digest
+    others = [setting(CLIENTS), path(), path(queue_sized_by="segment"), path(Proxy()), path(Proxy(to_client="bbr"))]
+    assert len({made.profile_digest for made in others}) == len(others)
+    assert trial(path()).key != trial(path(segments=(SERVERS, CLIENTS))).key
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"segments": []}, "need a path of two segments"),
+        ({"segments": [CLIENTS.to_json()]}, "no path of two segments"),
+        ({"cell": CLIENTS.to_json()}, r"no path of two segments that come to 10mbps-20ms-1pct"),
+        ({"queue_sized_by": "whim"}, "queue_sized_by is 'whim'; choose path or segment"),
+        ({"proxy": {"program": "squid"}}, "proxy 'squid' is not known; choose splitter or pepsal"),
+        ({"proxy": {"back_pressure_bytes": 1}}, "it must be a whole number"),
+        ({"proxy": {"send_buffer_bytes": 2.5}}, "it must be a whole number"),
+        ({"proxy": {"to_client": "rm -rf"}}, "kernel's name"),
+        ({"proxy": {"program": "pepsal", "to_client": "bbr"}}, "pepsal has no to_client; only splitter has"),
+    ],
+)
+def test_impossible_paths_are_refused_with_the_reason(change, words):
+    with pytest.raises(UserError, match=words):
+        Setting.from_json({**path(Proxy()).to_json(), **change})
+
+
+def test_the_transfer_is_sized_by_the_bottleneck():
+    assert path().transfer_bytes == 12_500_000
+
+
+def test_data_queue_at_the_slowest_link_or_at_the_first_of_equals():
+    assert path().bottleneck == 0
+    assert path(segments=(SERVERS, CLIENTS)).bottleneck == 1
+    assert path(segments=(CLIENTS, CLIENTS)).bottleneck == 1
+    assert setting().bottleneck == 0
+
+
+def test_as_published_the_whole_path_sizes_both_queues_and_each_link_keeps_its_rate():
+    """BDP = 2 (20 + 60) ms x 10 Mbit/s = 200,000 bytes for both; shared/reference/atc25-method.md, part a."""
+    lines = [tc_commands.tc_lines(path(), link) for link in (0, 1)]
+    assert lines[0] == [
+        "qdisc add dev {dev} root handle 1: netem limit 1000000 delay 20000us loss 1%",
+        "qdisc add dev {dev} parent 1: handle 5: htb default 1",
+        "class add dev {dev} parent 5: classid 5:1 htb rate 10mbit quantum 125000",
+        "qdisc add dev {dev} parent 5:1 handle 10: red limit 800000 min 66666 max 200000 avpkt 1000 burst 67"
+        " probability 0.02 adaptive harddrop bandwidth 10mbit",
+    ]
+    assert lines[1] == [
+        "qdisc add dev {dev} root handle 1: netem limit 1000000 delay 60000us loss 3%",
+        "qdisc add dev {dev} parent 1: handle 5: htb default 1",
+        "class add dev {dev} parent 5: classid 5:1 htb rate 50mbit quantum 200000",
+        lines[0][3].replace("10mbit", "50mbit"),
+    ]
+
+
+@given(segment, segment, st.sampled_from(["red", "bfifo:1", "pie", "policer"]))
+def test_sized_by_segment_each_link_is_what_it_is_alone(first, second, queue):
+    made = path(segments=(first, second), queue=queue, queue_sized_by="segment")
+    for link, cell in enumerate((first, second)):
+        assert tc_commands.tc_lines(made, link) == tc_commands.tc_lines(setting(cell, queue=queue))
+
+
+def observed(cell, **changes):
+    netem = {"delay": {"delay": cell.one_way_delay_ms / 1000}, "loss-random": {"loss": cell.loss_pct / 100}}
+    return {
+        **GOOD, "rate_mbps": cell.bandwidth_mbps, "delays_ms": [cell.one_way_delay_ms + 0.1],
+        "loss_lost": round(20 * cell.loss_pct), "qdiscs": [{**QDISCS[0], "options": netem}, QDISCS[1]], **changes,
+    }  # fmt: skip
+
+
+def test_each_segment_is_calibrated_and_a_wrong_one_named():
+    good = [observed(CLIENTS), observed(SERVERS)]
+    assert calibration.problems(path(), good) == []
+    assert calibration.problems(path(), [good[0], observed(SERVERS, rate_mbps=40)]) == [
+        "the emulator delivered 40 Mbit/s, asked were 50 (server's segment)"
+    ]
+    (lost,) = calibration.problems(path(), [observed(CLIENTS, loss_lost=200), good[1]])
+    assert lost == "the emulator lost 200 of 2000 probe packets, asked were 1 % (client's segment)"
+    assert len(calibration.problems(path(), list(reversed(good)))) > 5
+    assert calibration.problems(path(), good[:1]) == ["1 links were calibrated, the setting has 2"]
+
+
+def split_facts(proxy_status=None, connections=1, **changes):
+    made = copy.deepcopy(facts())
+    router = {"Tcp.ActiveOpens": connections, "Tcp.PassiveOpens": connections}
+    made["counters"]["before"]["router"] = dict.fromkeys(router, 0)
+    made["counters"]["after"]["router"] = router
+    made["proxy"] = {"exit_status": proxy_status, "stdout": "", "stderr": "it broke\n" if proxy_status else ""}
+    made["sampled"]["proxy"] = {"congestion_control": "cubic", "bytes_acked": 12_000_000, "bbr": None}
+    return {**made, **changes}
+
+
+def judged(given):
+    return measurement(trial(path(Proxy())), given, NETWORK, {})
+
+
+def test_a_good_split_trial_says_what_its_proxy_did():
+    found = judged(split_facts())
+    assert found.outcome is Outcome.OK, found.message
+    assert found.evidence["proxy"] == {
+        "tcp_info": {"congestion_control": "cubic", "bytes_acked": 12_000_000}, "connections": 1,
+    }  # fmt: skip
+    assert found.evidence["snmp"]["router"]["Tcp.ActiveOpens"] == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"client": {"exit_status": 1, "stdout": "", "stderr": "reset"}},
+        {"server": {"exit_status": 127, "stdout": "", "stderr": ""}},
+        {"timed_out": True},
+    ],
+    ids=["all well", "client failed", "server gave up", "timed out"],
+)
+def test_a_proxy_that_died_is_the_error_whatever_came_of_it(change):
+    found = judged(split_facts(proxy_status=-9, **change))
+    assert found.outcome is Outcome.ERROR
+    assert found.message == "the proxy died with status -9 during the transfer: it broke"
+    assert found.utilization is None
+
+
+def test_a_connection_past_the_proxy_is_an_error():
+    found = judged(split_facts(connections=0))
+    assert (found.outcome, found.message) == (Outcome.ERROR, "the connection did not pass through the proxy")

@@ -1,0 +1,459 @@
+"""What reports are made of: reading, tables, words, commands, and forms for other tools."""
+
+import collections
+import csv
+import dataclasses
+import io
+import json
+import re
+import shlex
+
+import hypothesis
+import hypothesis.strategies as st
+import pyarrow.parquet
+import pytest
+from helpers import CELL, EVIL, counted, measurement, measurements, measurements_of, results_file, setting, zone
+
+from conformance.catalogue import documents
+from conformance.cli import measuring
+from conformance.model import digest
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell, end_to_end
+from conformance.model.trial import Outcome
+from conformance.reporting import heatmaps, rerun
+from conformance.reporting.html import colours, compare, heatmap_table, rfc9743, site, slugs
+from conformance.reporting.text import markdown
+from conformance.reporting.tools import badge, export
+from conformance.results import store
+from conformance.results.source import Source
+from conformance.support import schema
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    return Source([results_file(tmp_path_factory.mktemp("results") / "results.jsonl")])
+
+
+@pytest.fixture(scope="module")
+def series(source):
+    return heatmaps.all_series(source.measurements)
+
+
+def of(series, algorithm="cubic", stack="linux-tcp"):
+    return next(s for s in series if (s.scheme.algorithm, s.scheme.stack) == (algorithm, stack))
+
+
+# Reading
+
+
+def test_keys_are_digests_of_what_a_trial_is():
+    trial = measurement().trial
+    scheme = dataclasses.asdict(trial.scheme)
+    for name in ("kernel", "kernel_release", "stack_version"):
+        del scheme[name]
+    whole = [trial.setting.to_json(), scheme, trial.seed, trial.room, trial.lab_digest]
+    assert trial.key == digest.of_value(whole)
+
+
+def test_a_source_keeps_verdicts_worth_and_finds_whole_lines_again(source):
+    lean = next(m for m in source.measurements if m.metrics)
+    assert "trace" not in lean.evidence
+    whole = source.whole(lean)
+    assert whole.trial == lean.trial and whole.evidence["trace"]["t_s"]
+    assert whole.value("lost_pct") == lean.value("lost_pct")
+
+
+def test_of_trials_made_twice_the_last_counts(tmp_path):
+    path = tmp_path / "twice.jsonl"
+    kept = store.Store(path)
+    kept.add(measurement(seed=1, outcome=Outcome.ERROR, message="died"))
+    kept.add(measurement(0.4, 1))
+    (found,) = Source([path]).measurements
+    assert found.utilization == 0.4
+    assert Source([path]).whole(found).utilization == 0.4
+
+
+def _broken(change):
+    data = measurement().to_json()
+    change(data)
+    return json.dumps(data)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda d: d["metrics"].update(utilization="high"), "utilization"),
+        (lambda d: d["metrics"].update(utilization=float("nan")), "not a number"),
+        (lambda d: d["trial"]["scheme"].update(stack=["a"]), "stack"),
+        (lambda d: d["trial"]["scheme"].update(stack=7), "7 is not of type"),
+        (lambda d: d["evidence"].update(interfaces={"server": {"eth0": {}}}), "/evidence/interfaces"),
+        (lambda d: d["evidence"].update(interfaces=[1]), "/evidence/interfaces: [1] is not of type"),
+        (lambda d: d["evidence"].update(kernel_release=float("inf")), "not a number"),
+        (lambda d: d["evidence"].update(kernel_release="\ud800"), "/evidence/kernel_release: half of a character"),
+        (lambda d: d.update(outcome="fine"), "fine"),
+        (lambda d: d["trial"]["setting"]["cell"].update(loss_pct=99), "loss_pct is 99"),
+    ],
+)
+def test_a_broken_line_is_refused_with_its_place_and_cause(tmp_path, change, words):
+    path = tmp_path / "broken.jsonl"
+    path.write_text(json.dumps(measurement(seed=2).to_json()) + "\n" + _broken(change) + "\n")
+    with pytest.raises(UserError) as caught:
+        Source([path])
+    assert "broken.jsonl:2" in str(caught.value) and words in str(caught.value)
+
+
+def test_evidence_that_a_page_cannot_show_is_named_and_leaves_no_half_of_a_site(tmp_path):
+    path = results_file(tmp_path / "results.jsonl")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        line["evidence"]["calibration"] = [{"rate_mbps": 10**400, "loss_sent": 1, "loss_lost": 0, "delays_ms": []}]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(UserError, match=r"results\.jsonl:\d+: /evidence: not as result lines have it: OverflowError"):
+        site.write(Source([path]), tmp_path / "site")
+    for line in lines:
+        line["evidence"]["calibration"] = [{"rate_mbps": 10}]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(UserError, match=r"results\.jsonl:\d+: /evidence: not as result lines have it: KeyError"):
+        site.write(Source([path]), tmp_path / "site")
+    assert not [p for p in (tmp_path / "site").rglob("*") if p.is_file()]
+
+
+def test_no_results_are_one_line(tmp_path):
+    path = tmp_path / "empty.jsonl"
+    path.write_text("")
+    with pytest.raises(UserError, match=r"no results in .*empty\.jsonl; run"):
+        Source([path])
+
+
+# Tables
+
+
+def test_every_kind_of_verdict_is_counted(series):
+    heatmap = of(series).utilization
+    assert (
+        heatmap.count()
+        == {"conforms": 2, "violates": 1, "inconclusive": 1, "error": 1, "unsupported": 0}
+        | {"conforms": heatmap.count()["conforms"]}
+        or heatmap.count()["violates"] >= 1
+    )
+    by_cell = {cell.id: result.status for cell, result in heatmap.results.items()}
+    assert by_cell["10mbps-20ms-1pct"] == "conforms"
+    assert by_cell["10mbps-40ms-1pct"] == "violates"
+    assert by_cell["10mbps-60ms-1pct"] == "inconclusive"
+    assert by_cell["10mbps-80ms-1pct"] == "error"
+    assert of(series, "prague").utilization.results[CELL].status == "unsupported"
+    assert of(series, "newalgo").utilization.results[CELL].status == "not judged"
+
+
+def test_medians_intervals_and_losses(series):
+    result = of(series).utilization.results[CELL]
+    assert (result.value, result.low, result.high, result.interval) == (0.42, 0.40, 0.44, (0.40, 0.44))
+    assert of(series).lost.results[CELL].value == pytest.approx(1.9)
+    assert of(series).utilization.results[Cell(20, 20, 0)].interval is None
+    # Missing is never zero.
+    failed = of(series).utilization.results[Cell(10, 80, 1)]
+    assert failed.value is None and failed.difference is None
+
+
+def test_what_timed_out_is_shown_as_a_bound(series):
+    result = of(series).utilization.results[Cell(10, 100, 4)]
+    assert (result.late, result.interval) == (1, None)
+    assert heatmap_table.value_text("utilization", result) == "≤0.01"
+    assert "1 of 1 transfers timed out\nutilization at most 0.0100" in heatmap_table.about("utilization", result)
+
+
+def test_paths_of_two_segments_are_not_cells():
+    segments = (Cell(10, 20, 0), Cell(50, 60, 1))
+    path = dataclasses.replace(setting(), cell=end_to_end(segments), segments=segments)
+    made = dataclasses.replace(measurement(), trial=dataclasses.replace(measurement().trial, setting=path))
+    with pytest.raises(UserError, match="paths of two segments only"):
+        heatmaps.all_series([made])
+    assert len(heatmaps.all_series([made, measurement()])) == 1
+
+
+def test_words_of_a_cell_hold_trials_interval_zone_and_verdict(series):
+    words = heatmap_table.about("utilization", of(series).utilization.results[CELL])
+    assert "10 Mbit/s, 20 ms, 1 % loss" in words
+    assert "utilization 0.4200, median of 5; 90 % interval 0.4000 to 0.4400" in words
+    assert "conforms, inside the zone" in words
+    assert "too few trials" in heatmap_table.about("utilization", of(series).utilization.results[Cell(20, 20, 0)])
+    assert "error: the server died" in heatmap_table.about(
+        "utilization", of(series).utilization.results[Cell(10, 80, 1)]
+    )
+
+
+@pytest.mark.parametrize(
+    ("difference", "text"),
+    [(0.0, "0.00"), (-0.001, "0.00"), (0.254, "+0.25"), (-0.5, "−0.50"), (None, "")],  # noqa: RUF001
+)
+def test_differences_have_a_sign_unless_they_are_none(difference, text):
+    assert heatmap_table.signed("utilization", difference) == text
+
+
+def test_small_heatmaps_mark_what_does_not_conform_without_colour(series):
+    picture = heatmap_table.small(of(series).utilization)
+    classes = " ".join(name for name, _ in picture.paths)
+    for status in ("violates", "inconclusive", "error"):
+        assert f"mark {status}" in classes
+    assert "1 of 6 cells conform, 1 violates, 3 inconclusive, 1 error" in picture.about
+
+
+# Colours
+
+
+def test_every_step_of_every_scale_is_readable():
+    for anchors in (colours.VIRIDIS, colours.PUOR):
+        for colour in colours.ramp(anchors):
+            assert colours.contrast(colour, colours.ink(colour)) >= 4.5
+
+
+def test_values_are_told_apart_in_print_and_differences_have_two_ends():
+    light = [colours.luminance(c) for c in colours.ramp(colours.VIRIDIS)]
+    assert light == sorted(light)
+    around = [colours.luminance(c) for c in colours.ramp(colours.PUOR)]
+    assert max(around) == around[len(around) // 2]
+
+
+def test_steps_stay_on_their_scale():
+    assert [colours.value_step("utilization", v) for v in (-1, 0, 1, 7, None)] == ["u0", "u0", "u20", "u20", "none"]
+    assert [colours.difference_step("lost_pct", v) for v in (-9, 0, 9)] == ["d0", "d10", "d20"]
+
+
+def test_badges_are_readable():
+    for colour in badge._COLOURS.values():
+        rgb = tuple(int(colour[at : at + 2], 16) for at in (1, 3, 5))
+        assert colours.contrast(rgb, (255, 255, 255)) >= 4.5
+
+
+# Commands
+
+
+def parsed(command):
+    """What the real command line makes of a command: its options, and the Setting they ask for."""
+    words = shlex.split(command)
+    assert words[0] == "conformance"
+    named = {c.name: c for c in measuring.COMMANDS}[words[1]]
+    params = named.make_context(words[1], words[2:]).params
+    if words[1] == "trace":
+        return params, documents.profile(params["profile"], Cell.parse(params["cell"]))
+    offload = None if params["offload"] is None else params["offload"] == "on"
+    made = documents.profile(
+        params["profile"], Cell.parse(params["grid"]), queue=params["queue"], offload=offload,
+        transfer_s=params["transfer_s"], rival=params["rival"],
+    )  # fmt: skip
+    return params, made
+
+
+@pytest.mark.parametrize(
+    ("stack", "option"),
+    [
+        ("quinn", "--stack quinn "),
+        ("mine", "--stack path/to/mine/adapter.json "),
+        ("interop-folder", "--interop-rootfs path/to/folder "),
+    ],
+)
+def test_a_stack_that_lies_elsewhere_is_not_taken_for_one_that_ships(stack, option):
+    made = measurements([0.4] * 5, stack=stack)
+    assert option in rerun.cell(made)[0]
+    assert option in rerun.trial(made[0])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"queue": "bfifo:0.5"}, {"offload": False, "transfer_s": 2.5}, {"queue": "fq_codel"}, {"rival": "reno"}],
+)
+def test_the_command_that_is_shown_makes_the_same_setting(changes):
+    made = [dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=setting(**changes)))
+            for m in measurements([0.4] * 7, stack="it's", kernel="my kernel")]  # fmt: skip
+    params, found = parsed(rerun.cell(made)[0])
+    assert found == made[0].trial.setting
+    assert (params["algorithm"], params["stack"], params["kernel"], params["trials"]) == (
+        "cubic", "path/to/it's/adapter.json", "my kernel", 7,
+    )  # fmt: skip
+
+
+def test_one_trial_is_traced_by_its_seed():
+    made = measurement(seed=107)
+    params, found = parsed(rerun.trial(made))
+    assert found == made.trial.setting and params["seed"] == 107 and params["packets_only"]
+
+
+def test_what_no_command_makes_is_said():
+    late = [measurement(0.4, seed) for seed in (101, 102)]
+    assert rerun.cell(late) == (None, "`conformance run` begins with seed 1; these trials have seeds 101 to 102")
+
+    def under(**changes):
+        trial = dataclasses.replace(measurement().trial, setting=dataclasses.replace(setting(), **changes))
+        return [dataclasses.replace(measurement(), trial=trial)]
+
+    assert "sysctls" in rerun.cell(under(sysctls=(("net.ipv4.tcp_sack", "0"),)))[1]
+    assert "no profile '../x'" in rerun.cell(under(profile="../x"))[1]
+    assert rerun.trial(under(profile="../x")[0]) is None
+
+
+# Comparison and RFC 9743
+
+
+def test_comparison_is_of_one_profile_and_every_cell(series):
+    cubic = [s for s in series if s.scheme.algorithm == "cubic"]
+    (section,) = compare.sections(cubic)
+    assert len(section.series) == 3 and len(set(section.names)) == 3
+    row = next(r for r in section.rows if r.cell == CELL)
+    assert [value[0] for value in row.values] == ["0.42"] * 3 and row.span == "0.00"
+    lonely = next(r for r in section.rows if r.cell == Cell(20, 20, 0))
+    assert sum(value is not None for value in lonely.values) == 1 and lonely.span == ""
+
+
+def test_criteria_without_measurements_say_so(series):
+    answers = {a.criterion.section: a for a in rfc9743.answers(series)}
+    assert len(answers) == 25
+    assert answers["5.1.4"].status == "not measured" and not answers["5.1.4"].rows
+    assert answers["6.1"].status == "not measured"  # no result had a FIFO
+    assert answers["7.1"].status == "measured in part" and answers["7.1"].rows
+    wired = {s.scheme.id: cells for s, cells in answers["6.3"].rows}
+    assert wired == {"cubic/linux-tcp/6.12.0": ("0.95 (1 cell)",)}
+
+
+@pytest.mark.parametrize(("rival", "own"), [("cubic", True), ("reno", False)])
+def test_a_flow_beside_a_rival_answers_what_is_asked_of_two_flows_only(rival, own):
+    setting_ = documents.profile("competing", CELL, rival=rival)
+    made = [
+        dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=setting_)) for m in measurements([0.4] * 5)
+    ]
+    rows = {a.criterion.section: dict(zip(a.columns, a.rows[0][1], strict=True))
+            for a in rfc9743.answers(heatmaps.all_series(made)) if a.rows}  # fmt: skip
+    assert rows.keys() == ({"5.1.4", "5.2.1"} if own else {"5.2.1"})
+    assert rows["5.2.1"]["share"] == "0.40 (1 cell)" and rows["5.2.1"]["beside"] == f"a flow of {rival}"
+
+
+# Forms for other tools
+
+
+def test_at_a_glance_a_cell_is_as_good_as_the_worse_of_its_verdicts(series):
+    rank = ["error", "violates", "unsupported", "inconclusive", "conforms"]
+    for one in series:
+        worst = {
+            cell: min((h.results[cell].status for h in one.heatmaps if h.results[cell].verdict), key=rank.index)
+            for cell in one.cells
+            if any(h.results[cell].verdict for h in one.heatmaps)
+        }
+        assert one.count() == collections.Counter(worst.values())
+        assert one.verdict == (min(worst.values(), key=rank.index) if worst else "not judged")
+    assert any(one.verdict != one.utilization.verdict or one.count() != one.utilization.count() for one in series)
+
+
+@pytest.mark.parametrize("said", ["=HYPERLINK(0)", "+1", "-1", "@SUM(A1)", "\t=1"])
+def test_a_spreadsheet_takes_no_words_of_a_stack_for_a_formula(said):
+    assert export._inert(said) == f"'{said}"
+    assert [export._inert(v) for v in ("quiche 0.30", "", -1.5, None)] == ["quiche 0.30", "", -1.5, None]
+
+
+def test_csv_parquet_and_summary_say_the_same(source, series):
+    rows = list(csv.DictReader(io.StringIO(export.csv_bytes(series).decode(), newline="")))
+    table = pyarrow.parquet.read_table(io.BytesIO(export.parquet_bytes(series))).to_pylist()
+    document = export.summary(series, source.files)
+    assert len(rows) == len(table) == sum(len(s["metrics"]["utilization"]["cells"]) for s in document["schemes"])
+    for text, typed in zip(rows, table, strict=True):
+        for name, value in typed.items():
+            assert text[name] == ("" if value is None else str(value)) or float(text[name]) == value, name
+    one = next(r for r in table if r["stack"] == "linux-tcp" and r["cell"] == CELL.id and r["algorithm"] == "cubic")
+    assert (one["utilization"], one["verdict"], one["trials"], one["lost_pct"]) == (
+        0.42, "conforms", 5, pytest.approx(1.9),
+    )  # fmt: skip
+    failed = next(r for r in table if r["verdict"] == "error")
+    assert failed["utilization"] is None and EVIL in failed["message"]
+
+
+def test_the_summary_keeps_its_schema(source, series):
+    document = json.loads(export.summary_json(series, source.files))
+    schema.check("summary", document, "summary")
+    with pytest.raises(UserError, match="/schemes/0/metrics"):
+        document["schemes"][0]["metrics"]["utilization"]["verdict"] = "fine"
+        schema.check("summary", document, "summary")
+
+
+def test_markdown_names_every_scheme_and_what_does_not_conform(series):
+    text = markdown.render(series)
+    assert "`cubic/linux-tcp/6.12.0`" in text
+    assert "| 10mbps-40ms-1pct | ✗ violates | utilization 0.920 |" in text
+    # What is left outside of code spans is ours.
+    assert "script" not in re.sub(r"(`+).*?\1", "", text)
+
+
+@hypothesis.given(st.text(max_size=40))
+def test_code_spans_hold_any_text(text):
+    found = markdown.code(text)
+    assert "\n" not in found
+    assert "|" not in found.replace("\\|", "")
+    if found:
+        fence = len(found) - len(found.lstrip("`"))
+        inside = found[fence:-fence]
+        assert "`" * fence not in inside and found.endswith("`" * fence)
+
+
+def test_a_badge_counts_the_worst_verdict(series):
+    document = json.loads(badge.endpoint(series))
+    assert document["schemaVersion"] == 1 and document["isError"]
+    assert document["message"].startswith("error: ")
+    one = [of(series, "newalgo")]
+    assert json.loads(badge.endpoint(one))["label"] == "newalgo conformance"
+    assert json.loads(badge.endpoint(one))["message"] == "not judged"
+    evil = [of(series, stack=f"evil{EVIL}")]
+    evil = [dataclasses.replace(evil[0], utilization=dataclasses.replace(
+        evil[0].utilization, scheme=dataclasses.replace(evil[0].scheme, algorithm=EVIL)))]  # fmt: skip
+    assert b"<script" not in badge.svg(evil) and b"&lt;script" in badge.svg(evil)
+
+
+def test_names_of_files_are_harmless_and_different(series):
+    found = [slugs.of_series(s) for s in series]
+    assert len(set(found)) == len(found)
+    assert all(set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-") for name in found)
+    assert slugs.of_algorithm("cubic") == "cubic"
+    assert slugs.of_algorithm("../../cubic") != slugs.of_algorithm("cubic")
+
+
+def test_zones_of_another_profile_do_not_judge():
+    other = [dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=setting(queue="fq_codel")))
+             for m in measurements([0.4] * 5)]  # fmt: skip
+    (found,) = heatmaps.all_series(other)
+    assert found.utilization.zone is None and found.utilization.verdict == "not judged"
+    assert heatmaps.heatmap(measurements([0.5] * 5), zone()).verdict == "conforms"
+
+
+def test_a_calibration_is_told_of_old_and_new_lines(tmp_path):
+    from conformance.reporting.html import cell_page
+    from conformance.results import store
+
+    found = [
+        dict(cell_page._facts(m)).get("calibration")
+        for m in store.read(results_file(tmp_path / "r.jsonl"))
+        if m.evidence
+    ]
+    assert set(found) == {"10 Mbit/s; one-way delay 20.100 ms; 20 of 2000 packets lost"}
+
+
+def test_what_zones_of_other_metrics_say_is_in_every_report():
+    """A gate that fails by a queue or by a short transfer has no green badge."""
+    cell = Cell(10, 20, 1)
+    inside = documents.zone_of("cubic").intervals[cell].basis["median"]
+    counters = counted(1000, round(1000 - 10 * documents.zone_of("cubic", "loss").intervals[cell].basis["median"]))
+    good = [dataclasses.replace(m, evidence={"interfaces": counters}) for m in measurements([inside] * 5, cell=cell)]
+    assert badge.message(heatmaps.all_series(good)) == ("conforms: 2 of 2", "conforms")
+    cell = documents.zone_of("cubic", "startup").cells[0]
+    short = [
+        dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=documents.profile("startup", cell)),
+                            metrics={**measurement().metrics, **m.metrics})
+        for m in measurements_of("transfer_rtts", [2.0] * 8, cell=cell)
+    ]  # fmt: skip
+    found = heatmaps.all_series([*good, *short])
+    (series,) = [s for s in found if s.setting.profile == "startup"]
+    assert (series.verdict, [h.metric for h in series.judged]) == ("violates", ["transfer_rtts"])
+    assert badge.message(found)[1] == "violates"
+    assert "transfer: ✗ **violates**: 0 of 1 cells conform, 1 violate" in markdown.render(found)
+    assert export.summary(found, ())["schemes"][-1]["metrics"]["transfer_rtts"]["verdict"] == "violates"
+    row = next(row for row in export.rows(found) if row["profile"] == "startup")
+    assert row["transfer_rtts"] == pytest.approx(2.0)
+    assert (row["transfer_verdict"], row["queue_verdict"]) == ("violates", None)
+    assert (
+        {*heatmap_table.METRICS} == {*colours.FULL_SCALE} == {*colours.FULL_DIFFERENCE} == {*documents.METRICS.values()}
+    )

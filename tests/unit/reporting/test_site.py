@@ -1,0 +1,170 @@
+"""The site as files: same bytes for same results, no network, no script, links that lead somewhere, text escaped."""
+
+import collections
+import html.parser
+import pathlib
+import re
+import urllib.parse
+
+import pytest
+from helpers import results_file
+
+from conformance import __version__
+from conformance.model.errors import UserError
+from conformance.model.split import split_paths, split_rates
+from conformance.reporting import benchmark, heatmaps
+from conformance.reporting.html import site, split_page
+from conformance.results.source import Source
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    return results_file(tmp_path_factory.mktemp("results") / "results.jsonl")
+
+
+@pytest.fixture(scope="module")
+def built(results, tmp_path_factory):
+    return site.write(Source([results]), tmp_path_factory.mktemp("site")).parent
+
+
+class Page(html.parser.HTMLParser):
+    """Ids, links and elements of a page, and what a person reads."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.ids, self.links, self.text, self.elements = [], [], [], collections.Counter()
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attributes):
+        found = dict(attributes)
+        self.elements[tag] += 1
+        assert not any(name.startswith("on") or name == "style" for name in found), (tag, found)
+        if "id" in found:
+            self.ids.append(found["id"])
+        for name in ("href", "src"):
+            if name in found:
+                self.links.append(found[name])
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def pages(folder):
+    return {path: Page(path) for path in sorted(folder.glob("*.html"))}
+
+
+def test_every_link_leads_to_a_place_in_the_folder(built):
+    found = pages(built)
+    assert len(found) >= 14
+    for path, page in found.items():
+        assert len(page.ids) == len(set(page.ids)), path
+        for link in page.links:
+            if link == "data:,":
+                continue
+            file, _, anchor = urllib.parse.unquote(link).partition("#")
+            target = built / file if file else path
+            assert target.is_file() and target.parent in (built, built / "data"), (path.name, link)
+            assert not anchor or anchor in found[target].ids, (path.name, link)
+
+
+def test_pages_ask_nothing_of_a_network_and_run_nothing(built):
+    for path in built.rglob("*"):
+        if path.suffix in (".html", ".css", ".svg"):
+            text = path.read_text()
+            rest = re.sub(r"http://www\.w3\.org/\d+/(svg|xlink)", "", text)
+            assert "http:" not in rest and "https:" not in rest and "url(" not in rest, path
+            assert "<script" not in text and "javascript:" not in text, path
+    for page in pages(built).values():
+        assert not {"script", "iframe", "img", "object", "embed"} & set(page.elements)
+
+
+def test_what_stacks_say_is_text_and_nothing_else(built):
+    """EVIL is in a stack's name, its version, and an error's message."""
+    seen = "".join("".join(page.text) for page in pages(built).values())
+    assert "<script>alert('x')</script>" in seen
+    assert "the server died: <script>" in seen
+    assert not any("script" in path.name for path in built.iterdir() if "evil" not in path.name)
+
+
+def test_same_results_same_bytes(results, built, tmp_path):
+    again = site.write(Source([results]), tmp_path / "again").parent
+    for path in sorted(built.rglob("*")):
+        if path.is_file():
+            assert path.read_bytes() == (again / path.relative_to(built)).read_bytes(), path.name
+
+
+def test_provenance_is_on_every_page(built, results):
+    (file,) = Source([results]).files
+    for path, page in pages(built).items():
+        text = "".join(page.text)
+        assert f"cc-conformance {__version__}" in text, path
+        assert "results.jsonl" in text and file.digest in text, path
+        assert "7777777777777777" in text and "6666666666666666" in text, path  # lab and kernel
+        assert "profile atc25: queue red" in text, path
+        assert str(results.parent) not in text, path
+
+
+def test_a_front_page_groups_by_algorithm_and_counts(built):
+    text = " ".join("".join(Page(built / "index.html").text).split())
+    assert "CUBIC as in RFC 9438" in text
+    assert "1 of 6 cells conform, 1 violates, 3 inconclusive, 1 error" in text
+    assert "No zone for it." in text  # prague and newalgo
+
+
+def test_what_was_not_seen_is_said_and_not_drawn(built):
+    (quick,) = built.glob("cubic-quick-*-10mbps.html")
+    text = quick.read_text()
+    assert text.count("not known: only Linux TCP tells its round-trip time") == 1
+    assert "Throughput, with headers and retransmissions" in text
+    (linux,) = built.glob("cubic-linux-tcp-*-10mbps.html")
+    assert "not recorded by the version of the suite that measured this" in linux.read_text()
+
+
+def test_a_cell_shows_its_trials_and_how_to_make_them_again(built):
+    (linux,) = built.glob("cubic-linux-tcp-*-10mbps.html")
+    text = "".join(Page(linux).text)
+    assert "conformance run cubic --grid 10mbps-20ms-1pct --trials 5 --stack linux-tcp --kernel default" in text
+    assert "conformance trace cubic 10mbps-20ms-1pct --seed 1" in text
+    assert "median trial (seed 1)" in text and "lowest utilization (seed 5)" in text
+    for value in ("0.4200", "0.4100", "0.4300", "0.4400", "0.4000"):
+        assert value in text
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(results, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=r"cannot write .*; choose another --out"):
+        site.write(Source([results]), tmp_path / "file" / "site")
+
+
+def test_the_benchmark_builds_from_lines_like_real_ones(tmp_path):
+    path = tmp_path / "synthetic.jsonl"
+    lines = list(benchmark.synthetic(1))
+    assert len(lines) == 1500
+    path.write_bytes(b"".join(lines[:40]))
+    front = site.write(Source([path]), tmp_path / "site")
+    assert front.stat().st_size < 2_000_000
+    assert pathlib.Path(front).name == "index.html"
+
+
+def test_a_grid_of_cells_has_a_page_of_predictions_for_proxies(tmp_path):
+    """The numbers are those of the model, put through it here once more."""
+    path = tmp_path / "synthetic.jsonl"
+    path.write_bytes(b"".join(line for line in benchmark.synthetic(1) if b'"bandwidth_mbps":10,' in line))
+    source = Source([path])
+    folder = site.write(source, tmp_path / "site").parent
+    series = heatmaps.all_series(source.measurements)[0]
+    rates = split_rates.Rates.medians({cell: r.measurements for cell, r in series.utilization.results.items()})
+    predictions = [split_rates.predict(p, rates) for p in split_paths.paths(series.cells)]
+    passed = sum(split_rates.FILTERS[0].passes(p) is True for p in predictions)
+    found = split_page.of_series([series])[0]
+    assert found.paths == len(predictions) == 315
+    assert found.counts[0][:3] == (split_rates.FILTERS[0].title, found.counts[0][1], passed)
+    assert sum(found.counts[0][1]) == passed > 0
+    page = Page(folder / "split.html")
+    assert f"{passed}" in page.text and "II" in page.text
+    assert "split.html" in Page(folder / "index.html").links
+
+
+def test_without_the_cells_for_paths_there_is_no_such_page(built):
+    assert not (built / "split.html").exists()
+    assert "split.html" not in Page(built / "index.html").links

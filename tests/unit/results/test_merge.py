@@ -1,0 +1,116 @@
+"""`conformance merge`: shards become one file, or the reason why not is named."""
+
+import dataclasses
+import itertools
+
+import pytest
+from helpers import measurement, measurements
+
+from conformance.catalogue import documents
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+from conformance.model.trial import Outcome
+from conformance.results import merge, store
+
+A, B = Cell(10, 20, 1), Cell(10, 40, 1)
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(name, found):
+        path = tmp_path / name
+        path.write_bytes(b"".join(map(store.dumps, found)))
+        return path
+
+    return write
+
+
+def test_shards_become_one_file_whatever_their_order(write, tmp_path):
+    shards = [
+        write("a", measurements([0.4, 0.5], cell=B)),
+        write("b", reversed(measurements([0.6, 0.7], cell=A))),
+        write("c", measurements([0.6], cell=A, algorithm="bbrv1") + measurements([0.6, 0.7], cell=A)),
+    ]
+    made = set()
+    for order in itertools.permutations(shards):
+        assert merge.merge(order, tmp_path / "out" / "all.jsonl") == 5
+        made.add((tmp_path / "out" / "all.jsonl").read_bytes())
+    assert len(made) == 1
+    found = [
+        (m.trial.scheme.algorithm, m.trial.setting.cell, m.trial.seed) for m in store.read(tmp_path / "out/all.jsonl")
+    ]
+    assert found == [("bbrv1", A, 1), ("cubic", A, 1), ("cubic", A, 2), ("cubic", B, 1), ("cubic", B, 2)]
+    assert [p.name for p in (tmp_path / "out").iterdir()] == ["all.jsonl"]
+
+
+def test_paths_that_come_to_one_cell_have_an_order_too(write, tmp_path):
+    made = measurement()
+    paths = [documents.split_path("atc25", segments) for segments in ((A, B), (B, A))]
+    shards = [
+        write(str(at), [dataclasses.replace(made, trial=dataclasses.replace(made.trial, setting=path))])
+        for at, path in enumerate(paths)
+    ]
+    assert merge.merge(shards, tmp_path / "one") == merge.merge(shards[::-1], tmp_path / "other") == 2
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
+
+
+def test_the_target_may_be_one_of_the_shards(write):
+    one, other = write("a", measurements([0.4], cell=A)), write("b", measurements([0.5], cell=B))
+    assert merge.merge([one, other], one) == 2
+    assert len(store.read(one)) == 2
+
+
+@pytest.mark.parametrize("name", ["stack_digest", "kernel_digest", "lab_digest"])
+def test_unlike_runs_are_refused_with_their_digests_and_files(write, tmp_path, name):
+    one = write("one", [measurement(cell=A)])
+    other = write("other", [measurement(cell=B, **{name: "f" * 16})])
+    words = rf"unlike runs of cubic/linux-tcp .*one:1 and .*other:1: {name.replace('_', ' ')} .* and f{{16}};"
+    with pytest.raises(UserError, match=words):
+        merge.merge([one, other], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_other_algorithms_and_stacks_are_no_unlike_runs(write, tmp_path):
+    found = [
+        measurement(),
+        measurement(algorithm="bbrv3", kernel_digest="f" * 16),
+        measurement(stack="s", stack_digest="e" * 16),
+    ]
+    assert merge.merge([write("a", found)], tmp_path / "out") == 3
+
+
+def test_one_trial_may_not_have_two_results(write, tmp_path):
+    one, other = measurement(0.5), measurement(0.6)
+    with pytest.raises(UserError, match=rf"trial {one.trial.key} has different results in .*one and .*two \(line 1\)"):
+        merge.merge([write("one", [one]), write("two", [other])], tmp_path / "out")
+
+
+def test_hosts_may_differ_and_errors_give_way(write, tmp_path):
+    made = measurement(0.5)
+    slower = dataclasses.replace(made, host={"wall_s": 9.0})
+    failed = measurement(outcome=Outcome.ERROR, message="the guest died")
+    for order in itertools.permutations([[made], [slower], [failed]]):
+        shards = [write(str(at), found) for at, found in enumerate(order)]
+        assert merge.merge(shards, tmp_path / "out") == 1
+        (kept,) = store.read(tmp_path / "out")
+        assert kept.outcome is Outcome.OK
+
+
+def test_broken_lines_and_empty_files_are_named(write, tmp_path):
+    good, broken = write("good", [measurement()]), tmp_path / "broken"
+    broken.write_bytes(store.dumps(measurement()) + b'{"schema": "x"}\n')
+    with pytest.raises(UserError, match='broken:2: not a result line: "schema" must be'):
+        merge.merge([good, broken], tmp_path / "out")
+    with pytest.raises(UserError, match="no results in "):
+        merge.merge([write("empty", [])], tmp_path / "out")
+    with pytest.raises(UserError, match="cannot write"):
+        merge.merge([good], good / "x")
+
+
+def test_a_number_that_no_float_holds_is_named(tmp_path):
+    path = tmp_path / "results.jsonl"
+    store.Store(path).add(measurement(0.5, 1))
+    path.write_text(path.read_text().replace('"evidence":{}', '"evidence":{"kernel_release":1e400}'))
+    with pytest.raises(UserError, match=r"results\.jsonl:1: Out of range float values"):
+        merge.merge([path], tmp_path / "merged.jsonl")
+    assert not (tmp_path / "merged.jsonl").exists()

@@ -1,0 +1,171 @@
+import dataclasses
+import json
+import math
+import pathlib
+import resource
+import subprocess
+import sys
+import threading
+
+import helpers
+import pytest
+from helpers import JSON, counted, measurement, places, replaced
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conformance.model.errors import UserError
+from conformance.model.trial import Outcome
+from conformance.results import store
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "new" / "results.jsonl"
+
+
+def test_what_was_added_is_found_and_read(path):
+    kept = store.Store(path)
+    one = measurement(0.5, 1)
+    kept.add(one)
+    assert kept.find(one.trial) == one
+    assert kept.find(measurement(0.5, 2).trial) is None
+    assert store.Store(path).find(one.trial) == one
+    assert store.read(path) == [one]
+
+
+def test_errors_are_kept_but_measured_again(path):
+    kept = store.Store(path)
+    kept.add(measurement(seed=1, outcome=Outcome.ERROR, message="died"))
+    assert kept.find(measurement(seed=1).trial) is None
+    kept.add(measurement(0.4, 1))
+    assert [m.outcome for m in store.read(path)] == [Outcome.OK]
+    assert len(path.read_text().splitlines()) == 2
+
+
+def test_a_line_cut_short_costs_nothing_else(path):
+    kept = store.Store(path)
+    kept.add(measurement(0.5, 1))
+    kept.add(measurement(0.5, 2))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-40])
+    again = store.Store(path)
+    assert again.find(measurement(0.5, 1).trial) is not None
+    assert again.find(measurement(0.5, 2).trial) is None
+    again.add(measurement(0.5, 3))
+    assert [m.trial.seed for m in store.read(path)] == [1, 3]
+    third = store.Store(path)
+    assert third.find(measurement(0.5, 3).trial) is not None
+    assert third.find(measurement(0.5, 1).trial) is not None
+
+
+def test_broken_results_are_refused_with_file_and_line(path):
+    store.Store(path).add(measurement())
+    for bad, words in (
+        ("{nonsense\n", "not a JSON line"),
+        ('{"a": 1}\n', '"schema" must be'),
+        ("[]\n", '"schema" must be'),
+    ):
+        broken = path.with_name("broken.jsonl")
+        broken.write_text(path.read_text() + bad)
+        with pytest.raises(UserError) as caught:
+            store.read(broken)
+        assert f"{broken}:2: " in str(caught.value)
+        assert words in str(caught.value)
+
+
+def test_a_line_that_another_process_broke_is_named_by_its_number_in_the_file(path):
+    kept = store.Store(path)
+    for seed in (1, 2):
+        kept.add(measurement(seed=seed))
+    assert kept.find(measurement(seed=9).trial) is None
+    with open(path, "a") as f:
+        f.write("not ours\n")
+    with pytest.raises(UserError, match=r"results\.jsonl:3: not a JSON line"):
+        kept.find(measurement(seed=3).trial)
+
+
+def test_a_result_with_a_missing_field_names_it(path):
+    store.Store(path).add(measurement())
+    data = json.loads(path.read_text())
+    del data["trial"]["scheme"]["stack_digest"]
+    path.write_text(json.dumps(data) + "\n")
+    with pytest.raises(UserError, match="stack_digest"):
+        store.read(path)
+
+
+LINE = dataclasses.replace(
+    measurement(),
+    evidence={"interfaces": counted(2000, 1990)},
+).to_json()
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=500)
+@given(st.sampled_from(list(places(LINE))), JSON)
+def test_whatever_stands_in_a_line_it_is_named_or_can_be_counted_with(tmp_path, place, value):
+    """What reads results (`derive`, `expect`, `merge`, reports) takes a value of every metric from every trial."""
+    data = replaced(LINE, place, value)
+    path = tmp_path / "results.jsonl"
+    path.write_text(json.dumps(LINE) + "\n" + json.dumps(data) + "\n")
+    try:
+        found = store.read(path)
+    except UserError as error:
+        assert str(error).startswith(f"{path}:2: ")
+        assert "\n" not in str(error)
+        return
+    for read in found:
+        for metric in ("utilization", "lost_pct", "queue_mean_bdp", "transfer_rtts"):
+            value = read.value(metric)
+            assert value is None or math.isfinite(value)
+        store.dumps(read)
+
+
+@pytest.mark.parametrize("line", ["[" * 200_000, '{"schema": ' + "1" * 5000 + "}", '{"a": NaN}', "\x00", '"\ud800"'])
+def test_a_line_that_is_no_json_is_named(path, line):
+    path.parent.mkdir()
+    path.write_text(line + "\n", encoding="utf-8", errors="surrogatepass")
+    with pytest.raises(UserError, match=r"results\.jsonl:1: not a JSON line"):
+        store.read(path)
+
+
+def test_threads_do_not_mix_lines(path):
+    kept = store.Store(path)
+    threads = [
+        threading.Thread(target=lambda s=s: [kept.add(measurement(0.5, s * 100 + i)) for i in range(20)])
+        for s in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(store.read(path)) == 160
+
+
+def test_a_full_disk_is_one_clear_error_and_loses_nothing(path):
+    """A file-size limit makes the same short write as a full disk."""
+    kept = store.Store(path)
+    kept.add(measurement(0.5, 1))
+    size = path.stat().st_size
+    program = f"""
+import resource, signal, sys
+sys.path.insert(0, {str(pathlib.Path(helpers.__file__).parent)!r})
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, ({size + 100}, {size + 100}))
+from conformance.results import store
+from conformance.model.errors import UserError
+from helpers import measurement
+try:
+    store.Store({str(path)!r}).add(measurement(0.5, 2))
+except UserError as error:
+    print(error)
+"""
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "cannot write results to" in done.stdout, done.stderr
+    assert "it resumes" in done.stdout
+    assert [m.trial.seed for m in store.read(path)] == [1]
+
+
+def test_results_that_cannot_be_written_are_an_error_at_the_start(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="cannot write results"):
+        store.Store(tmp_path / "file" / "results.jsonl")

@@ -1,0 +1,48 @@
+"""What stacks, files and users say is shown as text."""
+
+import io
+
+import click.testing
+import pytest
+import rich.table
+
+from conformance.cli import main
+from conformance.support.console import Console, one_line
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("[bold]x[/]", "[bold]x[/]"),
+        ("r.jsonl:100: :cat:", "r.jsonl:100: :cat:"),
+        ("a\x1b[31m\x1b]0;title\x07b", r"a\x1b[31m\x1b]0;title\x07b"),
+        ("\x9b31m\x7f\r", r"\x9b31m\x7f\r"),
+        ("half \ud800", r"half \ud800"),
+        ("abc\u202edef", r"abc\u202edef"),
+        ("naïve 日本", "naïve 日本"),
+    ],
+)
+def test_text_is_shown_and_never_obeyed(text, shown):
+    console = Console(file=io.StringIO(), width=200, force_terminal=True, color_system="truecolor")
+    console.print(text, soft_wrap=True)
+    table = rich.table.Table("head")
+    table.add_row(text)
+    console.print(table)
+    first, rest = console.file.getvalue().split("\n", 1)
+    assert first == shown
+    assert shown in rest
+
+
+def test_a_mistake_is_one_line(tmp_path):
+    done = click.testing.CliRunner().invoke(main, ["zones", "check", str(tmp_path / "a\nconformance: ok")])
+    assert done.exit_code == 2
+    assert done.output.count("\n") == 1
+    assert one_line("a\nb\x00") == r"a\nb\x00"
+
+
+@pytest.mark.parametrize("arguments", [["gate", "cubic", "--baseline", ""], ["run", "cubic", "--results", "."]])
+def test_what_would_pass_for_something_else_is_refused(arguments, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = click.testing.CliRunner().invoke(main, arguments)
+    assert done.exit_code == 2
+    assert isinstance(done.exception, SystemExit)

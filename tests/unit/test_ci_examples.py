@@ -1,0 +1,85 @@
+"""The CI examples: they parse, and every command in them exists with the options it is given."""
+
+import re
+import shlex
+
+import click
+import pytest
+
+from conformance.cli import main
+from conformance.support import paths
+
+ROOT = paths.PACKAGE.parent
+PAGES = ["docs/ci.md", "docs/scale-out.md"]
+EXAMPLES = ["action.yml", "docs/gitlab-ci.yml"]
+
+
+def load(name):
+    return pytest.importorskip("yaml").safe_load((ROOT / name).read_text(encoding="utf-8"))
+
+
+def scripts(name):
+    """The shell lines of an example or of a page's code blocks, with continued ones joined."""
+    if name.endswith(".md"):
+        found = re.findall(r"```sh\n(.*?)```", (ROOT / name).read_text(encoding="utf-8"), re.DOTALL)
+    elif name == "action.yml":
+        found = [step["run"] for step in load(name)["runs"]["steps"] if "run" in step]
+    else:
+        jobs = [job for job in load(name).values() if isinstance(job, dict)]
+        found = [line for job in jobs for key in ("before_script", "script") for line in job.get(key, ())]
+    return "\n".join(found).replace("\\\n", " ").splitlines()
+
+
+def commands(name):
+    for line in scripts(name):
+        for match in re.finditer(r"(?:^|\$\(|&& |[A-Z_]+=\S+ )\s*(conformance [^|#]*)", line):
+            text = re.sub(r"\$\{\w+:\+(.*?)\}", r"\1", match[1]).rstrip(") ")
+            yield shlex.split(text)
+
+
+def check(words):
+    """Walk the command's groups, then look each option up."""
+    command = main
+    words = words[1:]
+    while isinstance(command, click.Group):
+        assert words[0] in command.commands, words
+        command, words = command.commands[words[0]], words[1:]
+    known = {name for parameter in command.params for name in getattr(parameter, "opts", ())}
+    for word in words[: words.index("--")] if "--" in words else words:
+        if word.startswith("-"):
+            assert word in known, (command.name, word)
+    return command.name
+
+
+@pytest.mark.parametrize("name", PAGES + EXAMPLES)
+def test_every_command_exists_with_these_options(name):
+    names = [check(words) for words in commands(name)]
+    assert names.count("gate") >= 1
+    least = {"docs/ci.md": 5, "docs/scale-out.md": 4, "action.yml": 4, "docs/gitlab-ci.yml": 5}
+    assert len(names) >= least[name], names
+
+
+def test_a_command_that_does_not_exist_would_be_noticed():
+    with pytest.raises(AssertionError):
+        check(["conformance", "gaet"])
+    with pytest.raises(AssertionError):
+        check(["conformance", "gate", "--bugdet", "10m"])
+
+
+def test_the_action_is_one():
+    action = load("action.yml")
+    text = (ROOT / "action.yml").read_text(encoding="utf-8")
+    assert action["runs"]["using"] == "composite"
+    for about in (*action["inputs"].values(), *action["outputs"].values()):
+        assert about["description"].endswith((".", ".)", ")")) and set(about) <= {"description", "default", "value"}
+    used = set(re.findall(r"inputs\.([\w-]+)", text))
+    assert used == set(action["inputs"])
+    ids = {step["id"] for step in action["runs"]["steps"] if "id" in step}
+    assert {match for match in re.findall(r"steps\.(\w+)\.", text)} <= ids
+    for step in action["runs"]["steps"]:
+        if "uses" in step:
+            assert re.fullmatch(r"[\w-]+/[\w-]+@v\d+", step["uses"])
+        else:
+            assert step["shell"] == "bash"
+            # An input that stands in a script is code; in an environment variable it is text.
+            assert "${{" not in step["run"]
