@@ -13,8 +13,7 @@ import time
 
 from conformance.catalogue import baseline as baselines
 from conformance.catalogue import derive, documents, expectations
-from conformance.commands import trace
-from conformance.commands.run import measure
+from conformance.commands import run, trace
 from conformance.engine import benches, runs
 from conformance.model import expectation, trial
 from conformance.model import grid as grids
@@ -101,43 +100,37 @@ def run(
     if baseline == "":
         raise UserError("--baseline is empty", "name a results file, or leave it out")
     budget_s, part = seconds(budget), shares(shard)
-    numbers = looks(trials, last_look(trials, most_trials))
-    seeds = runs.seeds(numbers[-1])
+    check_trials(trials)
+    most = last_look(trials, most_trials)
+    looks(trials, most)  # a mistake is named before anything is looked up
     bench = benches.find(choice)
     known = () if baseline else expectations.of(bench)
     shipped = [zone for _, zone in documents.judging(bench.profile)]
     zones = _zones(algorithms, bench, shipped, baseline)
+    flat = [zone for own in zones.values() for zone in own]
     if grid != grids.SMOKE:
-        grids.check(grid, list(_flat(zones)), besides=[grids.SMOKE])
+        grids.check(grid, flat, besides=[grids.SMOKE])
     work = share(order(zones, shipped, grid), *part)
     if not work:
         raise UserError(f"no zone of {', '.join(zones)} has cells of {grid} in shard {shard}", "choose another --grid")
-    family = {zone.id: len(_judged_by(zone, work)) for zone in _flat(zones)}
-    for zone in _flat(zones):
-        if family[zone.id]:
-            refuse_blind(zone, family[zone.id], numbers[-1])
+    asked = plan(_questions(flat, work), trials=trials, most_trials=most, work=work)
+    asked.refuse_blind()
     if target:
         files.check_writable(target, files.OTHER_FOLDER)
-
-    def verdicts(key, measurements):
-        judges = [zone for zone in zones[key[0]] if _judged_by(zone, [key])]
-        return [judge(zone, key[1].cell, measurements, family[zone.id]) for zone in judges]
-
     console.print(
         f"gate: {bench.adapter.name}, {', '.join(zones)}: {count(len(work), 'cell')},"
-        f" {trials} to {numbers[-1]} trials each" + (f", {duration(budget_s)}" if budget_s else ""),
+        f" {trials} to {most} trials each" + (f", {duration(budget_s)}" if budget_s else ""),
         soft_wrap=True,
     )
-    found = dict(
-        measure(
-            bench, work, seeds, results, workers, console, runs.Looks.until_clear(numbers, verdicts),
-            None if budget_s is None else max(budget_s - (time.monotonic() - began), 0.1), executor,
-        )
-    )  # fmt: skip
+    left_s = None if budget_s is None else max(budget_s - (time.monotonic() - began), 0.1)
+    found = {
+        answer.key: answer.measurements
+        for answer in run.answers(asked, bench, results, workers, console, left_s, executor)
+    }
     schemes = {algorithm: bench.scheme(algorithm).id for algorithm in zones}
     gone = expectation.gone_command(choice.stack, results, choice.options("stack"))
     outcome = Outcome(
-        judged=tuple(judged(zones, work, found, known, schemes)),
+        judged=tuple(judged(asked, found, known, schemes)),
         strict=strict,
         baseline=bool(baseline),
         gone=gone,
@@ -154,14 +147,10 @@ def run(
         if target and reports:
             reporting.add_why(outcome, series, reports, target)
     if keep_traces:
-        profiles = {zone.id: zone.profile for zone in _flat(zones)}
+        profiles = {zone.id: zone.profile for zone in flat}
         cells = dict.fromkeys((v.zone_id.split("/")[0], profiles[v.zone_id], v.cell) for v in violating)
         trace.keep_some(cells, choice, keep_traces, console)
     return outcome.exit_status
-
-
-def _flat(zones):
-    return itertools.chain.from_iterable(zones.values())
 
 
 def _zones(algorithms, bench, shipped, baseline):
@@ -182,10 +171,11 @@ def _zones(algorithms, bench, shipped, baseline):
     return {algorithm: [zone for zone in there if zone.algorithm == algorithm] for algorithm in dict.fromkeys(wanted)}
 
 
-def _judged_by(zone, work):
-    """[(algorithm, Setting)] of the work that a zone judges."""
+def _questions(zones, work):
+    """The questions of all zones about this work, zone by zone."""
     return [
-        (algorithm, setting)
+        CellQuestion(zone=zone, setting=setting, algorithm=algorithm)
+        for zone in zones
         for algorithm, setting in work
         if (algorithm, setting.profile) == (zone.algorithm, zone.profile) and setting.cell in zone.intervals
     ]
@@ -244,24 +234,23 @@ def share(work, which, of):
     return work[which - 1 :: of]
 
 
-def judged(zones, work, measured, known, schemes):
-    """One Judged for each zone that this work is about; `measured`: {(algorithm, Setting): measurements}."""
-    for zone in _flat(zones):
-        own = _judged_by(zone, work)
-        if not own:
-            continue
-        by_cell = {key[1].cell: measured[key] for key in own if key in measured}
-        verdicts = judge_zone(zone, by_cell).verdicts
+def judged(asked, measured, known, schemes):
+    """Yield a Judged for each zone of a Plan; `measured`: {(algorithm, Setting): measurements}."""
+    verdicts = asked.zone_verdicts(measured)
+    by_zone = itertools.groupby(asked.questions, lambda question: question.zone)
+    for zone, questions in by_zone:
+        settings = [question.setting for question in questions]
         yield Judged(
             zone=zone,
             scheme_id=schemes[zone.algorithm],
             findings=tuple(
                 Finding(
                     verdict=verdict,
-                    expected=expectation.find(known, zone.id, cell),
-                    timeouts=sum(m.outcome is trial.Outcome.TIMEOUT for m in by_cell[cell]),
+                    expected=expectation.find(known, zone.id, setting.cell),
+                    timeouts=sum(m.outcome is trial.Outcome.TIMEOUT for m in measured[zone.algorithm, setting]),
                 )
-                for cell, verdict in verdicts.items()
+                for setting in settings
+                if (verdict := verdicts[zone.id].verdicts.get(setting.cell))
             ),
-            unmeasured=tuple(setting.cell for _, setting in own if setting.cell not in by_cell),
+            unmeasured=tuple(one.cell for one in settings if (zone.algorithm, one) not in measured),
         )

@@ -7,10 +7,12 @@ import rich.progress
 import rich.text
 
 from conformance.catalogue import documents
-from conformance.engine import benches, runs
+from conformance.engine import benches
+from conformance.engine.execute import execute
+from conformance.engine.plan import CellQuestion, plan
 from conformance.model.errors import UserError
 from conformance.model.trial import Outcome
-from conformance.model.verdict import Status, judge, looks
+from conformance.model.verdict import Status
 from conformance.reporting import heatmaps
 from conformance.reporting.text import terminal
 from conformance.results import store
@@ -31,23 +33,22 @@ def run(
     profile = profile or bench.profile
     settings = [documents.profile(profile, cell, **overrides) for cell in cells]
     zones = _zones(algorithm, settings[0], console)
-    family = {zone.id: sum(cell in zone.intervals for cell in cells) for zone in zones}
     if not zones and bench.adapter.why_not(algorithm):
         raise UserError(f"{bench.adapter.name} offers no algorithm {algorithm!r}, and there is no zone for it")
+    questions = [
+        CellQuestion(zone=zone, setting=setting, algorithm=algorithm)
+        for setting in settings
+        for zone in zones
+        if setting.cell in zone.intervals
+    ]
+    asked = plan(
+        questions, trials=trials, most_trials=max(trials, most_trials), work=[(algorithm, one) for one in settings]
+    )
     measured = {}
-    numbers = looks(trials, max(trials, most_trials))
-
-    def verdicts(key, measurements):
-        cell = key[1].cell
-        return [judge(zone, cell, measurements, family[zone.id]) for zone in zones if cell in zone.intervals]
-
-    for (_, setting), measurements in measure(
-        bench, [(algorithm, s) for s in settings], runs.seeds(numbers[-1]), results, workers, console,
-        runs.Looks.until_clear(numbers, verdicts), executor=executor,
-    ):  # fmt: skip
-        measured[setting.cell] = measurements
-        _complain(console, setting.cell, measurements)
-    series = heatmaps.all_series([m for cell in cells for m in measured[cell]])
+    for answer in answers(asked, bench, results, workers, console, executor=executor):
+        measured[answer.setting] = answer.measurements
+        _complain(console, answer.setting.cell, answer.measurements)
+    series = heatmaps.all_series([m for setting in settings for m in measured[setting]])
     terminal.show(series, console)
     console.print(f"results: {results}", soft_wrap=True)
     return exit_status(result for one in series for heatmap in one.judged for result in heatmap.results.values())
@@ -58,27 +59,33 @@ def _zones(algorithm, setting, console):
     zones = documents.zones_for(algorithm, setting.profile_digest)
     if not zones:
         try:
-            why_not = (
-                f"zone {documents.zone_of(algorithm, profile=setting.profile).id} was measured under other settings"
-            )
+            zone_id = documents.zone_of(algorithm, profile=setting.profile).id
+            why_not = f"zone {zone_id} was measured under other settings"
         except UserError as error:
             why_not = str(error)
         console.print(f"not judged: {why_not}", style="yellow", soft_wrap=True)
     return zones
 
 
-def measure(bench, work, seeds, results, workers, console, looks=None, budget_s=None, executor=None):
-    """Yield ((algorithm, setting), measurements) of `work` as they are completed, under a bar. Raises UserError.
+def answers(asked, bench, results, workers, console, budget_s=None, executor=None):
+    """Yield the Answers of a Plan as they are completed, under a bar. Raise UserError.
 
     After `budget_s` seconds no more: what was under way then is ended, and made anew by the next run.
     """
-    with (
-        _bar(console, budget_s) as show,
-        runs.Run(
-            bench, store.Store(results), work, seeds, workers, on_trial=show, looks=looks, executor=executor
-        ) as running,
-    ):
-        yield from running.as_completed(budget_s)
+    with _bar(console, budget_s) as show:
+        yield from execute(
+            asked, bench, store.Store(results), workers=workers, executor=executor, on_trial=show, budget_s=budget_s
+        )
+
+
+def measure(bench, work, seeds, results, workers, console):
+    """Yield ((algorithm, setting), measurements) of `work`, all seeds of each, as they are completed, under a bar.
+
+    Raise UserError.
+    """
+    asked = plan(trials=len(seeds), first_seed=seeds[0], work=work)
+    for answer in answers(asked, bench, results, workers, console):
+        yield answer.key, answer.measurements
 
 
 @contextlib.contextmanager

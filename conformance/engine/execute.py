@@ -1,0 +1,140 @@
+"""Execute a plan: measure what the store lacks, judge what is measured, hand back answers as they come."""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from typing import Self
+
+from conformance.engine.benches import Bench
+from conformance.engine.plan import Judged, Key, Plan, Question
+from conformance.engine.runs import Looks, Progress, Run
+from conformance.model.setting import Setting
+from conformance.model.trial import Measurement
+from conformance.model.verdict import Status
+from conformance.results.store import Store
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What was measured of an algorithm in a setting, and the verdicts on it; none where no zone asks about it."""
+
+    algorithm: str
+    setting: Setting
+    measurements: Sequence[Measurement]
+    judged: tuple[Judged, ...]
+
+    @property
+    def key(self) -> Key:
+        return self.algorithm, self.setting
+
+
+class Execution:
+    """A plan under way. Use it as a context: at its end guests are killed, and what was measured is kept.
+
+    `ahead`: measure in the background, in the plan's order, before anything is asked; otherwise only what is asked for.
+    `workers`: guests at a time, one a core where None. `executor` makes a concurrent.futures.Executor whose workers
+    make the trials. `on_trial` is called with the Progress after each trial.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        bench: Bench,
+        store: Store,
+        *,
+        workers: int | None = None,
+        executor: Callable[[], Executor] | None = None,
+        on_trial: Callable[[Progress], None] = lambda progress: None,
+        ahead: bool = True,
+    ) -> None:
+        self.plan = plan
+        self._bench, self._store, self._workers = bench, store, workers
+        self._executor, self._on_trial = executor, on_trial
+        self._found: dict[Key, Sequence[Measurement]] = {}
+        self._run = self._start(plan.work, Looks(numbers=plan.looks, clear=plan.is_conclusive)) if ahead else None
+
+    def answers(self, budget_s: float | None = None) -> Iterator[Answer]:
+        """Yield an Answer for each piece of the plan's work as it is completed. Raise UserError.
+
+        After `budget_s` seconds only those follow that were looked at and are still inconclusive, as far as they got.
+        """
+        assert self._run is not None, "an execution that measures only what is asked for has no order of its own"
+        for key, measurements in self._run.as_completed(budget_s):
+            judged = self.plan.judged(key, measurements)
+            yield Answer(algorithm=key[0], setting=key[1], measurements=measurements, judged=judged)
+
+    def ask(self, question: Question) -> Judged:
+        """Wait for what a question rests on, measure more while it is inconclusive, and judge. Raise UserError."""
+        judged = None
+        for number in self.plan.looks:
+            measured = self._measured(question, number)
+            if judged is not None and measured == judged.measured:
+                continue  # cells with questions of their own have all the trials that these needed
+            judged = self.plan.judge(question, measured)
+            if judged.verdict.status is not Status.INCONCLUSIVE:
+                break
+        assert judged is not None  # a plan has at least one look
+        return judged
+
+    def _measured(self, question: Question, number: int) -> dict[Setting, Sequence[Measurement]]:
+        """Return at least `number` measurements of each setting, in order of seed.
+
+        Of a cell with questions of its own, as many as these needed: otherwise a stack whose shares of paths are
+        inconclusive would have every cell measured four times as often.
+        """
+        keys = [(question.algorithm, setting) for setting in question.settings]
+        missing = [key for key in keys if key not in self._found]
+        if self._run is not None:
+            self._found.update((key, self._run.result(*key)) for key in missing)
+        else:
+            self._measure(missing, Looks(numbers=self.plan.looks, clear=self.plan.is_conclusive))
+        # What rests on several settings is known to be inconclusive only when all of them are there.
+        if few := [key for key in keys if len(self._found[key]) < number and not self.plan.about(key)]:
+            if self._run is not None:
+                self._run.wait()  # in real time, trials would disturb each other
+            self._measure(few, Looks(numbers=(number,)))
+        return {key[1]: self._found[key] for key in keys}
+
+    def _start(self, work: Sequence[Key], looks: Looks) -> Run:
+        return Run(
+            self._bench,
+            self._store,
+            work,
+            self.plan.seeds,
+            self._workers,
+            on_trial=self._on_trial,
+            looks=looks,
+            executor=self._executor,
+        )
+
+    def _measure(self, keys: Sequence[Key], looks: Looks) -> None:
+        if not keys:
+            return
+        with self._start(keys, looks) as run:
+            self._found.update((key, run.result(*key)) for key in keys)
+
+    def close(self) -> None:
+        """End it at once."""
+        if self._run is not None:
+            self._run.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def execute(
+    plan: Plan,
+    bench: Bench,
+    store: Store,
+    *,
+    workers: int | None = None,
+    executor: Callable[[], Executor] | None = None,
+    on_trial: Callable[[Progress], None] = lambda progress: None,
+    budget_s: float | None = None,
+) -> Iterator[Answer]:
+    """Yield the Answers of a plan as they are completed; see Execution. Raise UserError."""
+    with Execution(plan, bench, store, workers=workers, executor=executor, on_trial=on_trial) as execution:
+        yield from execution.answers(budget_s)
