@@ -1,0 +1,70 @@
+"""Exit statuses of every command, and the one precedence among them.
+
+The numbers are documented for users in conformance/cli/__init__.py.
+"""
+
+import enum
+from collections.abc import Iterable
+
+from conformance.model.trial import Outcome
+from conformance.model.verdict import Status
+
+
+class ExitStatus(enum.IntEnum):
+    """How a command ended. Scripts and CI read the number."""
+
+    #: everything conforms, or the command did what it was asked to do
+    DONE = 0
+    #: something violates a zone, differs, moved, or broke a clause
+    VIOLATES = 1
+    #: the user can mend it; the line on standard error says how
+    MISUSE = 2
+    #: the emulator, the guest or the adapter failed: nothing is known about the stack
+    ERROR = 3
+    #: something is inconclusive, unsupported or was not measured, and nothing is worse
+    UNKNOWN = 4
+    #: the user interrupted it; the same command again resumes
+    INTERRUPTED = 130
+
+
+_WORST_FIRST = (
+    ExitStatus.INTERRUPTED,
+    ExitStatus.MISUSE,
+    ExitStatus.VIOLATES,
+    ExitStatus.ERROR,
+    ExitStatus.UNKNOWN,
+    ExitStatus.DONE,
+)
+_OF_VERDICT = {
+    Status.CONFORMS: ExitStatus.DONE,
+    Status.VIOLATES: ExitStatus.VIOLATES,
+    Status.INCONCLUSIVE: ExitStatus.UNKNOWN,
+    Status.UNSUPPORTED: ExitStatus.UNKNOWN,
+    Status.ERROR: ExitStatus.ERROR,
+}
+#: TIMEOUT bounds the utilization from above, so something was learned
+_OF_OUTCOME = {
+    Outcome.OK: ExitStatus.DONE,
+    Outcome.TIMEOUT: ExitStatus.DONE,
+    Outcome.UNSUPPORTED: ExitStatus.UNKNOWN,
+    Outcome.ERROR: ExitStatus.ERROR,
+}
+
+
+def worst(statuses: Iterable[ExitStatus]) -> ExitStatus:
+    """Return the status that counts of several: a violation before an error, an error before the unknown.
+
+    A violation is certain, whatever failed beside it. Without any status, return DONE.
+    """
+    found = set(statuses)
+    return next((status for status in _WORST_FIRST if status in found), ExitStatus.DONE)
+
+
+def of_verdicts(statuses: Iterable[Status]) -> ExitStatus:
+    """Return the exit status of verdicts, given by their Status."""
+    return worst(_OF_VERDICT[status] for status in statuses)
+
+
+def of_outcomes(outcomes: Iterable[Outcome]) -> ExitStatus:
+    """Return the exit status of trials that nobody judges, given by their Outcome."""
+    return worst(_OF_OUTCOME[outcome] for outcome in outcomes)
