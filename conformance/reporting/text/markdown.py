@@ -4,21 +4,60 @@ What a stack calls itself may hold anything: it stands in code spans, where neit
 """
 
 import re
+from collections.abc import Collection, Iterable, Sequence
 
 from conformance.reporting.html import colours, heatmap_table
-from conformance.support.console import count
+from conformance.support.console import count, printable
 
 #: a comment that nobody reads to the end helps nobody
 _MOST_CELLS = 20
 
 
-def code(text):
-    """Any text as a code span inside a table's row, where even in a code span a bar ends the cell."""
-    return span(" ".join(text.split())).replace("|", chr(92) + "|")
+class Raw(str):
+    """Text that is Markdown already and stands in a table as it is."""
+
+    __slots__ = ()
 
 
-def span(text):
-    """Any text as a code span: its fence is longer than any run of backticks in it."""
+#: what would end a cell, begin markup, link, or mention a person
+_SPECIAL = re.compile(r"[\\|`*\[<@~]|(?<!\w)_|_(?!\w)|&(?=#?\w+;)|://|(?<!\w)www\.", re.IGNORECASE)
+_ENTITIES = {"<": "&lt;", "@": "&#64;", "&": "&amp;", "://": ":&#47;/"}
+
+
+def code(text: str) -> Raw:
+    """Return any text as a code span for a table's row, where even in a code span a bar ends the cell."""
+    return Raw(span(" ".join(text.split())).replace("|", chr(92) + "|"))
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]], right: Collection[str] = ()) -> list[str]:
+    """Return the lines of a table; columns named in `right` are aligned to the right.
+
+    Cells are plain text: what would end a cell, begin markup, mention a person or link is escaped here and nowhere
+    else. A Raw cell, such as code() returns, stands as it is; None is an empty cell.
+    """
+    rule = "|".join("---:" if name in right else "---" for name in header)
+    return [_row(header), f"|{rule}|", *(_row(row) for row in rows)]
+
+
+def _row(cells: Iterable[object]) -> str:
+    return f"| {' | '.join(map(_cell, cells))} |"
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, Raw):
+        return value.replace("\n", " ")
+    text = "" if value is None else " ".join(printable(str(value)).split())
+    return _SPECIAL.sub(lambda found: _escape(found[0]), text)
+
+
+def _escape(special: str) -> str:
+    if special.lower() == "www.":
+        return f"{special[:-1]}&#46;"
+    return _ENTITIES.get(special) or f"\\{special}"
+
+
+def span(text: str) -> str:
+    """Return any text as a code span: its fence is longer than any run of backticks in it."""
     plain = "".join(c if c.isprintable() else " " for c in text).strip()
     fence = "`" * (max((len(run) for run in re.findall("`+", plain)), default=0) + 1)
     pad = " " if plain.startswith("`") or plain.endswith("`") else ""
@@ -30,10 +69,11 @@ def render(all_series, title="Congestion-control conformance", known=lambda zone
 
     `known(zone id, cell)`: what a stack is known to do there, in words, or None.
     """
-    lines = [f"### {title}", "", "| scheme | settings | verdicts |", "|---|---|---|"]
-    for series in all_series:
-        verdicts = "<br>".join(_verdict(heatmap) for heatmap in series.judged)
-        lines.append(f"| {code(series.scheme.id)} | {code(series.utilization.settings)} | {verdicts} |")
+    schemes = [
+        (code(series.scheme.id), code(series.utilization.settings), Raw("<br>".join(map(_verdict, series.judged))))
+        for series in all_series
+    ]
+    lines = [f"### {title}", "", *table(("scheme", "settings", "verdicts"), schemes)]
     for series in all_series:
         lines += _cells(series, known)
     return "\n".join(lines) + "\n"
@@ -58,7 +98,7 @@ def _cells(series, known):
         return []
     what = _escaped(f"{series.scheme.id}, {series.utilization.settings}")
     lines = ["", f"<details><summary>{count(len(found), 'verdict')} of {what}</summary>", ""]
-    lines += ["| cell | verdict | measured | permitted | why |", "|---|---|---|---|---|"]
+    rows: list[tuple[str, ...]] = []
     for metric, result in found[:_MOST_CELLS]:
         permitted = result.permitted
         zone = (
@@ -71,10 +111,10 @@ def _cells(series, known):
             why += f"; {words}"
         value = f"{heatmap_table.METRICS[metric][0]} {heatmap_table.number(metric, result.value, 1)}"
         mark = f"{colours.SYMBOLS[result.status]} {result.status}"
-        lines.append(f"| {result.cell.id} | {mark} | {value} | {zone} | {code(why)} |")
+        rows.append((result.cell.id, mark, value, zone, code(why)))
     if len(found) > _MOST_CELLS:
-        lines.append(f"| | | | | and {len(found) - _MOST_CELLS} more: see the report |")
-    return [*lines, "", "</details>"]
+        rows.append(("", "", "", "", f"and {len(found) - _MOST_CELLS} more: see the report"))
+    return [*lines, *table(("cell", "verdict", "measured", "permitted", "why"), rows), "", "</details>"]
 
 
 def _escaped(text):
