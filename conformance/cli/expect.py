@@ -45,12 +45,14 @@ def update(choice, stack, results, gone, any_build):
 
     What counts is what would be measured today: results of another build, kernel or lab say nothing of this one.
     """
-    from conformance.catalogue import expectations
+    from conformance.commands import expect as command
+    from conformance.reporting.text import expect as reporting
 
     if any_build and choice.options():
         raise UserError("--any-build takes any client, kernel and lab, too", f"leave out{choice.options()}")
     choice = None if any_build else dataclasses.replace(choice, stack=stack)
-    expectations.update(stack, results or (pathlib.Path(DEFAULT_RESULTS),), out, choice, add=not gone)
+    paths = results or (pathlib.Path(DEFAULT_RESULTS),)
+    reporting.show(command.update(stack, paths, choice, add=not gone), out)
 
 
 COMMANDS = (expect,)

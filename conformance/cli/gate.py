@@ -34,11 +34,10 @@ from conformance.cli.base import TRIALS, out
 )
 def gate(choice, algorithms, why, **options):
     """What a CI runs: measure ALGORITHMS (default: all) within a budget, judge, compare with what is expected."""
-    from conformance.commands import gate as gating
+    from conformance.commands.gate import Options, run
 
-    sys.exit(
-        gating.run(algorithms, choice, why=options["budget"] is None if why is None else why, **options, console=out)
-    )
+    why = options["budget"] is None if why is None else why
+    sys.exit(run(Options(algorithms=algorithms, choice=choice, why=why, **options), out))
 
 
 COMMANDS = (gate,)

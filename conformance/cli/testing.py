@@ -33,7 +33,7 @@ _FALSE_ALARMS = 1401
 @click.option("--results", default="results/mutants.jsonl", show_default=True, help="Results file to add to.")
 @measuring.WORKERS
 @click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write it here, as Markdown.")
-def mutants(ids, n, first_seed, record, target, **plan):
+def mutants(ids, n, first_seed, record, target, **options):
     """Test the tester: are mutants (IDS, or all) detected? With --false-alarms, are the references left alone?
 
     Exit statuses: 0 at least 90 % of the mutants are detected, or at most 1 run in 100 is a false alarm; 1 not so;
@@ -43,14 +43,14 @@ def mutants(ids, n, first_seed, record, target, **plan):
     from conformance.commands import false_alarms
     from conformance.commands import mutants as testing
 
-    if n and (ids or target or plan["whole"]):
+    if n and (ids or target or options["whole"]):
         raise UserError("--false-alarms measures no mutant", "give it without IDS, --whole and --out")
-    if record and plan["zones"]:
+    if record and options["zones"]:
         raise UserError("--record keeps what the zones that ship say", "give it without --zone")
-    if record and plan["grid"] != mutant_record.GRID:
+    if record and options["grid"] != mutant_record.GRID:
         raise UserError(f"--record keeps what was said at {mutant_record.GRID}", "give it without --grid")
-    plan = testing.Plan(first_seed=first_seed or (_FALSE_ALARMS if n else 101), **plan)
-    sys.exit(false_alarms.count(n, plan, record, out) if n else testing.run(ids, plan, record, target, out))
+    asked = testing.Options(first_seed=first_seed or (_FALSE_ALARMS if n else 101), **options)
+    sys.exit(false_alarms.count(n, asked, record, out) if n else testing.run(ids, asked, record, target, out))
 
 
 COMMANDS = (mutants,)

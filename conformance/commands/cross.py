@@ -1,84 +1,148 @@
 """`conformance cross`: each algorithm, measured, against each one's zone. The diagonal should conform, nothing else."""
 
-import collections
+import dataclasses
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import rich.table
-import rich.text
+import rich.console
 
 from conformance.catalogue import documents
-from conformance.commands.run import measure
-from conformance.engine import benches, runs
+from conformance.commands.measuring import answers
+from conformance.commands.status import ExitStatus, of_verdicts
+from conformance.engine import benches
+from conformance.engine.benches import Choice
+from conformance.engine.plan import CellQuestion, plan
 from conformance.model.errors import UserError
-from conformance.model.verdict import Status, false_alarms, judge, overall
+from conformance.model.setting import Cell
+from conformance.model.verdict import ALPHA, Status, Verdict, overall
+from conformance.model.zone import Zone
+from conformance.reporting.text import cross as reporting
 
-_COLOURS = {Status.CONFORMS: "green", Status.VIOLATES: "red", Status.ERROR: "red"}
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Cross:
+    """`verdicts`: {(algorithm that was measured, algorithm whose zones judge): verdicts on all cells}."""
+
+    algorithms: tuple[str, ...]
+    #: {algorithm: id of the scheme that was measured}
+    schemes: Mapping[str, str]
+    cells: tuple[Cell, ...]
+    trials: int
+    verdicts: Mapping[tuple[str, str], tuple[Verdict, ...]]
+
+    @property
+    def statuses(self) -> dict[tuple[str, str], Status]:
+        return {pair: overall(found) for pair, found in self.verdicts.items()}
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """DONE where the diagonal conforms and all else violates; ERROR and UNKNOWN where that cannot be told."""
+        statuses = self.statuses
+        if Status.ERROR in statuses.values():
+            return ExitStatus.ERROR
+        if Status.UNSUPPORTED in statuses.values():
+            return of_verdicts([Status.UNSUPPORTED])
+        wanted = {pair: Status.CONFORMS if pair[0] == pair[1] else Status.VIOLATES for pair in statuses}
+        return ExitStatus.DONE if statuses == wanted else ExitStatus.VIOLATES
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a document of schemas/cross.json."""
+        return {
+            "schema": "cross/1",
+            "cells": [cell.id for cell in self.cells],
+            "trials": self.trials,
+            "false_alarms_of_a_zone": ALPHA,
+            "judged": [
+                {
+                    "measured": measured,
+                    "scheme": self.schemes[measured],
+                    "zones_of": other,
+                    "verdict": str(overall(found)),
+                    "count": {str(s): n for s in Status if (n := sum(v.status is s for v in found))},
+                }
+                for (measured, other), found in self.verdicts.items()
+            ],
+            "exit_status": int(self.exit_status),
+        }
 
 
-def run(algorithms, choice, *, trials, first_seed, results, workers, console):
-    """Measure every algorithm on the smoke cells of all of them, judge each by each zone, show.
+def run(
+    algorithms: Sequence[str],
+    choice: Choice,
+    *,
+    trials: int,
+    first_seed: int,
+    results: str | pathlib.Path,
+    workers: int | None,
+    console: rich.console.Console,
+) -> ExitStatus:
+    """Measure, judge, show; return the exit status. Raise UserError."""
+    found = compute(
+        algorithms, choice, trials=trials, first_seed=first_seed, results=results, workers=workers, console=console
+    )
+    reporting.show(found, console)
+    return found.exit_status
 
-    Returns the exit status: 0 the diagonal conforms and all else violates, 1 not so, 3 error, 4 an algorithm is
-    unsupported here.
-    """
+
+def compute(
+    algorithms: Sequence[str],
+    choice: Choice,
+    *,
+    trials: int,
+    first_seed: int,
+    results: str | pathlib.Path,
+    workers: int | None,
+    console: rich.console.Console,
+) -> Cross:
+    """Measure every algorithm on the smoke cells of all, and judge each by each one's zones. Raise UserError."""
     bench = benches.find(choice)
     zones = {
         algorithm: [documents.zone_of(algorithm, kind, bench.profile) for kind in documents.KINDS]
         for algorithm in algorithms
     }
-    all_zones = [zone for found in zones.values() for zone in found]
-    if len({zone.profile_digest for zone in all_zones}) != 1:
+    questions = _questions(zones)
+    # All that one algorithm's zones say of another is one verdict.
+    asked = plan(questions, trials=trials, first_seed=first_seed, family=lambda q: (q.algorithm, q.zone.algorithm))
+    judged = {
+        one.question: one.verdict
+        for answer in answers(asked, bench, results, workers, console)
+        for one in answer.judged
+        if isinstance(one.verdict, Verdict)
+    }
+    return Cross(
+        algorithms=tuple(algorithms),
+        schemes={algorithm: bench.scheme(algorithm).id for algorithm in algorithms},
+        cells=tuple(sorted({question.place for question in questions})),
+        trials=trials,
+        verdicts={
+            (algorithm, other): tuple(
+                judged[question]
+                for question in questions
+                if (question.algorithm, question.zone.algorithm) == (algorithm, other)
+            )
+            for algorithm in algorithms
+            for other in algorithms
+        },
+    )
+
+
+def _questions(zones: Mapping[str, Sequence[Zone]]) -> list[CellQuestion]:
+    """Return each algorithm's questions to each zone, at the smoke cells of all. Raise UserError."""
+    everything = [zone for found in zones.values() for zone in found]
+    if len({zone.profile_digest for zone in everything}) != 1:
         raise UserError("these zones were measured under different profiles", "cross zones of one profile")
-    features = sorted({(zone.metric, cell) for zone in all_zones for cell in zone.smoke})
+    features = sorted({(zone.metric, cell) for zone in everything for cell in zone.smoke})
     if not features:
         raise UserError("these zones have no smoke cells", "choose them with `conformance zones smoke`")
-    for zone in all_zones:
+    for zone in everything:
         for metric, cell in features:
             if metric == zone.metric and cell not in zone.intervals:
                 raise UserError(f"{zone.id} lacks {cell.id}", "cross zones of the same grid")
-    cells = sorted({cell for _, cell in features})
-    work = [(algorithm, documents.profile(all_zones[0].profile, cell)) for algorithm in algorithms for cell in cells]
-    found = measure(bench, work, runs.seeds(trials, first_seed), results, workers, console)
-    measured = {(algorithm, setting.cell): measurements for (algorithm, setting), measurements in found}
-    verdicts = {
-        (algorithm, other): [
-            judge(zone, cell, measured[algorithm, cell], len(features))
-            for zone in zones[other]
-            for metric, cell in features
-            if metric == zone.metric
-        ]
-        for algorithm in algorithms
-        for other in algorithms
-    }
-    _show(verdicts, algorithms, bench, cells, trials, console)
-    statuses = {pair: overall(found) for pair, found in verdicts.items()}
-    if Status.ERROR in statuses.values():
-        return 3
-    if Status.UNSUPPORTED in statuses.values():
-        return 4
-    wanted = {pair: Status.CONFORMS if pair[0] == pair[1] else Status.VIOLATES for pair in statuses}
-    return 0 if statuses == wanted else 1
-
-
-def _show(verdicts, algorithms, bench, cells, trials, console):
-    table = rich.table.Table(
-        title=f"{len(cells)} smoke cells x {trials} trials, judged by utilization and loss", title_justify="left"
-    )
-    table.add_column("measured", no_wrap=True)
-    for algorithm in algorithms:
-        table.add_column(f"zone {algorithm}")
-    for algorithm in algorithms:
-        row = [bench.scheme(algorithm).id]
-        for other in algorithms:
-            found = verdicts[algorithm, other]
-            status = overall(found)
-            count = collections.Counter(v.status for v in found)[status]
-            colour = _COLOURS.get(status, "yellow")
-            row.append(rich.text.Text.assemble((str(status), colour), f" ({count} of {len(found)})"))
-        table.add_row(*row)
-    console.print(table)
-    each = len(next(iter(verdicts.values())))
-    console.print(f"of each zone, {false_alarms(each, 'Bonferroni')}", soft_wrap=True)
-    reasons = {(v.status, v.reason) for found in verdicts.values() for v in found}
-    for status, reason in sorted(reasons):
-        if status in (Status.ERROR, Status.UNSUPPORTED):
-            console.print(f"{status}: {reason}", soft_wrap=True)
+    return [
+        CellQuestion(zone=zone, setting=documents.profile(zone.profile, cell), algorithm=algorithm)
+        for algorithm in zones
+        for metric, cell in sorted(features, key=lambda feature: feature[1])
+        for zone in everything
+        if metric == zone.metric
+    ]

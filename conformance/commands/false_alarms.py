@@ -100,20 +100,20 @@ class Record:
         files.write(path(), json.dumps(data, indent=1) + "\n")
 
 
-def count(n, plan, record, console):
+def count(n, options, record, console):
     """Count the runs, of `n`, in which a zone violates a reference. Returns the exit status: 0, 1 too many, 3 errors.
 
-    In turn over REFERENCES, each run over all zones (of the grid, 10 Mbit/s unless the plan says more), with seeds of
-    its own, looking again at what is unclear as `pytest` does. Blocks of runs have their own results file in the folder
-    of `plan.results`, false-alarms/, so that a run needs to read no other's. With `record`, runs that are recorded are
-    not made again, and new ones are added.
+    In turn over REFERENCES, each run over all zones (of the grid, 10 Mbit/s unless the options say more), with seeds of
+    its own, looking again at what is inconclusive as `pytest` does. Each block of runs has a results file of its own in
+    the folder false-alarms/ beside `options.results`, so that a run reads no other's. With `record`, runs that are
+    recorded are not made again, and new ones are added.
     """
     bench = benches.find()
     kept = Record.load() if record else None
     runs, before = [], 0
     with mutants.progress_bar(console, n) as bar:
-        for algorithm, first_seeds in _blocks(n, plan):
-            for run, fresh in _block(bench, algorithm, first_seeds, plan, kept, bar):
+        for algorithm, first_seeds in _blocks(n, options):
+            for run, fresh in _block(bench, algorithm, first_seeds, options, kept, bar):
                 runs.append(run)
                 before += not fresh
                 bar.done(f"{run.algorithm}, seeds from {run.first_seed}", run.status, run.trials)
@@ -126,53 +126,53 @@ def count(n, plan, record, console):
     return 0 if sum(run.status is Status.VIOLATES for run in runs) <= MOST * n else 1
 
 
-def _blocks(n, plan):
+def _blocks(n, options):
     """(algorithm, first seeds of runs), of `n` runs in turn over REFERENCES."""
     shares = [n // len(REFERENCES) + (at < n % len(REFERENCES)) for at in range(len(REFERENCES))]
     for block in range(0, max(shares), _BLOCK_RUNS):
         for algorithm, share in zip(REFERENCES, shares, strict=True):
             numbers = range(block, min(block + _BLOCK_RUNS, share))
             if numbers:
-                yield algorithm, [plan.first_seed + plan.max_trials * number for number in numbers]
+                yield algorithm, [options.first_seed + options.max_trials * number for number in numbers]
 
 
-def _block(bench, algorithm, first_seeds, plan, kept, bar):
+def _block(bench, algorithm, first_seeds, options, kept, bar):
     """Yield (Run, whether it is fresh) of a block, those first that are `kept` (a Record, or None)."""
-    zones = mutants.zones_of(algorithm, plan.profile or bench.profile, plan)
-    about = _about(bench, algorithm, zones, plan) if kept else None
+    zones = mutants.zones_of(algorithm, options.profile or bench.profile, options)
+    about = _about(bench, algorithm, zones, options) if kept else None
     known = kept.runs(algorithm, about) if kept else {}
     yield from ((known[seed], False) for seed in first_seeds if seed in known)
-    results = store.Store(pathlib.Path(plan.results).parent / "false-alarms" / f"{algorithm}-{first_seeds[0]}.jsonl")
+    results = store.Store(pathlib.Path(options.results).parent / "false-alarms" / f"{algorithm}-{first_seeds[0]}.jsonl")
     fresh = [seed for seed in first_seeds if seed not in known]
-    for run in _reference_runs(bench, algorithm, fresh, zones, plan, results, bar) if fresh else ():
+    for run in _reference_runs(bench, algorithm, fresh, zones, options, results, bar) if fresh else ():
         if kept:
             kept.add(run, about)
         yield run, True
 
 
-def _about(bench, algorithm, zones, plan):
+def _about(bench, algorithm, zones, options):
     """What a run depends on beside its seeds: digests of what is measured, and of what it is judged by."""
     settings = [setting for _, setting in mutants.work(algorithm, model.order(zones))]
     permitted = {zone.id: {cell.id: [i.low, i.high, i.basis] for cell, i in zone.intervals.items()} for zone in zones}
     return {
         "kernel": bench.scheme(algorithm).kernel_release,
-        "looks": list(looks(plan.trials, plan.max_trials)),
+        "looks": list(looks(options.trials, options.max_trials)),
         "measured": digests.of_value([bench.trials(algorithm, setting, [1])[0].key for setting in settings]),
         "judged": digests.of_value(permitted),
     }
 
 
-def _reference_runs(bench, algorithm, first_seeds, zones, plan, results, bar):
+def _reference_runs(bench, algorithm, first_seeds, zones, options, results, bar):
     """Yield Runs that share guests for their first looks; their trials are in, or go to, the Store `results`."""
     where = model.order(zones)
-    seeds = [seed for first in first_seeds for seed in runs.seeds(plan.trials, first)]
+    seeds = [seed for first in first_seeds for seed in runs.seeds(options.trials, first)]
     work = mutants.work(algorithm, where)
-    with runs.Run(bench, results, work, seeds, plan.workers, on_trial=bar.trial) as running:
+    with runs.Run(bench, results, work, seeds, options.workers, on_trial=bar.trial) as running:
         collections.deque(running.as_completed(), maxlen=0)
     for first_seed in first_seeds:
-        own = dataclasses.replace(plan, first_seed=first_seed)
+        own = dataclasses.replace(options, first_seed=first_seed)
         measured = mutants.measure(bench, results, algorithm, zones, where, own, bar.trial)
-        verdicts = mutants.judged(zones, measured)
+        verdicts = mutants.judged(algorithm, zones, own, measured)
         status = overall(verdicts)
         yield Run(
             algorithm=algorithm,

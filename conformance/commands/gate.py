@@ -8,23 +8,59 @@ import collections
 import dataclasses
 import itertools
 import math
+import pathlib
 import re
 import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+
+import rich.console
 
 from conformance.catalogue import baseline as baselines
 from conformance.catalogue import derive, documents, expectations
-from conformance.commands import run, trace
-from conformance.engine import benches, runs
-from conformance.model import expectation, trial
+from conformance.commands import trace
+from conformance.commands.measuring import answers
+from conformance.commands.status import ExitStatus, of_verdicts
+from conformance.engine import benches
+from conformance.engine.benches import Bench, Choice
+from conformance.engine.plan import CellQuestion, Key, Plan, plan
+from conformance.model import expectation
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, Surprise
 from conformance.model.setting import Cell
-from conformance.model.verdict import Status, Verdict, judge, judge_zone, last_look, looks, refuse_blind
+from conformance.model.trial import Measurement, Outcome
+from conformance.model.verdict import Status, Verdict, last_look
 from conformance.model.zone import Zone
 from conformance.reporting.text import gate as reporting
 from conformance.support import files
 from conformance.support.console import count, duration
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """What a gate is asked to do. `budget` and `shard` are as on the command line, such as 10m and 2/5."""
+
+    algorithms: Sequence[str]
+    choice: Choice
+    results: str
+    grid: str = grids.FULL
+    budget: str | None = None
+    shard: str = "1/1"
+    trials: int = 5
+    #: of an inconclusive cell; the usual where None
+    most_trials: int | None = None
+    #: whether whatever is not known fails
+    strict: bool = False
+    #: a results file to compare with, instead of the zones that ship
+    baseline: str | None = None
+    workers: int | None = None
+    executor: Callable[[], Executor] | None = None
+    #: folder for reports
+    target: pathlib.Path | None = None
+    keep_traces: pathlib.Path | None = None
+    #: whether to trace what violates
+    why: bool = True
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -37,17 +73,17 @@ class Finding:
     timeouts: int = 0
 
     @property
-    def surprise(self):
+    def surprise(self) -> Surprise:
         return expectation.compare(self.verdict, self.expected)
 
     @property
-    def as_expected(self):
+    def as_expected(self) -> bool:
         """Whether it is a deviation that is known."""
         return self.expected is not None and self.verdict.status is self.expected.verdict
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Judged:
+class ZoneResult:
     """A zone's cells of this run: those that were measured in time, and those that were not."""
 
     zone: Zone
@@ -55,15 +91,15 @@ class Judged:
     findings: tuple[Finding, ...]
     unmeasured: tuple[Cell, ...]
 
-    def count(self):
+    def count(self) -> collections.Counter[Status]:
         return collections.Counter(finding.verdict.status for finding in self.findings)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Outcome:
+class GateResult:
     """All that a gate found. `strict`: whatever is not known fails."""
 
-    judged: tuple[Judged, ...]
+    judged: tuple[ZoneResult, ...]
     strict: bool
     #: whether the zones are of earlier results, and not those that ship
     baseline: bool = False
@@ -71,108 +107,123 @@ class Outcome:
     gone: str = ""
 
     @property
-    def findings(self):
+    def findings(self) -> list[Finding]:
         return [finding for judged in self.judged for finding in judged.findings]
 
     @property
-    def surprises(self):
+    def surprises(self) -> list[Finding]:
         return [finding for finding in self.findings if finding.surprise is not Surprise.NONE]
 
     @property
-    def exit_status(self):
-        """As conformance/cli/__init__.py says. A gate that learned nothing does not pass, strict or not."""
-        statuses = {f.verdict.status for f in self.findings if not f.as_expected}
+    def exit_status(self) -> ExitStatus:
+        """The exit status. A gate that learned nothing does not pass, strict or not."""
         if self.surprises:
-            return 1
+            return ExitStatus.VIOLATES
+        statuses = {f.verdict.status for f in self.findings if not f.as_expected}
         if Status.ERROR in statuses:
-            return 3
-        unknown = bool(statuses & {Status.INCONCLUSIVE, Status.UNSUPPORTED}) or any(j.unmeasured for j in self.judged)
-        nothing = Status.CONFORMS not in statuses and not any(f.as_expected for f in self.findings)
-        return 4 if nothing or (self.strict and unknown) else 0
+            return ExitStatus.ERROR
+        learned = Status.CONFORMS in statuses or any(f.as_expected for f in self.findings)
+        known = of_verdicts(statuses) is ExitStatus.DONE and not any(judged.unmeasured for judged in self.judged)
+        return ExitStatus.DONE if learned and (known or not self.strict) else ExitStatus.UNKNOWN
 
 
-def run(
-    algorithms, choice, *, grid, budget, shard, trials, most_trials, strict, baseline, results, workers, target,
-    keep_traces, why, console, executor=None,
-):  # fmt: skip
-    """Measure, judge, write `target` (a folder, or None), show; returns the exit status. Raises UserError."""
+def run(options: Options, console: rich.console.Console) -> ExitStatus:
+    """Measure, judge, write the reports, show; return the exit status. Raise UserError."""
     began = time.monotonic()
-    if baseline == "":
-        raise UserError("--baseline is empty", "name a results file, or leave it out")
-    budget_s, part = seconds(budget), shares(shard)
-    check_trials(trials)
-    most = last_look(trials, most_trials)
-    looks(trials, most)  # a mistake is named before anything is looked up
-    bench = benches.find(choice)
-    known = () if baseline else expectations.of(bench)
-    shipped = [zone for _, zone in documents.judging(bench.profile)]
-    zones = _zones(algorithms, bench, shipped, baseline)
-    flat = [zone for own in zones.values() for zone in own]
-    if grid != grids.SMOKE:
-        grids.check(grid, flat, besides=[grids.SMOKE])
-    work = share(order(zones, shipped, grid), *part)
-    if not work:
-        raise UserError(f"no zone of {', '.join(zones)} has cells of {grid} in shard {shard}", "choose another --grid")
-    asked = plan(_questions(flat, work), trials=trials, most_trials=most, work=work)
-    asked.refuse_blind()
-    if target:
-        files.check_writable(target, files.OTHER_FOLDER)
+    budget_s = seconds(options.budget)
+    bench = benches.find(options.choice)
+    known = () if options.baseline else expectations.of(bench)
+    asked, zones = _plan(options, bench)
+    if options.target:
+        files.check_writable(options.target, files.OTHER_FOLDER)
     console.print(
-        f"gate: {bench.adapter.name}, {', '.join(zones)}: {count(len(work), 'cell')},"
-        f" {trials} to {most} trials each" + (f", {duration(budget_s)}" if budget_s else ""),
+        f"gate: {bench.adapter.name}, {', '.join(zones)}: {count(len(asked.work), 'cell')},"
+        f" {options.trials} to {asked.looks[-1]} trials each" + (f", {duration(budget_s)}" if budget_s else ""),
         soft_wrap=True,
     )
     left_s = None if budget_s is None else max(budget_s - (time.monotonic() - began), 0.1)
     found = {
         answer.key: answer.measurements
-        for answer in run.answers(asked, bench, results, workers, console, left_s, executor)
+        for answer in answers(
+            asked, bench, options.results, options.workers, console, budget_s=left_s, executor=options.executor
+        )
     }
-    schemes = {algorithm: bench.scheme(algorithm).id for algorithm in zones}
-    gone = expectation.gone_command(choice.stack, results, choice.options("stack"))
-    outcome = Outcome(
-        judged=tuple(judged(asked, found, known, schemes)),
-        strict=strict,
-        baseline=bool(baseline),
-        gone=gone,
+    result = GateResult(
+        judged=tuple(judged(asked, found, known, {a: bench.scheme(a).id for a in zones})),
+        strict=options.strict,
+        baseline=bool(options.baseline),
+        gone=expectation.gone_command(options.choice.stack, options.results, options.choice.options("stack")),
     )
-    reporting.show(outcome, console)
+    reporting.show(result, console)
+    _report(result, options, found, console)
+    return result.exit_status
+
+
+def _plan(options: Options, bench: Bench) -> tuple[Plan, dict[str, list[Zone]]]:
+    """Return the plan, and {algorithm: the zones that it is judged by}. Raise UserError."""
+    if options.baseline == "":
+        raise UserError("--baseline is empty", "name a results file, or leave it out")
+    shard = shares(options.shard)
+    shipped = [zone for _, zone in documents.judging(bench.profile)]
+    zones = _zones(options, bench, shipped)
+    flat = list(itertools.chain.from_iterable(zones.values()))
+    if options.grid != grids.SMOKE:
+        grids.check(options.grid, flat, besides=[grids.SMOKE])
+    work = share(order(zones, shipped, options.grid), *shard)
+    if not work:
+        named = f"no zone of {', '.join(zones)} has cells of {options.grid} in shard {options.shard}"
+        raise UserError(named, "choose another --grid")
+    most = last_look(options.trials, options.most_trials)
+    asked = plan(_questions(flat, work), trials=options.trials, most_trials=most, work=work)
+    asked.refuse_blind()
+    return asked, zones
+
+
+def _report(
+    result: GateResult,
+    options: Options,
+    found: Mapping[Key, Sequence[Measurement]],
+    console: rich.console.Console,
+) -> None:
+    """Write the folder that was asked for, say what looks wrong, keep traces. Raise UserError."""
+    target = options.target
     if target:
-        series = reporting.write(outcome, [m for made in found.values() for m in made], target)
+        series = reporting.write(result, [m for made in found.values() for m in made], target)
         console.print(f"reports: {target}", soft_wrap=True)
-    violating = [f.verdict for f in outcome.surprises if f.verdict.status is Status.VIOLATES]
-    if violating and why and choice.lab == "virtual" and not baseline:
-        from conformance.commands import why as asking  # late: it draws, and what draws takes seconds to import
+    violating = [f.verdict for f in result.surprises if f.verdict.status is Status.VIOLATES]
+    zones = {judged.zone.id: judged.zone for judged in result.judged}
+    if violating and options.why and options.choice.lab == "virtual" and not options.baseline:
+        from conformance.commands import why  # late: it draws, and what draws takes seconds to import
 
-        reports = asking.of_violations([verdict.zone_id.split("/")[0] for verdict in violating], choice, console)
+        algorithms = [zones[verdict.zone_id].algorithm for verdict in violating]
+        reports = why.of_violations(algorithms, options.choice, console)
         if target and reports:
-            reporting.add_why(outcome, series, reports, target)
-    if keep_traces:
-        profiles = {zone.id: zone.profile for zone in flat}
-        cells = dict.fromkeys((v.zone_id.split("/")[0], profiles[v.zone_id], v.cell) for v in violating)
-        trace.keep_some(cells, choice, keep_traces, console)
-    return outcome.exit_status
+            reporting.add_why(result, series, reports, target)
+    if options.keep_traces:
+        cells = dict.fromkeys((zones[v.zone_id].algorithm, zones[v.zone_id].profile, v.cell) for v in violating)
+        trace.keep_some(cells, options.choice, options.keep_traces, console)
 
 
-def _zones(algorithms, bench, shipped, baseline):
-    """{algorithm: its Zones}: those named, or all that the stack offers and zones exist for. Raises UserError."""
+def _zones(options: Options, bench: Bench, shipped: list[Zone]) -> dict[str, list[Zone]]:
+    """Return {algorithm: its Zones}: those named, or all that the stack offers and zones exist for. Raise UserError."""
     there = shipped
-    if baseline:
-        there = [zone for _, zone in baselines.read(baseline, bench.adapter.name, bench.profile)]
+    if options.baseline:
+        there = [zone for _, zone in baselines.read(options.baseline, bench.adapter.name, bench.profile)]
     known = sorted({zone.algorithm for zone in there})
-    wanted = algorithms or [a for a in bench.adapter.manifest.offered() if a in known]
+    wanted = options.algorithms or [a for a in bench.adapter.manifest.offered() if a in known]
     if not wanted:
         raise UserError(f"{bench.adapter.name} does not say which algorithms it has", "name them")
     for algorithm in wanted:
         if algorithm not in known:
             raise UserError(
-                f"no {'baseline' if baseline else 'zone'} for algorithm {algorithm!r}",
+                f"no {'baseline' if options.baseline else 'zone'} for algorithm {algorithm!r}",
                 f"choose of {', '.join(known)}",
             )
     return {algorithm: [zone for zone in there if zone.algorithm == algorithm] for algorithm in dict.fromkeys(wanted)}
 
 
-def _questions(zones, work):
-    """The questions of all zones about this work, zone by zone."""
+def _questions(zones: Iterable[Zone], work: Sequence[Key]) -> list[CellQuestion]:
+    """Return the questions of all zones about this work, zone by zone."""
     return [
         CellQuestion(zone=zone, setting=setting, algorithm=algorithm)
         for zone in zones
@@ -181,11 +232,11 @@ def _questions(zones, work):
     ]
 
 
-def order(zones, others, grid):
-    """[(algorithm, Setting)], the most telling first: smoke cells, then by bytes, which is what a trial costs.
+def order(zones: Mapping[str, Sequence[Zone]], others: Sequence[Zone], grid: str) -> list[Key]:
+    """Return [(algorithm, Setting)], the most telling first: smoke cells, then by bytes, which is what a trial costs.
 
     Of as many bytes those first whose interval is farthest from other algorithms'. `grid`: its name, or SMOKE for smoke
-    cells only. Raises UserError.
+    cells only. Raise UserError.
     """
     ranked = []
     for algorithm, all_own in zones.items():
@@ -199,9 +250,9 @@ def order(zones, others, grid):
     return [key for _, key in sorted(ranked, key=lambda pair: pair[0])]
 
 
-def _telling(own, others, cell):
-    """How far this cell tells an algorithm from the one it is most like: in widths of its interval, by any metric."""
-    widest = {}
+def _telling(own: Sequence[Zone], others: Sequence[Zone], cell: Cell) -> float:
+    """Return how far this cell tells an algorithm from the one it is most like, in widths of its interval."""
+    widest: dict[str, float] = {}
     for mine, theirs in itertools.product(own, others):
         there = theirs.profile == mine.profile and cell in mine.intervals and cell in theirs.intervals
         if there and theirs.metric == mine.metric and theirs.algorithm != mine.algorithm:
@@ -210,47 +261,53 @@ def _telling(own, others, cell):
     return min(widest.values(), default=0.0)
 
 
-def seconds(text):
-    """Seconds of a length of time such as 10m, 90s, 1.5h; None of None. Raises UserError."""
+def seconds(text: str | None) -> float | None:
+    """Return the seconds of a length of time such as 10m, 90s, 1.5h; None of None. Raise UserError."""
     if text is None:
         return None
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(s|m|h)", text.strip())
-    found = float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]] if match else 0
+    found = float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]] if match else 0.0
     if not 0 < found < math.inf:
         raise UserError(f"--budget {text}", "give a length of time such as 90s, 10m or 1h")
     return found
 
 
-def shares(text):
-    """(which, of how many) of a shard such as 2/5. Raises UserError."""
+def shares(text: str) -> tuple[int, int]:
+    """Return (which, of how many) of a shard such as 2/5. Raise UserError."""
     match = re.fullmatch(r"([1-9]\d{0,5})/([1-9]\d{0,5})", text.strip())
     if not match or int(match[1]) > int(match[2]):
         raise UserError(f"--shard {text}", "give which of how many, such as 2/5")
     return int(match[1]), int(match[2])
 
 
-def share(work, which, of):
-    """Every `of`-th of the work: each shard has its part of the most telling cells, and together they are all."""
+def share(work: list[Key], which: int, of: int) -> list[Key]:
+    """Return every `of`-th piece of the work: each shard has its part of the most telling cells."""
     return work[which - 1 :: of]
 
 
-def judged(asked, measured, known, schemes):
-    """Yield a Judged for each zone of a Plan; `measured`: {(algorithm, Setting): measurements}."""
+def judged(
+    asked: Plan,
+    measured: Mapping[Key, Sequence[Measurement]],
+    known: Sequence[Expected],
+    schemes: Mapping[str, str],
+) -> Iterator[ZoneResult]:
+    """Yield a ZoneResult for each zone of a Plan. `schemes`: {algorithm: scheme's id}."""
     verdicts = asked.zone_verdicts(measured)
-    by_zone = itertools.groupby(asked.questions, lambda question: question.zone)
-    for zone, questions in by_zone:
-        settings = [question.setting for question in questions]
-        yield Judged(
+    questions = [question for question in asked.questions if isinstance(question, CellQuestion)]
+    for _, group in itertools.groupby(questions, lambda question: question.zone.id):
+        own = list(group)
+        zone = own[0].zone
+        yield ZoneResult(
             zone=zone,
             scheme_id=schemes[zone.algorithm],
             findings=tuple(
                 Finding(
-                    verdict=verdict,
-                    expected=expectation.find(known, zone.id, setting.cell),
-                    timeouts=sum(m.outcome is trial.Outcome.TIMEOUT for m in measured[zone.algorithm, setting]),
+                    verdict=verdicts[zone.id].verdicts[question.place],
+                    expected=expectation.find(known, zone.id, question.place),
+                    timeouts=sum(m.outcome is Outcome.TIMEOUT for m in measured[question.key]),
                 )
-                for setting in settings
-                if (verdict := verdicts[zone.id].verdicts.get(setting.cell))
+                for question in own
+                if question.key in measured
             ),
-            unmeasured=tuple(one.cell for one in settings if (zone.algorithm, one) not in measured),
+            unmeasured=tuple(question.place for question in own if question.key not in measured),
         )

@@ -2,99 +2,177 @@
 
 import collections
 import dataclasses
+import pathlib
 import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-import rich.table
-import rich.text
+import rich.console
 
 from conformance.catalogue import documents
-from conformance.commands.run import measure
-from conformance.engine import benches, runs
+from conformance.commands.measuring import answers
+from conformance.commands.status import ExitStatus
+from conformance.engine import benches
+from conformance.engine.benches import Choice
+from conformance.engine.plan import CellQuestion, Judged, Key, Plan, cell_questions, plan
 from conformance.lab import manifest
+from conformance.lab.manifest import Manifest
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
-from conformance.model.trial import Outcome
-from conformance.model.verdict import ALPHA, Status, judge, overall
+from conformance.model.trial import Measurement, Outcome
+from conformance.model.verdict import ALPHA, Status, Verdict, overall
+from conformance.model.zone import Zone
+from conformance.reporting.text import matrix as reporting
 from conformance.support import files
 
 #: where an algorithm that has no zone is measured, so that one sees that it runs
 _ANY_CELL = Cell(10, 20, 0)
 #: cells named in a row
 _SHOWN = 2
-_RATE = f"false alarms in at most {ALPHA:.0%} of the runs of a row (Bonferroni over its cells)"
-_COLOURS = {Status.CONFORMS: "green", Status.VIOLATES: "red", Status.ERROR: "red"}
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One adapter and algorithm. `status` None: nothing was judged, and `what` says why."""
 
     stack: str
     algorithm: str
+    #: the stack's own name of the algorithm
     called: str
     status: Status | None
     what: str
+    #: median wall seconds of a trial
     wall_s: float | None = None
 
 
-def run(stacks, choice, *, grid, trials, results, workers, target, console):
-    """Measure and show; `stacks` empty means all that ship, `grid` None the smoke cells of each zone.
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix:
+    """The verdicts of many stacks; `grid` None: each in the smoke cells of its zones."""
 
-    Returns 0; what violates is the table's to say.
-    """
+    grid: str | None
+    rows: tuple[Row, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a document of schemas/matrix.json."""
+        return {
+            "schema": "matrix/1",
+            "grid": self.grid,
+            "false_alarms_of_a_row": ALPHA,
+            "rows": [
+                {
+                    **{name: getattr(row, name) for name in ("stack", "algorithm", "called", "what", "wall_s")},
+                    "verdict": None if row.status is None else str(row.status),
+                }
+                for row in self.rows
+            ],
+        }
+
+
+def run(
+    stacks: Sequence[str],
+    choice: Choice,
+    *,
+    grid: str | None,
+    trials: int,
+    results: str | pathlib.Path,
+    workers: int | None,
+    target: pathlib.Path | None,
+    console: rich.console.Console,
+) -> ExitStatus:
+    """Measure, show, and write Markdown to `target`; what violates is the table's to say. Raise UserError."""
+    found = compute(stacks, choice, grid=grid, trials=trials, results=results, workers=workers, console=console)
+    reporting.show(found, console)
+    if target:
+        files.write(target, reporting.markdown(found))
+        console.print(f"also as Markdown: {target}", soft_wrap=True)
+    return ExitStatus.DONE
+
+
+def compute(
+    stacks: Sequence[str],
+    choice: Choice,
+    *,
+    grid: str | None,
+    trials: int,
+    results: str | pathlib.Path,
+    workers: int | None,
+    console: rich.console.Console,
+) -> Matrix:
+    """Measure and judge; `stacks` empty means all that ship. Progress goes to the console. Raise UserError."""
     wanted = grids.cells(grid) if grid else None
-    rows = []
+    rows: list[Row] = []
     for about in [manifest.read(stack) for stack in stacks] or manifest.shipped():
         if about.offered():
             rows += _rows(about, stacks, choice, wanted, trials, results, workers, console)
-    console.print(_table(rows, f"grid {grid}" if grid else "its smoke cells"))
-    console.print(_RATE, soft_wrap=True)
-    if target:
-        files.write(target, markdown(rows))
-        console.print(f"also as Markdown: {target}", soft_wrap=True)
-    return 0
+    return Matrix(grid=grid, rows=tuple(rows))
 
 
-def _rows(about, stacks, choice, wanted, trials, results, workers, console):
+def _rows(
+    about: Manifest,
+    stacks: Sequence[str],
+    choice: Choice,
+    wanted: Sequence[Cell] | None,
+    trials: int,
+    results: str | pathlib.Path,
+    workers: int | None,
+    console: rich.console.Console,
+) -> Iterator[Row]:
     name = next((s for s in stacks if manifest.read(s) == about), about.name)
     try:
         bench = benches.find(dataclasses.replace(choice, stack=name))
     except UserError as error:
-        return [
-            Row(stack=about.name, algorithm=a, called=about.called(a), status=Status.UNSUPPORTED, what=str(error))
-            for a in about.offered()
+        for algorithm in about.offered():
+            called = about.called(algorithm)
+            yield Row(stack=about.name, algorithm=algorithm, called=called, status=Status.UNSUPPORTED, what=str(error))
+        return
+    asked = _plan(about.offered(), bench.profile, wanted, trials)
+    console.print(f"{about.name}: {len(about.offered())} algorithms, {len(asked.work)} cells", soft_wrap=True)
+    found: dict[str, dict[Key, Sequence[Measurement]]] = collections.defaultdict(dict)
+    judged: dict[CellQuestion, Judged] = {}
+    for answer in answers(asked, bench, results, workers, console):
+        found[answer.algorithm][answer.key] = answer.measurements
+        judged.update((one.question, one) for one in answer.judged if isinstance(one.question, CellQuestion))
+    for algorithm in about.offered():
+        verdicts = [judged[question].verdict for question in asked.questions if question.algorithm == algorithm]
+        yield _row(about, algorithm, [v for v in verdicts if isinstance(v, Verdict)], found[algorithm])
+
+
+def _plan(algorithms: Sequence[str], profile: str, wanted: Sequence[Cell] | None, trials: int) -> Plan:
+    """Return the plan of a stack: its zones' smoke cells, or the cells `wanted`.
+
+    A row is one verdict, so all of its cells share a chance of a false alarm, whatever their zone.
+    """
+    questions: list[CellQuestion] = []
+    work: list[Key] = []
+    for algorithm in algorithms:
+        own = [
+            question for zone in _zones(algorithm, profile) for question in cell_questions(zone, wanted or zone.smoke)
         ]
-    plans = {algorithm: _plan(algorithm, bench.profile, wanted) for algorithm in about.offered()}
-    work = [(a, documents.profile(bench.profile, cell)) for a, (_, cells) in plans.items() for cell in cells]
-    found = {algorithm: {} for algorithm in plans}
-    console.print(f"{about.name}: {len(plans)} algorithms, {len(work)} cells", soft_wrap=True)
-    for (algorithm, setting), measurements in measure(bench, work, runs.seeds(trials), results, workers, console):
-        found[algorithm][setting.cell] = measurements
-    return [
-        _row(about, algorithm, [(zone, cell, found[algorithm][cell]) for zone, cell in judged], found[algorithm])
-        for algorithm, (judged, _) in plans.items()
-    ]
+        cells = wanted or list(dict.fromkeys(question.place for question in own)) or [_ANY_CELL]
+        questions += own
+        work += [(algorithm, documents.profile(profile, cell)) for cell in cells]
+    return plan(questions, trials=trials, work=work, family=lambda question: question.algorithm)
 
 
-def _plan(algorithm, profile, wanted=None):
-    """([(zone, cell) to judge], cells to measure): the zones' smoke cells, or those `wanted`."""
+def _zones(algorithm: str, profile: str) -> list[Zone]:
     try:
-        zones = [documents.zone_of(algorithm, kind, profile) for kind in documents.KINDS]
+        return [documents.zone_of(algorithm, kind, profile) for kind in documents.KINDS]
     except UserError:
-        return [], list(wanted or [_ANY_CELL])
-    judged = [(zone, cell) for zone in zones for cell in wanted or zone.smoke if cell in zone.intervals]
-    return judged, list(wanted or dict.fromkeys(cell for _, cell in judged))
+        return []
 
 
-def _row(about, algorithm, judged, by_cell):
-    measurements = [m for found in by_cell.values() for m in found]
+def _row(
+    about: Manifest, algorithm: str, verdicts: Sequence[Verdict], found: Mapping[Key, Sequence[Measurement]]
+) -> Row:
+    measurements = [m for made in found.values() for m in made]
     walls = [m.host["wall_s"] for m in measurements if "wall_s" in m.host]
-    seen = {
-        "stack": about.name, "algorithm": algorithm, "called": about.called(algorithm),
-        "wall_s": statistics.median(walls) if walls else None,
-    }  # fmt: skip
-    verdicts = [judge(zone, cell, found, len(judged)) for zone, cell, found in judged]
+    wall_s = statistics.median(walls) if walls else None
+
+    def row(status: Status | None, what: str) -> Row:
+        called = about.called(algorithm)
+        return Row(stack=about.name, algorithm=algorithm, called=called, status=status, what=what, wall_s=wall_s)
+
     if verdicts:
         status = overall(verdicts)
         counted = collections.Counter(v.status for v in verdicts)[status]
@@ -105,47 +183,16 @@ def _row(about, algorithm, judged, by_cell):
             beside = [_beside(v) for v in verdicts if v.status is status]
             more = f" and {len(beside) - _SHOWN} more" if len(beside) > _SHOWN else ""
             what += f": {', '.join(beside[:_SHOWN])}{more}"
-        return Row(**seen, status=status, what=what)
+        return row(status, what)
     bad = next((m for m in measurements if m.outcome in (Outcome.ERROR, Outcome.UNSUPPORTED)), None)
     if bad is not None:
-        return Row(**seen, status=Status(str(bad.outcome)), what=bad.message)
-    cell = _ANY_CELL if _ANY_CELL in by_cell else next(iter(by_cell))
-    median = statistics.median(m.utilization for m in by_cell[cell])
-    return Row(**seen, status=None, what=f"no zone; utilization {median:.3f} at {cell.id}")
+        return row(Status(str(bad.outcome)), bad.message or "")
+    key = next((key for key in found if key[1].cell == _ANY_CELL), next(iter(found)))
+    median = statistics.median(m.utilization for m in found[key] if m.utilization is not None)
+    return row(None, f"no zone; utilization {median:.3f} at {key[1].cell.id}")
 
 
-def _beside(verdict):
+def _beside(verdict: Verdict) -> str:
     kind = "loss " if "/loss" in verdict.zone_id else ""
-    sign = "+" if verdict.value > verdict.permitted.high else "-"
+    sign = "+" if (verdict.value or 0) > verdict.permitted.high else "-"
     return f"{kind}{verdict.cell.id} {sign}"
-
-
-def _table(rows, by):
-    table = rich.table.Table(title=f"every adapter and algorithm, by {by}", title_justify="left")
-    for column in ("stack", "algorithm", "called", "verdict", "cells (+ above, - below the zone)"):
-        table.add_column(column, overflow="fold")
-    table.add_column("wall s a trial", justify="right")
-    last = None
-    for row in rows:
-        table.add_row(
-            row.stack if row.stack != last else "", row.algorithm, row.called,
-            rich.text.Text(str(row.status or "not judged"), _COLOURS.get(row.status, "yellow")), row.what, _wall(row),
-        )  # fmt: skip
-        last = row.stack
-    return table
-
-
-def _wall(row):
-    return "" if row.wall_s is None else f"{row.wall_s:.2f}"
-
-
-def markdown(rows):
-    """The same table, for a page."""
-    lines = ["| stack | algorithm | called | verdict | cells (+ above, - below the zone) | wall s a trial |"]
-    lines.append("|---|---|---|---|---|---|")
-    for row in rows:
-        what = row.what.replace("|", "\\|").replace("<", "&lt;")
-        lines.append(
-            f"| {row.stack} | {row.algorithm} | {row.called} | {row.status or 'not judged'} | {what} | {_wall(row)} |"
-        )
-    return "\n".join([*lines, "", f"{_RATE[0].upper()}{_RATE[1:]}."]) + "\n"

@@ -12,7 +12,9 @@ import time
 import rich.progress
 
 from conformance.catalogue import documents, mutant_record
-from conformance.engine import benches, runs
+from conformance.engine import benches
+from conformance.engine.execute import execute
+from conformance.engine.plan import CellQuestion, plan
 from conformance.kernel import build
 from conformance.lab import adapter, kernel_variant, manifest
 from conformance.lab.virtual import VirtualRoom
@@ -20,7 +22,7 @@ from conformance.model import grid as grids
 from conformance.model.errors import UserError
 from conformance.model.studies import mutants
 from conformance.model.studies.mutants import Outcome
-from conformance.model.verdict import judge, looks
+from conformance.model.verdict import looks
 from conformance.reporting.text import scores
 from conformance.results import store
 from conformance.support import paths, schema
@@ -48,7 +50,7 @@ def folder():
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Plan:
+class Options:
     """How mutants, or references, are measured: a cell `trials` times, and while it is unclear up to `max_trials`.
 
     `whole`: in every cell, not just until one violates. `zones`: files of further zones to judge by, of whichever
@@ -70,7 +72,7 @@ class Plan:
         looks(self.trials, self.max_trials)
 
 
-def run(ids, plan, record, target, console):
+def run(ids, options, record, target, console):
     """Measure, show the score, `record` it (detected.py), write it to `target` as Markdown.
 
     Returns the exit status: 0 at least LEAST_DETECTED of the mutants are detected, 1 fewer, 3 errors.
@@ -78,15 +80,15 @@ def run(ids, plan, record, target, console):
     chosen = mutants.choose(corpus(), ids)
     if record and ids:
         raise UserError("--record keeps the score of all mutants", "name none")
-    kept = store.Store(plan.results)
+    kept = store.Store(options.results)
     findings, did = [], {}
     with progress_bar(console, len(chosen)) as bar:
         for mutant in chosen:
-            finding = _look(mutant, plan, kept, bar, did)
+            finding = _look(mutant, options, kept, bar, did)
             findings.append(finding)
             bar.done(mutant.id, finding.outcome, finding.trials)
         if record:
-            _try_where_none_is_rejected(chosen, plan, kept, bar, did)
+            _try_where_none_is_rejected(chosen, options, kept, bar, did)
     scores.show(findings, console)
     if record:
         console.print(f"recorded: {mutant_record.record(did.values())}, {mutant_record.keep()}", soft_wrap=True)
@@ -98,16 +100,18 @@ def run(ids, plan, record, target, console):
     return 0 if score.share is not None and score.share >= LEAST_DETECTED else 1
 
 
-def _look(mutant, plan, kept, bar, did):
+def _look(mutant, options, kept, bar, did):
     """Measure a mutant until a zone violates; the Finding. `did`: see _keep()."""
     bench = bench_of(mutant, bar.say)
-    zones = _zones(mutant, plan)
+    zones = _zones(mutant, options)
     ordered = mutants.order(zones, *mutant_record.telling(mutant.id, zones))
     measured = {}
-    for part in mutants.rounds(ordered, (len(ordered),) if plan.whole else _ROUNDS):
-        measured.update(measure(bench, kept, mutant.measured, zones, part, plan, bar.trial))
+    for part in mutants.rounds(ordered, (len(ordered),) if options.whole else _ROUNDS):
+        measured.update(measure(bench, kept, mutant.measured, zones, part, options, bar.trial))
         trials = sum(len(found) for found in measured.values())
-        finding = mutants.Finding(mutant=mutant, verdicts=judged(zones, measured), trials=trials)
+        finding = mutants.Finding(
+            mutant=mutant, verdicts=judged(mutant.measured, zones, options, measured), trials=trials
+        )
         if finding.outcome is Outcome.DETECTED:
             break
     _keep(mutant, measured, did)
@@ -121,7 +125,7 @@ def _keep(mutant, measured, did):
             did[mutant.id, profile, cell] = found
 
 
-def _try_where_none_is_rejected(chosen, plan, kept, bar, did):
+def _try_where_none_is_rejected(chosen, options, kept, bar, did):
     """Zones that reject no mutant so far, as others told them first: measure there until one rejects one."""
     zones = mutant_record.shipped()
     rejecting = mutant_record.rejected_by(zones, did.values())
@@ -133,30 +137,39 @@ def _try_where_none_is_rejected(chosen, plan, kept, bar, did):
                 break
             where = [(zone.profile, cell) for cell in zone.intervals]
             bench = bench_of(mutant, bar.say)
-            _keep(mutant, measure(bench, kept, mutant.measured, [zone], where, plan, bar.trial), did)
+            _keep(mutant, measure(bench, kept, mutant.measured, [zone], where, options, bar.trial), did)
 
 
-def judged(zones, measured):
-    """The verdicts of zones on {(profile, cell): measurements}: the one place that knows how cells are judged."""
-    return tuple(
-        judge(zone, cell, measured[zone.profile, cell], len(zone.intervals))
+def asked(algorithm, zones, options, where=None):
+    """Return the Plan of all cells of these zones, of which those of `where`, [(profile, cell)], are measured."""
+    questions = [
+        CellQuestion(zone=zone, setting=documents.profile(zone.profile, cell), algorithm=algorithm)
         for zone in zones
         for cell in zone.intervals
-        if (zone.profile, cell) in measured
+    ]
+    return plan(
+        questions,
+        trials=options.trials,
+        most_trials=options.max_trials,
+        first_seed=options.first_seed,
+        work=None if where is None else work(algorithm, where),
     )
 
 
-def measure(bench, kept, algorithm, zones, where, plan, on_trial):
+def judged(algorithm, zones, options, measured):
+    """Return the verdicts of zones on {(profile, cell): measurements}, in the order of their cells."""
+    whole = asked(algorithm, zones, options)
+    return tuple(
+        whole.judge(question, {question.setting: measured[question.setting.profile, question.place]}).verdict
+        for question in whole.questions
+        if (question.setting.profile, question.place) in measured
+    )
+
+
+def measure(bench, kept, algorithm, zones, where, options, on_trial):
     """{(profile, cell): measurements}, from the results file or made now, more of them where a zone cannot tell yet."""
-    seeds, numbers = runs.seeds(plan.max_trials, plan.first_seed), looks(plan.trials, plan.max_trials)
-
-    def verdicts(key, measurements):
-        return judged(zones, {(key[1].profile, key[1].cell): measurements})
-
-    enough = runs.Looks.until_clear(numbers, verdicts)
-    settings = work(algorithm, where)
-    with runs.Run(bench, kept, settings, seeds, plan.workers, on_trial=on_trial, looks=enough) as running:
-        return {(setting.profile, setting.cell): found for (_, setting), found in running.as_completed()}
+    found = execute(asked(algorithm, zones, options, where), bench, kept, workers=options.workers, on_trial=on_trial)
+    return {(answer.setting.profile, answer.setting.cell): answer.measurements for answer in found}
 
 
 def work(algorithm, where):
@@ -164,19 +177,19 @@ def work(algorithm, where):
     return [(algorithm, documents.profile(profile, cell)) for profile, cell in where]
 
 
-def _zones(mutant, plan):
-    """The zones of the algorithm that a mutant claims to be, under its transport's profile or the plan's."""
+def _zones(mutant, options):
+    """The zones of the algorithm that a mutant claims to be, under its transport's profile or the options'."""
     transport = manifest.read(_stack(mutant)).transport
-    return zones_of(mutant.algorithm, plan.profile or documents.PROFILES[transport], plan)
+    return zones_of(mutant.algorithm, options.profile or documents.PROFILES[transport], options)
 
 
 @functools.cache
-def zones_of(algorithm, profile, plan):
+def zones_of(algorithm, profile, options):
     """An algorithm's zones by a Plan: those of the grid, limited to its part, those of few cells, and further ones."""
     found = [documents.zone_of(algorithm, kind, profile) for kind in documents.KINDS]
     few = [documents.zone_of(algorithm, kind) for kind in documents.further_kinds(profile)]
-    further = [zone for zone in map(documents.zone, plan.zones) if zone.algorithm == algorithm]
-    return [mutant_record.limited(zone, plan.grid) for zone in (*found, *few, *further)]
+    further = [zone for zone in map(documents.zone, options.zones) if zone.algorithm == algorithm]
+    return [mutant_record.limited(zone, options.grid) for zone in (*found, *few, *further)]
 
 
 def _stack(mutant):

@@ -1,25 +1,17 @@
 """`conformance run`: a grid without pytest. Measures, shows progress, judges, draws."""
 
-import contextlib
-import time
-
-import rich.progress
 import rich.text
 
 from conformance.catalogue import documents
+from conformance.commands.measuring import answers, measure
+from conformance.commands.status import of_verdicts
 from conformance.engine import benches
-from conformance.engine.execute import execute
 from conformance.engine.plan import CellQuestion, plan
 from conformance.model.errors import UserError
 from conformance.model.trial import Outcome
 from conformance.model.verdict import Status
 from conformance.reporting import heatmaps
 from conformance.reporting.text import terminal
-from conformance.results import store
-from conformance.support.console import duration
-
-#: between two lines of progress where there is no terminal
-_LINE_S = 30.0
 
 
 def run(
@@ -67,75 +59,22 @@ def _zones(algorithm, setting, console):
     return zones
 
 
-def answers(asked, bench, results, workers, console, budget_s=None, executor=None):
-    """Yield the Answers of a Plan as they are completed, under a bar. Raise UserError.
-
-    After `budget_s` seconds no more: what was under way then is ended, and made anew by the next run.
-    """
-    with _bar(console, budget_s) as show:
-        yield from execute(
-            asked, bench, store.Store(results), workers=workers, executor=executor, on_trial=show, budget_s=budget_s
-        )
-
-
-def measure(bench, work, seeds, results, workers, console):
-    """Yield ((algorithm, setting), measurements) of `work`, all seeds of each, as they are completed, under a bar.
-
-    Raise UserError.
-    """
-    asked = plan(trials=len(seeds), first_seed=seeds[0], work=work)
-    for answer in answers(asked, bench, results, workers, console):
-        yield answer.key, answer.measurements
-
-
-@contextlib.contextmanager
-def _bar(console, budget_s=None):
-    """A bar with the time that is left, moved by the function it gives; gone when done.
-
-    Where there is no terminal, as in CI, a line every half a minute.
-    """
-    began = last = time.monotonic()
-
-    def words(progress):
-        if budget_s is None:
-            return progress.line()
-        left = max(budget_s - (time.monotonic() - began), 0)
-        return f"{progress.line()}; {duration(left)} of the budget left"
-
-    def print_line(progress):
-        nonlocal last
-        if time.monotonic() - last >= _LINE_S:
-            last = time.monotonic()
-            console.print(words(progress), soft_wrap=True)
-
-    if not console.is_terminal:
-        yield print_line
-        return
-    columns = (
-        rich.progress.TextColumn("{task.description}"),
-        rich.progress.BarColumn(),
-        rich.progress.TextColumn("{task.fields[line]}"),
-    )
-    with rich.progress.Progress(*columns, console=console, transient=True, refresh_per_second=4) as bar:
-        task = bar.add_task("measuring", total=None, line="starting guests")
-        yield lambda progress: bar.update(task, completed=progress.done, total=progress.total, line=words(progress))
-
-
 def _complain(console, cell, measurements):
     for message in sorted({m.message for m in measurements if m.outcome is Outcome.ERROR}):
         console.print(rich.text.Text.assemble(("error ", "red"), f"{cell.id}: {message}"), soft_wrap=True)
 
 
 def exit_status(results):
-    """The worst of these cells, judged or not, as an exit status."""
-    found = set()
-    for result in results:
-        if result.verdict is not None:
-            found.add(result.verdict.status)
-        elif result.value is None:
-            found.add(Status.UNSUPPORTED if result.unsupported else Status.ERROR)
-    if Status.VIOLATES in found:
-        return 1
-    if Status.ERROR in found:
-        return 3
-    return 4 if found & {Status.INCONCLUSIVE, Status.UNSUPPORTED} else 0
+    """Return the ExitStatus of CellResults, judged or not."""
+    return of_verdicts(_status(result) for result in results)
+
+
+def _status(result):
+    if result.verdict is not None:
+        return result.verdict.status
+    if result.value is not None:
+        return Status.CONFORMS  # measured, and no zone judges it
+    return Status.UNSUPPORTED if result.unsupported else Status.ERROR
+
+
+__all__ = ["exit_status", "measure", "run"]

@@ -2,8 +2,8 @@
 
 A *question* asks whether a scheme is inside a zone: at one cell, or for one check of a zone's split part. All questions
 of one *family* share a chance of a false alarm (model/verdict.py), so a verdict depends on the whole plan. Whatever
-judges measurements (pytest, `gate`, `run`, `matrix`, `cross`, mutants, false alarms, expectations) makes a Plan and asks
-it; nothing else counts families.
+judges measurements (pytest, `gate`, `run`, `matrix`, `cross`, mutants, false alarms, expectations) makes a Plan and
+asks it; nothing else counts families.
 """
 
 import collections
@@ -35,6 +35,10 @@ class CellQuestion:
     algorithm: str
 
     @property
+    def key(self) -> Key:
+        return self.algorithm, self.setting
+
+    @property
     def place(self) -> Cell:
         return self.setting.cell
 
@@ -48,7 +52,7 @@ class CellQuestion:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SplitQuestion:
-    """Does a check of a zone's split part hold? `split_path` is None where nothing can split the stack's connections."""
+    """Does a check of a zone's split part hold? `split_path` is None where nothing splits the stack's connections."""
 
     zone: SplitZone = dataclasses.field(hash=False)
     check: Check = dataclasses.field(hash=False)
@@ -58,6 +62,11 @@ class SplitQuestion:
     @property
     def algorithm(self) -> str:
         return self.zone.algorithm
+
+    @property
+    def is_path(self) -> bool:
+        """Whether it is about one path, and not about the shares of many."""
+        return isinstance(self.check, PathCheck)
 
     @property
     def place(self) -> str:
@@ -87,13 +96,11 @@ def cell_questions(zone: Zone, cells: Iterable[Cell]) -> list[CellQuestion]:
 
 def split_question(zone: SplitZone, check: Check, split: bool) -> SplitQuestion:
     """Return the question of a check; its path is measured where the zone says what was, and `split` allows it."""
-    through = documents.split_path(zone.profile, check.path.segments) if _has_path(check) and split else None
+    through = None
+    if split and isinstance(check, PathCheck) and check.measured is not None:
+        through = documents.split_path(zone.profile, check.path.segments)
     cells = tuple(documents.profile(zone.profile, cell) for cell in check.cells)
     return SplitQuestion(zone=zone, check=check, cells=cells, split_path=through)
-
-
-def _has_path(check: Check) -> bool:
-    return isinstance(check, PathCheck) and check.measured is not None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,11 +164,10 @@ class Plan:
         cells: dict[str, dict[Cell, Sequence[Measurement]]] = collections.defaultdict(dict)
         zones = {}
         for question in self.questions:
-            key = (question.algorithm, question.settings[0])
             if isinstance(question, CellQuestion):
                 zones[question.zone.id] = question.zone
-                if key in measured:
-                    cells[question.zone.id][question.place] = measured[key]
+                if question.key in measured:
+                    cells[question.zone.id][question.place] = measured[question.key]
         return {zone_id: verdicts.judge_zone(zone, cells[zone_id]) for zone_id, zone in zones.items()}
 
 
@@ -187,7 +193,7 @@ def plan(
     for question in asked:
         members[family(question)].update((question.zone.id, setting) for setting in question.settings)
         if isinstance(question, CellQuestion):
-            about[question.algorithm, question.setting].append(question)
+            about[question.key].append(question)
     own = [(question.algorithm, setting) for question in asked for setting in question.settings]
     check_trials(trials)
     return Plan(

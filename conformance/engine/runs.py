@@ -9,7 +9,6 @@ import dataclasses
 import itertools
 import os
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from typing import Self
@@ -23,6 +22,7 @@ from conformance.model.verdict import MOST_TRIALS
 from conformance.results.claims import claim
 from conformance.results.store import Store
 from conformance.support.console import count, duration
+from conformance.support.pace import Pace
 
 #: few enough that a killed guest costs little, many enough that its start does not count
 _CELLS_A_GUEST = 10
@@ -61,7 +61,7 @@ class Progress:
         self.total, self.done, self.fresh, self.errors = total, 0, 0, 0
         #: settings that another run is measuring
         self.elsewhere = 0
-        self._began = time.monotonic()
+        self._pace = Pace()
         self._lock = threading.Lock()
 
     def one_more(self, measurement: Measurement, fresh: bool) -> None:
@@ -69,6 +69,8 @@ class Progress:
             self.done += 1
             self.fresh += fresh
             self.errors += measurement.outcome is Outcome.ERROR
+            if fresh:
+                self._pace.reached(self.fresh)
 
     def more(self, trials: int) -> None:
         with self._lock:
@@ -79,10 +81,8 @@ class Progress:
             self.elsewhere += change
 
     def remaining_s(self) -> float | None:
-        """Return seconds, or None before the first fresh trial is done."""
-        if not self.fresh:
-            return None
-        return (time.monotonic() - self._began) / self.fresh * (self.total - self.done)
+        """Return seconds, or None while too few trials were made for a guess."""
+        return self._pace.remaining_s(self.total - self.done)
 
     def line(self) -> str:
         left = self.remaining_s()

@@ -1,7 +1,7 @@
 """Claims: what a run is measuring now, so that another run with the same results file does not measure it, too.
 
-A claim is a lock on one byte of the results file, far beyond its end, whose place a trial's key decides. It belongs to an
-open file (fcntl(2), open file description locks), so it ends with its process, however that ends.
+A claim is a lock on one byte of the results file, far beyond its end, whose place a trial's key decides. It belongs to
+an open file (fcntl(2), open file description locks), so it ends with its process, however that ends.
 """
 
 import contextlib

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from conformance.catalogue import documents, expectations
 from conformance.cli import main
+from conformance.commands import expect
 from conformance.engine import benches
 from conformance.lab import manifest
 from conformance.model import expectation, grid
@@ -22,6 +23,7 @@ from conformance.model.expectation import Expected, Surprise, compare
 from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
 from conformance.model.verdict import Status, Verdict, ZoneVerdict
+from conformance.reporting.text import expect as showing
 from conformance.support import paths, schema
 
 OTHER, UNMEASURED = Cell(10, 40, 1), Cell(10, 60, 1)
@@ -86,8 +88,12 @@ def test_an_entry_on_all_cells_becomes_a_list_of_the_others_when_one_conforms():
     assert update((expected(cells=None),), [zone_verdict(a=Status.VIOLATES)]) == (expected(cells=None),)
 
 
+def updated(console, *arguments):
+    showing.show(expect.update(*arguments), console)
+
+
 def verdicts_of(results):
-    return expectations.verdicts(expectations.runs("linux-tcp", results))
+    return expect.verdicts(expect.runs("linux-tcp", results))
 
 
 STATUSES = st.sampled_from([Status.VIOLATES, Status.CONFORMS, Status.INCONCLUSIVE, Status.UNSUPPORTED])
@@ -201,7 +207,7 @@ def test_a_stack_s_file_is_rewritten_from_its_results(tmp_path, monkeypatch):
     results = tmp_path / "r.jsonl"
     results.write_text("\n".join(lines) + "\n")
     console = rich.console.Console(file=io.StringIO(), width=200)
-    expectations.update(stack, [results], console)
+    updated(console, stack, [results])
     entries = {entry.zone_id: entry for entry in expectations.load(stack)}
     assert entries["cubic/heatmap"].cells == {CELL}
     assert "+ cubic/heatmap, 1 cell: violates, not explained yet" in console.file.getvalue()
@@ -210,12 +216,12 @@ def test_a_stack_s_file_is_rewritten_from_its_results(tmp_path, monkeypatch):
     elsewhere = {**bad[0].to_json()["trial"]["setting"], **documents.profile("packets", CELL).to_json()}
     under_packets = [{**(line := json.loads(text)), "trial": {**line["trial"], "setting": elsewhere}} for text in lines]
     copy.write_text("\n".join([*lines, *map(json.dumps, under_packets)]) + "\n")
-    expectations.update(stack, [results, copy], console)
+    updated(console, stack, [results, copy])
     assert "as it was" in console.file.getvalue()
     (judged, *_) = verdicts_of([results, copy])
     assert judged.verdicts[CELL].n == len(bad)
     with pytest.raises(UserError, match="no measurements of stack"):
-        expectations.update("quinn", [results], console)
+        updated(console, "quinn", [results])
 
 
 def bench_of(**today):
@@ -243,16 +249,16 @@ def test_results_of_another_build_say_nothing_of_this_one(tmp_path, monkeypatch)
     outside = measurements([permitted.low / 2] * 8)
     results = written(tmp_path / "both.jsonl", [*outside, *inside])
 
-    def updated(path, **today):
+    def update_today(path, **today):
         monkeypatch.setattr(benches, "find", lambda choice: bench_of(**today))
         console = rich.console.Console(file=io.StringIO(), width=200)
-        expectations.update("a stack", [path], console, benches.Choice(stack="a stack"))
+        updated(console, "a stack", [path], benches.Choice(stack="a stack"))
         return console.file.getvalue(), {e.zone_id for e in expectations.load("a stack")}
 
-    said, entries = updated(results)
+    said, entries = update_today(results)
     assert (entries, "as it was" in said) == ({"cubic/heatmap"}, True)
     assert "left out: 8 measurements of cubic/linux-tcp/6.12.0, of another build (v2; now v1)" in said
-    said, entries = updated(results, stack_digest="a" * 16)
+    said, entries = update_today(results, stack_digest="a" * 16)
     assert (entries, "- cubic/heatmap, 1 cell: violates" in said) == (set(), True)
     for today, unlike in (
         ({"stack_digest": "b" * 16, "stack_version": "v3"}, "another build .v2; now v3."),
@@ -260,32 +266,32 @@ def test_results_of_another_build_say_nothing_of_this_one(tmp_path, monkeypatch)
         ({"lab_digest": "b" * 16}, "another lab"),
     ):
         with pytest.raises(UserError, match=rf"both\.jsonl: no measurement .*{unlike}.*with --any-build"):
-            updated(results, **today)
+            update_today(results, **today)
     # Taking out what is gone adds nothing.
     usual = documents.zone_of("cubic").intervals[OTHER].basis["median"]
     gone = [*outside[:5], *measurements([usual] * 8, cell=OTHER)]
     (tmp_path / "expected.json").write_text(expectations.dumps([expected(cells=[OTHER])], ours=False))
-    args = "a stack", [written(tmp_path / "gone.jsonl", gone)], rich.console.Console(file=io.StringIO())
-    expectations.update(*args, add=False)
+    args = "a stack", [written(tmp_path / "gone.jsonl", gone)]
+    expect.update(*args, add=False)
     assert expectations.load("a stack") == ()
     # Nothing to keep is no file.
     (tmp_path / "expected.json").unlink()
-    expectations.update(*args, add=False)
+    expect.update(*args, add=False)
     assert not (tmp_path / "expected.json").exists()
     # Nothing says which of two builds is meant; of one build, whatever it is, there is no doubt.
     with pytest.raises(UserError, match="more than one run of cubic/linux-tcp"):
-        expectations.update("a stack", [results], None)
+        expect.update("a stack", [results])
     one = written(tmp_path / "one.jsonl", outside)
-    expectations.update("a stack", [one], rich.console.Console(file=io.StringIO()))
+    expect.update("a stack", [one])
     assert {e.zone_id for e in expectations.load("a stack")} == {"cubic/heatmap"}
 
 
 def test_a_kernel_that_is_not_built_here_makes_no_entry(tmp_path):
     missing = measurements([0.5], outcome=Outcome.UNSUPPORTED, kernel_digest="", kernel_release="not-built")
     with pytest.raises(UserError, match="no measurements of stack linux-tcp"):
-        expectations.runs("linux-tcp", [written(tmp_path / "r.jsonl", missing)])
+        expect.runs("linux-tcp", [written(tmp_path / "r.jsonl", missing)])
     with pytest.raises(UserError, match="but 1 on kernels that are not built"):
-        expectations.runs("linux-tcp", [tmp_path / "r.jsonl"])
+        expect.runs("linux-tcp", [tmp_path / "r.jsonl"])
     lacking = measurements([0.5], outcome=Outcome.UNSUPPORTED)
     (found, *_) = verdicts_of([written(tmp_path / "r.jsonl", lacking)])
     assert {v.status for v in found.verdicts.values()} == {Status.UNSUPPORTED}

@@ -19,7 +19,7 @@ from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
 
 A, B = Cell(10, 20, 0), Cell(10, 20, 1)
-PLAN = mutants.Plan(profile="atc25", trials=5, max_trials=20, first_seed=1001, results="r.jsonl", workers=1)
+PLAN = mutants.Options(profile="atc25", trials=5, max_trials=20, first_seed=1001, results="r.jsonl", workers=1)
 
 
 @pytest.fixture

@@ -382,7 +382,7 @@ def test_a_list_of_known_deviations_that_is_broken_is_found_before_anything_is_m
 
 
 def test_nothing_measured_is_no_pass():
-    outcome = gate.Outcome(judged=(), strict=False)
+    outcome = gate.GateResult(judged=(), strict=False)
     assert outcome.exit_status == 4
     with pytest.raises(UserError):
         gate.shares("0/1")

@@ -261,7 +261,7 @@ def made_up(monkeypatch, tmp_path):
     return values, measured
 
 
-PLAN = mutants.Plan(profile=None, trials=5, max_trials=20, first_seed=101, results="r.jsonl", workers=1)
+PLAN = mutants.Options(profile=None, trials=5, max_trials=20, first_seed=101, results="r.jsonl", workers=1)
 IDS = ("cubic-beta-0.595", "cubic-no-reduction")
 
 
@@ -287,7 +287,7 @@ def test_a_mutant_is_measured_until_it_is_detected(made_up, tmp_path, monkeypatc
 
 def test_errors_end_with_three(made_up, tmp_path, monkeypatch, console):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(mutants, "judged", lambda zones, measured: finding(Status.ERROR).verdicts)
+    monkeypatch.setattr(mutants, "judged", lambda *_: finding(Status.ERROR).verdicts)
     assert mutants.run(IDS[:1], PLAN, False, None, console) == 3
 
 

@@ -1,0 +1,189 @@
+"""`conformance expect update`: rewrite a stack's known deviations from verdicts on results, for review."""
+
+import collections
+import dataclasses
+import pathlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from conformance.catalogue import documents, expectations
+from conformance.engine import benches
+from conformance.engine.benches import Bench, Choice
+from conformance.engine.plan import CellQuestion, SplitQuestion, plan, split_question
+from conformance.lab import manifest
+from conformance.model import expectation
+from conformance.model.errors import UserError
+from conformance.model.expectation import Expected
+from conformance.model.setting import Setting
+from conformance.model.trial import Measurement, Scheme, Trial
+from conformance.model.verdict import ZoneVerdict
+from conformance.results import store
+from conformance.support import files, paths
+from conformance.support.console import one_line
+
+#: what belongs together: a scheme, the room and the lab version
+Run = tuple[Scheme, str, str]
+Measured = Mapping[Setting, Sequence[Measurement]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """What became of a stack's list. `written`: whether its file changed; `left_out`: what does not count, in words."""
+
+    stack: str
+    path: pathlib.Path
+    before: tuple[Expected, ...]
+    after: tuple[Expected, ...]
+    written: bool
+    left_out: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a document of schemas/expect-update.json."""
+        return {
+            "schema": "expect-update/1",
+            "stack": self.stack,
+            "written": self.written,
+            "left_out": list(self.left_out),
+            "gone": [_entry(entry) for entry in self.before if entry not in self.after],
+            "new": [_entry(entry) for entry in self.after if entry not in self.before],
+            "entries": len(self.after),
+        }
+
+
+def _entry(entry: Expected) -> dict[str, Any]:
+    return {
+        "zone": entry.zone_id,
+        "cells": "all" if entry.cells is None else entry.ids,
+        "verdict": str(entry.verdict),
+        "reason": entry.reason,
+    }
+
+
+def update(stack: str, results: Sequence[pathlib.Path | str], choice: Choice | None = None, add: bool = True) -> Update:
+    """Rewrite a stack's file from the verdicts on its results. Raise UserError.
+
+    Without `add`, only take out what does not happen any more. Only what `choice` would measure today counts: what
+    another build did says nothing of this one. Without a choice any build counts, but one at a time.
+    """
+    about = manifest.read(stack)
+    before = expectations.load(stack)
+    measured, left_out = runs(about.name, results), ()
+    if choice:
+        measured, left_out = _of_today(measured, benches.find(choice), results)
+    found = verdicts(measured)
+    judged = [v for v in found if documents.judges(v.zone_id, documents.PROFILES[about.transport])]
+    after = expectation.update(before, judged, expectations.places, add)
+    path = about.folder / expectations.FILE
+    text = expectations.dumps(after, ours=path.is_relative_to(paths.data("adapters")))
+    written = bool(after) if not path.exists() else path.read_text(encoding="utf-8") != text
+    if written:
+        files.write(path, text)
+    return Update(stack=stack, path=path, before=before, after=after, written=written, left_out=left_out)
+
+
+def runs(stack: str, results: Sequence[pathlib.Path | str]) -> dict[Run, dict[Setting, list[Measurement]]]:
+    """Return {(Scheme, room, lab version): {setting: measurements}} of a stack's lines in files. Raise UserError.
+
+    Digests say what is one run: of schemes that differ in names only, the first one's names are taken.
+    """
+    found: dict[Run, dict[Setting, list[Measurement]]] = collections.defaultdict(lambda: collections.defaultdict(list))
+    first: dict[tuple[str, str, str], Scheme] = {}
+    unbuilt = 0
+    for m in store.read(*results):
+        scheme = m.trial.scheme
+        if scheme.stack != stack:
+            continue
+        if not scheme.kernel_digest:
+            unbuilt += 1  # nothing is known of the stack
+            continue
+        scheme = first.setdefault((scheme.algorithm, scheme.stack_digest, scheme.kernel_digest), scheme)
+        trial = dataclasses.replace(m.trial, scheme=scheme)
+        found[scheme, trial.room, trial.lab_digest][trial.setting].append(dataclasses.replace(m, trial=trial))
+    if not found:
+        but = f" but {unbuilt} on kernels that are not built" if unbuilt else ""
+        raise UserError(f"no measurements of stack {stack} in {_names(results)}{but}")
+    return found
+
+
+def _of_today(
+    all_runs: dict[Run, dict[Setting, list[Measurement]]], bench: Bench, results: Sequence[pathlib.Path | str]
+) -> tuple[dict[Run, dict[Setting, list[Measurement]]], tuple[str, ...]]:
+    """Return those of the runs that this bench would make, and what is left out. Raise UserError where that is all."""
+    kept = {}
+    left: collections.Counter[tuple[str, str]] = collections.Counter()
+    for run, measured in all_runs.items():
+        trial = next(m.trial for found in measured.values() for m in found)
+        (same,) = bench.trials(trial.scheme.algorithm, trial.setting, [trial.seed])
+        if same.key == trial.key:
+            kept[run] = measured
+        else:
+            left[one_line(trial.scheme.id), _unlike(trial, same)] += sum(map(len, measured.values()))
+    left_out = tuple(f"{n} measurements of {scheme}, of another {unlike}" for (scheme, unlike), n in left.items())
+    if not kept:
+        others = "; ".join(left_out)
+        raise UserError(
+            f"{_names(results)}: no measurement of {bench.adapter.name} is as it would be made today: {others}",
+            "measure again, name the --client, --kernel and --lab they were made with, or take them with --any-build",
+        )
+    return kept, left_out
+
+
+def _unlike(trial: Trial, same: Trial) -> str:
+    """Say in what a Trial differs from the same one of today."""
+    was, is_now = trial.scheme, same.scheme
+    said = []
+    for what, name, digest in (
+        ("build", "stack_version", "stack_digest"),
+        ("kernel", "kernel_release", "kernel_digest"),
+    ):
+        if getattr(was, digest) != getattr(is_now, digest):
+            # One version may be built in many ways.
+            by = name if getattr(was, name) != getattr(is_now, name) else digest
+            said.append(f"{what} ({one_line(getattr(was, by))}; now {one_line(getattr(is_now, by))})")
+    return " and ".join(said) or "lab"
+
+
+def _names(results: Sequence[pathlib.Path | str]) -> str:
+    return ", ".join(str(path) for path in results)
+
+
+def verdicts(all_runs: Mapping[Run, Measured]) -> list[ZoneVerdict]:
+    """Return the ZoneVerdicts of runs, one for each zone that applies. Raise UserError where one has two."""
+    found: dict[str, ZoneVerdict] = {}
+    for (scheme, _, _), measured in all_runs.items():
+        for judged in _verdicts(scheme.algorithm, measured):
+            if judged.zone_id in found:
+                raise UserError(
+                    f"the results hold more than one run of {scheme.algorithm}/{scheme.stack}: builds, kernels or labs"
+                    " differ",
+                    "give the results of one run",
+                )
+            found[judged.zone_id] = judged
+    return list(found.values())
+
+
+def _verdicts(algorithm: str, measured: Measured) -> Iterator[ZoneVerdict]:
+    """Yield the ZoneVerdict of each zone that {setting: measurements} of one run are about."""
+    cells: list[CellQuestion] = []
+    splits: list[SplitQuestion] = []
+    for digest in {setting.profile_digest: None for setting in measured}:
+        settings = {setting.cell: setting for setting in measured if setting.profile_digest == digest}
+        cells += [
+            CellQuestion(zone=zone, setting=setting, algorithm=algorithm)
+            for zone in documents.zones_for(algorithm, digest)
+            for cell, setting in settings.items()
+            if cell in zone.intervals
+        ]
+        for zone in documents.split_zones_for(algorithm, digest):
+            asked = [split_question(zone, check, split=True) for check in zone.checks_within(settings)]
+            # A path that was not measured says nothing: then the check is judged by predictions alone.
+            splits += [q if q.split_path in measured else dataclasses.replace(q, split_path=None) for q in asked]
+    whole = plan([*cells, *splits], trials=1)
+    yield from whole.zone_verdicts({q.key: measured[q.setting] for q in cells}).values()
+    checks: dict[str, dict[str, Any]] = collections.defaultdict(dict)
+    for question in splits:
+        judged = whole.judge(question, {setting: measured[setting] for setting in question.settings})
+        checks[question.zone.id][question.place] = judged.verdict
+    families = {question.zone.id: whole.families[question] for question in splits}
+    for zone_id, held in checks.items():
+        yield ZoneVerdict(zone_id=zone_id, verdicts=held, family=families[zone_id])

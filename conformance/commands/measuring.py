@@ -1,0 +1,52 @@
+"""Execute a plan for a command: with a progress bar, into a results file."""
+
+import pathlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
+
+import rich.console
+
+from conformance.engine.benches import Bench
+from conformance.engine.execute import Answer, execute
+from conformance.engine.plan import Key, Plan, plan
+from conformance.model.trial import Measurement
+from conformance.reporting.text import progress
+from conformance.results.store import Store
+
+
+def answers(
+    asked: Plan,
+    bench: Bench,
+    results: str | pathlib.Path,
+    workers: int | None,
+    console: rich.console.Console,
+    *,
+    budget_s: float | None = None,
+    executor: Callable[[], Executor] | None = None,
+) -> Iterator[Answer]:
+    """Yield the Answers of a Plan as they are completed, under a bar. Raise UserError.
+
+    After `budget_s` seconds no more: what was under way then is ended, and made anew by the next run.
+    """
+    kept = Store(results)
+    with progress.bar(console, "measuring", budget_s=budget_s) as bar:
+        yield from execute(
+            asked, bench, kept, workers=workers, executor=executor, on_trial=bar.follow, budget_s=budget_s
+        )
+
+
+def measure(
+    bench: Bench,
+    work: Iterable[Key],
+    seeds: range,
+    results: str | pathlib.Path,
+    workers: int | None,
+    console: rich.console.Console,
+) -> Iterator[tuple[Key, Sequence[Measurement]]]:
+    """Yield ((algorithm, setting), measurements) of `work`, all seeds of each, as they are completed. Raise UserError.
+
+    No zone is asked about them.
+    """
+    asked = plan(trials=len(seeds), first_seed=seeds[0], work=work)
+    for answer in answers(asked, bench, results, workers, console):
+        yield answer.key, answer.measurements

@@ -1,0 +1,54 @@
+"""Algorithms against each other's zones, in a terminal."""
+
+import collections
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import rich.console
+import rich.table
+import rich.text
+
+from conformance.model.setting import Cell
+from conformance.model.verdict import Status, Verdict, false_alarms, overall
+
+_COLOURS = {Status.CONFORMS: "green", Status.VIOLATES: "red", Status.ERROR: "red"}
+
+
+class Cross(Protocol):
+    """What is shown; see conformance/commands/cross.py."""
+
+    @property
+    def algorithms(self) -> Sequence[str]: ...
+    @property
+    def schemes(self) -> Mapping[str, str]: ...
+    @property
+    def cells(self) -> Sequence[Cell]: ...
+    @property
+    def trials(self) -> int: ...
+    @property
+    def verdicts(self) -> Mapping[tuple[str, str], Sequence[Verdict]]: ...
+
+
+def show(cross: Cross, console: rich.console.Console) -> None:
+    table = rich.table.Table(
+        title=f"{len(cross.cells)} smoke cells x {cross.trials} trials, judged by utilization and loss",
+        title_justify="left",
+    )
+    table.add_column("measured", no_wrap=True)
+    for algorithm in cross.algorithms:
+        table.add_column(f"zone {algorithm}")
+    for algorithm in cross.algorithms:
+        row: list[str | rich.text.Text] = [cross.schemes[algorithm]]
+        for other in cross.algorithms:
+            found = cross.verdicts[algorithm, other]
+            status = overall(found)
+            count = collections.Counter(v.status for v in found)[status]
+            colour = _COLOURS.get(status, "yellow")
+            row.append(rich.text.Text.assemble((str(status), colour), f" ({count} of {len(found)})"))
+        table.add_row(*row)
+    console.print(table)
+    each = len(next(iter(cross.verdicts.values())))
+    console.print(f"of each zone, {false_alarms(each, 'Bonferroni')}", soft_wrap=True)
+    for status, reason in sorted({(v.status, v.reason) for found in cross.verdicts.values() for v in found}):
+        if status in (Status.ERROR, Status.UNSUPPORTED):
+            console.print(f"{status}: {reason}", soft_wrap=True)

@@ -1,0 +1,51 @@
+"""What `conformance expect` says, in a terminal."""
+
+import pathlib
+from collections.abc import Sequence
+from typing import Protocol
+
+import rich.console
+
+from conformance.model.expectation import UNEXPLAINED, Expected
+from conformance.support.console import count, one_line
+
+
+class Update(Protocol):
+    """What became of a stack's list; see conformance/commands/expect.py."""
+
+    @property
+    def stack(self) -> str: ...
+    @property
+    def path(self) -> pathlib.Path: ...
+    @property
+    def before(self) -> Sequence[Expected]: ...
+    @property
+    def after(self) -> Sequence[Expected]: ...
+    @property
+    def written(self) -> bool: ...
+    @property
+    def left_out(self) -> Sequence[str]: ...
+
+
+def show(update: Update, console: rich.console.Console) -> None:
+    if update.left_out:
+        console.print(f"left out: {'; '.join(update.left_out)}", soft_wrap=True)
+    entries = count(len(update.after), "entry", "entries")
+    if not update.written and not update.after and not update.path.exists():
+        words = f"{update.stack} does as its zones say in these results: there is nothing to keep"
+        console.print(words, soft_wrap=True)
+        return
+    if not update.written:
+        console.print(f"{update.path}: as it was, {entries}")
+        return
+    for sign, changed in (
+        ("-", set(update.before) - set(update.after)),
+        ("+", set(update.after) - set(update.before)),
+    ):
+        for entry in sorted(changed, key=lambda e: e.zone_id):
+            n = "all cells" if entry.cells is None else count(len(entry.cells), "cell")
+            what = f"{entry.zone_id}, {n}: {entry.verdict}, {one_line(entry.reason)}"
+            console.print(f"{sign} {what}", soft_wrap=True)
+    unexplained = any(entry.reason == UNEXPLAINED for entry in update.after)
+    ask = f"; say why of what is {UNEXPLAINED!r}" if unexplained else ""
+    console.print(f"{update.path}: {entries}{ask}", soft_wrap=True)
