@@ -59,7 +59,7 @@ def _name(item, stack, scheme):
     allure.dynamic.title(f"{zone.algorithm} {item.kind} at {item.where}, {stack}")
     allure.dynamic.parent_suite(zone.algorithm)
     allure.dynamic.suite(f"{zone.id}, {stack}")
-    allure.dynamic.sub_suite(f"{item.settings[0].cell.bandwidth_mbps:g} Mbit/s")
+    allure.dynamic.sub_suite(f"{item.case.question.settings[0].cell.bandwidth_mbps:g} Mbit/s")
     for name, value in (("algorithm", zone.algorithm), ("stack", stack), ("zone", zone.id), ("metric", item.kind)):
         allure.dynamic.label(name, value)
     allure.dynamic.feature(zone.algorithm_version or zone.algorithm)

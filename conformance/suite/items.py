@@ -1,30 +1,28 @@
 """What `pytest` runs: a cell of a zone, or a check of its split part, for the stack and kernel of this session."""
 
-import dataclasses
 import math
 import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
+from _pytest._code.code import ExceptionInfo, TerminalRepr
 
 from conformance.catalogue import documents
-from conformance.engine import benches
+from conformance.engine.plan import CellQuestion, Judged, Measured, SplitQuestion
 from conformance.model import expectation
 from conformance.model.errors import UserError
-from conformance.model.expectation import Surprise, gone_command
-from conformance.model.split import split_zone
-from conformance.model.verdict import CONFIDENCE, Status, judge
+from conformance.model.expectation import Expected, Surprise, gone_command
+from conformance.model.split.split_zone import Finding, SplitVerdict
+from conformance.model.verdict import CONFIDENCE, Status, Verdict
 from conformance.results import store
 from conformance.suite import summary
+from conformance.suite.cases import Case
+from conformance.suite.options import Options, chosen
+from conformance.suite.session import Session
 from conformance.support.console import one_line
 
-#: measures for the items: has `numbers` of trials, rising, and measure(algorithm, settings, number of trials at least)
-#: -> {setting: measurements}
-CAMPAIGN = pytest.StashKey()
-
-
-def chosen(option):
-    """The Choice that pytest's options make."""
-    return benches.Choice(**{field.name: getattr(option, field.name) for field in dataclasses.fields(benches.Choice)})
+SESSION = pytest.StashKey[Session]()
 
 
 class LabFault(Exception):
@@ -36,144 +34,167 @@ class Violation(AssertionError):
 
 
 class JudgedItem(pytest.Item):
-    """Measures in its setup, judges in its call. `settings` is what it needs measured, of which `cells` are cells."""
+    """Asks its question in its setup, and says what came of it in its call."""
 
-    def __init__(self, *, kind, zone, cells, markers, **kwargs):
+    def __init__(self, *, case: Case, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.kind, self.zone, self.cells = kind, zone, cells
-        self.settings = [documents.profile(zone.profile, cell) for cell in cells]
-        #: {setting: measurements}, and the verdict on them
-        self.measured = self.verdict = None
-        #: how many settings the tests of its zone rest on in this session
-        self.family = 1
-        #: what the stack is known to do here, or None
-        self.expected = None
-        for marker in (zone.algorithm, documents.marker(kind), *markers):
+        self.case = case
+        #: what was asked and answered; None before its setup, and after a fault
+        self.judged: Judged | None = None
+        for marker in case.markers:
             self.add_marker(marker)
 
-    def judge(self, measured):
-        """The verdict on {setting: measurements}."""
+    @property
+    def zone(self) -> Any:
+        return self.case.question.zone
+
+    @property
+    def kind(self) -> str:
+        return self.case.kind
+
+    @property
+    def verdict(self) -> Verdict | SplitVerdict | None:
+        return self.judged.verdict if self.judged else None
+
+    @property
+    def measured(self) -> Measured | None:
+        return self.judged.measured if self.judged else None
+
+    @property
+    def expected(self) -> Expected | None:
+        """What the stack is known to do here, or None."""
+        session = self.config.stash.get(SESSION, None)
+        return session.expected[self.case.question] if session else None
+
+    @property
+    def options(self) -> Options:
+        return self.config.option
+
+    @property
+    def where(self) -> str:
+        """The cell, path or grid that it is about, for people."""
         raise NotImplementedError
 
-    def told(self):
-        """(name, value) of what the session's summary is told of the verdict, as an attribute of reports."""
+    @property
+    def grid(self) -> str:
+        """The shortest way to name its cells on a command line."""
         raise NotImplementedError
 
-    def values(self):
-        """{name: value} of what was measured, as reports keep it."""
+    def told(self) -> tuple[str, list[Any]]:
+        """Return (name, value) of what the session's summary is told of the verdict, as an attribute of reports."""
         raise NotImplementedError
 
-    def lines(self):
-        """(title, text) of what a person needs to know of the verdict: measured, permitted, basis."""
+    def values(self) -> Mapping[str, float]:
+        """Return {name: value} of what was measured, as reports keep it."""
         raise NotImplementedError
 
-    def setup(self):
-        campaign = self.config.stash[CAMPAIGN]
+    def lines(self) -> Sequence[tuple[str, str]]:
+        """Return (title, text) of what a person needs to know of the verdict: measured, permitted, basis."""
+        raise NotImplementedError
+
+    def setup(self) -> None:
         try:
-            for number in campaign.numbers:
-                measured = campaign.measure(self.zone.algorithm, self.settings, number)
-                if measured == self.measured:
-                    continue  # of cells with tests of their own there are no more trials
-                self.measured, self.verdict = measured, self.judge(measured)
-                if self.verdict.status is not Status.INCONCLUSIVE:
-                    break
+            self.judged = self.config.stash[SESSION].ask(self.case.question)
         except UserError as error:
-            self.verdict = None  # an earlier look's
             raise LabFault(str(error)) from None
-        self.user_properties += [("verdict", str(self.verdict.status)), ("trials", self.verdict.n)]
-        if self.verdict.status is Status.ERROR:
-            raise LabFault(self.verdict.reason)
+        verdict = self.judged.verdict
+        self.user_properties += [("verdict", str(verdict.status)), ("trials", verdict.n)]
+        if verdict.status is Status.ERROR:
+            raise LabFault(verdict.reason)
 
-    def runtest(self):
-        verdict = self.verdict
+    def runtest(self) -> None:
+        verdict, expected = self.verdict, self.expected
+        assert verdict is not None  # or its setup has failed
         self.user_properties.extend(self.values().items())
-        surprise = expectation.compare(verdict, self.expected)
-        if surprise is Surprise.GONE:
-            option = self.config.option
-            options = chosen(option).options("stack")
-            mend = f"take that out of expected.json: `{gone_command(option.stack, option.results, options)}`"
-            raise Violation(f"{verdict.status}, but {one_line(self.expected.words)}; {mend}\n{explain(self)}")
-        if self.expected and verdict.status is self.expected.verdict:
-            pytest.xfail(one_line(self.expected.words))
+        surprise = expectation.compare(verdict, expected)
+        if expected and surprise is Surprise.GONE:
+            option = self.options
+            command = gone_command(option.stack, option.results, chosen(option).options("stack"))
+            mend = f"take that out of expected.json: `{command}`"
+            raise Violation(f"{verdict.status}, but {one_line(expected.words)}; {mend}\n{explain(self)}")
+        if expected and verdict.status is expected.verdict:
+            pytest.xfail(one_line(expected.words))
         if verdict.status is Status.UNSUPPORTED:
             pytest.skip(f"unsupported: {verdict.reason}")
-        strict = self.config.option.fail_inconclusive or self.config.getini("strict")
+        strict = self.options.fail_inconclusive or self.config.getini("strict")
         if verdict.status is Status.INCONCLUSIVE and not strict:
             pytest.skip("; ".join([f"inconclusive: {verdict.reason}", *(text for _, text in self.lines()[:1])]))
         if verdict.status is not Status.CONFORMS:
             raise Violation(explain(self))
 
-    def repr_failure(self, excinfo, style=None):
+    def repr_failure(self, excinfo: ExceptionInfo[BaseException], style: Any = None) -> str | TerminalRepr:
         if isinstance(excinfo.value, Violation):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 
-    def reportinfo(self):
+    def reportinfo(self) -> tuple[Any, None, str]:
         return self.path, None, self.name
 
 
 class CellItem(JudgedItem):
     """One cell of one zone."""
 
-    def __init__(self, *, zone, cell, **kwargs):
-        markers = ("full", "smoke") if cell in zone.smoke else ("full",)
-        super().__init__(zone=zone, cells=[cell], markers=markers, **kwargs)
-        self.cell = cell
+    @property
+    def question(self) -> CellQuestion:
+        assert isinstance(self.case.question, CellQuestion)
+        return self.case.question
 
-    where = property(lambda self: self.cell.id)
-    place = property(lambda self: self.cell)
+    @property
+    def where(self) -> str:
+        return self.question.place.id
 
-    def judge(self, measured):
-        (measurements,) = measured.values()
-        return judge(self.zone, self.cell, measurements, self.family)
+    @property
+    def grid(self) -> str:
+        return self.where
 
-    def told(self):
-        return summary.TOLD, summary.told(self.verdict, self.expected)
+    def told(self) -> tuple[str, list[Any]]:
+        assert isinstance(self.verdict, Verdict)
+        return summary.TOLD, summary.told(self.verdict, self.expected, self.zone)
 
-    def values(self):
+    def values(self) -> Mapping[str, float]:
+        assert isinstance(self.verdict, Verdict)
         return {} if self.verdict.value is None else {self.zone.metric: self.verdict.value}
 
-    def lines(self):
+    def lines(self) -> Sequence[tuple[str, str]]:
         v = self.verdict
-        if v.value is None:
+        assert isinstance(v, Verdict)
+        if v.value is None or v.interval is None:
             return ()
+        baseline = self.options.baseline
         return (
             ("measured", f"{self.zone.metric} {v.value:.3f} (median of {v.n} trials; {_interval(v.interval)})"),
-            ("permitted", _permitted(v, "its earlier self" if self.config.option.baseline else "the reference itself")),
-            ("basis", f"{_basis(v.permitted.basis, self.config.option.baseline)}; {self.zone.margin_rule['text']}"),
+            ("permitted", _permitted(v, "its earlier self" if baseline else "the reference itself")),
+            ("basis", f"{_basis(v.permitted.basis, baseline)}; {self.zone.margin_rule['text']}"),
         )
 
 
 class SplitItem(JudgedItem):
-    """One check of the split part: a representative path, or a filter's shares of all paths of a grid.
+    """One check of the split part: a representative path, or a filter's shares of all paths of a grid."""
 
-    `unsplit`: why this stack's connections cannot be split here, or None. Then a path is judged by predictions alone.
-    """
+    @property
+    def question(self) -> SplitQuestion:
+        assert isinstance(self.case.question, SplitQuestion)
+        return self.case.question
 
-    def __init__(self, *, zone, check, unsplit=None, **kwargs):
-        super().__init__(zone=zone, cells=check.cells, markers=("full",), **kwargs)
-        self.check = check
-        self.path_setting = None
-        if check.measured and not unsplit:
-            self.path_setting = documents.split_path(zone.profile, check.path.segments)
-            self.settings.append(self.path_setting)
-        self._unsplit = unsplit if isinstance(check, split_zone.PathCheck) else None
+    @property
+    def where(self) -> str:
+        return self.question.check.name
 
-    where = property(lambda self: self.check.name)
-    place = property(lambda self: self.check.id)
+    @property
+    def grid(self) -> str:
+        return getattr(self.question.check, "grid", None) or ",".join(s.cell.id for s in self.question.cells)
 
-    def judge(self, measured):
-        cells = {setting.cell: m for setting, m in measured.items() if setting != self.path_setting}
-        return split_zone.judge(self.zone, self.check, cells, measured.get(self.path_setting), self.family)
+    def told(self) -> tuple[str, list[Any]]:
+        family = self.config.stash[SESSION].plan.families[self.question]
+        return summary.SPLIT_TOLD, summary.split_told(self.question, self.verdict, family, self.case.unsplit)
 
-    def told(self):
-        return summary.SPLIT_TOLD, summary.split_told(self.zone, self.check, self.verdict, self.family, self._unsplit)
-
-    def values(self):
+    def values(self) -> Mapping[str, float]:
+        assert isinstance(self.verdict, SplitVerdict)
         return {finding.what: finding.value[0] for finding in self.verdict.findings}
 
-    def lines(self):
+    def lines(self) -> Sequence[tuple[str, str]]:
         # All that is not conforming; of these the first basis is enough to find the others in the zone's file.
+        assert isinstance(self.verdict, SplitVerdict)
         wrong = [f for f in self.verdict.findings if f.status is not Status.CONFORMS]
         if not wrong:
             return ()
@@ -185,7 +206,7 @@ class SplitItem(JudgedItem):
         )
 
 
-def _interval(interval, confidence=CONFIDENCE):
+def _interval(interval: tuple[float, float], confidence: float = CONFIDENCE) -> str:
     low, high = interval
     if high == math.inf:
         return "too few for an interval"
@@ -194,48 +215,43 @@ def _interval(interval, confidence=CONFIDENCE):
     return f"{100 * confidence:.5g}% interval {low:.3f}..{high:.3f}"
 
 
-def _permitted(found, who="the reference itself"):
+def _permitted(found: Verdict | Finding, who: str = "the reference itself") -> str:
     chance = "" if found.p is None else f"; {who} would be so far outside in {found.p:.1g} of runs"
     return f"{found.permitted.low:.3f}..{found.permitted.high:.3f}{chance}"
 
 
-def _range(value):
+def _range(value: tuple[float, float]) -> str:
     return f"{value[0]:.3f}" if value[0] == value[1] else f"{value[0]:.3f} to {value[1]:.3f}"
 
 
-def _basis(basis, baseline=None):
+def _basis(basis: Mapping[str, Any], baseline: str | None = None) -> str:
     what = f"before, in {baseline}" if baseline else basis["reference"]
     return f"{what}: median {basis['median']:.3f} of {basis['n']} trials ({basis['min']:.3f}..{basis['max']:.3f})"
 
 
-def explain(item):
-    """What a person needs to know about a violation: measured, permitted, basis, how to see it again."""
-    v = item.verdict
+def explain(item: JudgedItem) -> str:
+    """Return what a person needs to know about a violation: measured, permitted, basis, how to see it again."""
+    v, option = item.verdict, item.options
+    assert v is not None and item.measured is not None
     scheme = next(iter(item.measured.values()))[0].trial.scheme
     lines = [f"{scheme.id} {v.status} zone {item.zone.id} at {item.where}: {v.reason}"]
     told = [*item.lines(), ("rerun", rerun_command(item))]
-    option = item.config.option
     if v.status is Status.VIOLATES and option.lab == "virtual" and not option.baseline:
         told.append(("why", f"conformance why {item.zone.algorithm}{chosen(option).options()}"))
     lines += [f"  {title:10} {text}" for title, text in told]
     return "\n".join(lines)
 
 
-def rerun_command(item):
-    option = item.config.option
+def rerun_command(item: JudgedItem) -> str:
+    """Return the command that makes this test again, as it was."""
+    option = item.options
     parts = [
         f'pytest -m "{item.zone.algorithm} and {documents.marker(item.kind)}"',
-        f"--grid {_grid(item)}",
-        f"--trials {getattr(item.verdict, 'n', 0) or option.trials}",
+        f"--grid {item.grid}",
+        f"--trials {item.verdict.n if item.verdict and item.verdict.n else option.trials}",
     ]
     if option.baseline:
         parts.append(f"--baseline {shlex.quote(option.baseline)}")
     if option.results != store.DEFAULT_RESULTS:
         parts.append(f"--results {shlex.quote(str(option.results))}")
     return " ".join(parts) + chosen(option).options()
-
-
-def _grid(item):
-    """The shortest way to name the cells of an item."""
-    grid = getattr(getattr(item, "check", None), "grid", None)
-    return grid or ",".join(cell.id for cell in item.cells)

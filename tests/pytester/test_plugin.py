@@ -10,7 +10,7 @@ import pytest
 from fake_room import MEASURED
 
 from conformance.catalogue import documents
-from conformance.suite import plugin, summary
+from conformance.suite import options, summary
 from conformance.support import paths
 
 CELLS = [f"c{i}" for i in range(64)]
@@ -261,9 +261,9 @@ def test_the_stack_is_called_what_its_manifest_calls_it_whatever_its_folder(tmp_
     about = json.loads((folder / "adapter.json").read_text())
     (folder / "adapter.json").write_text(json.dumps({**about, "name": "my-stack"}))
     option = types.SimpleNamespace(stack=str(folder / "adapter.json"), interop_rootfs=None)
-    assert plugin._stack_name(option) == "my-stack"
+    assert options.stack_name(option) == "my-stack"
     option.interop_rootfs = str(tmp_path / "conformance" / ".." / "endpoint")
-    assert plugin._stack_name(option) == "interop-endpoint"
+    assert options.stack_name(option) == "interop-endpoint"
 
 
 def test_an_interrupted_session_says_that_nothing_is_lost(suite):
@@ -292,7 +292,7 @@ def test_a_cell_that_only_holm_finds_in_violation_fails_the_session_unless_it_is
         *((c, "conforms", None) for c in CELLS),
     ):
         zones.pytest_runtest_logreport(
-            types.SimpleNamespace(**{summary.TOLD: ["cubic/heatmap", cell, status, p, known]})
+            types.SimpleNamespace(**{summary.TOLD: ["cubic/heatmap", cell, status, p, known, "cubic", "atc25"]})
         )
     assert zones.upgraded() == ({} if known else {"cubic/heatmap": ["b"]})
     assert list(zones.lines()) == [

@@ -1,0 +1,102 @@
+"""The tests that there are for a stack: a case for each cell of each zone, and for each check of its split part."""
+
+import dataclasses
+import re
+from collections.abc import Iterable, Iterator
+
+from conformance.catalogue import baseline, documents
+from conformance.engine.plan import Question, cell_questions, split_question
+from conformance.model import grid as grids
+from conformance.model.errors import UserError
+from conformance.model.split.split_zone import SplitZone
+from conformance.model.zone import Zone
+from conformance.suite import options
+from conformance.suite.options import Options
+
+#: the kind of tests, and of zone files, that are about paths and not about cells
+SPLIT = "split"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One test. `unsplit`: why a path is not measured split here, and is judged by predictions alone; or None."""
+
+    name: str
+    kind: str
+    question: Question
+    markers: tuple[str, ...]
+    unsplit: str | None = None
+
+
+def grid_and_zones(option: Options) -> tuple[str, list[tuple[str, Zone]]]:
+    """Return the requested grid, and (kind, Zone) of what judges the stack. Raise UserError where no zone has it."""
+    grid = grids.FULL if option.grid is None else option.grid
+    profile = options.profile(option)
+    if option.baseline == "":
+        raise UserError("--baseline is empty", "name a results file, or leave it out")
+    if option.baseline:
+        zones = baseline.read(option.baseline, options.stack_name(option), profile)
+    else:
+        zones = documents.judging(profile)
+    grids.check(grid, [zone for _, zone in zones])
+    return grid, zones
+
+
+def cases(option: Options) -> Iterator[Case]:
+    """Yield the cases of all algorithms, algorithm by algorithm. Raise UserError for a mistake in the options."""
+    grid, zones = grid_and_zones(option)
+    stack = options.stack_name(option)
+    splits = {}
+    if not option.baseline:
+        files = documents.zone_files(SPLIT, options.profile(option))
+        splits = {zone.algorithm: zone for zone in map(documents.split_zone, files)}
+    for algorithm in sorted({zone.algorithm for _, zone in zones} | splits.keys()):
+        yield from _cell_cases([(kind, zone) for kind, zone in zones if zone.algorithm == algorithm], grid, stack)
+        if algorithm in splits:
+            yield from _split_cases(splits[algorithm], option, stack)
+
+
+def _cell_cases(zones: list[tuple[str, Zone]], grid: str, stack: str) -> Iterator[Case]:
+    """Yield the cases cell by cell, because what is judged by several zones is measured once."""
+    for cell in dict.fromkeys(cell for _, zone in zones for cell in grids.within(grid, zone.cells)):
+        for kind, zone in zones:
+            tiers = ("full", "smoke") if cell in zone.smoke else ("full",)
+            for question in cell_questions(zone, [cell]):
+                yield Case(
+                    name=f"{kind}[{zone.algorithm}-{cell.id}-{stack}]",
+                    kind=kind,
+                    question=question,
+                    markers=(zone.algorithm, documents.marker(kind), *tiers),
+                )
+
+
+def _split_cases(zone: SplitZone, option: Options, stack: str) -> Iterator[Case]:
+    """Yield the checks of a zone's split part that there are in a grid."""
+    unsplit = options.unsplit(option)
+    for check in zone.checks_within(grids.cells(zone.default_grid if option.grid is None else option.grid)):
+        question = split_question(zone, check, split=not unsplit)
+        yield Case(
+            name=f"{SPLIT}[{zone.algorithm}-{check.id}-{stack}]",
+            kind=SPLIT,
+            question=question,
+            markers=(zone.algorithm, SPLIT, "full"),
+            unsplit=unsplit if question.is_path else None,
+        )
+
+
+def kinds() -> list[str]:
+    """Return all kinds of tests."""
+    return [*documents.KINDS, *documents.FURTHER_KINDS, SPLIT]
+
+
+def check_mark_expression(expression: str, known: Iterable[str]) -> None:
+    """Raise UserError for a word of `-m` that is no marker: `pytest -m cubik` must not pass by running nothing."""
+    words = {*known, "and", "or", "not", "True", "False"}
+    for word in re.findall(r"[A-Za-z_][\w.]*", expression):
+        if word not in words:
+            algorithms = sorted(path.parent.name for path in documents.zone_files())
+            metrics = dict.fromkeys(documents.marker(kind) for kind in kinds())
+            raise UserError(
+                f"-m {word}: no such algorithm, metric or tier",
+                f"algorithms: {', '.join(algorithms)}; metrics: {', '.join(metrics)}; tiers: smoke, full",
+            )

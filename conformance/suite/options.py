@@ -1,0 +1,80 @@
+"""pytest's options for testing a stack, and what follows from them before anything is measured."""
+
+import argparse
+import dataclasses
+import pathlib
+from collections.abc import Sequence
+
+import pytest
+
+from conformance.catalogue import documents
+from conformance.engine.benches import Choice
+from conformance.lab import manifest
+from conformance.lab.manifest import Manifest
+from conformance.results.store import DEFAULT_RESULTS
+
+Options = argparse.Namespace
+#: options whose argument may be a path
+_MAY_BE_PATHS = ("--stack", "--client", "--interop-rootfs", "--results", "--baseline", "--keep-traces")
+
+
+def add(parser: pytest.Parser) -> None:
+    """Add our options to pytest's."""
+    group = parser.getgroup("conformance", "congestion-control conformance")
+    group.addoption("--stack", default="linux-tcp", help="adapter's name, or path of an adapter.json")
+    group.addoption("--client", default="common", help="which client fetches: common (default), own, or an adapter's")
+    group.addoption("--interop-rootfs", default=None, help="instead of --stack: an exported interop runner image")
+    group.addoption("--trials", type=int, default=5, help="trials of each cell, to begin with (default: 5)")
+    group.addoption("--max-trials", type=int, default=None, help="of an inconclusive cell (default: 20, or --trials)")
+    group.addoption(
+        "--grid",
+        default=None,
+        help="full, 10mbps ... (what zones have at a bandwidth), or cells such as 10mbps-20ms-1pct, with commas"
+        " (default: full; for a zone's split part 10mbps)",
+    )
+    group.addoption("--lab", default="virtual", help="virtual (default) or host")
+    group.addoption("--kernel", default=None, help="name of the guest kernel (default: the one that has the algorithm)")
+    group.addoption("--results", default=DEFAULT_RESULTS, help=f"results file (default: {DEFAULT_RESULTS})")
+    group.addoption("--baseline", default=None, help="results file to gate on: fail on change from it, not on the zone")
+    group.addoption("--workers", type=int, default=None, help="guests at a time (default: one for each core)")
+    group.addoption("--keep-traces", default=None, metavar="DIR", help="packets and qlog of a few cells that violate")
+    group.addoption("--no-why", action="store_true", help="do not trace what violates to say what looks wrong")
+    group.addoption("--fail-inconclusive", action="store_true", help="an inconclusive cell fails (--strict, too)")
+
+
+def joined(arguments: Sequence[object]) -> list[str]:
+    """Return the same arguments, with an equals sign where what may be a path follows an option of ours."""
+    words: list[str] = []
+    for word in map(str, arguments):
+        if words and words[-1] in _MAY_BE_PATHS and not word.startswith("-"):
+            words[-1] += f"={word}"
+        else:
+            words.append(word)
+    return words
+
+
+def chosen(option: Options) -> Choice:
+    """Return the Choice that the options make."""
+    return Choice(**{field.name: getattr(option, field.name) for field in dataclasses.fields(Choice)})
+
+
+def _manifest(option: Options) -> Manifest:
+    return manifest.read("interop" if option.interop_rootfs else option.stack)
+
+
+def profile(option: Options) -> str:
+    """Return the profile that the stack is judged under; an interop image's is that of its adapter."""
+    return documents.PROFILES[_manifest(option).transport]
+
+
+def stack_name(option: Options) -> str:
+    """Return what results, and so the ids of tests, call the stack. Raise UserError where there is no such stack."""
+    image = option.interop_rootfs
+    return _manifest(option).named(image and pathlib.Path(image).expanduser().resolve())
+
+
+def unsplit(option: Options) -> str | None:
+    """Return why this stack's connections cannot be split here, or None."""
+    if profile(option) != documents.PROFILES["tcp"]:
+        return "no proxy can split what is not TCP"
+    return None if option.lab == "virtual" else "split paths are measured in the virtual lab only"

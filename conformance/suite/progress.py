@@ -1,0 +1,55 @@
+"""How far a session is: a line every ten seconds; after an interrupt, that nothing is lost."""
+
+import time
+from typing import Any
+
+import pytest
+
+from conformance.suite.cases import kinds
+from conformance.suite.items import JudgedItem
+from conformance.support.console import duration
+from conformance.support.pace import Pace
+
+_TICK_S = 10.0
+
+
+class Ticker:
+    """Counts tests as they end, those of pytest-xdist's workers, too."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config, self._last = config, 0.0
+        self._done, self._total, self._interrupted = 0, 0, False
+        self._pace = Pace()
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._begin(sum(isinstance(item, JudgedItem) for item in session.items) or self._total)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: list[str]) -> None:
+        self._begin(len(ids))
+
+    def _begin(self, total: int) -> None:
+        self._total, self._last = total, time.monotonic()
+
+    def pytest_runtest_logfinish(self, nodeid: str, location: Any) -> None:
+        self._done += any(f"::{kind}[" in nodeid for kind in kinds())
+        self._pace.reached(self._done)
+        now = time.monotonic()
+        if not self._done or now - self._last < _TICK_S or self._done >= self._total:
+            return
+        self._last = now
+        left_s = self._pace.remaining_s(self._total - self._done)
+        left = "" if left_s is None else f", about {duration(left_s)} left"
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            reporter.ensure_newline()
+            reporter.write_line(f"{self._done} of {self._total} tests{left}")
+
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        # Others end a session by this hook, too: `-x` under xdist, and what pytest.exit() refuses.
+        self._interrupted = excinfo.type is KeyboardInterrupt
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self._interrupted and self._total:
+            results = self._config.option.results
+            terminalreporter.write_line(f"what was measured is kept in {results}: the same command resumes")
