@@ -1,6 +1,73 @@
 """Congestion-control conformance: which algorithm does a TCP or QUIC stack really run?
 
-This file is imported inside guests by the system's own Python, so it imports nothing.
+What scripts, notebooks and other test suites use; everything else may change without notice:
+
+- `find_bench(Choice(stack="quinn"))`: the stack, guest kernel and room to measure with
+- `load_zone("cubic/heatmap")`: a zone that ships, by id, or one in a file
+- `cell_questions(zone, cells)`: ask a zone about some of its cells
+- `plan(questions, trials=5, most_trials=20)`: what is measured, how often it is looked at, how strictly it is judged
+- `execute(plan, bench, Store("results.jsonl"))`: measure what the store lacks; yields answers with verdicts
+- `read_results(*paths)`, `judge(zone, measurements)`: judge what was measured before
+- `UserError`: what all of these raise for a mistake that its one line says how to mend
+
+examples/judge_a_stack.py uses all of it. This file is imported inside guests by the system's own Python, which has none
+of the suite's dependencies: so the names above are imported when they are first used.
 """
 
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from conformance.engine.api import judge as judge
+    from conformance.engine.api import load_zone as load_zone
+    from conformance.engine.benches import Choice as Choice
+    from conformance.engine.benches import find as find_bench
+    from conformance.engine.execute import execute as execute
+    from conformance.engine.plan import cell_questions as cell_questions
+    from conformance.engine.plan import plan as plan
+    from conformance.model.errors import UserError as UserError
+    from conformance.results.store import Store as Store
+    from conformance.results.store import read as read_results
+
+#: name -> where it is defined
+_EXPORTS = {
+    "Choice": "conformance.engine.benches:Choice",
+    "Store": "conformance.results.store:Store",
+    "UserError": "conformance.model.errors:UserError",
+    "cell_questions": "conformance.engine.plan:cell_questions",
+    "execute": "conformance.engine.execute:execute",
+    "find_bench": "conformance.engine.benches:find",
+    "judge": "conformance.engine.api:judge",
+    "load_zone": "conformance.engine.api:load_zone",
+    "plan": "conformance.engine.plan:plan",
+    "read_results": "conformance.results.store:read",
+}
+__all__ = [
+    "Choice",
+    "Store",
+    "UserError",
+    "__version__",
+    "cell_questions",
+    "execute",
+    "find_bench",
+    "judge",
+    "load_zone",
+    "plan",
+    "read_results",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _EXPORTS:
+        raise AttributeError(f"module 'conformance' has no attribute {name!r}")
+    import importlib
+
+    module, _, attribute = _EXPORTS[name].partition(":")
+    found = getattr(importlib.import_module(module), attribute)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
