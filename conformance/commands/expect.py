@@ -67,7 +67,8 @@ def update(stack: str, results: Sequence[pathlib.Path | str], choice: Choice | N
     """
     about = manifest.read(stack)
     before = expectations.load(stack)
-    measured, left_out = runs(about.name, results), ()
+    measured = runs(about.name, results)
+    left_out: tuple[str, ...] = ()
     if choice:
         measured, left_out = _of_today(measured, benches.find(choice), results)
     found = verdicts(measured)

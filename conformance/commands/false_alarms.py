@@ -9,17 +9,27 @@ import collections
 import dataclasses
 import json
 import pathlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self
+
+import rich.console
 
 from conformance.commands import mutants
+from conformance.commands.mutants import Options, Reporter
+from conformance.commands.status import ExitStatus
 from conformance.engine import benches, runs
+from conformance.engine.benches import Bench
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
 from conformance.model.studies import mutants as model
 from conformance.model.verdict import Status, looks, overall
+from conformance.model.zone import Zone
 from conformance.reporting.text import scores
-from conformance.results import store
+from conformance.results.store import Store
 from conformance.support import files, paths, schema
 
+#: what a run depends on beside its seeds
+About = Mapping[str, Any]
 #: Linux TCP's algorithms that the default kernel has
 REFERENCES = ("cubic", "reno", "bbrv1")
 #: what `make mutants` asks for: at most so much of the runs
@@ -42,16 +52,16 @@ class Run:
     why: tuple[str, ...] = ()
 
     @property
-    def failed(self):
-        """Says nothing."""
+    def failed(self) -> bool:
+        """Whether it says nothing."""
         return self.status in _FAILED
 
-    def to_json(self):
-        """All but the algorithm."""
+    def to_json(self) -> dict[str, Any]:
+        """Return all but the algorithm."""
         return {name: value for name, value in dataclasses.asdict(self).items() if name != "algorithm"}
 
 
-def path():
+def path() -> pathlib.Path:
     return paths.PACKAGE.parent / "mutants" / "false-alarms.json"
 
 
@@ -61,12 +71,13 @@ class Record:
     Runs of an algorithm that depend on anything else are forgotten once there are new ones.
     """
 
-    def __init__(self):
-        self._about, self._runs = {}, collections.defaultdict(dict)
+    def __init__(self) -> None:
+        self._about: dict[str, About] = {}
+        self._runs: dict[str, dict[int, Run]] = collections.defaultdict(dict)
 
     @classmethod
-    def load(cls):
-        """An empty one where there is no file. Raises UserError."""
+    def load(cls) -> Self:
+        """Return the record, an empty one where there is no file. Raise UserError."""
         record = cls()
         if not path().exists():
             return record
@@ -83,12 +94,12 @@ class Record:
             raise UserError(why, "delete it, and measure anew") from None
         return record
 
-    def runs(self, algorithm, about=None):
-        """{first seed: Run}; none where they depended on another `about`."""
+    def runs(self, algorithm: str, about: About | None = None) -> dict[int, Run]:
+        """Return {first seed: Run}; none where they depended on another `about`."""
         return self._runs[algorithm] if about in (None, self._about.get(algorithm)) else {}
 
-    def add(self, run, about):
-        """Keep a run, and write the file; one that failed is to be tried again."""
+    def add(self, run: Run, about: About) -> None:
+        """Keep a run, and write the file; one that failed is to be tried again. Raise UserError."""
         if run.failed:
             return
         self._runs[run.algorithm] = {**self.runs(run.algorithm, about), run.first_seed: run}
@@ -100,34 +111,74 @@ class Record:
         files.write(path(), json.dumps(data, indent=1) + "\n")
 
 
-def count(n, options, record, console):
-    """Count the runs, of `n`, in which a zone violates a reference. Returns the exit status: 0, 1 too many, 3 errors.
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class FalseAlarms:
+    """Whole runs of references. `before`: how many were recorded before; `recorded`: the file that keeps them."""
+
+    runs: tuple[Run, ...]
+    before: int
+    recorded: pathlib.Path | None
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """DONE where at most MOST of the runs are false alarms, VIOLATES where more, ERROR for errors."""
+        if any(run.failed for run in self.runs):
+            return ExitStatus.ERROR
+        alarms = sum(run.status is Status.VIOLATES for run in self.runs)
+        return ExitStatus.DONE if alarms <= MOST * len(self.runs) else ExitStatus.VIOLATES
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a document of schemas/false-alarms.json."""
+        told = [run for run in self.runs if not run.failed]
+        alarms = sum(run.status is Status.VIOLATES for run in told)
+        return {
+            "schema": "false-alarms/1",
+            "runs": [{"algorithm": run.algorithm, **run.to_json(), "why": list(run.why)} for run in self.runs],
+            "false_alarms": alarms,
+            "at_most_with_95_pct_confidence": model.upper_bound(alarms, len(told)) if told else None,
+            "most": MOST,
+            "exit_status": int(self.exit_status),
+        }
+
+
+def run(n: int, options: Options, record: bool, console: rich.console.Console) -> ExitStatus:
+    """Count the false alarms of `n` runs, and show them; return the exit status. Raise UserError."""
+    found = compute(n, options, record, console)
+    scores.show_false_alarms(found.runs, console)
+    if found.recorded:
+        made = (
+            f", {found.before} of these runs made before, of the same kernel, lab, stack and zones"
+            if found.before
+            else ""
+        )
+        console.print(f"recorded: {found.recorded}{made}", soft_wrap=True)
+    return found.exit_status
+
+
+def compute(n: int, options: Options, record: bool, console: rich.console.Console) -> FalseAlarms:
+    """Make `n` whole runs of references, to count those in which a zone violates one. Raise UserError.
 
     In turn over REFERENCES, each run over all zones (of the grid, 10 Mbit/s unless the options say more), with seeds of
     its own, looking again at what is inconclusive as `pytest` does. Each block of runs has a results file of its own in
     the folder false-alarms/ beside `options.results`, so that a run reads no other's. With `record`, runs that are
-    recorded are not made again, and new ones are added.
+    recorded are not made again, and new ones are added. Progress goes to the console.
     """
     bench = benches.find()
     kept = Record.load() if record else None
-    runs, before = [], 0
-    with mutants.progress_bar(console, n) as bar:
+    made: list[Run] = []
+    before = 0
+    with mutants.reporter(console, "runs", n) as report:
         for algorithm, first_seeds in _blocks(n, options):
-            for run, fresh in _block(bench, algorithm, first_seeds, options, kept, bar):
-                runs.append(run)
+            for one, fresh in _block(bench, algorithm, first_seeds, options, kept, report):
+                made.append(one)
                 before += not fresh
-                bar.done(f"{run.algorithm}, seeds from {run.first_seed}", run.status, run.trials)
-    scores.show_false_alarms(runs, console)
-    if kept and path().exists():
-        made = f", {before} of these runs made before, of the same kernel, lab, stack and zones" if before else ""
-        console.print(f"recorded: {path()}{made}", soft_wrap=True)
-    if any(run.failed for run in runs):
-        return 3
-    return 0 if sum(run.status is Status.VIOLATES for run in runs) <= MOST * n else 1
+                report.done(f"{one.algorithm}, seeds from {one.first_seed}", one.status, one.trials)
+    recorded = path() if kept and path().exists() else None
+    return FalseAlarms(runs=tuple(made), before=before, recorded=recorded)
 
 
-def _blocks(n, options):
-    """(algorithm, first seeds of runs), of `n` runs in turn over REFERENCES."""
+def _blocks(n: int, options: Options) -> Iterator[tuple[str, list[int]]]:
+    """Yield (algorithm, first seeds of runs), of `n` runs in turn over REFERENCES."""
     shares = [n // len(REFERENCES) + (at < n % len(REFERENCES)) for at in range(len(REFERENCES))]
     for block in range(0, max(shares), _BLOCK_RUNS):
         for algorithm, share in zip(REFERENCES, shares, strict=True):
@@ -136,22 +187,29 @@ def _blocks(n, options):
                 yield algorithm, [options.first_seed + options.max_trials * number for number in numbers]
 
 
-def _block(bench, algorithm, first_seeds, options, kept, bar):
+def _block(
+    bench: Bench,
+    algorithm: str,
+    first_seeds: Sequence[int],
+    options: Options,
+    kept: Record | None,
+    report: Reporter,
+) -> Iterator[tuple[Run, bool]]:
     """Yield (Run, whether it is fresh) of a block, those first that are `kept` (a Record, or None)."""
     zones = mutants.zones_of(algorithm, options.profile or bench.profile, options)
     about = _about(bench, algorithm, zones, options) if kept else None
     known = kept.runs(algorithm, about) if kept else {}
     yield from ((known[seed], False) for seed in first_seeds if seed in known)
-    results = store.Store(pathlib.Path(options.results).parent / "false-alarms" / f"{algorithm}-{first_seeds[0]}.jsonl")
+    results = Store(pathlib.Path(options.results).parent / "false-alarms" / f"{algorithm}-{first_seeds[0]}.jsonl")
     fresh = [seed for seed in first_seeds if seed not in known]
-    for run in _reference_runs(bench, algorithm, fresh, zones, options, results, bar) if fresh else ():
-        if kept:
+    for run in _reference_runs(bench, algorithm, fresh, zones, options, results, report) if fresh else ():
+        if kept and about:
             kept.add(run, about)
         yield run, True
 
 
-def _about(bench, algorithm, zones, options):
-    """What a run depends on beside its seeds: digests of what is measured, and of what it is judged by."""
+def _about(bench: Bench, algorithm: str, zones: Sequence[Zone], options: Options) -> dict[str, Any]:
+    """Return what a run depends on beside its seeds: digests of what is measured, and of what it is judged by."""
     settings = [setting for _, setting in mutants.work(algorithm, model.order(zones))]
     permitted = {zone.id: {cell.id: [i.low, i.high, i.basis] for cell, i in zone.intervals.items()} for zone in zones}
     return {
@@ -162,16 +220,24 @@ def _about(bench, algorithm, zones, options):
     }
 
 
-def _reference_runs(bench, algorithm, first_seeds, zones, options, results, bar):
+def _reference_runs(
+    bench: Bench,
+    algorithm: str,
+    first_seeds: Sequence[int],
+    zones: Sequence[Zone],
+    options: Options,
+    results: Store,
+    report: Reporter,
+) -> Iterator[Run]:
     """Yield Runs that share guests for their first looks; their trials are in, or go to, the Store `results`."""
     where = model.order(zones)
     seeds = [seed for first in first_seeds for seed in runs.seeds(options.trials, first)]
     work = mutants.work(algorithm, where)
-    with runs.Run(bench, results, work, seeds, options.workers, on_trial=bar.trial) as running:
+    with runs.Run(bench, results, work, seeds, options.workers, on_trial=report.follow) as running:
         collections.deque(running.as_completed(), maxlen=0)
     for first_seed in first_seeds:
         own = dataclasses.replace(options, first_seed=first_seed)
-        measured = mutants.measure(bench, results, algorithm, zones, where, own, bar.trial)
+        measured = mutants.measure(bench, results, algorithm, zones, where, own, report.follow)
         verdicts = mutants.judged(algorithm, zones, own, measured)
         status = overall(verdicts)
         yield Run(

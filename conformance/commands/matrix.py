@@ -14,7 +14,7 @@ from conformance.commands.measuring import answers
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches
 from conformance.engine.benches import Choice
-from conformance.engine.plan import CellQuestion, Judged, Key, Plan, cell_questions, plan
+from conformance.engine.plan import CellQuestion, Judged, Key, Plan, Question, cell_questions, plan
 from conformance.lab import manifest
 from conformance.lab.manifest import Manifest
 from conformance.model import grid as grids
@@ -129,10 +129,10 @@ def _rows(
     asked = _plan(about.offered(), bench.profile, wanted, trials)
     console.print(f"{about.name}: {len(about.offered())} algorithms, {len(asked.work)} cells", soft_wrap=True)
     found: dict[str, dict[Key, Sequence[Measurement]]] = collections.defaultdict(dict)
-    judged: dict[CellQuestion, Judged] = {}
+    judged: dict[Question, Judged] = {}
     for answer in answers(asked, bench, results, workers, console):
         found[answer.algorithm][answer.key] = answer.measurements
-        judged.update((one.question, one) for one in answer.judged if isinstance(one.question, CellQuestion))
+        judged.update((one.question, one) for one in answer.judged)
     for algorithm in about.offered():
         verdicts = [judged[question].verdict for question in asked.questions if question.algorithm == algorithm]
         yield _row(about, algorithm, [v for v in verdicts if isinstance(v, Verdict)], found[algorithm])

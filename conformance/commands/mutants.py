@@ -7,27 +7,41 @@ algorithm violates. Whether it leaves alone those that are right: false_alarms.p
 import contextlib
 import dataclasses
 import functools
+import pathlib
 import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
 
-import rich.progress
+import rich.console
 
 from conformance.catalogue import documents, mutant_record
+from conformance.catalogue.mutant_record import Measured
+from conformance.commands.status import ExitStatus
 from conformance.engine import benches
+from conformance.engine.benches import Bench
 from conformance.engine.execute import execute
-from conformance.engine.plan import CellQuestion, plan
+from conformance.engine.plan import CellQuestion, Key, Plan, plan
+from conformance.engine.runs import Progress
 from conformance.kernel import build
 from conformance.lab import adapter, kernel_variant, manifest
 from conformance.lab.virtual import VirtualRoom
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
+from conformance.model.setting import Cell
 from conformance.model.studies import mutants
-from conformance.model.studies.mutants import Outcome
-from conformance.model.verdict import looks
-from conformance.reporting.text import scores
-from conformance.results import store
+from conformance.model.studies.mutants import Finding, Mutant, Outcome
+from conformance.model.trial import Measurement
+from conformance.model.verdict import Verdict, looks
+from conformance.model.zone import Zone
+from conformance.reporting.text import progress, scores
+from conformance.results.store import Store
 from conformance.support import paths, schema
 from conformance.support.console import duration
 
+#: name of a profile, and a cell under it
+Where = tuple[str, Cell]
+#: what mutants did: {(mutant, profile, cell): what was measured}
+Did = dict[tuple[str, str, Cell], Measured]
 #: what `make mutants` asks for: at least so much of the mutants detected
 LEAST_DETECTED = 0.9
 _PATCHED_KERNEL = "mutants"
@@ -35,14 +49,14 @@ _PATCHED_KERNEL = "mutants"
 _ROUNDS = (4, 8, 18)
 
 
-def corpus():
-    """The mutants. Raises UserError."""
+def corpus() -> tuple[Mutant, ...]:
+    """Return the mutants. Raise UserError."""
     path = folder() / "mutants.json"
     return mutants.from_json(schema.load("mutants", path), path)
 
 
-def folder():
-    """Of the corpus, which is in the checkout only. Raises UserError."""
+def folder() -> pathlib.Path:
+    """Return the folder of the corpus, which is in the checkout only. Raise UserError."""
     found = paths.PACKAGE.parent / "mutants"
     if not found.is_dir():
         raise UserError("the mutants are not part of the installed package", "run this in a checkout of the suite")
@@ -67,66 +81,110 @@ class Options:
     zones: tuple[str, ...] = ()
     grid: str = mutant_record.GRID
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         grids.cells(self.grid)
         looks(self.trials, self.max_trials)
 
 
-def run(ids, options, record, target, console):
-    """Measure, show the score, `record` it (detected.py), write it to `target` as Markdown.
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """What came of the mutants; `recorded`: files that keep it."""
 
-    Returns the exit status: 0 at least LEAST_DETECTED of the mutants are detected, 1 fewer, 3 errors.
-    """
+    findings: tuple[Finding, ...]
+    recorded: tuple[pathlib.Path, ...] = ()
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """DONE where at least LEAST_DETECTED of the mutants are detected, VIOLATES where fewer, ERROR for errors."""
+        score = mutants.score(self.findings)
+        if score.errors:
+            return ExitStatus.ERROR
+        enough = score.share is not None and score.share >= LEAST_DETECTED
+        return ExitStatus.DONE if enough else ExitStatus.VIOLATES
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a document of schemas/mutant-score.json."""
+        score = mutants.score(self.findings)
+        return {
+            "schema": "mutant-score/1",
+            "detected": score.detected,
+            "missed": score.missed,
+            "errors": score.errors,
+            "least_detected": LEAST_DETECTED,
+            "exit_status": int(self.exit_status),
+            "mutants": [
+                {
+                    "mutant": finding.mutant.id,
+                    "what": finding.mutant.what,
+                    "outcome": str(finding.outcome),
+                    "trials": finding.trials,
+                    "telling": [{"zone": v.zone_id, "cell": v.cell.id} for v in finding.telling],
+                }
+                for finding in self.findings
+            ],
+        }
+
+
+def run(
+    ids: Sequence[str], options: Options, record: bool, target: pathlib.Path | None, console: rich.console.Console
+) -> ExitStatus:
+    """Measure, show the score, `record` it, write it to `target` as Markdown. Raise UserError."""
+    found = compute(ids, options, record, console)
+    scores.show(found.findings, console)
+    if found.recorded:
+        console.print(f"recorded: {', '.join(map(str, found.recorded))}", soft_wrap=True)
+    if target:
+        scores.write(found.findings, target)
+    return found.exit_status
+
+
+def compute(ids: Sequence[str], options: Options, record: bool, console: rich.console.Console) -> Scored:
+    """Measure the mutants of these ids, or all; progress goes to the console. Raise UserError."""
     chosen = mutants.choose(corpus(), ids)
     if record and ids:
         raise UserError("--record keeps the score of all mutants", "name none")
-    kept = store.Store(options.results)
-    findings, did = [], {}
-    with progress_bar(console, len(chosen)) as bar:
+    kept, findings, did = Store(options.results), [], Did()
+    recorded: tuple[pathlib.Path, ...] = ()
+    with reporter(console, "mutants", len(chosen)) as report:
         for mutant in chosen:
-            finding = _look(mutant, options, kept, bar, did)
+            finding = _look(mutant, options, kept, report, did)
             findings.append(finding)
-            bar.done(mutant.id, finding.outcome, finding.trials)
+            report.done(mutant.id, finding.outcome, finding.trials)
         if record:
-            _try_where_none_is_rejected(chosen, options, kept, bar, did)
-    scores.show(findings, console)
-    if record:
-        console.print(f"recorded: {mutant_record.record(did.values())}, {mutant_record.keep()}", soft_wrap=True)
-    if target:
-        scores.write(findings, target)
-    score = mutants.score(findings)
-    if score.errors:
-        return 3
-    return 0 if score.share is not None and score.share >= LEAST_DETECTED else 1
+            _try_where_none_is_rejected(chosen, options, kept, report, did)
+            recorded = (mutant_record.record(did.values()), mutant_record.keep())
+    return Scored(findings=tuple(findings), recorded=recorded)
 
 
-def _look(mutant, options, kept, bar, did):
-    """Measure a mutant until a zone violates; the Finding. `did`: see _keep()."""
-    bench = bench_of(mutant, bar.say)
+def _look(mutant: Mutant, options: Options, kept: Store, report: "Reporter", did: Did) -> Finding:
+    """Measure a mutant until a zone violates; return the Finding, and add to `did` what was measured."""
+    bench = bench_of(mutant, report.say)
     zones = _zones(mutant, options)
     ordered = mutants.order(zones, *mutant_record.telling(mutant.id, zones))
-    measured = {}
+    measured: dict[Where, Sequence[Measurement]] = {}
+    finding = Finding(mutant=mutant, verdicts=(), trials=0)
     for part in mutants.rounds(ordered, (len(ordered),) if options.whole else _ROUNDS):
-        measured.update(measure(bench, kept, mutant.measured, zones, part, options, bar.trial))
+        measured.update(measure(bench, kept, mutant.measured, zones, part, options, report.follow))
         trials = sum(len(found) for found in measured.values())
-        finding = mutants.Finding(
-            mutant=mutant, verdicts=judged(mutant.measured, zones, options, measured), trials=trials
-        )
+        verdicts = judged(mutant.measured, zones, options, measured)
+        finding = Finding(mutant=mutant, verdicts=verdicts, trials=trials)
         if finding.outcome is Outcome.DETECTED:
             break
     _keep(mutant, measured, did)
     return finding
 
 
-def _keep(mutant, measured, did):
-    """Add to `did`, {(mutant, profile, cell): detected.Measured}, what was measured without an error."""
+def _keep(mutant: Mutant, measured: Mapping[Where, Sequence[Measurement]], did: Did) -> None:
+    """Add to `did` what was measured without an error."""
     for (profile, cell), measurements in measured.items():
         if found := mutant_record.measured(mutant.id, measurements):
             did[mutant.id, profile, cell] = found
 
 
-def _try_where_none_is_rejected(chosen, options, kept, bar, did):
-    """Zones that reject no mutant so far, as others told them first: measure there until one rejects one."""
+def _try_where_none_is_rejected(
+    chosen: Sequence[Mutant], options: Options, kept: Store, report: "Reporter", did: Did
+) -> None:
+    """Measure where zones reject no mutant so far, as others told them first, until each rejects one."""
     zones = mutant_record.shipped()
     rejecting = mutant_record.rejected_by(zones, did.values())
     # Where one was measured everywhere in vain, there is least to hope for.
@@ -136,11 +194,11 @@ def _try_where_none_is_rejected(chosen, options, kept, bar, did):
             if any(one.violates(zone) for one in did.values()):
                 break
             where = [(zone.profile, cell) for cell in zone.intervals]
-            bench = bench_of(mutant, bar.say)
-            _keep(mutant, measure(bench, kept, mutant.measured, [zone], where, options, bar.trial), did)
+            bench = bench_of(mutant, report.say)
+            _keep(mutant, measure(bench, kept, mutant.measured, [zone], where, options, report.follow), did)
 
 
-def asked(algorithm, zones, options, where=None):
+def asked(algorithm: str, zones: Sequence[Zone], options: Options, where: Collection[Where] | None = None) -> Plan:
     """Return the Plan of all cells of these zones, of which those of `where`, [(profile, cell)], are measured."""
     questions = [
         CellQuestion(zone=zone, setting=documents.profile(zone.profile, cell), algorithm=algorithm)
@@ -156,49 +214,64 @@ def asked(algorithm, zones, options, where=None):
     )
 
 
-def judged(algorithm, zones, options, measured):
+def judged(
+    algorithm: str, zones: Sequence[Zone], options: Options, measured: Mapping[Where, Sequence[Measurement]]
+) -> tuple[Verdict, ...]:
     """Return the verdicts of zones on {(profile, cell): measurements}, in the order of their cells."""
     whole = asked(algorithm, zones, options)
-    return tuple(
-        whole.judge(question, {question.setting: measured[question.setting.profile, question.place]}).verdict
-        for question in whole.questions
-        if (question.setting.profile, question.place) in measured
-    )
+    found = []
+    for question in whole.questions:
+        assert isinstance(question, CellQuestion)
+        where = question.setting.profile, question.place
+        if where in measured:
+            verdict = whole.judge(question, {question.setting: measured[where]}).verdict
+            assert isinstance(verdict, Verdict)
+            found.append(verdict)
+    return tuple(found)
 
 
-def measure(bench, kept, algorithm, zones, where, options, on_trial):
-    """{(profile, cell): measurements}, from the results file or made now, more of them where a zone cannot tell yet."""
+def measure(
+    bench: Bench,
+    kept: Store,
+    algorithm: str,
+    zones: Sequence[Zone],
+    where: Collection[Where],
+    options: Options,
+    on_trial: Callable[[Progress], None],
+) -> dict[Where, Sequence[Measurement]]:
+    """Return the measurements by place, from the results file or made now; more of them while a zone cannot tell."""
     found = execute(asked(algorithm, zones, options, where), bench, kept, workers=options.workers, on_trial=on_trial)
     return {(answer.setting.profile, answer.setting.cell): answer.measurements for answer in found}
 
 
-def work(algorithm, where):
-    """What an engine.Run is given: [(algorithm, setting)] of [(profile, cell)]."""
+def work(algorithm: str, where: Collection[Where]) -> list[Key]:
+    """Return [(algorithm, setting)] of [(profile, cell)]."""
+
     return [(algorithm, documents.profile(profile, cell)) for profile, cell in where]
 
 
-def _zones(mutant, options):
-    """The zones of the algorithm that a mutant claims to be, under its transport's profile or the options'."""
+def _zones(mutant: Mutant, options: Options) -> list[Zone]:
+    """Return the zones of the algorithm that a mutant claims to be, under its transport's profile or the options'."""
     transport = manifest.read(_stack(mutant)).transport
     return zones_of(mutant.algorithm, options.profile or documents.PROFILES[transport], options)
 
 
 @functools.cache
-def zones_of(algorithm, profile, options):
-    """An algorithm's zones by a Plan: those of the grid, limited to its part, those of few cells, and further ones."""
+def zones_of(algorithm: str, profile: str, options: Options) -> list[Zone]:
+    """Return an algorithm's zones: those over the grid, limited to its part, those of few cells, and further ones."""
     found = [documents.zone_of(algorithm, kind, profile) for kind in documents.KINDS]
     few = [documents.zone_of(algorithm, kind) for kind in documents.further_kinds(profile)]
     further = [zone for zone in map(documents.zone, options.zones) if zone.algorithm == algorithm]
     return [mutant_record.limited(zone, options.grid) for zone in (*found, *few, *further)]
 
 
-def _stack(mutant):
-    """Name of an adapter that ships, or path of one beside the corpus."""
+def _stack(mutant: Mutant) -> str:
+    """Return the name of an adapter that ships, or the path of one beside the corpus."""
     return mutant.stack if mutant.kernel else str(folder() / mutant.stack)
 
 
-def bench_of(mutant, say):
-    """The Bench that has this mutant, built now if need be. Raises UserError."""
+def bench_of(mutant: Mutant, say: Callable[[str], None]) -> Bench:
+    """Return the Bench that has this mutant, built now if need be. Raise UserError."""
     choice = benches.Choice(stack=_stack(mutant))
     if mutant.kernel is None:
         adapter.build(choice.stack, progress=lambda done, total, line: say("building its stack"))
@@ -211,49 +284,37 @@ def bench_of(mutant, say):
 
 
 @functools.cache
-def _build_patched_kernel(say):
+def _build_patched_kernel(say: Callable[[str], None]) -> None:
     patch = folder() / "linux-6.12.patch"
     build.build(
         _PATCHED_KERNEL, patches=[patch], progress=lambda done, total, what: say(f"kernel: {what} {done} of {total}")
     )
 
 
-@contextlib.contextmanager
-def progress_bar(console, total):
-    columns = (
-        rich.progress.TextColumn("{task.description}", markup=False),
-        rich.progress.BarColumn(20),
-        rich.progress.MofNCompleteColumn(),
-        rich.progress.TextColumn("{task.fields[line]}", markup=False),
-    )
-    with rich.progress.Progress(*columns, console=console, transient=True, refresh_per_second=4) as progress:
-        yield _Bar(console, progress, progress.add_task("mutants", total=total, line="starting"), total)
+class Reporter:
+    """Shows how many mutants, or runs, are done, how far the present one is, and a line for each that is done."""
 
-
-class _Bar:
-    """How many of the mutants, or runs, are done, how far the present one is, and how long the rest will take."""
-
-    def __init__(self, console, progress, task, total):
-        self._console, self._progress, self._task, self._left = console, progress, task, total
-        self._began, self._fresh, self._spent_s, self._done_fresh = time.monotonic(), False, 0.0, 0
-
-    def say(self, line):
-        left = f"; about {duration(self._rest_s())} left" if self._done_fresh else ""
-        self._progress.update(self._task, line=line + left)
-
-    def trial(self, progress):
-        self._fresh = self._fresh or bool(progress.fresh)
-        self.say(f"{progress.done} of {progress.total} trials")
-
-    def done(self, name, status, trials):
-        """One is done; what came from the results file alone, before anything was measured, says nothing about time."""
-        took_s = time.monotonic() - self._began
-        if self._fresh or self._done_fresh:
-            self._spent_s, self._done_fresh = self._spent_s + took_s, self._done_fresh + 1
-        self._left -= 1
-        self._progress.advance(self._task)
-        self._console.print(f"{status:10} {name} ({trials} trials, {duration(took_s)})", soft_wrap=True)
+    def __init__(self, console: rich.console.Console, bar: progress.Bar) -> None:
+        self._console, self._bar = console, bar
         self._began, self._fresh = time.monotonic(), False
 
-    def _rest_s(self):
-        return self._spent_s / self._done_fresh * self._left
+    def say(self, line: str) -> None:
+        self._bar.say(line)
+
+    def follow(self, made: Progress) -> None:
+        self._fresh = self._fresh or bool(made.fresh)
+        self.say(f"{made.done} of {made.total} trials")
+
+    def done(self, name: str, outcome: str, trials: int) -> None:
+        """Count one as done; what came from the results file alone says nothing about the time that is left."""
+        took_s = time.monotonic() - self._began
+        self._bar.advance(fresh=self._fresh)
+        self._console.print(f"{outcome:10} {name} ({trials} trials, {duration(took_s)})", soft_wrap=True)
+        self._began, self._fresh = time.monotonic(), False
+
+
+@contextlib.contextmanager
+def reporter(console: rich.console.Console, unit: str, total: int) -> Iterator[Reporter]:
+    """Show progress while the block runs."""
+    with progress.bar(console, "measuring", total=total, unit=unit) as bar:
+        yield Reporter(console, bar)

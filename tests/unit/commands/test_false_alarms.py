@@ -59,7 +59,7 @@ def made_up(monkeypatch, tmp_path):
 def count(n, console, record=False, **plan):
     """The exit status, and what was said."""
     at = console.file.tell()
-    status = false_alarms.count(n, dataclasses.replace(PLAN, **plan), record, console)
+    status = false_alarms.run(n, dataclasses.replace(PLAN, **plan), record, console)
     return status, console.file.getvalue()[at:]
 
 

@@ -21,7 +21,7 @@ from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.studies import mutants as model
 from conformance.model.studies.mutants import Outcome
-from conformance.model.verdict import Status
+from conformance.model.verdict import Status, judge
 from conformance.model.zone import Zone
 from conformance.reporting.text import scores
 from conformance.results import store
@@ -176,7 +176,7 @@ def finding(*statuses, mutant=CORPUS[0]):
     values = {Status.VIOLATES: 0.9, Status.CONFORMS: 0.5}
     verdicts = [
         dataclasses.replace(
-            mutants.judge(zone(), A_CELL, measurements([values.get(status, 0.5)] * 5)), status=status, zone_id=made.id
+            judge(zone(), A_CELL, measurements([values.get(status, 0.5)] * 5)), status=status, zone_id=made.id
         )
         for status in statuses
     ]
@@ -474,7 +474,7 @@ def test_mutants_are_detected_on_the_default_kernel(tmp_path, monkeypatch, mutan
     (mutant,) = model.choose(CORPUS, [mutant_id])
     assert mutant.kernel == "default"
     kept = store.Store(tmp_path / "r.jsonl")
-    with mutants.progress_bar(console, 1) as bar:
+    with mutants.reporter(console, "mutants", 1) as bar:
         found = mutants._look(mutant, PLAN, kept, bar, {})
     assert found.outcome is Outcome.DETECTED
     assert found.trials == 5

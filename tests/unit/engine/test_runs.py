@@ -1,5 +1,9 @@
 """How the engine shares work out and takes it in; rooms are fakes here."""
 
+import threading
+import time
+
+import fake_room
 from helpers import measurement, setting
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,14 +36,44 @@ def test_a_smoke_tier_keeps_all_cores_busy():
     assert max(len(keys) for keys in runs._share(work, 2)) <= 2
 
 
-def test_remaining_time_is_told_once_something_was_measured():
+def test_remaining_time_is_told_once_enough_was_measured():
     progress = runs.Progress(10)
-    assert progress.remaining_s() is None
     progress.one_more(measurement(), fresh=False)
     assert progress.remaining_s() is None
-    progress.one_more(measurement(), fresh=True)
+    for _ in range(6):
+        assert progress.remaining_s() is None
+        progress.one_more(measurement(), fresh=True)
     assert progress.remaining_s() >= 0
-    assert progress.line().startswith("2 of 10 trials, about ")
+    assert progress.line().startswith("7 of 10 trials, about ")
+
+
+def test_two_runs_with_one_results_file_measure_everything_once(tmp_path, monkeypatch):
+    """Whichever comes second waits for what the first is measuring, and takes it from the file."""
+    path, work = tmp_path / "r.jsonl", [("cubic", setting(cell)) for cell in FULL[:6]]
+    began, go_on = threading.Event(), threading.Event()
+
+    class Slow(fake_room.Room):
+        def run(self, adapter, batches, cancelled):
+            for trials in batches:
+                began.set()
+                assert go_on.wait(60)
+                yield from super().run(adapter, [trials], cancelled)
+
+    monkeypatch.setattr(benches, "find", benches.find)
+    fake_room.install("good", Slow)
+    bench = benches.find()
+    with runs.Run(bench, store.Store(path), work, range(1, 4), 2) as first:
+        assert began.wait(60)
+        with runs.Run(bench, store.Store(path), work, range(1, 4), 2) as second:
+            deadline = time.monotonic() + 60
+            while "another run is measuring" not in second.progress.line():
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            go_on.set()
+            found = [{key: found for key, found in run.as_completed(60)} for run in (first, second)]
+    assert found[0] == found[1] and set(found[0]) == set(work)
+    assert len(path.read_text().splitlines()) == 3 * len(work)
+    assert second.progress.elsewhere == 0
 
 
 def test_durations_are_for_people():

@@ -1,0 +1,133 @@
+"""Plans: families, work, looks, and what they refuse. Whatever judges asks a Plan, so it is pinned here."""
+
+import dataclasses
+
+import fake_room
+import pytest
+from helpers import measurements, setting, zone
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.catalogue import documents
+from conformance.engine import benches
+from conformance.engine.execute import Execution, execute
+from conformance.engine.plan import CellQuestion, cell_questions, plan, split_question
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+from conformance.model.verdict import Status
+from conformance.results.store import Store
+
+HEATMAP, LOSS = documents.zone_of("cubic"), documents.zone_of("cubic", "loss")
+CELLS = tuple(HEATMAP.intervals)
+SPLIT = documents.split_zone(documents.zone_path("cubic/split"))
+
+
+@given(st.sets(st.sampled_from(CELLS), min_size=1), st.sets(st.sampled_from(CELLS), min_size=1))
+def test_a_family_is_all_questions_to_one_zone(heatmap, loss):
+    questions = [*cell_questions(HEATMAP, heatmap), *cell_questions(LOSS, loss)]
+    asked = plan(questions, trials=5, most_trials=20)
+    assert {asked.families[q] for q in questions if q.zone is HEATMAP} == {len(heatmap)}
+    assert {asked.families[q] for q in questions if q.zone is LOSS} == {len(loss)}
+    # What several zones judge is measured once.
+    assert {s.cell for _, s in asked.work} == heatmap | loss
+    assert len(asked.work) == len(heatmap | loss)
+
+
+@given(st.permutations(list(CELLS[:8])))
+def test_families_do_not_depend_on_order_or_repetition(cells):
+    asked = plan([*cell_questions(HEATMAP, cells), *cell_questions(HEATMAP, cells)], trials=5)
+    assert set(asked.families.values()) == {8}
+    assert [s.cell for _, s in asked.work] == cells
+
+
+def test_a_family_may_be_a_whole_row():
+    cells = HEATMAP.smoke[:3]
+    questions = [*cell_questions(HEATMAP, cells), *cell_questions(LOSS, cells)]
+    asked = plan(questions, trials=5, family=lambda question: question.algorithm)
+    assert set(asked.families.values()) == {6}
+
+
+def test_split_checks_share_the_chance_between_cells_and_paths():
+    checks = SPLIT.checks_within(documents.cells(SPLIT.default_grid))
+    questions = [split_question(SPLIT, check, split=True) for check in checks]
+    asked = plan(questions, trials=5, most_trials=20)
+    cells = {setting for question in questions for setting in question.cells}
+    paths = {question.split_path for question in questions if question.split_path}
+    assert set(asked.families.values()) == {len(cells) + len(paths)}
+    assert paths and set(asked.work) == {("cubic", s) for s in cells | paths}
+    unsplit = plan([split_question(SPLIT, check, split=False) for check in checks], trials=5)
+    assert set(unsplit.families.values()) == {len(cells)}
+
+
+def test_work_may_be_more_than_what_is_asked_about():
+    work = [("cubic", setting(cell)) for cell in CELLS[:3]]
+    asked = plan(cell_questions(HEATMAP, CELLS[:1]), trials=2, work=work)
+    assert asked.work == tuple(work)
+    assert [len(asked.about(key)) for key in work] == [1, 0, 0]
+    assert asked.is_conclusive(work[1], measurements([0.5], cell=CELLS[1]))
+
+
+def test_a_plan_that_nothing_could_fail_is_refused():
+    whole = cell_questions(HEATMAP, CELLS)
+    with pytest.raises(UserError, match="5 trials can never show that one of 150 cells violates it"):
+        plan(whole, trials=5).refuse_blind()
+    plan(whole, trials=5, most_trials=20).refuse_blind()
+
+
+@pytest.mark.parametrize(("trials", "most"), [(0, None), (5, 4), (10_001, None)])
+def test_numbers_of_trials_that_no_plan_can_have(trials, most):
+    with pytest.raises(UserError):
+        plan((), trials=trials, most_trials=most)
+
+
+def test_seeds_begin_where_they_are_asked_to():
+    assert plan((), trials=5, most_trials=20, first_seed=1401).seeds == range(1401, 1421)
+    assert plan((), trials=5, most_trials=20).looks == (5, 8, 13, 20)
+
+
+def test_a_question_may_be_about_another_algorithm():
+    question = CellQuestion(zone=HEATMAP, setting=setting(CELLS[0]), algorithm="reno")
+    asked = plan([question, *cell_questions(HEATMAP, CELLS[:2])], trials=5)
+    assert (asked.families[question], asked.work[0][0]) == (1, "reno")
+    assert asked.families[cell_questions(HEATMAP, CELLS[:1])[0]] == 2
+
+
+def test_zones_are_judged_whole_by_what_was_measured():
+    other = Cell(10, 40, 1)
+    intervals = {**zone().intervals, other: next(iter(zone().intervals.values()))}
+    small = dataclasses.replace(zone(), intervals=intervals)
+    questions = cell_questions(small, intervals)
+    found = plan(questions, trials=5).zone_verdicts({questions[0].key: measurements([0.5] * 5)})
+    assert found["cubic/heatmap"].family == 1
+    assert found["cubic/heatmap"].status is Status.CONFORMS
+
+
+@pytest.fixture
+def room(monkeypatch):
+    monkeypatch.setattr(benches, "find", benches.find)
+    return fake_room.install
+
+
+@pytest.mark.parametrize(("kind", "status", "trials"), [("good", Status.CONFORMS, 5), ("clear later", None, 13)])
+def test_execute_looks_until_it_is_clear(room, tmp_path, kind, status, trials):
+    room(kind)
+    asked = plan(cell_questions(HEATMAP, HEATMAP.smoke[:2]), trials=5, most_trials=20)
+    answers = list(execute(asked, benches.find(), Store(tmp_path / "r.jsonl")))
+    assert {answer.key for answer in answers} == set(asked.work)
+    for answer in answers:
+        (judged,) = answer.judged
+        assert len(answer.measurements) == judged.verdict.n == trials
+        assert status is None or judged.verdict.status is status
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+def test_an_execution_answers_what_it_is_asked(room, tmp_path, ahead):
+    room("good")
+    questions = cell_questions(HEATMAP, HEATMAP.smoke[:3])
+    path = tmp_path / "r.jsonl"
+    with Execution(plan(questions, trials=5), benches.find(), Store(path), ahead=ahead) as execution:
+        judged = execution.ask(questions[2])
+    assert (judged.question, judged.verdict.status) == (questions[2], Status.CONFORMS)
+    assert set(judged.measured) == {questions[2].setting}
+    if not ahead:
+        assert len(path.read_text().splitlines()) == 5

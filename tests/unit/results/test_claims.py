@@ -1,0 +1,47 @@
+"""Claims to what is being measured: one holder at a time, and none when its process is gone."""
+
+import subprocess
+import sys
+
+import pytest
+
+from conformance.results.claims import claim
+
+KEY, OTHER = "00000000000000aa", "ffffffffffffffff"
+
+
+@pytest.fixture
+def path(tmp_path):
+    kept = tmp_path / "r.jsonl"
+    kept.write_bytes(b"a line\n")
+    return kept
+
+
+def test_one_holds_a_claim_at_a_time(path):
+    with claim(path, KEY) as mine:
+        assert mine
+        with claim(path, KEY) as second, claim(path, OTHER) as unlike:
+            assert (second, unlike) == (False, True)
+    with claim(path, KEY) as mine:
+        assert mine
+    assert path.read_bytes() == b"a line\n"
+
+
+def test_another_process_is_seen_and_its_claim_ends_with_it(path):
+    program = f"""
+import sys, pathlib
+from conformance.results.claims import claim
+with claim(pathlib.Path({str(path)!r}), {KEY!r}) as mine:
+    print(mine, flush=True)
+    sys.stdin.read()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout.readline() == "True\n"
+        with claim(path, KEY) as mine:
+            assert not mine
+        holder.kill()
+        holder.wait()
+        with claim(path, KEY) as mine:
+            assert mine
