@@ -69,7 +69,7 @@ mutants: kernel  ## test the tester: mutants detected, by which cells, and the f
 	$(CONFORMANCE) mutants --false-alarms $(RUNS) || status=$$?; \
 	exit $$status
 
-mutants-record: kernel  ## keep the score of `make mutants` for `zones check`, and write it as Markdown for docs/mutants.md
+mutants-record: kernel  ## keep the score of `make mutants` for `zones check`, and write it as Markdown for docs/findings-mutants.md
 	$(CONFORMANCE) mutants --record --out results/mutants.md
 
 published: kernel  ## reports/published: every stack that is built here x algorithm, 10 Mbit/s, 5 trials; it resumes (1 h)
