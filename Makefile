@@ -7,7 +7,7 @@ PYTEST := .venv/bin/pytest
 TRIALS ?= 5
 #: whole runs of the references that count the false alarms
 RUNS ?= 200
-#: the generations of BBR whose kernels the user has built (README, "BBR by generation")
+#: the generations of BBR whose kernels the user has built (docs/bbr-kernels.md)
 BUILT_BBR = $(shell $(CONFORMANCE) kernel list 2> /dev/null | grep -oE '^bbrv[23] ')
 
 conformance: kernel  ## set up, build the guest kernel, test Linux TCP's smoke tier and CUBIC's heatmap, report
