@@ -7,7 +7,7 @@ PYTEST := .venv/bin/pytest
 TRIALS ?= 5
 #: whole runs of the references that count the false alarms
 RUNS ?= 200
-#: the generations of BBR whose kernels the user has built (README, "BBR by generation")
+#: the generations of BBR whose kernels the user has built (docs/bbr-kernels.md)
 BUILT_BBR = $(shell $(CONFORMANCE) kernel list 2> /dev/null | grep -oE '^bbrv[23] ')
 
 conformance: kernel  ## set up, build the guest kernel, test Linux TCP's smoke tier and CUBIC's heatmap, report
@@ -69,7 +69,7 @@ mutants: kernel  ## test the tester: mutants detected, by which cells, and the f
 	$(CONFORMANCE) mutants --false-alarms $(RUNS) || status=$$?; \
 	exit $$status
 
-mutants-record: kernel  ## keep the score of `make mutants` for `zones check`, and write it as Markdown for docs/mutants.md
+mutants-record: kernel  ## keep the score of `make mutants` for `zones check`, and write it as Markdown for docs/findings-mutants.md
 	$(CONFORMANCE) mutants --record --out results/mutants.md
 
 published: kernel  ## reports/published: every stack that is built here x algorithm, 10 Mbit/s, 5 trials; it resumes (1 h)

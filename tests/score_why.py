@@ -130,7 +130,7 @@ def table(scores):
 @click.option("--results", default="results/why-mutants.jsonl", type=click.Path(path_type=pathlib.Path))
 @click.option("--record", is_flag=True, help="Keep what was read in mutants/why.json.")
 def main(ids, trials, workers, results, record):
-    """Print the table of docs/why.md."""
+    """Print the table of docs/findings-why.md."""
     if record and ids:
         raise click.UsageError("--record keeps what was read of all mutants: name none")
     kept = Readings(results, runs.seeds(trials))

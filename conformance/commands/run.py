@@ -17,7 +17,7 @@ from conformance.reporting.text import terminal
 def run(
     algorithm, choice, *, grid, trials, most_trials, results, profile, overrides, workers, console, executor=None
 ):  # fmt: skip
-    """Measure and show; returns the exit status (README.md). Raises UserError."""
+    """Measure and show; returns the exit status (docs/command.md). Raises UserError."""
     cells = documents.cells(grid)
     # A mistake in the settings is named before anything is looked up or built.
     documents.profile(profile or documents.PROFILES["tcp"], cells[0], **overrides)

@@ -18,7 +18,7 @@ from conformance.support import files, paths
 DEFAULT_NAME = "default"
 #: for stacks over UDP, where it is built: its system calls cost a fraction of the default's, and to TCP it would matter
 USER_SPACE_NAME = "7.2"
-#: how to build the kernels that algorithms ask for by name; the patches are the user's (README, "BBR by generation")
+#: how to build the kernels that algorithms ask for by name; the patches are the user's (docs/bbr-kernels.md)
 _HOW = {
     DEFAULT_NAME: "conformance kernel build",
     "bbrv2": "conformance kernel build bbrv2 --source linux-source-6.1 --patch BBR2.patch",

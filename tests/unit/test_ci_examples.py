@@ -46,7 +46,7 @@ def check(words):
         command, words = command.commands[words[0]], words[1:]
     known = {name for parameter in command.params for name in getattr(parameter, "opts", ())}
     for word in words[: words.index("--")] if "--" in words else words:
-        if word.startswith("-"):
+        if word.startswith("-") and word != "-":
             assert word in known, (command.name, word)
     return command.name
 
@@ -57,6 +57,12 @@ def test_every_command_exists_with_these_options(name):
     assert names.count("gate") >= 1
     least = {"docs/ci.md": 5, "docs/scale-out.md": 4, "action.yml": 4, "docs/gitlab-ci.yml": 5}
     assert len(names) >= least[name], names
+
+
+@pytest.mark.parametrize("page", sorted((*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"))), ids=lambda page: page.name)
+def test_every_command_of_every_page_exists(page):
+    for words in commands(str(page.relative_to(ROOT))):
+        check(words)
 
 
 def test_a_command_that_does_not_exist_would_be_noticed():

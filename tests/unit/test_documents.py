@@ -1,0 +1,109 @@
+"""The documents: what they link to and name exists, their lines wrap, and the index leads to every page."""
+
+import re
+
+import pytest
+
+from conformance.support import paths
+
+ROOT = paths.PACKAGE.parent
+PAGES = sorted(
+    (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("zones/*.md"), *ROOT.glob("conformance/**/*.md"))
+)
+#: columns of a line of prose: what docs/style.md asks for, and some room for a link or a file's name
+_WIDEST = 120
+#: folders whose files prose names by their path
+_FOLDERS = "conformance|docs|tests|zones|adapters|topologies|mutants|examples|reports"
+_PATH = re.compile(rf"(?<![\w./-])(?:{_FOLDERS})/[\w./*-]*\.\w+")
+#: what stands for any name in a path
+_ANY = re.compile(r"ALGORITHM|NAME|STACK|FILE")
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def prose(text):
+    """Yield (number, line) of what is neither code nor in a table; such lines are empty."""
+    code = False
+    for number, line in enumerate(text.splitlines(), 1):
+        fence = line.lstrip().startswith("```")
+        code ^= fence
+        yield number, "" if code or fence or line.lstrip().startswith("|") else line
+
+
+def anchors(text):
+    """Return the anchors that GitHub makes of the headings of a page."""
+    heads = [line.lstrip("#").strip().lower() for _, line in prose(text) if re.match(r"#+ ", line)]
+    return {re.sub(r"[^\w\- ]", "", head).replace(" ", "-") for head in heads}
+
+
+def broken_links(page):
+    """Yield the links of a page that lead to no file, or to no heading of a page."""
+    for link in _LINK.findall(without_code(page.read_text(encoding="utf-8"))):
+        if re.match(r"[a-z]+:", link):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        if not target.exists() or (anchor and anchor not in anchors(target.read_text(encoding="utf-8"))):
+            yield link
+
+
+def missing_paths(text):
+    """Yield the paths of the repository that prose or a table names and that match no file."""
+    for found in _PATH.findall(without_code(text)):
+        name = _ANY.sub("*", found.rstrip("."))
+        if not next(ROOT.glob(name), None):
+            yield name
+
+
+def without_code(text):
+    """Return a page without its code blocks, whose commands may make files."""
+    return re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_leads_to_what_is_there(page):
+    assert list(broken_links(page)) == []
+    if page.name != "CHANGELOG.md":  # which also tells of what is gone
+        assert list(missing_paths(page.read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_lines_wrap(page):
+    lines = prose(page.read_text(encoding="utf-8"))
+    assert [number for number, line in lines if len(_LINK.sub("", line)) > _WIDEST] == []
+
+
+def test_the_index_leads_to_every_page():
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    linked = {link.partition("#")[0] for link in _LINK.findall(index)}
+    assert {page.name for page in (ROOT / "docs").glob("*.md")} - {"index.md"} <= linked
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 130
+
+
+def sources():
+    """Yield the texts whose comments and messages send readers to a page."""
+    for folder, pattern in (("conformance", "**/*.py"), ("conformance", "schemas/*.json"), ("examples", "*.py")):
+        yield from sorted((ROOT / folder).glob(pattern))
+    yield from (ROOT / "Makefile", ROOT / "action.yml")
+
+
+def test_sources_name_pages_that_are_there():
+    page = re.compile(r"(?<![\w./-])(?:docs|zones)/[\w-]+\.(?:md|yml)")
+    named = {(path, name) for path in sources() for name in page.findall(path.read_text(encoding="utf-8"))}
+    assert named
+    assert {(str(path), name) for path, name in named if not (ROOT / name).exists()} == set()
+
+
+def test_what_is_not_there_would_be_noticed(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# A head\n[here](page.md#a-head) [gone](gone.md) [no head](page.md#other) [far](https://a.example)"
+    )
+    assert list(broken_links(page)) == ["gone.md", "page.md#other"]
+    assert list(missing_paths("`conformance/model/zone.py`, conformance/gone.py, docs/gone.md. my/docs/no.md")) == [
+        "conformance/gone.py",
+        "docs/gone.md",
+    ]
+    assert [number for number, line in prose("a\n```\nb\n```\n| c |\nd") if line] == [1, 6]
