@@ -5,7 +5,8 @@ import rich.text
 
 from conformance.catalogue import documents
 from conformance.engine import benches
-from conformance.lab import virtual
+from conformance.guest import protocol, wire
+from conformance.lab import job, virtual
 from conformance.model.emulation import contract
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
@@ -27,14 +28,13 @@ def run(choice, algorithm, console):
     with virtual.one_guest(place.kernel, bench.adapter, [[trial]], probe=True) as (guest, scratch):
         events = list(virtual.events(guest, scratch, _WALL_TIMEOUT_S))
         console_text = (scratch / "console.log").read_text(errors="replace")
-    faults = [e["message"] for e in events if e["event"] in ("fault", "unsupported")]
-    probes = {e["name"]: e["facts"] for e in events if e["event"] == "probe"}
-    if faults or not any(e["event"] == "end" for e in events):
+    faults = [e.message for e in events if isinstance(e, protocol.Fault | protocol.Unsupported)]
+    network = next((e for e in events if isinstance(e, protocol.Network)), None)
+    if faults or network is None or not any(isinstance(e, protocol.End) for e in events):
         last = faults or console_text.strip().splitlines()[-1:] or ["the guest said nothing"]
         console.print(f"error: {last[0]}", soft_wrap=True)
         return 3
-    network = next(e for e in events if e["event"] == "network")
-    found = contract.clauses(probes, trial, network, bench.adapter.kernel_algorithms is None)
+    found = contract.clauses(job.probed(events), trial, wire.to_json(network), bench.adapter.kernel_algorithms is None)
     _show(found, bench.scheme(algorithm), console)
     return 1 if any(clause.kept is False for clause in found) else 0
 

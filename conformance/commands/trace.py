@@ -18,6 +18,7 @@ import shutil
 
 from conformance.catalogue import documents
 from conformance.engine import benches
+from conformance.guest import protocol
 from conformance.lab import job, virtual
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
@@ -67,8 +68,12 @@ def take(kernel, adapter, batches, how):
     with virtual.one_guest(kernel, adapter, batches, memory=_MEMORY, trace=how) as (guest, scratch):
         for event in virtual.events(guest, scratch, _WALL_TIMEOUT_S * len(batches)):
             for measurement in reader.feed(event, {}):
-                folder = scratch / "trace" / f"{event.get('index')}-{event.get('seed')}"
-                yield measurement, event.get("captured", {}), folder if folder.exists() else None
+                if not isinstance(event, protocol.TrialDone):
+                    yield measurement, {}, None
+                    continue
+                folder = scratch / "trace" / f"{event.index}-{event.facts.seed}"
+                captured = event.facts.transfer.captured if event.facts.transfer else {}
+                yield measurement, captured, folder if folder.exists() else None
                 shutil.rmtree(folder, ignore_errors=True)
         while reader.owed:
             for measurement in reader.give_up(virtual.why_it_ended(guest.exit_status, scratch), {}):

@@ -5,12 +5,22 @@ what is lost at random, tells the rate; lone datagrams the delay; a long thin tr
 segments, so the loss is per packet whatever the offload setting.
 """
 
+from __future__ import annotations
+
 import select
 import socket
 import struct
 import time
 
 from conformance.guest.netns import inside
+from conformance.guest.seen import LinkSeen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.guest.netns import Node
+    from conformance.guest.protocol import Link, Probing
 
 _PORT = 9
 #: asm-generic/socket.h; Python does not name them
@@ -21,12 +31,8 @@ _FULL_PAYLOAD_BYTES = 1472
 _THIN_PAYLOAD_BYTES = 64
 
 
-def observe(server, client, client_address, cell, rate_packets, loss_packets):
-    """{"rate_mbps", "delays_ms", "loss_sent", "loss_lost"} of a link; rate is None where too little arrived.
-
-    `server` and `client` are the nodes at its ends, `cell` is what was asked of it.
-    """
-    bandwidth_mbps, one_way_delay_ms = cell["bandwidth_mbps"], cell["one_way_delay_ms"]
+def observe(server: Node, client: Node, client_address: str, link: Link, probing: Probing) -> LinkSeen:
+    """Return what probe packets see of a link between two nodes that was asked to be `link`; no qdiscs yet."""
     with inside(client):
         receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         receiver.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, 1 << 23)
@@ -39,15 +45,16 @@ def observe(server, client, client_address, cell, rate_packets, loss_packets):
         sender.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, 1 << 23)
         sender.connect((client_address, _PORT))
     with receiver, sender:
-        patience_s = 0.5 + 3 * one_way_delay_ms / 1000
+        patience_s = 0.5 + 3 * link.one_way_delay_ms / 1000
         delays = _delays(sender, receiver, patience_s)
-        rate = _rate(sender, receiver, bandwidth_mbps / (1 - cell["loss_pct"] / 100), patience_s, rate_packets)
-        sent, lost = _loss(sender, receiver, loss_packets, bandwidth_mbps, patience_s)
-    return {"rate_mbps": rate, "delays_ms": delays, "loss_sent": sent, "loss_lost": lost}
+        beyond_loss_mbps = link.bandwidth_mbps / (1 - link.loss_pct / 100)
+        rate = _rate(sender, receiver, beyond_loss_mbps, patience_s, probing.rate_packets)
+        lost = _lost(sender, receiver, probing.loss_packets, link.bandwidth_mbps, patience_s)
+    return LinkSeen(rate_mbps=rate, delays_ms=tuple(delays), loss_sent=probing.loss_packets, loss_lost=lost, qdiscs=())
 
 
-def _receive(receiver, patience_s):
-    """Every (arrival time in ns, sequence number) until `patience_s` of silence."""
+def _receive(receiver: socket.socket, patience_s: float) -> Iterator[tuple[int, int]]:
+    """Yield every (arrival time in ns, sequence number) until `patience_s` of silence."""
     poll = select.poll()
     poll.register(receiver, select.POLLIN)
     while poll.poll(patience_s * 1000):
@@ -60,8 +67,11 @@ def _receive(receiver, patience_s):
             yield seconds * 10**9 + nanoseconds, struct.unpack_from("I", data)[0]
 
 
-def _delays(sender, receiver, patience_s, wanted=5, tries=40):
-    delays = []
+def _delays(
+    sender: socket.socket, receiver: socket.socket, patience_s: float, wanted: int = 5, tries: int = 40
+) -> list[float]:
+    """Return the delays, in ms, of the first `wanted` of at most `tries` lone datagrams that arrive."""
+    delays: list[float] = []
     for number in range(tries):
         sent_at_ns = time.time_ns()
         sender.send(struct.pack("I", number).ljust(_THIN_PAYLOAD_BYTES, b"\0"))
@@ -74,7 +84,10 @@ def _delays(sender, receiver, patience_s, wanted=5, tries=40):
     return delays
 
 
-def _rate(sender, receiver, bandwidth_mbps, patience_s, packets):
+def _rate(
+    sender: socket.socket, receiver: socket.socket, bandwidth_mbps: float, patience_s: float, packets: int
+) -> float | None:
+    """Return the rate, in Mbit/s, at which a train that is faster than the link arrives; None where too few did."""
     frame_bits = (_FULL_PAYLOAD_BYTES + _HEADERS_BYTES) * 8
     gap_ns = round(frame_bits / (bandwidth_mbps * 1e6) / 1.5 * 1e9)
     start_ns = time.monotonic_ns()
@@ -91,7 +104,11 @@ def _rate(sender, receiver, bandwidth_mbps, patience_s, packets):
     return (len(steady) - 1) * frame_bits * 1000 / (steady[-1] - steady[0])
 
 
-def _loss(sender, receiver, packets, bandwidth_mbps, patience_s, batch=4):
+def _lost(
+    sender: socket.socket, receiver: socket.socket, packets: int, bandwidth_mbps: float, patience_s: float
+) -> int:
+    """Return how many of a long thin train's datagrams do not arrive."""
+    batch = 4
     frame_bits = (_THIN_PAYLOAD_BYTES + _HEADERS_BYTES) * 8
     pause_s = batch * frame_bits / (bandwidth_mbps * 1e6) * 4
     for number in range(packets):
@@ -99,4 +116,4 @@ def _loss(sender, receiver, packets, bandwidth_mbps, patience_s, batch=4):
             time.sleep(pause_s)
         sender.send(struct.pack("I", number).ljust(_THIN_PAYLOAD_BYTES, b"\0"))
     got = {number for _, number in _receive(receiver, patience_s)}
-    return packets, packets - len(got)
+    return packets - len(got)

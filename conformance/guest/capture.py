@@ -4,12 +4,18 @@ The kernel puts frames into a ring that is mapped into this process (PACKET_RX_R
 makes no system call while a trial runs: a trial with one gives the same bytes as one without.
 """
 
+from __future__ import annotations
+
 import mmap
 import socket
 import struct
 import time
 
 from conformance.guest.netns import inside
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from conformance.guest.netns import Node
 
 _ETH_P_ALL = 0x0003
 _SOL_PACKET, _PACKET_RX_RING, _PACKET_STATISTICS, _PACKET_VERSION, _TPACKET_V3 = 263, 5, 6, 10, 2
@@ -29,12 +35,12 @@ _PCAP_HEADER = struct.pack("=IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 1 << 18, 1)
 
 
 class Capture:
-    """Of one interface of a node, both directions, with room for a transfer of so many bytes.
+    """A capture of one interface of a node, in both directions, with room for a transfer of so many bytes.
 
     Times are written as seconds since `epoch_s`: guests live after 2038, which not every reader of pcap survives.
     """
 
-    def __init__(self, node, interface, transfer_bytes, epoch_s):
+    def __init__(self, node: Node, interface: str, transfer_bytes: int, epoch_s: int) -> None:
         blocks = int(transfer_bytes * _SPARE / _BLOCK_BYTES) + _SPARE_BLOCKS
         size = blocks * _BLOCK_BYTES
         with inside(node):
@@ -47,10 +53,10 @@ class Capture:
         self._blocks, self._epoch_s = blocks, epoch_s
         self._socket.bind((interface, _ETH_P_ALL))
 
-    def write(self, path):
-        """Write what was captured to `path`, and end the capture; returns (frames written, frames lost)."""
+    def write(self, path: str) -> tuple[int, int]:
+        """Write what was captured to `path`, and end the capture. Return (frames written, frames lost)."""
         time.sleep(2 * _RETIRE_MS / 1000)
-        lost = struct.unpack("=III", self._socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 12))[1]
+        lost: int = struct.unpack("=III", self._socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 12))[1]
         written = 0
         with open(path, "wb") as f:
             f.write(_PCAP_HEADER)

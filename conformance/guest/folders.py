@@ -4,6 +4,8 @@ In a guest each folder is a file system of its own, in memory and of bounded siz
 takes the same time whatever is in it. In the host room only the roles' folders are ours to make anew.
 """
 
+from __future__ import annotations
+
 import ctypes
 import os
 import subprocess
@@ -11,15 +13,21 @@ import subprocess
 from conformance.guest.mounts import mount, unmount
 from conformance.guest.process import NOBODY
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conformance.guest.stage import Stage
+
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _IPC_RMID = 0
 
 
-def renew(job):
-    """Empty folders for server and client, and nothing where anyone may write."""
+def renew(stage: Stage) -> None:
+    """Give server and client empty folders, and leave nothing where anyone may write."""
     for role in ("server", "client"):
-        folder = os.path.join(job["work_dir"], role)
-        if job["virtual"]:
+        folder = stage.folder(role)
+        if stage.virtual:
             os.makedirs(folder, exist_ok=True)
             _remount(folder, f"size=20%,mode=755,uid={NOBODY},gid={NOBODY}")
         else:
@@ -27,24 +35,25 @@ def renew(job):
             subprocess.run(["rm", "-rf", "--", folder], check=True)
             os.makedirs(folder)
             os.chown(folder, NOBODY, NOBODY)
-    if job["virtual"]:
+    if stage.virtual:
         for folder in ("/tmp", "/var/tmp", "/dev/shm"):
             _remount(folder, "size=4%,mode=1777")
         _remove_ipc()
 
 
-def _remount(folder, options):
+def _remount(folder: str, options: str) -> None:
     unmount(folder)
     mount("tmpfs", folder, options)
 
 
-def _remove_ipc():
-    """System V shared memory, semaphores and messages live until someone removes them."""
-    for kind, remove in (
+def _remove_ipc() -> None:
+    """Remove System V shared memory, semaphores and messages, which live until someone does."""
+    removals: tuple[tuple[str, Callable[[int], object]], ...] = (
         ("shm", lambda i: _LIBC.shmctl(i, _IPC_RMID, None)),
         ("sem", lambda i: _LIBC.semctl(i, 0, _IPC_RMID, 0)),
         ("msg", lambda i: _LIBC.msgctl(i, _IPC_RMID, None)),
-    ):
+    )
+    for kind, remove in removals:
         with open(f"/proc/sysvipc/{kind}") as f:
             for line in f.readlines()[1:]:
                 remove(int(line.split()[1]))

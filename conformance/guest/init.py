@@ -7,7 +7,7 @@ The kernel hands its unknown NAME=VALUE parameters to process 1 as environment: 
 is a stack, cc_adapter, cc_build, cc_client, cc_client_build and cc_rootfs are host paths, cc_time_travel says whether
 this guest's clock is virtual.
 
-cc_run names a Python program to run in the place of the job: the suite's own tests and doctor use it.
+cc_run names a Python program to run instead of the job: the suite's own tests and doctor use it.
 """
 
 import ctypes
@@ -21,7 +21,7 @@ _MS_RDONLY = 1
 _RB_POWER_OFF = 0x4321FEDC
 
 
-def set_up_filesystem():
+def set_up_filesystem() -> None:
     # Found at its path on the host: what this guest calls /run/suite is not mounted yet.
     from conformance.guest.mounts import mount
 
@@ -46,8 +46,8 @@ def set_up_filesystem():
     os.symlink("harness/scratch", "/run/scratch")
 
 
-def set_up_environment():
-    """The same environment in every guest, whatever the host's was."""
+def set_up_environment() -> None:
+    """Give every guest the same environment, whatever the host's was."""
     virtual = os.environ.get("cc_time_travel") == "1"
     os.environ.clear()
     os.environ.update(
@@ -65,7 +65,7 @@ def set_up_environment():
         os.environ["OPENSSL_ia32cap"] = "~0x4000000000000000:~0x40000"
 
 
-def main():
+def main() -> None:
     status = 1
     program = os.environ.get("cc_run")
     sys.path.insert(0, os.environ["cc_suite"])

@@ -4,10 +4,17 @@ A process start costs a guest some 15 ms, a netlink exchange 0.1 ms; hence no `s
 Layouts: include/uapi/linux/{inet_diag,tcp,rtnetlink,pkt_sched,gen_stats}.h.
 """
 
+from __future__ import annotations
+
 import ctypes
 import errno
 import socket
 import struct
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 _NETLINK_ROUTE, _NETLINK_SOCK_DIAG = 0, 4
 #: without ECHO the kernel tells only listeners of the group about a queue that was asked for
@@ -23,7 +30,7 @@ _EXTENSIONS = 1 << (_INET_DIAG_INFO - 1) | 1 << (_INET_DIAG_VEGASINFO - 1) | 1 <
 _TCP_STATES = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9
 
 
-def _attributes(data):
+def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
     at = 0
     while at + 4 <= len(data):
         length, kind = struct.unpack_from("HH", data, at)
@@ -36,23 +43,23 @@ def _attributes(data):
 class _Netlink:
     """A netlink socket of the namespace it is made in."""
 
-    protocol = None
+    protocol: int
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, self.protocol)
         self._socket.bind((0, 0))
 
-    def close(self):
+    def close(self) -> None:
         self._socket.close()
 
-    def _ask(self, kind, body, dump=False):
-        """The whole answer, as message bodies: the kernel refuses the next dump while one is half read.
+    def _ask(self, kind: int, body: bytes, dump: bool = False) -> list[bytes]:
+        """Return the whole answer, as message bodies: the kernel refuses the next dump while one is half read.
 
         Empty where what was asked for does not exist; raises OSError for any other refusal.
         """
         flags = _REQUEST | (_DUMP if dump else _ECHO)
         self._socket.send(struct.pack("IHHII", 16 + len(body), kind, flags, 0, 0) + body)
-        messages = []
+        messages: list[bytes] = []
         while True:
             data = self._socket.recv(1 << 16)
             at = 0
@@ -76,15 +83,16 @@ class TcpInfo(_Netlink):
 
     protocol = _NETLINK_SOCK_DIAG
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
-        self._known = None
+        self._known: tuple[int, bytes] | None = None
 
-    def busiest(self, local_port):
-        """TCP_INFO and congestion control of the connection from this port that had most bytes acknowledged, or None.
+    def busiest(self, local_port: int) -> dict[str, Any] | None:
+        """Return TCP_INFO and congestion control of the connection from a port that had most bytes acknowledged.
 
-        Keys carry units; times are in milliseconds, windows in segments as the kernel counts them. Once
-        found, the connection is asked for by its addresses, which spares the kernel a walk of its tables.
+        None where there is no connection. Keys carry units; times are in milliseconds, windows in segments as the
+        kernel counts them. Once found, the connection is asked for by its addresses, which spares the kernel a walk of
+        its tables.
         """
         if self._known:
             family, socket_id = self._known
@@ -106,12 +114,12 @@ class TcpInfo(_Netlink):
         return best
 
     @staticmethod
-    def _request(family, socket_id):
+    def _request(family: int, socket_id: bytes) -> bytes:
         return struct.pack("BBBBI", family, socket.IPPROTO_TCP, _EXTENSIONS, 0, _TCP_STATES) + socket_id
 
     @staticmethod
-    def _info(message):
-        found = {}
+    def _info(message: bytes) -> dict[str, Any] | None:
+        found: dict[str, Any] = {}
         for kind, data in _attributes(message[72:]):
             if kind == _INET_DIAG_INFO and len(data) >= 160:
                 found |= _parse_tcp_info(data)
@@ -122,8 +130,8 @@ class TcpInfo(_Netlink):
         return found if "bytes_acked" in found else None
 
 
-def _parse_bbr_info(data):
-    """struct tcp_bbr_info: mainline's ends after the gains; Google's v2 and v3 add bounds and, at 39, a version."""
+def _parse_bbr_info(data: bytes) -> dict[str, Any]:
+    """Read a struct tcp_bbr_info. Mainline's ends after the gains; Google's adds bounds and, at 39, its version."""
     pacing_gain, cwnd_gain = struct.unpack_from("II", data, 12)
     return {
         "info_bytes": len(data),
@@ -133,7 +141,7 @@ def _parse_bbr_info(data):
     }
 
 
-def _parse_tcp_info(data):
+def _parse_tcp_info(data: bytes) -> dict[str, Any]:
     words = struct.unpack_from("24I", data, 8)
     bytes_acked = struct.unpack_from("Q", data, 120)[0]
     min_rtt_us = struct.unpack_from("I", data, 148)[0]
@@ -159,7 +167,7 @@ class QueueStatistics(_Netlink):
     protocol = _NETLINK_ROUTE
     _ROOT = 0xFFFFFFFF  # TC_H_ROOT
 
-    def __init__(self, interface_index, handle):
+    def __init__(self, interface_index: int, handle: int) -> None:
         super().__init__()
         self._request = b"".join(
             struct.pack("IHHIIBxxxiIII", 36, _RTM_GETQDISC, _REQUEST | _ECHO, 0, 0, 0, interface_index, *which, 0)
@@ -167,8 +175,8 @@ class QueueStatistics(_Netlink):
         )
         self._answers = _Answers(2)
 
-    def read(self):
-        """A dict, or None where there is no such queue.
+    def read(self) -> dict[str, Any] | None:
+        """Return a dict, or None where there is no such queue.
 
         backlog: (bytes, packets) standing in it; out_bytes: what left it so far, headers included; dropped_packets:
         what it dropped so far; chain_dropped_packets: the same of the root, which counts the drops of all below it
@@ -182,14 +190,14 @@ class QueueStatistics(_Netlink):
         return {**queue, "chain_dropped_packets": root["dropped_packets"] if root else None}
 
 
-def _queue_statistics(data):
-    """The parts of one RTM_NEWQDISC that we know what to do with, or None for an answer that is an error."""
+def _queue_statistics(data: bytes) -> dict[str, Any] | None:
+    """Return the parts of one RTM_NEWQDISC that we know what to do with, or None for an answer that is an error."""
     if struct.unpack_from("H", data, 4)[0] == _ERROR:
         code = -struct.unpack_from("i", data, 16)[0]
         if code in (errno.ENOENT, errno.ENODEV):
             return None
         raise OSError(code, "netlink")
-    found = {}
+    found: dict[str, Any] = {}
     for kind, nested in _attributes(data[36:]):
         if kind == _TCA_STATS2:
             for inner, stats in _attributes(nested):
@@ -224,7 +232,7 @@ class _Answers:
 
     _BYTES = 1 << 14
 
-    def __init__(self, count):
+    def __init__(self, count: int) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._buffers = [ctypes.create_string_buffer(self._BYTES) for _ in range(count)]
         self._vectors = [_IoVec(ctypes.addressof(buffer), self._BYTES) for buffer in self._buffers]
@@ -232,8 +240,8 @@ class _Answers:
             *(_Message(_Header(vectors=ctypes.pointer(vector), vector_count=1), 0) for vector in self._vectors)
         )
 
-    def receive(self, source):
-        """The answers as bytes, in order; blocks until all are there. Raises OSError."""
+    def receive(self, source: socket.socket) -> list[bytes]:
+        """Return the answers as bytes, in order; blocks until all are there. Raises OSError."""
         count = len(self._buffers)
         got = self._libc.recvmmsg(source.fileno(), self._messages, count, 0, None)
         if got != count:

@@ -1,11 +1,27 @@
 """Network namespaces: enter one, read its counters, set its sysctls and its offloads."""
 
+from __future__ import annotations
+
 import contextlib
 import ctypes
 import fcntl
 import os
 import socket
 import struct
+
+from conformance.guest.seen import InterfaceCounters
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Protocol
+
+    class Node(Protocol):
+        """A network namespace: that of the process `pid`."""
+
+        @property
+        def pid(self) -> int: ...
+
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNET = 0x40000000
@@ -20,15 +36,15 @@ _GSSET_INFO, _GSTRINGS, _SFEATURES, _FEATURES = 0x37, 0x1B, 0x3B, 4
 _HOME = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
 
 
-def setns(fd):
+def setns(fd: int) -> None:
     """Move this thread into the network namespace behind the descriptor `fd`."""
     if _LIBC.setns(fd, _CLONE_NEWNET) != 0:
         raise OSError(ctypes.get_errno(), "setns")
 
 
 @contextlib.contextmanager
-def inside(node):
-    """The calling thread works in `node`'s namespace; sockets and children made here stay there."""
+def inside(node: Node) -> Iterator[None]:
+    """Let the calling thread work in `node`'s namespace; sockets and children made here stay there."""
     fd = os.open(f"/proc/{node.pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     try:
         setns(fd)
@@ -38,18 +54,18 @@ def inside(node):
         os.close(fd)
 
 
-def _sysctl_file(name):
+def _sysctl_file(name: str) -> str:
     return "/proc/sys/" + name.replace(".", "/")
 
 
-def set_sysctls(node, sysctls):
+def set_sysctls(node: Node, sysctls: Mapping[str, str]) -> dict[str, str | None]:
     """Set each and read each back; one that this kernel lacks reads back as None."""
-    found = {}
+    found: dict[str, str | None] = {}
     with inside(node):
         for name, value in sysctls.items():
             try:
                 with open(_sysctl_file(name), "w") as f:
-                    f.write(str(value))
+                    f.write(value)
                 with open(_sysctl_file(name)) as f:
                     found[name] = " ".join(f.read().split())
             except FileNotFoundError:
@@ -57,8 +73,8 @@ def set_sysctls(node, sysctls):
     return found
 
 
-def set_offload(node, interface, on):
-    """Switch segmentation and receive offload; returns what the interface then says."""
+def set_offload(node: Node, interface: str, on: bool) -> dict[str, bool]:
+    """Switch segmentation and receive offload. Return what the interface then says, by feature."""
     found = {}
     with inside(node), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         for name, (get, put) in _OFFLOADS.items():
@@ -73,7 +89,7 @@ def set_offload(node, interface, on):
     return found
 
 
-def _switch_off(s, interface, feature):
+def _switch_off(s: socket.socket, interface: str, feature: str) -> None:
     """Switch off one of the features that ethtool(8) lists with -k; one that this kernel lacks is off."""
     count = struct.unpack_from("I", _ioctl(s, interface, struct.pack("IIQI", _GSSET_INFO, 0, 1 << _FEATURES, 0)), 16)[0]
     strings = _ioctl(s, interface, struct.pack("III", _GSTRINGS, _FEATURES, count).ljust(12 + 32 * count, b"\0"))
@@ -84,35 +100,35 @@ def _switch_off(s, interface, feature):
         _ioctl(s, interface, struct.pack("II", _SFEATURES, len(blocks) // 8) + blocks)
 
 
-def _ethtool(s, interface, command, value):
-    return struct.unpack("II", _ioctl(s, interface, struct.pack("II", command, value)))[1]
+def _ethtool(s: socket.socket, interface: str, command: int, value: int) -> int:
+    answer: int = struct.unpack("II", _ioctl(s, interface, struct.pack("II", command, value)))[1]
+    return answer
 
 
-def _ioctl(s, interface, data):
-    """ethtool's ioctl with a struct that begins with the command; returns the struct as the kernel left it."""
+def _ioctl(s: socket.socket, interface: str, data: bytes) -> bytes:
+    """Make ethtool's ioctl with a struct that begins with the command. Return the struct as the kernel left it."""
     buffer = ctypes.create_string_buffer(data, len(data))
     request = struct.pack("16sP", interface.encode(), ctypes.addressof(buffer)).ljust(40, b"\0")
     fcntl.ioctl(s, _SIOCETHTOOL, request)
     return buffer.raw
 
 
-def interface_counters(node):
-    """{interface: {rx_bytes, rx_packets, rx_dropped, tx_bytes, tx_packets, tx_dropped}} without lo."""
+def interface_counters(node: Node) -> dict[str, InterfaceCounters]:
+    """Return the counters of all interfaces of a node but lo, by name."""
     counters = {}
     with open(f"/proc/{node.pid}/net/dev") as f:
         for line in f.readlines()[2:]:
             name, values = line.split(":")
             v = [int(x) for x in values.split()]
-            counters[name.strip()] = {
-                "rx_bytes": v[0], "rx_packets": v[1], "rx_dropped": v[3],
-                "tx_bytes": v[8], "tx_packets": v[9], "tx_dropped": v[11],
-            }  # fmt: skip
+            counters[name.strip()] = InterfaceCounters(
+                rx_bytes=v[0], rx_packets=v[1], rx_dropped=v[3], tx_bytes=v[8], tx_packets=v[9], tx_dropped=v[11]
+            )
     counters.pop("lo", None)
     return counters
 
 
-def snmp_counters(node, wanted):
-    """Selected counters of /proc/net/snmp and netstat, e.g. "Tcp.RetransSegs", "TcpExt.TCPTimeouts"."""
+def snmp_counters(node: Node, wanted: Sequence[str]) -> dict[str, int]:
+    """Return selected counters of /proc/net/snmp and netstat, e.g. "Tcp.RetransSegs", "TcpExt.TCPTimeouts"."""
     found = {}
     for file in ("snmp", "netstat"):
         with open(f"/proc/{node.pid}/net/{file}") as f:
@@ -125,8 +141,8 @@ def snmp_counters(node, wanted):
     return found
 
 
-def port_is_bound(node, port, kind):
-    """True when a socket in `node` listens on (tcp) or is bound to (udp) this port, IPv4 or IPv6."""
+def port_is_bound(node: Node, port: int, kind: str) -> bool:
+    """Return whether a socket in `node` listens on (tcp) or is bound to (udp) this port, IPv4 or IPv6."""
     wanted_state = "0A" if kind == "tcp" else "07"
     for file in (kind, kind + "6"):
         try:

@@ -4,6 +4,8 @@ Each probe starts from a fresh network and leaves nothing running; conformance/m
 the facts.
 """
 
+from __future__ import annotations
+
 import os
 import select
 import signal
@@ -12,7 +14,17 @@ import time
 
 from conformance.guest import netns
 from conformance.guest.process import StackProcess, kill_descendants
+from conformance.guest.protocol import Probed, TransferProbed
+from conformance.guest.seen import FramesSeen, ProbeFacts, ProcessSeen
+from conformance.guest.stage import transfer
 from conformance.guest.trial import environment, fresh_start, own_pids, run_trial, wait_for_port
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conformance.guest.protocol import Event
+    from conformance.guest.stage import Stage, Transfer
 
 UNKNOWN_ALGORITHM = "nosuchalgorithm"
 _SEED = 7
@@ -23,89 +35,99 @@ _ETH_P_ALL = 0x0003
 _WRITABLE = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/var/log")
 
 
-def run(net, topology, job, cell, emit):
-    """Emit one "probe" event for each clause of the contract."""
+def run(stage: Stage, emit: Callable[[Event], None]) -> None:
+    """Make the probes in the first cell of the job, and emit an event for each."""
     before = _files()
-    job = {**job, **cell}
+    asked = transfer(stage, stage.job.cells[0], _SEED)
     for name, probe in (
         ("unknown_algorithm", _unknown_algorithm),
-        ("transfer", _transfer),
+        ("transfer", None),
         ("wrong_port", _wrong_port),
         ("wrong_authority", _wrong_authority),
         ("server_killed", _server_killed),
         ("server_ends", _server_ends),
     ):
-        fresh_start(net, topology, job, _SEED)
-        emit("probe", name=name, facts=probe(_Pair(net, topology, job, before)))
+        fresh_start(stage, asked.tc, _SEED)
+        if probe is None:
+            emit(_transfer(stage, asked, before))
+        else:
+            emit(Probed(name=name, facts=probe(_Pair(stage, asked))))
 
 
 class _Pair:
     """A server and a client of the adapter, started with whatever environment a probe wants."""
 
-    def __init__(self, net, topology, job, files_before):
-        self.net, self.topology, self.job, self.files_before = net, topology, job, files_before
-        self.server = self.client = None
+    def __init__(self, stage: Stage, asked: Transfer) -> None:
+        self.stage, self._transfer = stage, asked
+        self._processes: dict[str, StackProcess] = {}
 
-    def start(self, role, **changes):
-        directory = os.path.join(self.job["work_dir"], role)
-        command = [self.job[role]["program"], role]
-        variables = {**environment(role, self.job, directory), **changes}
-        process = StackProcess(self.net[role], command, variables, directory, self.job["limits"])
-        setattr(self, role, process)
+    def start(self, role: str, **changes: str) -> StackProcess:
+        """Start the program of a role, with these variables of its environment changed."""
+        stage = self.stage
+        command = [stage.program(role).path, role]
+        variables = {**environment(stage, role, self._transfer), **changes}
+        process = StackProcess(stage.net[role], command, variables, stage.folder(role), stage.job.limits)
+        self._processes[role] = process
         return process
 
-    def ready(self):
-        return wait_for_port(self.net["server"], self.server, self.job)
+    def start_server(self, **changes: str) -> tuple[StackProcess, bool]:
+        """Start the server. Return it, and whether it was ready."""
+        server = self.start("server", **changes)
+        return server, wait_for_port(self.stage, server)
 
-    def wait(self, process, seconds):
-        """Its exit status, or None when it still runs after so many virtual seconds."""
+    def wait(self, process: StackProcess, seconds: float) -> int | None:
+        """Return its exit status, or None where it still runs after so many virtual seconds."""
         poll = select.poll()
         poll.register(process.pidfd, select.POLLIN)
         poll.poll(seconds * 1000)
         return process.exit_status
 
-    def facts(self):
-        """Exit status and words of both; ends them."""
-        found = {}
-        for role in ("client", "server"):
-            process = getattr(self, role)
-            if process is not None:
-                found[role] = {"exit_status": process.exit_status, **process.output()}
-        self.end()
-        return found
-
-    def end(self):
-        for process in (self.client, self.server):
+    def end(self) -> tuple[ProcessSeen | None, ProcessSeen | None]:
+        """End both. Return what was seen before that of the client and of the server, None of what was not started."""
+        client, server = (self._processes.get(role) for role in ("client", "server"))
+        seen = client.seen() if client else None, server.seen() if server else None
+        for process in (client, server):
             if process is not None:
                 process.end()
-        kill_descendants(own_pids(self.net))
+        kill_descendants(own_pids(self.stage.net))
+        return seen
 
 
-def _unknown_algorithm(pair):
-    """The server, or the client where that is who asks for the algorithm, must end with status 127."""
-    pair.start("server", CC_ALGORITHM=UNKNOWN_ALGORITHM, CC_CALLED=UNKNOWN_ALGORITHM)
-    ready = pair.ready()
+def _facts(
+    pair: _Pair,
+    ready: bool,
+    ended: bool | None = None,
+    early: int | None = None,
+    after_s: float | None = None,
+) -> ProbeFacts:
+    """End the pair, and return what came of a probe."""
+    client, server = pair.end()
+    return ProbeFacts(ready=ready, server=server, client=client, ended=ended, early=early, after_s=after_s)
+
+
+def _unknown_algorithm(pair: _Pair) -> ProbeFacts:
+    """The server, or the client where that asks for the algorithm, must end with status 127."""
+    _, ready = pair.start_server(CC_ALGORITHM=UNKNOWN_ALGORITHM, CC_CALLED=UNKNOWN_ALGORITHM)
     if ready:
         pair.wait(pair.start("client", CC_ALGORITHM=UNKNOWN_ALGORITHM, CC_CALLED=UNKNOWN_ALGORITHM), 60)
-    return {"ready": ready, **pair.facts()}
+    return _facts(pair, ready)
 
 
-def _transfer(pair):
-    """One transfer as any trial, with its frames looked at, and what it leaves behind."""
-    node, interface = pair.topology.SEGMENTS[pair.job["bottleneck"]][0]
-    with netns.inside(pair.net[node]):
+def _transfer(stage: Stage, asked: Transfer, files_before: set[str]) -> TransferProbed:
+    """Make one transfer as any trial, and look at its frames and at what it leaves behind."""
+    node, interface = stage.topology.SEGMENTS[asked.bottleneck][0]
+    with netns.inside(stage.net[node]):
         capture = socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_NONBLOCK, socket.htons(_ETH_P_ALL))
         capture.bind((interface, 0))
-    facts = run_trial(pair.net, pair.topology, pair.job, {}, _SEED)
-    facts["frames"] = _look_at(capture)
+    facts = run_trial(stage, asked)
+    frames = _look_at(capture)
     capture.close()
-    facts["written_outside"] = sorted(_files() - pair.files_before)[:5]
-    return facts
+    return TransferProbed(facts=facts, frames=frames, written_outside=tuple(sorted(_files() - files_before)[:5]))
 
 
-def _look_at(capture):
-    """Of the first frames through the bottleneck: how many, and the median of the longest run of one byte in each."""
-    runs = []
+def _look_at(capture: socket.socket) -> FramesSeen:
+    """Look at the first frames that were captured."""
+    runs: list[int] = []
     while len(runs) < _FRAMES:
         try:
             frame = capture.recv(1 << 16)
@@ -113,10 +135,10 @@ def _look_at(capture):
             break
         if len(frame) > 200:
             runs.append(_longest_run(frame[54:]))
-    return {"seen": len(runs), "median_run": sorted(runs)[len(runs) // 2] if runs else None}
+    return FramesSeen(seen=len(runs), median_run=sorted(runs)[len(runs) // 2] if runs else None)
 
 
-def _longest_run(data):
+def _longest_run(data: bytes) -> int:
     longest = at = 0
     while at < len(data):
         end = at + 1
@@ -126,9 +148,9 @@ def _longest_run(data):
     return longest
 
 
-def _files():
-    """What lies in the folders that anyone may write to, scratch folders apart."""
-    found = set()
+def _files() -> set[str]:
+    """Return what lies in the folders that anyone may write to, scratch folders apart."""
+    found: set[str] = set()
     for top in _WRITABLE:
         for folder, folders, files in os.walk(top):
             if folder == "/run":
@@ -137,47 +159,48 @@ def _files():
     return found
 
 
-def _wrong_port(pair):
-    """A client that is sent where nobody listens must fail, and say no result."""
-    return _misled(pair, CC_PORT=str(pair.job["port"] + 1))
+def _wrong_port(pair: _Pair) -> ProbeFacts:
+    """A client that is sent where nobody listens must fail, and print no result."""
+    return _misled(pair, CC_PORT=str(pair.stage.job.port + 1))
 
 
-def _wrong_authority(pair):
+def _wrong_authority(pair: _Pair) -> ProbeFacts:
     """A client that trusts another authority must refuse the server."""
-    return _misled(pair, CC_CA=pair.job["pki"] + "/other-ca.crt")
+    return _misled(pair, CC_CA=pair.stage.pki + "/other-ca.crt")
 
 
-def _misled(pair, **changes):
-    """A good server, and a client that is told something wrong."""
-    pair.start("server")
-    if not pair.ready():
-        return {"ready": False, **pair.facts()}
+def _misled(pair: _Pair, **changes: str) -> ProbeFacts:
+    """Start a good server, and a client that is told something wrong."""
+    _, ready = pair.start_server()
+    if not ready:
+        return _facts(pair, ready)
     client = pair.start("client", **changes)
     ended = pair.wait(client, 120) is not None
-    return {"ready": True, "ended": ended, **pair.facts()}
+    return _facts(pair, ready, ended)
 
 
-def _server_killed(pair):
+def _server_killed(pair: _Pair) -> ProbeFacts:
     """A client whose server is killed half-way must fail, and not report the whole transfer."""
-    pair.start("server")
-    if not pair.ready():
-        return {"ready": False, **pair.facts()}
+    server, ready = pair.start_server()
+    if not ready:
+        return _facts(pair, ready)
     client = pair.start("client")
     pair.wait(client, 2)
     early = client.exit_status
-    os.kill(pair.server.pid, signal.SIGKILL)
-    pair.wait(pair.server, 1)
-    kill_descendants(own_pids(pair.net) | {client.pid})
+    os.kill(server.pid, signal.SIGKILL)
+    pair.wait(server, 1)
+    kill_descendants(own_pids(pair.stage.net) | {client.pid})
     ended = pair.wait(client, 300) is not None
-    return {"ready": True, "early": early, "ended": ended, **pair.facts()}
+    return _facts(pair, ready, ended, early)
 
 
-def _server_ends(pair):
+def _server_ends(pair: _Pair) -> ProbeFacts:
     """A server that is asked to end (SIGTERM) should do so within a second."""
-    pair.start("server")
-    if not pair.ready():
-        return {"ready": False, **pair.facts()}
-    os.kill(pair.server.pid, signal.SIGTERM)
+    server, ready = pair.start_server()
+    if not ready:
+        return _facts(pair, ready)
+    os.kill(server.pid, signal.SIGTERM)
     began = time.monotonic()
-    ended = pair.wait(pair.server, 1) is not None
-    return {"ready": True, "ended": ended, "after_s": round(time.monotonic() - began, 3), **pair.facts()}
+    ended = pair.wait(server, 1) is not None
+    after_s = round(time.monotonic() - began, 3)
+    return _facts(pair, ready, ended, after_s=after_s)

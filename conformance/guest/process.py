@@ -5,6 +5,8 @@ file size, in a directory made for them; their output goes to files that are rea
 says what each limit is for.
 """
 
+from __future__ import annotations
+
 import contextlib
 import ctypes
 import os
@@ -14,6 +16,14 @@ import subprocess
 import time
 
 from conformance.guest.netns import inside
+from conformance.guest.seen import ProcessSeen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from conformance.guest.netns import Node
+    from conformance.guest.protocol import Limits
 
 NOBODY = 65534
 _OUTPUT_LIMIT = 64 * 1024
@@ -22,24 +32,24 @@ _SYSLOG_ACTION_READ_ALL = 3
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def prepare_harness():
-    """Once, before the first stack: no child can gain rights, and orphans of ours come back to us."""
+def prepare_harness() -> None:
+    """Let no child gain rights, and orphans of ours come back to us. Call it once, before the first stack."""
     _LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 @contextlib.contextmanager
-def _as_nobody(limits):
-    """Children started in this block are nobody's from exec(2) on, and limited.
+def _as_nobody(limits: Limits) -> Iterator[None]:
+    """Let children that are started in this block run as nobody from exec(2) on, and limited.
 
     exec(2) copies the effective user to the saved one and drops every capability, so what is root here is
-    gone there. This, and not a preexec_fn, because that makes subprocess use fork(2) in place of vfork(2),
+    gone there. This, and not a preexec_fn, because that makes subprocess use fork(2) instead of vfork(2),
     which costs a guest 50 ms.
     """
     wanted = {
-        resource.RLIMIT_AS: limits["memory_bytes"],
-        resource.RLIMIT_FSIZE: limits["file_bytes"],
-        resource.RLIMIT_NPROC: limits["processes"],
+        resource.RLIMIT_AS: limits.memory_bytes,
+        resource.RLIMIT_FSIZE: limits.file_bytes,
+        resource.RLIMIT_NPROC: limits.processes,
         resource.RLIMIT_CORE: 0,
     }
     before = {which: resource.getrlimit(which) for which in wanted}
@@ -55,21 +65,28 @@ def _as_nobody(limits):
         os.setresuid(0, 0, 0)
         os.setresgid(0, 0, 0)
         os.setgroups(groups)
-        for which, value in before.items():
-            resource.setrlimit(which, value)
+        for which, limit in before.items():
+            resource.setrlimit(which, limit)
 
 
 class Process:
     """A program started in a node's network namespace and a session of its own; `rights`: a block it is started in."""
 
-    def __init__(self, node, command, environment, directory, rights):
+    def __init__(
+        self,
+        node: Node,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        directory: str,
+        rights: contextlib.AbstractContextManager[None],
+    ) -> None:
         # Read by these descriptors and never by name: a stack may put a pipe in their place, or a link to any file.
         self._output = {name: open(os.path.join(directory, name), "w+b", buffering=0) for name in ("stdout", "stderr")}
         try:
             with inside(node), rights:
                 self._process = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, cwd=directory, env=environment, start_new_session=True,
-                    **self._output,
+                    command, stdin=subprocess.DEVNULL, stdout=self._output["stdout"], stderr=self._output["stderr"],
+                    cwd=directory, env=environment, start_new_session=True,
                 )  # fmt: skip
         except OSError:
             self._close_output()
@@ -77,28 +94,31 @@ class Process:
         self.pidfd = os.pidfd_open(self._process.pid)
 
     @property
-    def pid(self):
+    def pid(self) -> int:
         return self._process.pid
 
     @property
-    def exit_status(self):
-        """None while it runs, else its exit status; minus the signal's number where a signal ended it."""
+    def exit_status(self) -> int | None:
+        """Its exit status, minus the signal's number where a signal ended it; None while it runs."""
         return self._process.poll()
 
     @property
-    def ran_out_of_memory(self):
-        """Whether the kernel killed it for that, by the kernel's own words."""
+    def _ran_out_of_memory(self) -> bool:
+        """Whether the kernel killed it for want of memory, by the kernel's own words."""
         return self.exit_status == -signal.SIGKILL and f"Killed process {self.pid} (" in _kernel_log()
 
-    def output(self):
-        """What it printed, at most 64 KiB of each stream; bytes that are not UTF-8 are replaced."""
-        return {
-            name: os.pread(file.fileno(), _OUTPUT_LIMIT, 0).decode("utf-8", "replace")
-            for name, file in self._output.items()
-        }
+    def seen(self) -> ProcessSeen:
+        """Return how it ended, and what it printed: at most 64 KiB of each stream; what is not UTF-8 is replaced."""
+        return ProcessSeen(
+            exit_status=self.exit_status, ran_out_of_memory=self._ran_out_of_memory,
+            stdout=self._printed("stdout"), stderr=self._printed("stderr"),
+        )  # fmt: skip
 
-    def end(self):
-        """End it and wait for it. SIGTERM first, so that it can write its logs."""
+    def _printed(self, stream: str) -> str:
+        return os.pread(self._output[stream].fileno(), _OUTPUT_LIMIT, 0).decode("utf-8", "replace")
+
+    def end(self) -> None:
+        """End it and wait for it. SIGTERM comes first, so that it can write its logs."""
         if self._process.poll() is None:
             self._process.terminate()
             try:
@@ -109,7 +129,7 @@ class Process:
         os.close(self.pidfd)
         self._close_output()
 
-    def _close_output(self):
+    def _close_output(self) -> None:
         for file in self._output.values():
             file.close()
 
@@ -117,36 +137,38 @@ class Process:
 class StackProcess(Process):
     """One program of an adapter: nobody's, limited, and the first to go where memory runs out."""
 
-    def __init__(self, node, command, environment, directory, limits):
+    def __init__(
+        self, node: Node, command: Sequence[str], environment: Mapping[str, str], directory: str, limits: Limits
+    ) -> None:
         super().__init__(node, command, environment, directory, _as_nobody(limits))
         # It is the stack that goes, and neither the network's nodes nor anything of the host's.
         set_oom_score(self.pid, 1000)
 
 
-def _kernel_log():
+def _kernel_log() -> str:
     log = ctypes.create_string_buffer(1 << 18)
     size = _LIBC.klogctl(_SYSLOG_ACTION_READ_ALL, log, len(log))
     return log.raw[: max(size, 0)].decode(errors="replace")
 
 
-def set_oom_score(pid, score):
-    """How soon the kernel kills it where memory runs out: 1000 first, -1000 never."""
+def set_oom_score(pid: int, score: int) -> None:
+    """Set how soon the kernel kills a process where memory runs out: 1000 is first, -1000 never."""
     # It may have ended; and in the host room not every root may ask for less than 0.
     with contextlib.suppress(FileNotFoundError, PermissionError), open(f"/proc/{pid}/oom_score_adj", "w") as f:
         f.write(str(score))
 
 
-def kill_descendants(spare):
-    """Kill every descendant of this process that is not in `spare` (pids), however it hid, and bury it.
+def kill_descendants(spare: Collection[int]) -> None:
+    """Kill every descendant of this process that is not in `spare` (pids), however it hid, and reap it.
 
-    Who is dead and not buried would still count against the limit on processes.
+    A dead process that nobody has waited for would still count against the limit on processes.
     """
     for _ in range(50):
         found = list(_descendants(os.getpid(), spare))
         if not found:
             return
         for pid, dead in found:
-            # A dead child of another one's comes to us when that one dies.
+            # A dead process that is not our child becomes ours when its parent dies.
             with contextlib.suppress(ProcessLookupError, ChildProcessError):
                 if dead:
                     os.waitpid(pid, os.WNOHANG)
@@ -156,9 +178,10 @@ def kill_descendants(spare):
     raise RuntimeError("a process of the stack under test could not be ended")
 
 
-def _descendants(root, spare):
-    """(pid, whether it is dead) of each."""
-    parents, dead = {}, {}
+def _descendants(root: int, spare: Collection[int]) -> Iterator[tuple[int, bool]]:
+    """Yield (pid, whether it is dead) of each descendant of `root` that is not in `spare`, nor below one that is."""
+    parents: dict[int, int] = {}
+    dead: dict[int, bool] = {}
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue

@@ -5,6 +5,8 @@ and those from that port that come in from the server's, are taken for the route
 others it forwards.
 """
 
+from __future__ import annotations
+
 import contextlib
 import os
 import subprocess
@@ -12,13 +14,20 @@ import subprocess
 from conformance.guest import netns
 from conformance.guest.process import Process
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from conformance.guest.netns import Node
+    from conformance.guest.stage import Stage
+
 _TABLE = 100
 #: neither root nor the stack's user: the stack cannot signal it, and it may do nothing but use others' addresses
 _PROXY_USER = 65533
 
 
-def routing(port, client_side, server_side):
-    """Arguments of the ip(8) commands that hand over, in order; the last two are interfaces."""
+def routing(port: int, client_side: str, server_side: str) -> list[str]:
+    """Return the arguments of the ip(8) commands that hand over, in order; the sides are interfaces."""
     return [
         f"rule add iif {client_side} ipproto tcp dport {port} lookup {_TABLE}",
         f"rule add iif {server_side} ipproto tcp sport {port} lookup {_TABLE}",
@@ -26,12 +35,14 @@ def routing(port, client_side, server_side):
     ]
 
 
-def hand_over(router, port, interfaces):
-    """Hand connections through `router` to whoever listens on `port` there; `interfaces`: client's side, server's.
+def hand_over(router: Node, port: int, interfaces: Sequence[str]) -> None:
+    """Hand connections through `router` to the program that listens on `port` there.
+
+    `interfaces`: the one on the client's side, and the one on the server's.
 
     Raises RuntimeError with ip's words, where the kernel has no routing by rule.
     """
-    netns.set_sysctls(router, {"net.ipv4.ip_unprivileged_port_start": min(port, 1024)})
+    netns.set_sysctls(router, {"net.ipv4.ip_unprivileged_port_start": str(min(port, 1024))})
     with netns.inside(router):
         done = subprocess.run(
             ["ip", "-batch", "-"], input="\n".join(routing(port, *interfaces)) + "\n", capture_output=True, text=True
@@ -41,29 +52,17 @@ def hand_over(router, port, interfaces):
         raise RuntimeError(f"this kernel cannot route by rule, as a proxy needs: ip: {words}; build the kernel again")
 
 
-class Proxy:
-    """The proxy of one trial, started on the router. `end()` it."""
+class Proxy(Process):
+    """The proxy of one trial, started on the router. Call `end()`."""
 
-    def __init__(self, router, job):
-        directory = os.path.join(job["work_dir"], "proxy")
+    def __init__(self, router: Node, stage: Stage) -> None:
+        about = stage.job.proxy
+        if about is None:
+            raise ValueError("a job without a proxy")
+        directory = stage.folder("proxy")
         os.makedirs(directory, mode=0o700, exist_ok=True)
         environment = {name: value for name, value in os.environ.items() if name in ("PATH", "LC_ALL")}
-        command = [os.path.join(job["scratch"], job["proxy"]["program"]), *job["proxy"]["options"]]
-        if job["proxy"]["ours"]:
+        command = [os.path.join(stage.scratch, about.file), *about.options]
+        if about.ours:
             command += ["-u", str(_PROXY_USER)]
-        self._process = Process(router, command, environment, directory, contextlib.nullcontext())
-        self.pidfd = self._process.pidfd
-
-    @property
-    def exit_status(self):
-        return self._process.exit_status
-
-    def facts(self):
-        return {
-            "exit_status": self._process.exit_status,
-            "ran_out_of_memory": self._process.ran_out_of_memory,
-            **self._process.output(),
-        }
-
-    def end(self):
-        self._process.end()
+        super().__init__(router, command, environment, directory, contextlib.nullcontext())

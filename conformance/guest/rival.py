@@ -4,6 +4,8 @@ It is there before the transfer begins, and until it has ended. Sender and recei
 a stack's priority, not its own) that make few and long system calls, which is what a trial costs.
 """
 
+from __future__ import annotations
+
 import os
 import random
 import signal
@@ -11,6 +13,12 @@ import socket
 import time
 
 from conformance.guest.netns import inside
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conformance.guest.netns import Node
 
 _PORT = 5001
 _CHUNK_BYTES = 1 << 18
@@ -20,13 +28,13 @@ _HEAD_START_S = (5, 10)
 
 
 class Rival:
-    """One that sends with the kernel's `algorithm` from `source` to `sink`, nodes, at `address`. `end()` it.
+    """A transfer with the kernel's `algorithm` from node `source` to `address` of node `sink`. Call `end()`.
 
     Raises OSError where the kernel does not have the algorithm.
     """
 
-    def __init__(self, source, sink, address, algorithm):
-        self._pids = []
+    def __init__(self, source: Node, sink: Node, address: str, algorithm: str) -> None:
+        self._pids: list[int] = []
         with inside(sink):
             listener = socket.create_server((address, _PORT))
         with inside(source):
@@ -39,7 +47,7 @@ class Rival:
                 self._fork(_receive, receiver, listener, sender)
                 self._fork(_send, sender, listener, receiver)
 
-    def _fork(self, work, connection, *others):
+    def _fork(self, work: Callable[[socket.socket], None], connection: socket.socket, *others: socket.socket) -> None:
         pid = os.fork()
         if pid:
             self._pids.append(pid)
@@ -52,31 +60,31 @@ class Rival:
             os._exit(1)
 
     @property
-    def running(self):
-        """Whether both ends still do what they should."""
+    def running(self) -> bool:
+        """Whether sender and receiver both still run."""
         ended = [pid for pid in self._pids if os.waitpid(pid, os.WNOHANG) != (0, 0)]
         self._pids = [pid for pid in self._pids if pid not in ended]
         return not ended
 
-    def end(self):
+    def end(self) -> None:
         for pid in self._pids:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
         self._pids = []
 
 
-def head_start(seed):
+def head_start(seed: int) -> None:
     """Wait for as long as the rival of the trial with this seed has the path to itself."""
     time.sleep(random.Random(seed).uniform(*_HEAD_START_S))
 
 
-def _send(connection):
+def _send(connection: socket.socket) -> None:
     zeros = bytes(_CHUNK_BYTES)
     while True:
         connection.sendall(zeros)
 
 
-def _receive(connection):
+def _receive(connection: socket.socket) -> None:
     buffer = bytearray(_CHUNK_BYTES)
     # The kernel takes what arrives as it comes; it just does not return for each packet.
     while connection.recv_into(buffer, 0, socket.MSG_WAITALL):

@@ -5,8 +5,16 @@ transfer gets about 180 looks, a 1000-second one about 750. The trace that is ke
 thinned; peak and mean of the queue use every look.
 """
 
-from conformance.guest.netlink import QueueStatistics, TcpInfo
+from __future__ import annotations
+
+from conformance.guest import netlink, seen
 from conformance.guest.netns import inside
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from conformance.guest.netns import Node
 
 #: what of the sender is known where it is the kernel's TCP, and what of the bottleneck's queue, of every stack
 _TCP_COLUMNS = ("cwnd_segments", "rtt_ms", "in_flight_segments", "bytes_acked")
@@ -15,32 +23,47 @@ _FIRST_GAP_NS, _LAST_GAP_NS, _LOOKS_PER_GAP = 20_000_000, 2_560_000_000, 64
 
 
 class Sampler:
-    """`look(now_ns)` until the transfer ends, then `result()`."""
+    """Call `look(now_ns)` until the transfer ends, then `result()` and `close()`."""
 
-    def __init__(self, server, port, bottleneck, interface_index, handle, points=128, proxy=None):
+    def __init__(
+        self,
+        server: Node,
+        port: int,
+        bottleneck: Node,
+        interface_index: int,
+        handle: int,
+        points: int = 128,
+        proxy: Node | None = None,
+    ) -> None:
         with inside(server):
-            self._tcp = TcpInfo()
-        self._proxy_tcp = self._proxy_info = None
+            self._tcp = netlink.TcpInfo()
+        self._proxy_tcp: netlink.TcpInfo | None = None
+        self._proxy_info: dict[str, Any] | None = None
         if proxy is not None:
             with inside(proxy):
-                self._proxy_tcp = TcpInfo()
+                self._proxy_tcp = netlink.TcpInfo()
         with inside(bottleneck):
-            self._queue = QueueStatistics(interface_index, handle)
+            self._queue = netlink.QueueStatistics(interface_index, handle)
         self._port = port
-        self._points, self._trace = points, []
+        self._points = points
+        self._trace: list[list[float | None]] = []
         self._looks, self._keep_every = 0, 1
         self._queue_ns_bytes = self._queue_ns = 0
         self._queue_peak = (0, 0)
-        self._last_queue = self._last_at_ns = None
-        self._tcp_info = self._bbr = None
-        self._congestion_controls = []
-        self._pacing_gains, self._cwnd_gains = set(), set()
+        #: the backlog of the last look at the queue, and when that was
+        self._last_queue: tuple[int, int] | None = None
+        self._last_at_ns = 0
+        self._tcp_info: dict[str, Any] | None = None
+        self._bbr: dict[str, Any] | None = None
+        self._congestion_controls: list[str] = []
+        self._pacing_gains: set[float] = set()
+        self._cwnd_gains: set[float] = set()
 
     @property
-    def gap_ns(self):
+    def gap_ns(self) -> int:
         return min(_FIRST_GAP_NS << (self._looks // _LOOKS_PER_GAP), _LAST_GAP_NS)
 
-    def look(self, now_ns):
+    def look(self, now_ns: int) -> None:
         """Look once; `now_ns` counts from the start of the client."""
         info = self._tcp.busiest(self._port)
         queue = self._queue.read()
@@ -57,7 +80,8 @@ class Sampler:
                 self._queue_ns_bytes += self._last_queue[0] * (now_ns - self._last_at_ns)
                 self._queue_ns += now_ns - self._last_at_ns
             self._last_queue, self._last_at_ns = backlog, now_ns
-            self._queue_peak = tuple(max(pair) for pair in zip(self._queue_peak, backlog, strict=True))
+            peak_bytes, peak_packets = self._queue_peak
+            self._queue_peak = max(peak_bytes, backlog[0]), max(peak_packets, backlog[1])
         if self._looks % self._keep_every == 0:
             self._trace.append(self._point(now_ns / 1e9, info, queue))
             if len(self._trace) > self._points:
@@ -65,31 +89,32 @@ class Sampler:
                 self._keep_every *= 2
         self._looks += 1
 
-    def _see_congestion_control(self, name):
+    def _see_congestion_control(self, name: str | None) -> None:
         if name is not None and name not in self._congestion_controls:
             self._congestion_controls.append(name)
 
-    def _see_bbr(self, bbr):
+    def _see_bbr(self, bbr: dict[str, Any] | None) -> None:
         if bbr is not None:
             self._bbr = bbr
             if bbr["pacing_gain"]:  # zero before the connection is established
                 self._pacing_gains.add(bbr["pacing_gain"])
                 self._cwnd_gains.add(bbr["cwnd_gain"])
 
-    def _found(self):
-        """What the kernel says the sender's congestion control is, and the gains BBR was seen to use."""
+    def _found(self) -> seen.CongestionControlSeen | None:
+        """Return what the kernel says the sender's congestion control is, and the gains BBR was seen to use."""
         if not self._congestion_controls:
             return None
-        bbr = self._bbr and {
-            "info_bytes": self._bbr["info_bytes"],
-            "version": self._bbr["version"],
-            "pacing_gains": sorted(self._pacing_gains),
-            "cwnd_gains": sorted(self._cwnd_gains),
-        }
-        return {"name": self._congestion_controls[-1], "names": self._congestion_controls, "bbr": bbr}
+        bbr = self._bbr and seen.BbrSeen(
+            info_bytes=self._bbr["info_bytes"],
+            version=self._bbr["version"],
+            pacing_gains=tuple(sorted(self._pacing_gains)),
+            cwnd_gains=tuple(sorted(self._cwnd_gains)),
+        )
+        names = tuple(self._congestion_controls)
+        return seen.CongestionControlSeen(name=names[-1], names=names, bbr=bbr or None)
 
     @staticmethod
-    def _point(t, info, queue):
+    def _point(t: float, info: dict[str, Any] | None, queue: dict[str, Any] | None) -> list[float | None]:
         info, queue = info or {}, queue or {}
         return [
             round(t, 4),
@@ -100,23 +125,27 @@ class Sampler:
             queue.get("chain_dropped_packets"),
         ]
 
-    def result(self):
-        """Missing is None: a stack that is not the kernel's TCP has no tcp_info."""
+    def result(self) -> seen.Sampled:
+        """Return what was seen. Missing is None: a stack that is not the kernel's TCP has no tcp_info."""
         columns = ["t_s", *_TCP_COLUMNS, *_QUEUE_COLUMNS]
         mean = self._queue_ns_bytes / self._queue_ns if self._queue_ns else None
-        return {
-            "trace": {
-                name: list(values) for name, values in zip(columns, zip(*self._trace, strict=True), strict=False)
-            },
-            "tcp_info": self._tcp_info,
-            "congestion_control": self._found(),
-            "proxy": self._proxy_info,
-            "queue_mean_bytes": None if mean is None else round(mean, 1),
-            "queue_peak_bytes": self._queue_peak[0] if self._last_queue is not None else None,
-            "queue_peak_packets": self._queue_peak[1] if self._last_queue is not None else None,
-        }
+        looked = self._last_queue is not None
+        return seen.Sampled(
+            trace=dict(zip(columns, zip(*self._trace, strict=True), strict=False)),
+            tcp_info=seen.TcpInfo(**self._tcp_info) if self._tcp_info else None,
+            congestion_control=self._found(),
+            proxy=self._of_proxy(),
+            queue_mean_bytes=None if mean is None else round(mean, 1),
+            queue_peak_bytes=self._queue_peak[0] if looked else None,
+            queue_peak_packets=self._queue_peak[1] if looked else None,
+        )
 
-    def close(self):
+    def _of_proxy(self) -> seen.ProxyTcpInfo | None:
+        if self._proxy_info is None:
+            return None
+        return seen.ProxyTcpInfo(**{name: value for name, value in self._proxy_info.items() if name != "bbr"})
+
+    def close(self) -> None:
         self._tcp.close()
         if self._proxy_tcp is not None:
             self._proxy_tcp.close()

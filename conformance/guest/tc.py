@@ -5,6 +5,8 @@ Every trial needs it at least twice, and in a guest a process start costs as muc
 that what came before has been done.
 """
 
+from __future__ import annotations
+
 import contextlib
 import json
 import os
@@ -14,75 +16,91 @@ import subprocess
 from conformance.guest.netns import inside
 from conformance.guest.process import set_oom_score
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from typing import IO
+
+    from conformance.guest.netns import Node
+
 #: what -force makes of a line that fails: tc's own words, this, and on with the next line
 _FAILED = "Command failed"
 #: far more than it ever takes; in virtual time waiting costs nothing
 _PATIENCE_MS = 10_000
-_RUNNING = {}
+_RUNNING: dict[Node, _Tc] = {}
 
 
 class _Tc:
-    def __init__(self, node):
+    def __init__(self, node: Node) -> None:
         with inside(node):
             self._process = subprocess.Popen(
                 ["tc", "-statistics", "-json", "-force", "-batch", "-"],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
             )  # fmt: skip
-        os.set_blocking(self._process.stderr.fileno(), False)
+        self._in, self._out, self._err = _pipes(self._process)
+        os.set_blocking(self._err.fileno(), False)
         # Like the rest of the harness it runs when it is due, whatever it ran before, and is not what memory ends.
         os.sched_setscheduler(self.pid, os.SCHED_FIFO, os.sched_param(1))
         set_oom_score(self.pid, -1000)
 
     @property
-    def pid(self):
+    def pid(self) -> int:
         return self._process.pid
 
     @property
-    def ended(self):
+    def ended(self) -> bool:
         return self._process.poll() is not None
 
-    def __call__(self, lines):
-        """Carry out `lines`; returns what `qdisc show` then shows. Raises RuntimeError with tc's words."""
+    def __call__(self, lines: Sequence[str]) -> list[dict[str, object]]:
+        """Carry out `lines`. Return what `qdisc show` then shows. Raises RuntimeError with tc's words."""
         text = "".join(f"{line}\n" for line in (*lines, "qdisc show"))
         with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.write(text.encode())
-            self._process.stdin.flush()
+            self._in.write(text.encode())
+            self._in.flush()
         poll = select.poll()
-        poll.register(self._process.stdout, select.POLLIN)
-        answer = self._process.stdout.readline() if poll.poll(_PATIENCE_MS) else b""
-        words = (self._process.stderr.read() or b"").decode("utf-8", "replace").strip()
+        poll.register(self._out, select.POLLIN)
+        answer = self._out.readline() if poll.poll(_PATIENCE_MS) else b""
+        words = (self._err.read() or b"").decode("utf-8", "replace").strip()
         if not answer.endswith(b"\n"):
             # A line that it cannot parse ends it, in spite of -force; one that cannot be answered leaves it waiting.
             self._end()
             raise RuntimeError(f"tc: {words or 'it ended without a word'}")
         if _FAILED in words:
             raise RuntimeError(f"tc: {words}")
-        return json.loads(answer)
+        found: list[dict[str, object]] = json.loads(answer)
+        return found
 
-    def _end(self):
+    def _end(self) -> None:
         self._process.kill()
         self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+        for pipe in (self._in, self._out, self._err):
             with contextlib.suppress(BrokenPipeError):
                 pipe.close()
 
 
-def _of(node):
+def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes], IO[bytes]]:
+    """Return the pipes of a process that was started with all three."""
+    if process.stdin is None or process.stdout is None or process.stderr is None:
+        raise ValueError("a process without pipes")
+    return process.stdin, process.stdout, process.stderr
+
+
+def _of(node: Node) -> _Tc:
     if node not in _RUNNING or _RUNNING[node].ended:
         _RUNNING[node] = _Tc(node)
     return _RUNNING[node]
 
 
-def pids():
-    """Of those that run: they outlive a trial."""
+def pids() -> set[int]:
+    """Return the process ids of those that run: they outlive a trial."""
     return {tc.pid for tc in _RUNNING.values() if not tc.ended}
 
 
-def run(node, lines):
+def run(node: Node, lines: Sequence[str]) -> None:
     """Run tc commands (without the leading `tc`) in `node`'s namespace; raises RuntimeError with tc's words."""
     _of(node)(lines)
 
 
-def read_qdiscs(node, interfaces):
-    """`tc -s -j qdisc show` of these interfaces: options as the kernel holds them, and counters."""
+def read_qdiscs(node: Node, interfaces: Collection[str]) -> list[dict[str, object]]:
+    """Return `tc -s -j qdisc show` of these interfaces: options as the kernel holds them, and counters."""
     return [q for q in _of(node)(()) if q.get("dev") in interfaces]

@@ -1,5 +1,8 @@
 """A trial with everything written down: packets at the bottleneck, the stack's own logs and TLS secrets."""
 
+from __future__ import annotations
+
+import dataclasses
 import os
 import shutil
 import stat
@@ -9,50 +12,60 @@ from conformance.guest.capture import Capture
 from conformance.guest.process import NOBODY
 from conformance.guest.trial import run_trial
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from conformance.guest.seen import TrialFacts
+    from conformance.guest.stage import Stage, Transfer
+
 #: of each file that a stack wrote; more would be the guest's memory
 _FILE_LIMIT = 256 << 20
+_CHUNK_BYTES = 1 << 16
 
 
-def run_traced(net, topology, job, cell, seed, target):
-    """run_trial() whose traces are left in the new folder `target`; returns its facts.
+def run_traced(stage: Stage, transfer: Transfer, target: str) -> TrialFacts:
+    """Carry out one trial as run_trial() does, and leave its traces in the new folder `target`.
 
-    job["trace"]: "packets", which changes nothing in the trial, or "all", for which the stack logs too.
+    With the job's trace at "packets" nothing changes in the trial; with "all" the stack writes logs, too.
     """
     os.makedirs(target)
-    folders = {role: os.path.join(job["work_dir"], f"trace-{role}") for role in ("server", "client")}
-    for folder in folders.values():
+    logs = {role: os.path.join(stage.job.work_dir, f"trace-{role}") for role in ("server", "client")}
+    for folder in logs.values():
         shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(os.path.join(folder, "qlog"))
         for path in (folder, os.path.join(folder, "qlog")):
             os.chown(path, NOBODY, NOBODY)
     epoch_s = int(time.time())
     captures = {
-        name: Capture(net[node], interface, cell["transfer_bytes"], epoch_s)
-        for name, (node, interface) in _taps(topology).items()
+        name: Capture(stage.net[node], interface, transfer.transfer_bytes, epoch_s)
+        for name, (node, interface) in _taps(stage.topology).items()
     }
-    facts = run_trial(net, topology, {**job, "trace": folders if job["trace"] == "all" else None}, cell, seed)
-    facts["captured"] = {
-        name: capture.write(os.path.join(target, f"{name}.pcap")) for name, capture in captures.items()
-    }
-    for role, folder in folders.items():
+    own = dataclasses.replace(transfer, logs=logs) if stage.job.trace == "all" else transfer
+    facts = run_trial(stage, own)
+    captured = {name: capture.write(os.path.join(target, f"{name}.pcap")) for name, capture in captures.items()}
+    for (role, folder), process in zip(logs.items(), (facts.server, facts.client), strict=True):
         _copy(folder, os.path.join(target, role))
         for stream in ("stdout", "stderr"):
-            words = (facts[role] or {}).get(stream)
+            words = getattr(process, stream) if process else ""
             if words:
                 os.makedirs(os.path.join(target, role), exist_ok=True)
                 with open(os.path.join(target, role, f"{stream}.txt"), "w") as f:
                     f.write(words)
-    return facts
+    if facts.transfer is None:
+        return facts
+    return dataclasses.replace(facts, transfer=dataclasses.replace(facts.transfer, captured=captured))
 
 
-def _taps(topology):
-    """{name: (node, interface)}: the ends of each segment, but where others pass there, too."""
+def _taps(topology: Any) -> dict[str, tuple[str, str]]:
+    """Return {name: (node, interface)}: the ends of each segment, but where others pass there, too."""
     ends = {f"{node}-{interface}": (node, interface) for segment in topology.SEGMENTS for node, interface in segment}
-    return getattr(topology, "TAPS", ends)
+    found: dict[str, tuple[str, str]] = getattr(topology, "TAPS", ends)
+    return found
 
 
-def _copy(source, target):
-    """Regular files only, whatever a stack put there: a link could name any file of the host's."""
+def _copy(source: str, target: str) -> None:
+    """Copy regular files only, whatever a stack put there: a link could name any file of the host's."""
     for folder, _, files in os.walk(source):
         for name in files:
             path = os.path.join(folder, name)
@@ -63,16 +76,7 @@ def _copy(source, target):
                 there = os.path.join(target, os.path.relpath(folder, source))
                 os.makedirs(there, exist_ok=True)
                 with open(os.path.join(there, name), "wb") as out:
-                    shutil.copyfileobj(_Bounded(f, _FILE_LIMIT), out)
-
-
-class _Bounded:
-    """A file that ends early."""
-
-    def __init__(self, file, size):
-        self._file, self._left = file, size
-
-    def read(self, size):
-        data = self._file.read(min(size, self._left))
-        self._left -= len(data)
-        return data
+                    left = _FILE_LIMIT
+                    while data := f.read(min(left, _CHUNK_BYTES)):
+                        out.write(data)
+                        left -= len(data)

@@ -7,6 +7,9 @@ processes. The kernel keeps no TCP metrics (a sysctl of every profile) and charg
 number depends on the allocator's past. tests/guest/test_guest.py asserts it, byte for byte.
 """
 
+from __future__ import annotations
+
+import contextlib
 import ctypes
 import os
 import select
@@ -19,6 +22,16 @@ from conformance.guest.process import StackProcess, kill_descendants
 from conformance.guest.proxy import Proxy
 from conformance.guest.rival import Rival, head_start
 from conformance.guest.sampler import Sampler
+from conformance.guest.seen import Counters, Span, TransferSeen, TrialFacts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from conformance.guest.netns import Node
+    from conformance.guest.seen import InterfaceCounters
+    from conformance.guest.stage import Stage, Transfer
 
 #: TIME_WAIT lasts a minute (net/ipv4/tcp.h: TCP_TIMEWAIT_LEN)
 _TIME_WAIT_MS = 61_000
@@ -38,91 +51,80 @@ class Fault(Exception):
     """The trial could not be carried out for a reason that is not the stack's; the message says which."""
 
 
-def run_trial(net, topology, job, cell, seed):
-    """Carry out one trial of `job` (see main.py) in `cell` with `seed`; returns a dict of facts."""
-    server, client = net["server"], net["client"]
-    job = {**job, **cell}
-    fresh_start(net, topology, job, seed)
-    processes = []
-    sampler = proxy = rival = None
-    try:
+def run_trial(stage: Stage, transfer: Transfer) -> TrialFacts:
+    """Carry out one trial, and return what was seen of it. Raises Fault."""
+    fresh_start(stage, transfer.tc, transfer.seed)
+    with contextlib.ExitStack() as cleanup:
+        cleanup.callback(lambda: kill_descendants(own_pids(stage.net)))
         began_ns = time.monotonic_ns()
-        server_process = _start(server, "server", job)
-        processes.append(server_process)
-        if not wait_for_port(server, server_process, job):
-            return _facts(job, seed, server_process, None, ready=False, virtual_s=_since(began_ns))
-        router = None
-        if job["proxy"]:
-            router = net[topology.ROUTER[0]]
-            proxy = Proxy(router, job)
-            processes.append(proxy)
-            _wait_for_proxy(router, proxy, job)
-        if job["rival"]:
-            rival = _start_rival(net, topology, job)
-            processes.append(rival)
-            head_start(seed)
-        before, calls_before = _counters(net), _system_calls()
-        node, interface = topology.SEGMENTS[job["bottleneck"]][0]
-        with netns.inside(net[node]):
-            index = socket.if_nametoindex(interface)
-        sampler = Sampler(server, job["port"], net[node], index, int(job["queue_handle"], 16) << 16, proxy=router)
-        if job["virtual"]:
+        server = _start(stage, "server", transfer, cleanup)
+        if not wait_for_port(stage, server):
+            return TrialFacts(
+                seed=transfer.seed, transfer_bytes=transfer.transfer_bytes, virtual_s=_since(began_ns),
+                server=server.seen(), client=None, transfer=None,
+            )  # fmt: skip
+        proxy = _start_proxy(stage, cleanup) if stage.job.proxy else None
+        rival = _start_rival(stage, stage.job.rival, transfer.seed, cleanup) if stage.job.rival else None
+        before, calls_before = _counters(stage.net), _system_calls()
+        sampler = _sampler(stage, transfer)
+        cleanup.callback(sampler.close)
+        if stage.virtual:
             _align_clock(_CLIENT_ALIGN_MS)
-        client_process = _start(client, "client", job)
-        processes.append(client_process)
-        watched = [client_process, *([proxy] if proxy else [])]
-        elapsed_s, timed_out, half_time = _watch(client, watched, sampler, job["timeout_s"])
-        facts = _facts(job, seed, server_process, client_process, ready=True, timed_out=timed_out)
-        facts["elapsed_s"] = round(elapsed_s, 6)
-        facts["half_time"] = half_time
-        facts["sampled"] = sampler.result()
-        facts["system_calls"] = _system_calls(calls_before)
-        facts["counters"] = {"before": before, "after": _counters(net)}
-        facts["qdiscs"] = [queue for segment in topology.SEGMENTS for queue in read_queues(net, segment)]
-        facts["proxy"] = proxy.facts() if proxy else None
+        client = _start(stage, "client", transfer, cleanup)
+        watched = [client.pidfd, *([proxy.pidfd] if proxy else [])]
+        elapsed_s, timed_out, half_time = _watch(stage.net["client"], watched, sampler, stage.job.timeout_s)
+        # In virtual time each question costs: their order and number are part of every result.
+        seen = server.seen(), client.seen()
+        found = TransferSeen(
+            timed_out=timed_out,
+            elapsed_s=round(elapsed_s, 6),
+            half_time=half_time,
+            sampled=sampler.result(),
+            system_calls=_system_calls(calls_before),
+            counters=Span(before=before, after=_counters(stage.net)),
+            qdiscs=tuple(q for segment in stage.topology.SEGMENTS for q in read_queues(stage.net, segment)),
+            proxy=proxy.seen() if proxy else None,
+            captured={},
+        )
         if rival and not rival.running:
             raise Fault("the rival's transfer ended during the trial: run it again, and report it if it happens again")
-        facts["virtual_s"] = _since(began_ns)
-        return facts
-    finally:
-        for process in reversed(processes):
-            process.end()
-        if sampler:
-            sampler.close()
-        kill_descendants(own_pids(net))
+        return TrialFacts(
+            seed=transfer.seed, transfer_bytes=transfer.transfer_bytes, virtual_s=_since(began_ns), server=seen[0],
+            client=seen[1], transfer=found,
+        )  # fmt: skip
 
 
-def fresh_start(net, topology, job, seed):
-    """Fresh folders, and queues as job["tc"] says; in virtual time also a round clock and a seeded kernel."""
-    folders.renew(job)
-    by_node = {}
-    for segment, chain in zip(topology.SEGMENTS, job["tc"], strict=True):
+def fresh_start(stage: Stage, tc_lines: Sequence[Sequence[str]], seed: int) -> None:
+    """Make folders anew, and queues as `tc_lines` says; in virtual time also round the clock and seed the kernel."""
+    folders.renew(stage)
+    by_node: dict[str, list[str]] = {}
+    for segment, chain in zip(stage.topology.SEGMENTS, tc_lines, strict=True):
         for node, interface in segment:
             lines = by_node.setdefault(node, [])
             # Deleting what is not there is an error; so there is something.
             lines.append(f"qdisc replace dev {interface} root handle 99: pfifo limit 1000")
             lines.append(f"qdisc del dev {interface} root")
             lines += [line.replace("{dev}", interface) for line in chain]
-    if job["virtual"]:
+    if stage.virtual:
         _align_clock(_ALIGN_MS, _TIME_WAIT_MS)
         with open(_SEED_FILE, "w") as f:
             f.write(str(seed))
     for node, lines in by_node.items():
-        tc.run(net[node], lines)
+        tc.run(stage.net[node], lines)
 
 
-def own_pids(net):
-    """Of the harness's own processes, which outlive a trial."""
+def own_pids(net: Any) -> set[int]:
+    """Return the process ids of the harness's own processes, which outlive a trial."""
     return {node.pid for node in net.hosts} | tc.pids()
 
 
-def read_queues(net, segment):
-    """tc.read_qdiscs() of the interfaces of a segment."""
+def read_queues(net: Any, segment: Sequence[tuple[str, str]]) -> list[dict[str, object]]:
+    """Return what tc shows of the interfaces of a segment."""
     nodes = dict.fromkeys(node for node, _ in segment)
     return [q for at in nodes for q in tc.read_qdiscs(net[at], [name for node, name in segment if node == at])]
 
 
-def _align_clock(step_ms, at_least_ms=0):
+def _align_clock(step_ms: int, at_least_ms: int = 0) -> None:
     """Sleep `at_least_ms`, and on to the next multiple of `step_ms` of uptime, to the nanosecond."""
     step_ns = step_ms * 1_000_000
     target = ((time.monotonic_ns() + at_least_ms * 1_000_000) // step_ns + 1) * step_ns
@@ -130,54 +132,55 @@ def _align_clock(step_ms, at_least_ms=0):
     _LIBC.clock_nanosleep(time.CLOCK_MONOTONIC, _TIMER_ABSTIME, deadline, None)
 
 
-def environment(role, job, directory):
-    """The contract's variables for a server or client that works in `directory`."""
-    server_address = job["server_address"]
+def environment(stage: Stage, role: str, transfer: Transfer) -> dict[str, str]:
+    """Return the contract's variables for the server or client of a transfer."""
+    job, program, directory = stage.job, stage.program(role), stage.folder(role)
     return {
         **{k: v for k, v in os.environ.items() if k in ("PATH", "LC_ALL", "OPENSSL_ia32cap")},
         "HOME": directory,
         "TMPDIR": directory,
         "CC_ROLE": role,
-        "CC_ALGORITHM": job["algorithm"],
-        "CC_CALLED": job["called"],
-        "CC_ADDRESS": server_address,
-        "CC_HOSTNAME": job["hostname"],
-        "CC_PORT": str(job["port"]),
-        "CC_BYTES": str(job["transfer_bytes"]),
-        "CC_WWW": job["www"],
-        "CC_CERT": job["pki"] + "/server.crt",
-        "CC_KEY": job["pki"] + "/server.key",
-        "CC_CA": job["pki"] + "/ca.crt",
+        "CC_ALGORITHM": job.algorithm,
+        "CC_CALLED": job.called,
+        "CC_ADDRESS": stage.net["server"].IP(),
+        "CC_HOSTNAME": job.hostname,
+        "CC_PORT": str(job.port),
+        "CC_BYTES": str(transfer.transfer_bytes),
+        "CC_WWW": transfer.www,
+        "CC_CERT": stage.pki + "/server.crt",
+        "CC_KEY": stage.pki + "/server.key",
+        "CC_CA": stage.pki + "/ca.crt",
         "CC_SCRATCH": directory,
-        "CC_BUILD": job[role]["build_dir"],
-        **_trace_variables(role, job),
-        **({"CC_ROOTFS": job[role]["rootfs"]} if job[role]["rootfs"] else {}),
+        "CC_BUILD": program.build_dir,
+        **_trace_variables(transfer.logs.get(role)),
+        **({"CC_ROOTFS": program.rootfs} if program.rootfs else {}),
     }
 
 
-def _trace_variables(role, job):
-    """Where to write qlog and TLS secrets; set only in a trial that is traced."""
-    folder = (job.get("trace") or {}).get(role)
+def _trace_variables(folder: str | None) -> dict[str, str]:
+    """Return where to write qlog and TLS secrets; nothing in a trial that is not traced."""
     return {"CC_QLOG": f"{folder}/qlog", "SSLKEYLOGFILE": f"{folder}/keys.log"} if folder else {}
 
 
-def _start(node, role, job):
-    directory = os.path.join(job["work_dir"], role)
-    command = [job[role]["program"], role]
+def _start(stage: Stage, role: str, transfer: Transfer, cleanup: contextlib.ExitStack) -> StackProcess:
+    program, limits, directory = stage.program(role).path, stage.job.limits, stage.folder(role)
     try:
-        return StackProcess(node, command, environment(role, job, directory), directory, job["limits"])
+        process = StackProcess(stage.net[role], [program, role], environment(stage, role, transfer), directory, limits)
     except BlockingIOError as error:
-        most = job["limits"]["processes"]
+        most = limits.processes
         raise Fault(f"cannot start the {role}: the stack runs {most} processes, as many as it may") from error
     except OSError as error:
-        raise Fault(f"cannot start {job[role]['program']} {role}: {error.strerror or error}") from error
+        raise Fault(f"cannot start {program} {role}: {error.strerror or error}") from error
+    cleanup.callback(process.end)
+    return process
 
 
-def wait_for_port(server, process, job):
-    """True once `process` has bound its port; False when it ended or took too long."""
+def wait_for_port(stage: Stage, process: StackProcess) -> bool:
+    """Wait until the server `process` has bound its port. Return whether it did, before it ended or took too long."""
+    job, server = stage.job, stage.net["server"]
     began_ns = time.monotonic_ns()
-    while (waited_ns := time.monotonic_ns() - began_ns) < job["ready_timeout_s"] * 10**9:
-        if netns.port_is_bound(server, job["port"], job["transport"]):
+    while (waited_ns := time.monotonic_ns() - began_ns) < job.ready_timeout_s * 10**9:
+        if netns.port_is_bound(server, job.port, job.transport):
             return True
         if process.exit_status is not None:
             return False
@@ -185,37 +188,58 @@ def wait_for_port(server, process, job):
     return False
 
 
-def _wait_for_proxy(router, proxy, job):
+def _start_proxy(stage: Stage, cleanup: contextlib.ExitStack) -> Proxy:
+    """Start the proxy on the router, and wait until it listens. Raises Fault where it never does."""
+    router = stage.net[stage.topology.ROUTER[0]]
+    proxy = Proxy(router, stage)
+    cleanup.callback(proxy.end)
     began_ns = time.monotonic_ns()
-    while not netns.port_is_bound(router, job["port"], "tcp"):
-        facts = proxy.facts()
-        if facts["exit_status"] is not None:
-            words = " ".join(facts["stderr"].split())[-300:] or "it printed nothing"
-            raise Fault(f"the proxy ended with status {facts['exit_status']} before it was ready: {words}")
-        if time.monotonic_ns() - began_ns > job["ready_timeout_s"] * 10**9:
+    while not netns.port_is_bound(router, stage.job.port, "tcp"):
+        seen = proxy.seen()
+        if seen.exit_status is not None:
+            words = " ".join(seen.stderr.split())[-300:] or "it printed nothing"
+            raise Fault(f"the proxy ended with status {seen.exit_status} before it was ready: {words}")
+        if time.monotonic_ns() - began_ns > stage.job.ready_timeout_s * 10**9:
             raise Fault("the proxy was never ready")
         time.sleep(0.005)
+    return proxy
 
 
-def _start_rival(net, topology, job):
-    source, sink, address = topology.RIVAL
+def _start_rival(stage: Stage, algorithm: str, seed: int, cleanup: contextlib.ExitStack) -> Rival:
+    """Start the rival's transfer, and give it its head start. Raises Fault where the kernel lacks its algorithm."""
+    source, sink, address = stage.topology.RIVAL
     try:
-        return Rival(net[source], net[sink], address, job["rival"])
+        rival = Rival(stage.net[source], stage.net[sink], address, algorithm)
     except FileNotFoundError as error:
-        why_not = f"this kernel has no congestion control {job['rival']} for the rival"
+        why_not = f"this kernel has no congestion control {algorithm} for the rival"
         raise Fault(f"{why_not}: name one that it has (cubic, reno, bbr)") from error
     except OSError as error:
         raise Fault(f"cannot start the rival: {error.strerror or error}") from error
+    cleanup.callback(rival.end)
+    head_start(seed)
+    return rival
 
 
-def _watch(client, watched, sampler, timeout_s):
-    """Sample until one of the `watched` processes ends or the time is over: (elapsed seconds, timed out, at half time).
+def _sampler(stage: Stage, transfer: Transfer) -> Sampler:
+    """Return the Sampler of a transfer's server, its proxy if any, and the queue of its bottleneck."""
+    job, net = stage.job, stage.net
+    node, interface = stage.topology.SEGMENTS[transfer.bottleneck][0]
+    with netns.inside(net[node]):
+        index = socket.if_nametoindex(interface)
+    router = net[stage.topology.ROUTER[0]] if job.proxy else None
+    return Sampler(net["server"], job.port, net[node], index, int(job.queue_handle, 16) << 16, proxy=router)
 
-    The last is the client's interface counters when half of the time was over; None where it never was.
+
+def _watch(
+    client: Node, watched: Sequence[int], sampler: Sampler, timeout_s: float
+) -> tuple[float, bool, dict[str, InterfaceCounters] | None]:
+    """Sample until a process (pidfd) of `watched` ends or the time is over.
+
+    Return (elapsed seconds, whether the time was over, the client's interface counters when half of it was, or None).
     """
     poll = select.poll()
-    for process in watched:
-        poll.register(process.pidfd, select.POLLIN)
+    for pidfd in watched:
+        poll.register(pidfd, select.POLLIN)
     # Integers: a rounding error that depends on the uptime would move a look, and with it everything.
     start_ns = due_ns = time.monotonic_ns()
     end_ns = start_ns + round(timeout_s * 1e9)
@@ -233,8 +257,8 @@ def _watch(client, watched, sampler, timeout_s):
             return (time.monotonic_ns() - start_ns) / 1e9, False, half_time
 
 
-def _system_calls(before=0):
-    """System calls of the whole guest since it had made `before`; None where the kernel does not count them."""
+def _system_calls(before: int | None = 0) -> int | None:
+    """Return the system calls of the whole guest since it had made `before`; None where its kernel counts none."""
     try:
         with open(_CALLS_FILE) as f:
             return int(f.read()) - (before or 0)
@@ -242,31 +266,12 @@ def _system_calls(before=0):
         return None
 
 
-def _since(began_ns):
+def _since(began_ns: int) -> float:
     return round((time.monotonic_ns() - began_ns) / 1e9, 6)
 
 
-def _counters(net):
+def _counters(net: Any) -> Counters:
+    interfaces = {node.name: netns.interface_counters(node) for node in net.hosts}
     ends = [node for node in net.hosts if node.name in ("client", "router", "server")]
-    return {
-        "interfaces": {node.name: netns.interface_counters(node) for node in net.hosts},
-        **{node.name: netns.snmp_counters(node, _SNMP) for node in ends},
-    }
-
-
-def _facts(job, seed, server_process, client_process, *, ready, timed_out=False, virtual_s=None):
-    def of(process):
-        if process is None:
-            return None
-        about = {"exit_status": process.exit_status, "ran_out_of_memory": process.ran_out_of_memory}
-        return {**about, **process.output()}
-
-    return {
-        "seed": seed,
-        "ready": ready,
-        "timed_out": timed_out,
-        "transfer_bytes": job["transfer_bytes"],
-        "server": of(server_process),
-        "client": of(client_process),
-        "virtual_s": virtual_s,
-    }
+    snmp = {node.name: netns.snmp_counters(node, _SNMP) for node in ends}
+    return Counters(interfaces=interfaces, client=snmp["client"], server=snmp["server"], router=snmp.get("router"))

@@ -6,7 +6,6 @@ with us: the kernel process asks to be killed when its parent ends, and takes it
 
 import contextlib
 import ctypes
-import json
 import os
 import pathlib
 import shutil
@@ -15,6 +14,7 @@ import subprocess
 import tempfile
 import time
 
+from conformance.guest import protocol
 from conformance.lab import cores, job
 from conformance.model.errors import UserError
 from conformance.support import paths
@@ -186,7 +186,7 @@ def follow(guest, reader, scratch, cancelled, trial_wall_timeout_s):
             if measurements:
                 last = now
             yield from measurements
-            if event["event"] == "fault":
+            if isinstance(event, protocol.Fault):
                 return
         if not reader.owed:
             return
@@ -212,7 +212,7 @@ def events(guest, scratch, wall_timeout_s):
 
 
 class Tail:
-    """Complete JSON lines of a growing file, each once."""
+    """The events of a growing file, each once."""
 
     def __init__(self, path):
         self._path, self._file, self._rest = path, None, b""
@@ -226,11 +226,9 @@ class Tail:
         data = self._rest + self._file.read()
         *lines, self._rest = data.split(b"\n")
         for line in lines:
-            try:
-                yield json.loads(line)
-            except ValueError:
-                # A guest whose scratch disk is full leaves half a line; what is owed becomes an error.
-                continue
+            # A guest whose scratch disk is full leaves half a line; what is owed becomes an error.
+            with contextlib.suppress(protocol.ProtocolError):
+                yield protocol.parse_event(line)
 
 
 def scratch_folder():

@@ -20,6 +20,7 @@ from test_guest import guests, line
 
 from conformance.catalogue import documents
 from conformance.engine import benches
+from conformance.guest import protocol
 from conformance.lab import job, virtual
 from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
@@ -198,8 +199,8 @@ def test_misdeeds_end_with_the_right_outcome_and_leave_nothing(bench, monkeypatc
     assert [(name, str(m.outcome), m.message) for name, m in found if not as_expected(m, expected.get(name))] == []
     assert len({line(m) for name, m in found if name == "none"}) == 1
 
-    began = [e["uptime_s"] for e in events if e["event"] == "cell"]
-    ended = [e["uptime_s"] for e in events if e["event"] == "trial"]
+    began = [e.uptime_s for e in events if isinstance(e, protocol.CellBegins)]
+    ended = [e.uptime_s for e in events if isinstance(e, protocol.TrialDone | protocol.TrialFailed)]
     assert max(end - begin for begin, end in zip(began, ended, strict=True)) < BOUND_S
     assert contents() == before
     certificates = {f"pki/{name}" for name in ("ca.crt", "other-ca.crt", "server.crt", "server.key")}

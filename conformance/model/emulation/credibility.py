@@ -228,7 +228,7 @@ def _evidence(facts, network):
         "snmp": {
             side: {name: _difference(facts, side, name) for name in facts["counters"]["after"][side]}
             for side in ("server", "client", "router")
-            if side in facts["counters"]["after"]
+            if facts["counters"]["after"].get(side) is not None
         },
         "tcp_info": facts["sampled"]["tcp_info"],
         "congestion_control": congestion.describe(facts["sampled"]["congestion_control"]),

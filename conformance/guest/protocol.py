@@ -1,0 +1,262 @@
+"""What the host asks of a guest (Job), and what the guest says while it works (events): one form for both sides.
+
+The host writes a Job to SCRATCH/job.json. The guest appends its events to SCRATCH/out.jsonl, one JSON object a line:
+the event's name as "event", and its fields. Standard library only, since the guest has nothing else; wire.py says how
+strictly both are read.
+"""
+
+# Without `from __future__ import annotations`: wire.read() looks at the types of fields.
+import dataclasses
+import time
+
+from conformance.guest import wire
+from conformance.guest.seen import CongestionControlSeen, FramesSeen, LinkSeen, ProbeFacts, TrialFacts
+from conformance.guest.wire import ProtocolError, require
+
+# --- what the host asks for
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Program:
+    """A program of the stack under test: its path, the folder that its build filled, and its own root, if any."""
+
+    path: str
+    build_dir: str
+    rootfs: str | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ProxyProgram:
+    """The proxy on the router: a file in the scratch folder. `ours`: it is the suite's own and drops its rights."""
+
+    file: str
+    ours: bool
+    options: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What one program of a stack may use."""
+
+    memory_bytes: int
+    file_bytes: int
+    processes: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Probing:
+    """How each cell is calibrated: datagrams that tell the rate and the loss, and the kernel's seed meanwhile."""
+
+    rate_packets: int
+    loss_packets: int
+    seed: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Link:
+    """What one emulated link is asked to be."""
+
+    bandwidth_mbps: float
+    one_way_delay_ms: float
+    loss_pct: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrialJob:
+    """One trial: its seed, and for each link the tc commands that set it up."""
+
+    seed: int
+    tc: tuple[tuple[str, ...], ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CellJob:
+    """The trials of one cell. `tc` sets up the links for calibration; `bottleneck` is the index of the slowest link."""
+
+    transfer_bytes: int
+    bottleneck: int
+    links: tuple[Link, ...]
+    tc: tuple[tuple[str, ...], ...]
+    trials: tuple[TrialJob, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Job:
+    """All that one guest does.
+
+    `called` is the stack's own name for `algorithm`; `kernel_algorithms` the kernel's names for it, the first that the
+    kernel has counts, or None where the stack brings its own. `rival` is the kernel's name of a second flow's
+    algorithm. `probe`: try out the adapter's contract in the first cell instead of making trials. `trace`: "packets" or
+    "all" to write down what happens in each trial. Folders are as the guest sees them.
+    """
+
+    algorithm: str
+    called: str
+    kernel_algorithms: tuple[str, ...] | None
+    server: Program
+    client: Program
+    transport: str
+    port: int
+    hostname: str
+    pki: str
+    work_dir: str
+    limits: Limits
+    ready_timeout_s: float
+    timeout_s: float
+    sysctls: dict[str, str]
+    offload: bool
+    host_queue: str | None
+    queue_handle: str
+    proxy: ProxyProgram | None
+    rival: str | None
+    probing: Probing
+    probe: bool
+    trace: str | None
+    cells: tuple[CellJob, ...]
+
+    def __post_init__(self) -> None:
+        require(self.transport in ("tcp", "udp"), f"transport {self.transport!r} is neither tcp nor udp")
+        require(self.trace in (None, "packets", "all"), f"trace {self.trace!r} is neither packets nor all")
+        require(bool(self.cells), "a job without cells")
+
+
+def parse_job(text: str) -> Job:
+    """Return the Job of a JSON document. Raises ProtocolError."""
+    return wire.read(Job, wire.loads(text))
+
+
+# --- events
+
+
+def _uptime_s() -> float:
+    return round(time.monotonic(), 3)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Stamped:
+    """An event, stamped by the guest's clock when it is made."""
+
+    uptime_s: float = dataclasses.field(default_factory=_uptime_s)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Network(_Stamped):
+    """The network stands: sysctls (None where the kernel lacks one) and offloads as read back, by node."""
+
+    sysctls: dict[str, dict[str, str | None]]
+    offload: dict[str, dict[str, bool]]
+    kernel: str
+    kernel_algorithm: str | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CongestionControl(_Stamped):
+    """What the sender used in the warm-up; None where nothing was seen."""
+
+    found: CongestionControlSeen | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CellBegins(_Stamped):
+    """The cell of this index of the job is under way."""
+
+    index: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Calibration(_Stamped):
+    """What the links of a cell delivered, the client's first."""
+
+    index: int
+    observed: tuple[LinkSeen, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrialDone(_Stamped):
+    """A trial of a cell was carried out."""
+
+    index: int
+    facts: TrialFacts
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrialFailed(_Stamped):
+    """A trial of a cell could not be carried out, for a reason that is not the stack's."""
+
+    index: int
+    seed: int
+    message: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Unsupported(_Stamped):
+    """No trial of this job can be made, because the kernel lacks the algorithm."""
+
+    message: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Probed(_Stamped):
+    """One probe of the adapter's contract is over."""
+
+    name: str
+    facts: ProbeFacts
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TransferProbed(_Stamped):
+    """The probe that makes one ordinary transfer is over."""
+
+    facts: TrialFacts
+    frames: FramesSeen
+    written_outside: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Fault(_Stamped):
+    """The harness itself failed; the guest ends."""
+
+    message: str
+    where: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class End(_Stamped):
+    """The job is done; the guest ends."""
+
+
+Event = (
+    Network | CongestionControl | CellBegins | Calibration | TrialDone | TrialFailed | Unsupported | Probed
+    | TransferProbed | Fault | End
+)  # fmt: skip
+#: {name on the wire: class}
+EVENTS: dict[str, type[Event]] = {
+    "network": Network,
+    "congestion_control": CongestionControl,
+    "cell": CellBegins,
+    "calibration": Calibration,
+    "trial": TrialDone,
+    "trial_failed": TrialFailed,
+    "unsupported": Unsupported,
+    "probe": Probed,
+    "transfer_probe": TransferProbed,
+    "fault": Fault,
+    "end": End,
+}
+_NAMES = {kind: name for name, kind in EVENTS.items()}
+
+
+def event_line(event: Event) -> str:
+    """Return an event as one line of JSON, with the line's end."""
+    return wire.dumps({"event": _NAMES[type(event)], **wire.to_json(event)}) + "\n"
+
+
+def parse_event(line: str | bytes) -> Event:
+    """Return the event of one line. Raises ProtocolError."""
+    data = wire.loads(line)
+    if not isinstance(data, dict):
+        raise ProtocolError("an event is no JSON object")
+    name = data.pop("event", None)
+    if not isinstance(name, str) or name not in EVENTS:
+        raise ProtocolError(f"unknown event {name!r:.40}")
+    return wire.read(EVENTS[name], data)

@@ -1,0 +1,73 @@
+"""What a guest works with: the stage that a whole job is carried out on, and one transfer on it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from conformance.guest.protocol import CellJob, Job, Program
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Stage:
+    """A job, the started network that it is carried out in, and where its files are.
+
+    `net` is Mininet's, `topology` the module that built it. `virtual`: this guest's clock is virtual. `pki` is the
+    job's folder of certificates, copied to where stacks may read it.
+    """
+
+    job: Job
+    net: Any
+    topology: Any
+    scratch: str
+    pki: str
+    virtual: bool
+
+    def program(self, role: str) -> Program:
+        """Return the stack's program for "server" or "client"."""
+        return self.job.server if role == "server" else self.job.client
+
+    def folder(self, role: str) -> str:
+        """Return the folder that the program of a role works in."""
+        return os.path.join(self.job.work_dir, role)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Transfer:
+    """One transfer to be made: its bytes, the tc commands of each link, and the index of the slowest.
+
+    `www` is a folder with a file of that size. `logs`: for each role the folder that it may write logs to, if any.
+    """
+
+    seed: int
+    transfer_bytes: int
+    bottleneck: int
+    tc: tuple[tuple[str, ...], ...]
+    www: str
+    logs: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+def transfer(stage: Stage, cell: CellJob, seed: int, transfer_bytes: int | None = None) -> Transfer:
+    """Return the transfer of `cell` with this seed, or one of other length, over its calibrated links."""
+    size = cell.transfer_bytes if transfer_bytes is None else transfer_bytes
+    return Transfer(
+        seed=seed,
+        transfer_bytes=size,
+        bottleneck=cell.bottleneck,
+        tc=cell.tc,
+        www=_payload(stage.job.work_dir, size),
+    )
+
+
+def _payload(work_dir: str, size: int) -> str:
+    """Return a folder with a file of `size` zero bytes, named by its size: a hole, which costs no memory to read."""
+    folder = os.path.join(work_dir, "www")
+    os.makedirs(folder, mode=0o755, exist_ok=True)
+    with open(os.path.join(folder, str(size)), "wb") as f:
+        f.truncate(size)
+    return folder

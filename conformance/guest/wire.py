@@ -1,0 +1,135 @@
+"""Write frozen dataclasses as JSON, and read them back strictly: what host and guest tell each other.
+
+What a guest says may be cut short, or come from a place that nobody vouches for. A record is therefore read whole, with
+exactly its fields, each of its type, or not at all. Types are bool, int, float, str, `X | None`, tuples, dictionaries
+with text as keys, other dataclasses, and `object` for any JSON. A dataclass checks more in its __post_init__.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import types
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing is not worth its import in a guest
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
+
+#: Beyond this, no count of bytes or packets makes sense, and sums of them would not fit a float.
+_MOST = 1 << 62
+
+
+class ProtocolError(Exception):
+    """A record is not of the form that the protocol gives it; the message says where and why."""
+
+
+def dumps(record: object) -> str:
+    """Return a dataclass as one line of JSON."""
+    return json.dumps(to_json(record), sort_keys=True)
+
+
+def loads(text: str | bytes) -> object:
+    """Return the value of a JSON document. Raises ProtocolError where it is none."""
+    try:
+        return json.loads(text, parse_constant=_refuse, object_pairs_hook=_once)
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError(f"not JSON: {error}") from None
+
+
+def to_json(value: Any) -> Any:
+    """Return a dataclass, or whatever its fields hold, as dictionaries, lists and plain values."""
+    if dataclasses.is_dataclass(value):
+        return {field.name: to_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {name: to_json(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_json(item) for item in value]
+    return value
+
+
+def read(kind: type[T], data: object, where: str = "") -> T:
+    """Return `data`, as JSON gave it, as a `kind`; `where` is its JSON pointer. Raises ProtocolError."""
+    found: T = _read(kind, data, where)
+    return found
+
+
+def require(kept: bool, why_not: str) -> None:
+    """Raise ProtocolError with `why_not` unless `kept`: for __post_init__."""
+    if not kept:
+        raise ProtocolError(why_not)
+
+
+def _read(kind: Any, data: Any, where: str) -> Any:
+    if kind is object:
+        return data
+    if isinstance(kind, types.UnionType):
+        (only,) = (each for each in kind.__args__ if each is not types.NoneType)
+        return None if data is None else _read(only, data, where)
+    origin = getattr(kind, "__origin__", kind)
+    if origin is tuple:
+        _expect(isinstance(data, (list, tuple)), where, "a list", data)
+        return _items(kind.__args__, data, where)
+    if origin is dict:
+        _expect(isinstance(data, dict), where, "an object", data)
+        return {name: _read(kind.__args__[1], item, f"{where}/{name}") for name, item in data.items()}
+    if dataclasses.is_dataclass(kind):
+        return _record(kind, data, where)
+    return _plain(kind, data, where)
+
+
+def _items(kinds: Any, data: Any, where: str) -> tuple[Any, ...]:
+    if kinds[-1] is Ellipsis:
+        return tuple(_read(kinds[0], item, f"{where}/{at}") for at, item in enumerate(data))
+    _expect(len(data) == len(kinds), where, f"a list of {len(kinds)}", data)
+    return tuple(_read(kind, item, f"{where}/{at}") for at, (kind, item) in enumerate(zip(kinds, data, strict=True)))
+
+
+def _record(kind: Any, data: Any, where: str) -> Any:
+    _expect(isinstance(data, dict), where, "an object", data)
+    kinds = {field.name: field.type for field in dataclasses.fields(kind)}
+    if data.keys() != kinds.keys():
+        name = min(data.keys() ^ kinds.keys())
+        raise ProtocolError(f"{where}/{name}: {'unknown' if name in data else 'missing'} in {kind.__name__}")
+    try:
+        return kind(**{name: _read(kinds[name], item, f"{where}/{name}") for name, item in data.items()})
+    except ProtocolError as error:
+        # What __post_init__ says has no place yet.
+        raise error if str(error).startswith("/") else ProtocolError(f"{where or '/'}: {error}") from None
+
+
+def _plain(kind: Any, data: Any, where: str) -> Any:
+    wanted = (int, float) if kind is float else (kind,)
+    _expect(isinstance(data, wanted) and isinstance(data, bool) == (kind is bool), where, kind.__name__, data)
+    if kind in (int, float):
+        _expect(math.isfinite(data) if isinstance(data, float) else abs(data) < _MOST, where, "a number", data)
+    elif kind is str:
+        _expect(_is_text(data), where, "text", data)
+    return data
+
+
+def _is_text(data: str) -> bool:
+    """Whether a string has no halves of surrogate pairs, which no file and no terminal takes."""
+    try:
+        data.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _expect(kept: bool, where: str, what: str, data: object) -> None:
+    if not kept:
+        raise ProtocolError(f"{where or '/'}: expected {what}, got {data!r:.60}")
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice in an object")
+    return found
