@@ -64,6 +64,7 @@ def require(kept: bool, why_not: str) -> None:
 
 def _read(kind: Any, data: Any, where: str) -> Any:
     if kind is object:
+        _expect(_is_text(json.dumps(data, ensure_ascii=False)), where, "text", data)
         return data
     if isinstance(kind, types.UnionType):
         (only,) = (each for each in kind.__args__ if each is not types.NoneType)

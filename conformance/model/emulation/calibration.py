@@ -7,16 +7,27 @@ once in a million calibrations.
 """
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from conformance.model.setting import Cell, Setting
+
+#: what was seen of a link (conformance/guest/seen.py: LinkSeen); what tc shows of a queue; {node: {sysctl: value}}
+LinkSeen = Mapping[str, Any]
+Qdisc = Mapping[str, Any]
+Sysctls = Mapping[str, Mapping[str, str | None]]
 
 RATE_TOLERANCE = 0.03
 DELAY_TOLERANCE_MS, DELAY_TOLERANCE = 0.5, 0.02
 LOSS_P_VALUE = 1e-6
 #: the delay probe's frame: 64 bytes of payload and 42 of headers (conformance/guest/calibrate.py)
 PROBE_FRAME_BITS = 106 * 8
+#: far beyond any option of a queue
+_MOST = 1e15
 
 
-def binomial_p_value(lost, sent, probability):
-    """Two-sided p-value of `lost` of `sent`: twice the smaller tail, at most 1.
+def binomial_p_value(lost: int, sent: int, probability: float) -> float:
+    """Return the two-sided p-value of `lost` of `sent`: twice the smaller tail, at most 1.
 
     Exact, by the log-gamma function; 0.0 where the observation is impossible.
     """
@@ -25,7 +36,7 @@ def binomial_p_value(lost, sent, probability):
     if probability >= 1:
         return 1.0 if lost == sent else 0.0
 
-    def log_pmf(k):
+    def log_pmf(k: int) -> float:
         return (
             math.lgamma(sent + 1) - math.lgamma(k + 1) - math.lgamma(sent - k + 1)
             + k * math.log(probability) + (sent - k) * math.log1p(-probability)
@@ -36,15 +47,14 @@ def binomial_p_value(lost, sent, probability):
     return min(1.0, 2 * min(below, above))
 
 
-def _read_back(cell, queue, qdiscs):
-    """Problems with what tc shows; each netem must have the asked delay and loss, on every interface."""
+def _read_back(cell: Cell, queue: str, qdiscs: Sequence[Qdisc]) -> Iterator[str]:
+    """Yield problems with what tc shows; each netem must have the asked delay and loss, on every interface."""
     netems = [q for q in qdiscs if q.get("kind") == "netem"]
     if not netems:
         yield "no netem qdisc is installed"
     for q in netems:
-        options = q.get("options", {})
-        delay_ms = options.get("delay", {}).get("delay", 0) * 1000
-        loss_pct = options.get("loss-random", {}).get("loss", 0) * 100
+        delay_ms = _option(q, "delay", "delay") * 1000
+        loss_pct = _option(q, "loss-random", "loss") * 100
         if not math.isclose(delay_ms, cell.one_way_delay_ms, rel_tol=1e-3, abs_tol=2e-3):
             yield f"netem on {q.get('dev')} has a delay of {delay_ms:g} ms, asked were {cell.one_way_delay_ms:g}"
         if not math.isclose(loss_pct, cell.loss_pct, rel_tol=1e-3, abs_tol=1e-6):
@@ -55,8 +65,16 @@ def _read_back(cell, queue, qdiscs):
         yield f"no {wanted} qdisc is installed"
 
 
-def sysctl_problems(setting, found):
-    """Sentences about sysctls that a node does not hold as asked; one that its kernel lacks (None) is none."""
+def _option(queue: Qdisc, *path: str) -> float:
+    """Return a number from the options that tc shows of a queue; 0 where there is none, as tc leaves zeros out."""
+    found = queue.get("options")
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found if isinstance(found, (int, float)) and abs(found) < _MOST else 0
+
+
+def sysctl_problems(setting: Setting, found: Sysctls) -> Iterator[str]:
+    """Yield sentences about sysctls that a node does not hold as asked; one that its kernel lacks (None) is none."""
     for node, values in sorted(found.items()):
         for name, asked in setting.sysctls:
             held = values.get(name)
@@ -64,21 +82,21 @@ def sysctl_problems(setting, found):
                 yield f"{name} on the {node} is {held!r}, asked was {asked!r}"
 
 
-def problems(setting, observed):
-    """Sentences about what the emulators did not deliver; empty when they delivered all.
+def problems(setting: Setting, observed: Sequence[LinkSeen]) -> list[str]:
+    """Return sentences about what the emulators did not deliver; empty when they delivered all.
 
     `observed`: for each link, the client's first, what was seen (conformance/guest/calibrate.py), and its "qdiscs".
     """
     if len(observed) != len(setting.links):
         return [f"{len(observed)} links were calibrated, the setting has {len(setting.links)}"]
-    found = []
+    found: list[str] = []
     for cell, seen, side in zip(setting.links, observed, ("client", "server"), strict=False):
         where = f" ({side}'s segment)" if setting.segments else ""
         found += [f"{problem}{where}" for problem in _link_problems(cell, setting.queue, seen)]
     return found
 
 
-def _link_problems(cell, queue, observed):
+def _link_problems(cell: Cell, queue: str, observed: LinkSeen) -> list[str]:
     found = list(_read_back(cell, queue, observed["qdiscs"]))
     rate = observed["rate_mbps"]
     if rate is None:

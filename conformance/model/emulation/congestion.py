@@ -6,6 +6,11 @@ Google's BBRv2 and BBRv3 append bounds and, at offset 39, their version.
 """
 
 import re
+from collections.abc import Mapping
+from typing import Any
+
+#: the sampler's record of a sender (conformance/guest/seen.py: CongestionControlSeen), where it has one
+Found = Mapping[str, Any] | None
 
 #: a shorter transfer may lie between two looks at its socket
 _SEEN_S = 0.1
@@ -19,19 +24,17 @@ _PACING_GAINS = {
 _CWND_GAINS = {1: {739 / 256, 2.0, 1.0}, 2: {739 / 256, 2.0, 1.0}, 3: {2.0, 2.25, 1.0}}
 
 
-def exported_generation(found):
-    """1, 2 or 3 by what the kernel exports; None where it is not a BBR or nothing is known.
-
-    `found` is the sampler's record (conformance/guest/sampler.py) or None.
-    """
+def exported_generation(found: Found) -> int | None:
+    """Return 1, 2 or 3 by what the kernel exports; None where it is not a BBR or nothing is known."""
     bbr = found and found["bbr"]
     if not bbr:
         return None
-    return 1 if bbr["version"] is None else bbr["version"]
+    version: int | None = bbr["version"]
+    return 1 if version is None else version
 
 
-def seen_generations(found):
-    """The generations that use every gain that was seen, as a list; None where no gain was seen.
+def seen_generations(found: Found) -> list[int] | None:
+    """Return the generations that use every gain that was seen, as a list; None where no gain was seen.
 
     A short transfer may never leave start-up, and versions 1 and 2 share their gains: several may fit.
     """
@@ -45,8 +48,8 @@ def seen_generations(found):
     ]
 
 
-def not_as_asked(algorithm, found):
-    """Why the kernel's congestion control is not the BBR that `algorithm` ("bbrv3") names, or None."""
+def not_as_asked(algorithm: str, found: Found) -> str | None:
+    """Return why the kernel's congestion control is not the BBR that `algorithm` ("bbrv3") names, or None."""
     asked = re.fullmatch(r"bbrv(\d)", algorithm)
     if not asked or not found:
         return None
@@ -57,8 +60,8 @@ def not_as_asked(algorithm, found):
     return f"{algorithm} was asked for, but this kernel's {found['name']} is {what}"
 
 
-def not_as_set(name, found, elapsed_s):
-    """Why the sender did not use the algorithm `name` that the harness set in its kernel, or None.
+def not_as_set(name: str | None, found: Found, elapsed_s: float) -> str | None:
+    """Return why the sender did not use the algorithm `name` that the harness set in its kernel, or None.
 
     A program may choose another one for its socket, as good as unseen where the transfer's socket was not looked at.
     """
@@ -70,11 +73,11 @@ def not_as_set(name, found, elapsed_s):
     return f"sent with {', '.join(others)} in the place of {name}" if others else None
 
 
-def describe(found):
-    """For a result's evidence: name, exported and seen generations of BBR, and what they rest on; None if unknown."""
+def describe(found: Found) -> dict[str, Any] | None:
+    """Return a result's evidence: name, generations of BBR, and what they rest on; None where nothing is known."""
     if not found:
         return None
-    about = {"name": found["name"]}
+    about: dict[str, Any] = {"name": found["name"]}
     if found["bbr"]:
         about["bbr"] = {
             "exported_version": exported_generation(found),
