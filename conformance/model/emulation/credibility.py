@@ -1,13 +1,17 @@
 """From the facts that a guest reports to a Measurement. The harness believes no adapter.
 
-The client's byte count is checked against the interface counters, its time against the harness's own
-clock, its goodput against the link's rate. A lie, a crash or a server that dies is an error that says so.
+The client's byte count is checked against the interface counters, its time against the harness's own clock, its goodput
+against the link's rate. A lie, a crash or a server that dies is an error that says so: CHECKS, in that order.
 """
 
+import collections.abc
+import dataclasses
+import functools
 import json
+import typing
 
 from conformance.model.emulation import congestion
-from conformance.model.trial import Measurement, Outcome
+from conformance.model.trial import Measurement, Outcome, Trial
 
 #: the client's clock may start and stop this much later and earlier than the harness's, plus 2 %
 _CLOCK_SLACK_S = 0.25
@@ -18,180 +22,318 @@ _TAIL = 300
 _CALIBRATION = ("rate_mbps", "delays_ms", "loss_sent", "loss_lost")
 #: what crosses the link before the first byte of the body, at most
 _HANDSHAKE_BYTES = 20_000
+#: exit status of a program that does not offer an algorithm
+_NOT_OFFERED = 127
+
+#: what a guest reports of a trial (job.flat()), of its network, of a process: JSON
+Facts = collections.abc.Mapping[str, typing.Any]
 
 
-def _tail(text):
-    """The last words of untrusted output, on one line, without control characters."""
-    clean = "".join(c if c.isprintable() else " " for c in text.strip())
-    return " ".join(clean.split())[-_TAIL:]
-
-
-def _status(process):
-    why = " (its guest's memory ran out)" if process.get("ran_out_of_memory") else ""
-    return f"status {process['exit_status']}{why}"
-
-
-def _said(process):
-    words = _tail(process["stderr"]) or _tail(process["stdout"])
-    return f": {words}" if words else ""
-
-
-def _round(value, digits=6):
-    return None if value is None else round(value, digits)
-
-
-def measurement(trial, facts, network, host):
+def measurement(trial: Trial, facts: Facts, network: Facts, host: Facts) -> Measurement:
     """Judge one trial's facts (conformance/guest/trial.py) for credibility, and derive the metrics.
 
-    `network` is the guest's network event (sysctls, offload, kernel as read back), `host` what depends
-    on the machine.
+    `network` is the guest's network event (sysctls, offload, kernel as read back), `host` what depends on the machine.
     """
-
-    def failed(outcome, message):
-        return Measurement(trial=trial, outcome=outcome, message=message, host=host)
-
-    algorithm, stack = trial.scheme.algorithm, trial.scheme.stack
-    if facts.get("fault"):
-        return failed(Outcome.ERROR, facts["fault"])
-    server, client, proxy = facts["server"], facts["client"], facts.get("proxy")
-    if proxy is not None and proxy["exit_status"] is not None:
-        # First: whatever else went wrong, went wrong because of that.
-        return failed(Outcome.ERROR, f"the proxy died with {_status(proxy)} during the transfer{_said(proxy)}")
-    for role, process in (("server", server), ("client", client)):
-        if process is not None and process["exit_status"] == 127:
-            if facts["ready"] and _crossed_bytes(facts) >= _HANDSHAKE_BYTES:
-                # Who does not offer an algorithm knows so before the transfer, however that goes.
-                return failed(Outcome.ERROR, f"the {role} of {stack} ended with status 127 during the transfer")
-            return failed(Outcome.UNSUPPORTED, f"{stack} does not offer {algorithm}{_said(process)}")
-    if not facts["ready"]:
-        gone = server["exit_status"] is not None
-        how = f"ended with {_status(server)} before it was ready" if gone else "was never ready"
-        return failed(Outcome.ERROR, f"the server of {stack} {how}{_said(server)}")
-    if server["exit_status"] is not None:
-        return failed(
-            Outcome.ERROR,
-            f"the server of {stack} died with {_status(server)} during the transfer{_said(server)}",
-        )
-    metrics, evidence = _metrics(trial, facts), _evidence(facts, network)
-    other = _other_transfer(stack, facts, network)
-    if facts["timed_out"]:
-        crossed, timeout_s = _crossed_bytes(facts), trial.setting.timeout_s
-        if crossed < _HANDSHAKE_BYTES:
-            return failed(Outcome.ERROR, f"{stack} transferred nothing in {timeout_s:g} s of virtual time")
-        if crossed > trial.setting.transfer_bytes:
-            return failed(
-                Outcome.ERROR, f"the client of {stack} did not end within {timeout_s:g} s, though all bytes had come"
-            )
-        if facts["half_time"] and crossed - _crossed_bytes(facts, facts["half_time"]) < _HANDSHAKE_BYTES:
-            return failed(Outcome.ERROR, f"{stack} stood still after {crossed} bytes, for half of {timeout_s:g} s")
-        if other:
-            return failed(Outcome.ERROR, other)
-        bits = 8 * trial.setting.transfer_bytes
-        bound = bits / (trial.setting.timeout_s * trial.setting.cell.bandwidth_mbps * 1e6)
-        metrics["utilization"] = _round(bound)
-        return Measurement(
-            trial=trial, outcome=Outcome.TIMEOUT, metrics=metrics, evidence=evidence, host=host,
-            message=f"the transfer took longer than {trial.setting.timeout_s:g} s of virtual time",
-        )  # fmt: skip
-    if client["exit_status"] != 0:
-        return failed(Outcome.ERROR, f"the client of {stack} ended with {_status(client)}{_said(client)}")
-    report, lie = _client_report(trial, facts)
-    if lie:
-        return failed(Outcome.ERROR, f"the client of {stack} {lie}")
-    if other:
-        return failed(Outcome.ERROR, other)
-    goodput = 8 * report["bytes"] / report["completion_s"] / 1e6
-    metrics.update(
-        bytes=facts["transfer_bytes"],
-        completion_s=_round(report["completion_s"]),
-        handshake_s=_round(report["handshake_s"]),
-        goodput_mbps=_round(goodput),
-        utilization=_round(goodput / trial.setting.cell.bandwidth_mbps),
+    case = Case(trial=trial, facts=facts, network=network)
+    fault = next(filter(None, (check(case) for check in CHECKS)), None)
+    if fault:
+        return Measurement(trial=trial, outcome=fault.outcome, message=fault.message, host=dict(host))
+    timed_out, message = facts["timed_out"], None
+    if timed_out:
+        message = f"the transfer took longer than {trial.setting.timeout_s:g} s of virtual time"
+    return Measurement(
+        trial=trial,
+        outcome=Outcome.TIMEOUT if timed_out else Outcome.OK,
+        message=message,
+        metrics={**_metrics(facts), **(_bound(trial) if timed_out else _completed(case))},
+        evidence=_evidence(facts, network),
+        host=dict(host),
     )
-    return Measurement(trial=trial, outcome=Outcome.OK, metrics=metrics, evidence=evidence, host=host)
 
 
-def _other_transfer(stack, facts, network):
-    """Why what was measured is not one transfer with the algorithm asked for, or None."""
-    sampled = facts["sampled"]
-    why = congestion.not_as_set(network.get("kernel_algorithm"), sampled["congestion_control"], facts["elapsed_s"])
-    if why:
-        return f"the server of {stack} {why}"
-    passed = _difference(facts, "router", "Tcp.ActiveOpens")
-    if facts.get("proxy") is not None and passed == 0:
-        return "the connection did not pass through the proxy"
-    # Of TCP only: a QUIC stack's programs may talk to each other by TCP, and its connections are not the kernel's.
-    opened = _difference(facts, "client", "Tcp.ActiveOpens") if sampled["tcp_info"] else None
-    if opened is not None and opened > 1:
-        return f"the client of {stack} opened {opened} connections in the place of one"
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Case:
+    """A trial and what the guest reports of it."""
+
+    trial: Trial
+    facts: Facts
+    network: Facts
+
+    @property
+    def stack(self) -> str:
+        return self.trial.scheme.stack
+
+    @property
+    def server(self) -> Facts:
+        process: Facts = self.facts["server"]
+        return process
+
+    @property
+    def client(self) -> Facts:
+        process: Facts = self.facts["client"]
+        return process
+
+    @property
+    def completed(self) -> bool:
+        """Whether the client ended by itself, so that there is a report to believe or not."""
+        return not self.facts["timed_out"]
+
+    @functools.cached_property
+    def crossed_bytes(self) -> int:
+        """Bytes that came in at the client's interfaces."""
+        return _crossed_bytes(self.facts)
+
+    @functools.cached_property
+    def report(self) -> Facts | None:
+        """The client's result line: "bytes", "completion_s", "handshake_s"; None where there is no valid one."""
+        try:
+            report: Facts = json.loads(self._lines[-1], parse_constant=_refuse, object_pairs_hook=_once)
+            size, seconds, handshake = (report[k] for k in ("bytes", "completion_s", "handshake_s"))
+        except (ValueError, KeyError, IndexError, TypeError, RecursionError):
+            return None
+        if not _is_number(size) or not _is_number(seconds) or not (handshake is None or _is_number(handshake)):
+            return None
+        if seconds > 0 and handshake is not None and not 0 <= handshake <= seconds:
+            return None
+        return report
+
+    @functools.cached_property
+    def result_lines(self) -> int:
+        """How many lines look like results."""
+        return sum('"completion_s"' in line for line in self._lines)
+
+    @property
+    def _lines(self) -> list[str]:
+        lines: list[str] = self.client["stdout"].strip().splitlines()
+        return lines
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """Why a trial says nothing about the stack's congestion control."""
+
+    message: str
+    outcome: Outcome = Outcome.ERROR
+
+
+# --- the checks; each may rely on those before it in CHECKS
+
+
+def _not_carried_out(case: Case) -> Fault | None:
+    return Fault(case.facts["fault"]) if case.facts.get("fault") else None
+
+
+def _proxy_died(case: Case) -> Fault | None:
+    proxy = case.facts.get("proxy")
+    if proxy is None or proxy["exit_status"] is None:
+        return None
+    return Fault(f"the proxy died with {_status(proxy)} during the transfer{_said(proxy)}")
+
+
+def _algorithm_not_offered(case: Case) -> Fault | None:
+    for role, process in (("server", case.facts["server"]), ("client", case.facts["client"])):
+        if process is None or process["exit_status"] != _NOT_OFFERED:
+            continue
+        if case.facts["ready"] and case.crossed_bytes >= _HANDSHAKE_BYTES:
+            # A stack that does not offer an algorithm knows so before the transfer, however that goes.
+            return Fault(f"the {role} of {case.stack} ended with status {_NOT_OFFERED} during the transfer")
+        why = f"{case.stack} does not offer {case.trial.scheme.algorithm}{_said(process)}"
+        return Fault(why, Outcome.UNSUPPORTED)
     return None
 
 
-def _refuse(constant):
+def _server_not_ready(case: Case) -> Fault | None:
+    if case.facts["ready"]:
+        return None
+    gone = case.server["exit_status"] is not None
+    how = f"ended with {_status(case.server)} before it was ready" if gone else "was never ready"
+    return Fault(f"the server of {case.stack} {how}{_said(case.server)}")
+
+
+def _server_died(case: Case) -> Fault | None:
+    if case.server["exit_status"] is None:
+        return None
+    return Fault(f"the server of {case.stack} died with {_status(case.server)} during the transfer{_said(case.server)}")
+
+
+def _nothing_transferred(case: Case) -> Fault | None:
+    if case.completed or case.crossed_bytes >= _HANDSHAKE_BYTES:
+        return None
+    return Fault(f"{case.stack} transferred nothing in {case.trial.setting.timeout_s:g} s of virtual time")
+
+
+def _client_did_not_end(case: Case) -> Fault | None:
+    setting = case.trial.setting
+    if case.completed or case.crossed_bytes <= setting.transfer_bytes:
+        return None
+    return Fault(f"the client of {case.stack} did not end within {setting.timeout_s:g} s, though all bytes had come")
+
+
+def _stood_still(case: Case) -> Fault | None:
+    crossed, half_time = case.crossed_bytes, case.facts["half_time"]
+    if case.completed or not half_time or crossed - _crossed_bytes(case.facts, half_time) >= _HANDSHAKE_BYTES:
+        return None
+    timeout_s = case.trial.setting.timeout_s
+    return Fault(f"{case.stack} stood still after {crossed} bytes, for half of {timeout_s:g} s")
+
+
+def _client_failed(case: Case) -> Fault | None:
+    if not case.completed or case.client["exit_status"] == 0:
+        return None
+    return Fault(f"the client of {case.stack} ended with {_status(case.client)}{_said(case.client)}")
+
+
+def _client_lies(case: Case) -> Fault | None:
+    lie = _lie(case) if case.completed else None
+    return Fault(f"the client of {case.stack} {lie}") if lie else None
+
+
+def _other_algorithm(case: Case) -> Fault | None:
+    name, found = case.network.get("kernel_algorithm"), case.facts["sampled"]["congestion_control"]
+    why = congestion.not_as_set(name, found, case.facts["elapsed_s"])
+    return Fault(f"the server of {case.stack} {why}") if why else None
+
+
+def _passed_by_the_proxy(case: Case) -> Fault | None:
+    if case.facts.get("proxy") is None or _difference(case.facts, "router", "Tcp.ActiveOpens") != 0:
+        return None
+    return Fault("the connection did not pass through the proxy")
+
+
+def _several_connections(case: Case) -> Fault | None:
+    # Of TCP only: a QUIC stack's programs may talk to each other by TCP, and its connections are not the kernel's.
+    if not case.facts["sampled"]["tcp_info"]:
+        return None
+    opened = _difference(case.facts, "client", "Tcp.ActiveOpens")
+    if opened is None or opened <= 1:
+        return None
+    return Fault(f"the client of {case.stack} opened {opened} connections in the place of one")
+
+
+#: The first that finds a fault names the one to blame: what comes later may have gone wrong because of it.
+CHECKS: tuple[collections.abc.Callable[[Case], Fault | None], ...] = (
+    _not_carried_out,
+    _proxy_died,
+    _algorithm_not_offered,
+    _server_not_ready,
+    _server_died,
+    _nothing_transferred,
+    _client_did_not_end,
+    _stood_still,
+    _client_failed,
+    _client_lies,
+    _other_algorithm,
+    _passed_by_the_proxy,
+    _several_connections,
+)
+
+
+def _lie(case: Case) -> str | None:
+    """Return what about the client's report is not to be believed, as the end of a sentence; or None."""
+    if case.result_lines > 1:
+        return f"printed {case.result_lines} result lines"
+    if case.report is None:
+        return f"printed no valid result line: {_tail(case.client['stdout']) or 'nothing'}"
+    size, seconds = case.report["bytes"], case.report["completion_s"]
+    wanted, elapsed_s = case.facts["transfer_bytes"], case.facts["elapsed_s"]
+    rate = case.trial.setting.cell.bandwidth_mbps * 1e6
+    for kept, lie in (
+        (size == wanted, f"reports {size} bytes, {wanted} were to be sent"),
+        (seconds > 0, f"reports a completion time of {seconds} s"),
+        (case.crossed_bytes >= wanted, f"reports {size} bytes, but only {case.crossed_bytes} crossed its link"),
+        (
+            abs(elapsed_s - seconds) <= _CLOCK_SLACK_S + 0.02 * elapsed_s,
+            f"reports {seconds:.3f} s, the harness saw it run for {elapsed_s:.3f} s",
+        ),
+    ):
+        if not kept:
+            return lie
+    if 8 * (size - _BURST_BYTES) / seconds > rate * _RATE_SLACK:
+        return f"reports {8 * size / seconds / 1e6:.3g} Mbit/s over a link of {rate / 1e6:g}"
+    return None
+
+
+def _refuse(constant: str) -> None:
     raise ValueError(constant)
 
 
-def _once(pairs):
-    """A JSON object whose keys occur once each: of two, which one counts?"""
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return a JSON object whose keys occur once each: of two, which one counts?"""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a key twice")
     return found
 
 
-def _is_number(value):
+def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e15
 
 
-def _client_report(trial, facts):
-    """(what the client reports, None), or (None, why it is not to be believed)."""
-    lines = facts["client"]["stdout"].strip().splitlines()
-    results = sum('"completion_s"' in line for line in lines)
-    if results > 1:
-        return None, f"printed {results} result lines"
-    try:
-        report = json.loads(lines[-1], parse_constant=_refuse, object_pairs_hook=_once)
-        size, seconds, handshake = (report[k] for k in ("bytes", "completion_s", "handshake_s"))
-        if not _is_number(size) or not _is_number(seconds) or not (handshake is None or _is_number(handshake)):
-            raise ValueError
-        if seconds > 0 and handshake is not None and not 0 <= handshake <= seconds:
-            raise ValueError
-    except (ValueError, KeyError, IndexError, TypeError, RecursionError):
-        return None, f"printed no valid result line: {_tail(facts['client']['stdout']) or 'nothing'}"
-    wanted = facts["transfer_bytes"]
-    if size != wanted:
-        return None, f"reports {size} bytes, {wanted} were to be sent"
-    if seconds <= 0:
-        return None, f"reports a completion time of {seconds} s"
-    crossed = _crossed_bytes(facts)
-    if crossed < wanted:
-        return None, f"reports {size} bytes, but only {crossed} crossed its link"
-    elapsed = facts["elapsed_s"]
-    if abs(elapsed - seconds) > _CLOCK_SLACK_S + 0.02 * elapsed:
-        return None, f"reports {seconds:.3f} s, the harness saw it run for {elapsed:.3f} s"
-    rate = trial.setting.cell.bandwidth_mbps * 1e6
-    if 8 * (size - _BURST_BYTES) / seconds > rate * _RATE_SLACK:
-        return None, f"reports {8 * size / seconds / 1e6:.3g} Mbit/s over a link of {rate / 1e6:g}"
-    return report, None
+# --- words
 
 
-def _difference(facts, *path):
+def _tail(text: str) -> str:
+    """Return the last words of untrusted output, on one line, without control characters."""
+    clean = "".join(c if c.isprintable() else " " for c in text.strip())
+    return " ".join(clean.split())[-_TAIL:]
+
+
+def _status(process: Facts) -> str:
+    why = " (its guest's memory ran out)" if process.get("ran_out_of_memory") else ""
+    return f"status {process['exit_status']}{why}"
+
+
+def _said(process: Facts) -> str:
+    words = _tail(process["stderr"]) or _tail(process["stdout"])
+    return f": {words}" if words else ""
+
+
+# --- metrics and evidence
+
+
+def _round(value: float | None, digits: int = 6) -> float | None:
+    return None if value is None else round(value, digits)
+
+
+def _bound(trial: Trial) -> dict[str, float | None]:
+    """Return the metrics of a transfer that did not end in time: an upper bound."""
+    bits = 8 * trial.setting.transfer_bytes
+    return {"utilization": _round(bits / (trial.setting.timeout_s * trial.setting.cell.bandwidth_mbps * 1e6))}
+
+
+def _completed(case: Case) -> dict[str, float | None]:
+    """Return the metrics of a report that was believed."""
+    report = case.report or {}
+    goodput = 8 * report["bytes"] / report["completion_s"] / 1e6
+    return {
+        "bytes": case.facts["transfer_bytes"],
+        "completion_s": _round(report["completion_s"]),
+        "handshake_s": _round(report["handshake_s"]),
+        "goodput_mbps": _round(goodput),
+        "utilization": _round(goodput / case.trial.setting.cell.bandwidth_mbps),
+    }
+
+
+def _difference(facts: Facts, *path: str) -> int | None:
+    """Return by how much a counter grew; None where nobody counted."""
     before, after = facts["counters"]["before"], facts["counters"]["after"]
     for name in path:
         before, after = before.get(name), after.get(name)
         if before is None or after is None:
             return None
-    return after - before
+    grown: int = after - before
+    return grown
 
 
-def _crossed_bytes(facts, by=None):
-    """Bytes that came in at the client's interfaces, in all or until the counters `by` were read."""
+def _crossed_bytes(facts: Facts, by: Facts | None = None) -> int:
+    """Return the bytes that came in at the client's interfaces, in all or until the counters `by` were read."""
     before = facts["counters"]["before"]["interfaces"]["client"]
     after = by or facts["counters"]["after"]["interfaces"]["client"]
     return sum(counters["rx_bytes"] - before[name]["rx_bytes"] for name, counters in after.items())
 
 
-def _metrics(trial, facts):
+def _metrics(facts: Facts) -> dict[str, float | None]:
+    """Return what is known of every transfer, with None for what only a completed one has."""
     sampled = facts["sampled"]
     info = sampled["tcp_info"]
     return {
@@ -210,7 +352,7 @@ def _metrics(trial, facts):
     }
 
 
-def _evidence(facts, network):
+def _evidence(facts: Facts, network: Facts) -> dict[str, typing.Any]:
     interfaces = {
         node: {
             name: {counter: value - before[name][counter] for counter, value in counters.items()}
@@ -238,8 +380,8 @@ def _evidence(facts, network):
     }
 
 
-def _proxy(facts):
-    """What is known of a proxy's sending half: the kernel's words on its socket towards the client."""
+def _proxy(facts: Facts) -> dict[str, typing.Any]:
+    """Return what is known of a proxy's sending half: the kernel's words on its socket towards the client."""
     info = dict(facts["sampled"]["proxy"] or {})
     info.pop("bbr", None)
     return {"tcp_info": info or None, "connections": _difference(facts, "router", "Tcp.ActiveOpens")}
