@@ -67,11 +67,11 @@ def _run(job: protocol.Job, scratch: str, emit: Emit) -> None:
     prepare_harness()
     _allow_all_algorithms()
     pki = shutil.copytree(job.pki, os.path.join(job.work_dir, "pki"))
-    # The topology imports Mininet: a machine without it gets a fault event and not a stack trace.
-    topology = _load(os.path.join(scratch, "topology.py"))
+    builder = _load(os.path.join(scratch, "topology.py"))
     virtual = os.environ.get("CC_VIRTUAL_TIME") == "1"
-    net = topology.build()
-    stage = Stage(job=job, net=net, topology=topology, scratch=scratch, pki=pki, virtual=virtual)
+    # This imports Mininet: a machine without it gets a fault event and not a stack trace.
+    net = builder.build()
+    stage = Stage(job=job, net=net, topology=builder.TOPOLOGY, scratch=scratch, pki=pki, virtual=virtual)
     try:
         network = _set_up(stage)
         emit(network)
@@ -95,10 +95,10 @@ def _run(job: protocol.Job, scratch: str, emit: Emit) -> None:
 
 def _set_up(stage: Stage) -> protocol.Network | protocol.Unsupported:
     """Configure all nodes as the job says, and return what the kernel then holds, or why it cannot."""
-    job, net, topology = stage.job, stage.net, stage.topology
+    job, net = stage.job, stage.net
     # A proxy is the end of connections, and a sender, like the server.
-    senders = [net["server"], *([net[topology.ROUTER[0]]] if job.proxy else [])]
-    rivals = [net[name] for name in topology.RIVAL[:2]] if job.rival else []
+    senders = [net["server"], *([net[stage.router.node]] if job.proxy else [])]
+    rivals = [net[stage.rival.source], net[stage.rival.sink]] if job.rival else []
     ends = [*senders, net["client"], *rivals]
     sysctls = {node.name: netns.set_sysctls(node, job.sysctls) for node in ends}
     name = None
@@ -119,7 +119,8 @@ def _set_up(stage: Stage) -> protocol.Network | protocol.Unsupported:
     if job.port < 1024:
         netns.set_sysctls(net["server"], {"net.ipv4.ip_unprivileged_port_start": str(job.port)})
     if job.proxy:
-        proxy.hand_over(net[topology.ROUTER[0]], job.port, topology.ROUTER[1:])
+        router = stage.router
+        proxy.hand_over(net[router.node], job.port, (router.client_side, router.server_side))
     return protocol.Network(sysctls=sysctls, offload=offload, kernel=os.uname().release, kernel_algorithm=name)
 
 
@@ -159,15 +160,15 @@ def _run_cell(stage: Stage, index: int, emit: Emit) -> None:
 
 
 def _calibrate(stage: Stage, cell: protocol.CellJob) -> tuple[LinkSeen, ...]:
-    net, topology, probing = stage.net, stage.topology, stage.job.probing
+    net, segments, probing = stage.net, stage.topology.segments, stage.job.probing
     fresh_start(stage, cell.tc, probing.seed)
     observed = [
-        calibrate.observe(net[source], net[sink], address, link, probing)
-        for (source, sink, address), link in zip(topology.ENDS, cell.links, strict=True)
+        calibrate.observe(net[segment.sender], net[segment.receiver], segment.address, link, probing)
+        for segment, link in zip(segments, cell.links, strict=True)
     ]
     return tuple(
         dataclasses.replace(seen, qdiscs=tuple(read_queues(net, segment)))
-        for seen, segment in zip(observed, topology.SEGMENTS, strict=True)
+        for seen, segment in zip(observed, segments, strict=True)
     )
 
 

@@ -115,10 +115,10 @@ def _unknown_algorithm(pair: _Pair) -> ProbeFacts:
 
 def _transfer(stage: Stage, asked: Transfer, files_before: set[str]) -> TransferProbed:
     """Make one transfer as any trial, and look at its frames and at what it leaves behind."""
-    node, interface = stage.topology.SEGMENTS[asked.bottleneck][0]
-    with netns.inside(stage.net[node]):
+    queue = stage.bottleneck(asked)
+    with netns.inside(stage.net[queue.node]):
         capture = socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_NONBLOCK, socket.htons(_ETH_P_ALL))
-        capture.bind((interface, 0))
+        capture.bind((queue.name, 0))
     facts = run_trial(stage, asked)
     frames = _look_at(capture)
     capture.close()

@@ -11,22 +11,41 @@ if TYPE_CHECKING:
     from typing import Any
 
     from conformance.guest.protocol import CellJob, Job, Program
+    from conformance.guest.topology import Interface, RivalFlow, Router, Topology
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Stage:
     """A job, the started network that it is carried out in, and where its files are.
 
-    `net` is Mininet's, `topology` the module that built it. `virtual`: this guest's clock is virtual. `pki` is the
+    `net` is Mininet's, `topology` what its builder says of it. `virtual`: this guest's clock is virtual. `pki` is the
     job's folder of certificates, copied to where stacks may read it.
     """
 
     job: Job
     net: Any
-    topology: Any
+    topology: Topology
     scratch: str
     pki: str
     virtual: bool
+
+    @property
+    def router(self) -> Router:
+        """The router of this topology. Raises ValueError where it has none."""
+        if self.topology.router is None:
+            raise ValueError("this topology has no router for a proxy")
+        return self.topology.router
+
+    @property
+    def rival(self) -> RivalFlow:
+        """The place of a second flow in this topology. Raises ValueError where it has none."""
+        if self.topology.rival is None:
+            raise ValueError("this topology has no place for a rival")
+        return self.topology.rival
+
+    def bottleneck(self, transfer: Transfer) -> Interface:
+        """Return the interface whose egress queue the data of a transfer stand in."""
+        return self.topology.segments[transfer.slowest].queues[0]
 
     def program(self, role: str) -> Program:
         """Return the stack's program for "server" or "client"."""
@@ -39,14 +58,14 @@ class Stage:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Transfer:
-    """One transfer to be made: its bytes, the tc commands of each link, and the index of the slowest.
+    """One transfer to be made: its bytes, the tc commands of each link, and the index of the slowest link.
 
     `www` is a folder with a file of that size. `logs`: for each role the folder that it may write logs to, if any.
     """
 
     seed: int
     transfer_bytes: int
-    bottleneck: int
+    slowest: int
     tc: tuple[tuple[str, ...], ...]
     www: str
     logs: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -58,7 +77,7 @@ def transfer(stage: Stage, cell: CellJob, seed: int, transfer_bytes: int | None 
     return Transfer(
         seed=seed,
         transfer_bytes=size,
-        bottleneck=cell.bottleneck,
+        slowest=cell.bottleneck,
         tc=cell.tc,
         www=_payload(stage.job.work_dir, size),
     )

@@ -14,8 +14,6 @@ from conformance.guest.trial import run_trial
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from conformance.guest.seen import TrialFacts
     from conformance.guest.stage import Stage, Transfer
 
@@ -38,8 +36,8 @@ def run_traced(stage: Stage, transfer: Transfer, target: str) -> TrialFacts:
             os.chown(path, NOBODY, NOBODY)
     epoch_s = int(time.time())
     captures = {
-        name: Capture(stage.net[node], interface, transfer.transfer_bytes, epoch_s)
-        for name, (node, interface) in _taps(stage.topology).items()
+        name: Capture(stage.net[tap.node], tap.name, transfer.transfer_bytes, epoch_s)
+        for name, tap in stage.topology.taps.items()
     }
     own = dataclasses.replace(transfer, logs=logs) if stage.job.trace == "all" else transfer
     facts = run_trial(stage, own)
@@ -55,13 +53,6 @@ def run_traced(stage: Stage, transfer: Transfer, target: str) -> TrialFacts:
     if facts.transfer is None:
         return facts
     return dataclasses.replace(facts, transfer=dataclasses.replace(facts.transfer, captured=captured))
-
-
-def _taps(topology: Any) -> dict[str, tuple[str, str]]:
-    """Return {name: (node, interface)}: the ends of each segment, but where others pass there, too."""
-    ends = {f"{node}-{interface}": (node, interface) for segment in topology.SEGMENTS for node, interface in segment}
-    found: dict[str, tuple[str, str]] = getattr(topology, "TAPS", ends)
-    return found
 
 
 def _copy(source: str, target: str) -> None:

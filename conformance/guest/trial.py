@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from conformance.guest.netns import Node
     from conformance.guest.seen import InterfaceCounters
     from conformance.guest.stage import Stage, Transfer
+    from conformance.guest.topology import Segment
 
 #: TIME_WAIT lasts a minute (net/ipv4/tcp.h: TCP_TIMEWAIT_LEN)
 _TIME_WAIT_MS = 61_000
@@ -65,7 +66,7 @@ def run_trial(stage: Stage, transfer: Transfer) -> TrialFacts:
             )  # fmt: skip
         proxy = _start_proxy(stage, cleanup) if stage.job.proxy else None
         rival = _start_rival(stage, stage.job.rival, transfer.seed, cleanup) if stage.job.rival else None
-        before, calls_before = _counters(stage.net), _system_calls()
+        before, calls_before = _counters(stage), _system_calls()
         sampler = _sampler(stage, transfer)
         cleanup.callback(sampler.close)
         if stage.virtual:
@@ -81,8 +82,8 @@ def run_trial(stage: Stage, transfer: Transfer) -> TrialFacts:
             half_time=half_time,
             sampled=sampler.result(),
             system_calls=_system_calls(calls_before),
-            counters=Span(before=before, after=_counters(stage.net)),
-            qdiscs=tuple(q for segment in stage.topology.SEGMENTS for q in read_queues(stage.net, segment)),
+            counters=Span(before=before, after=_counters(stage)),
+            qdiscs=tuple(q for segment in stage.topology.segments for q in read_queues(stage.net, segment)),
             proxy=proxy.seen() if proxy else None,
             captured={},
         )
@@ -98,13 +99,13 @@ def fresh_start(stage: Stage, tc_lines: Sequence[Sequence[str]], seed: int) -> N
     """Make folders anew, and queues as `tc_lines` says; in virtual time also round the clock and seed the kernel."""
     folders.renew(stage)
     by_node: dict[str, list[str]] = {}
-    for segment, chain in zip(stage.topology.SEGMENTS, tc_lines, strict=True):
-        for node, interface in segment:
-            lines = by_node.setdefault(node, [])
+    for segment, chain in zip(stage.topology.segments, tc_lines, strict=True):
+        for queue in segment.queues:
+            lines = by_node.setdefault(queue.node, [])
             # Deleting what is not there is an error; so there is something.
-            lines.append(f"qdisc replace dev {interface} root handle 99: pfifo limit 1000")
-            lines.append(f"qdisc del dev {interface} root")
-            lines += [line.replace("{dev}", interface) for line in chain]
+            lines.append(f"qdisc replace dev {queue.name} root handle 99: pfifo limit 1000")
+            lines.append(f"qdisc del dev {queue.name} root")
+            lines += [line.replace("{dev}", queue.name) for line in chain]
     if stage.virtual:
         _align_clock(_ALIGN_MS, _TIME_WAIT_MS)
         with open(_SEED_FILE, "w") as f:
@@ -118,10 +119,12 @@ def own_pids(net: Any) -> set[int]:
     return {node.pid for node in net.hosts} | tc.pids()
 
 
-def read_queues(net: Any, segment: Sequence[tuple[str, str]]) -> list[dict[str, object]]:
+def read_queues(net: Any, segment: Segment) -> list[dict[str, object]]:
     """Return what tc shows of the interfaces of a segment."""
-    nodes = dict.fromkeys(node for node, _ in segment)
-    return [q for at in nodes for q in tc.read_qdiscs(net[at], [name for node, name in segment if node == at])]
+    names: dict[str, list[str]] = {}
+    for queue in segment.queues:
+        names.setdefault(queue.node, []).append(queue.name)
+    return [found for node, of in names.items() for found in tc.read_qdiscs(net[node], of)]
 
 
 def _align_clock(step_ms: int, at_least_ms: int = 0) -> None:
@@ -142,7 +145,7 @@ def environment(stage: Stage, role: str, transfer: Transfer) -> dict[str, str]:
         "CC_ROLE": role,
         "CC_ALGORITHM": job.algorithm,
         "CC_CALLED": job.called,
-        "CC_ADDRESS": stage.net["server"].IP(),
+        "CC_ADDRESS": stage.topology.addresses["server"],
         "CC_HOSTNAME": job.hostname,
         "CC_PORT": str(job.port),
         "CC_BYTES": str(transfer.transfer_bytes),
@@ -190,7 +193,7 @@ def wait_for_port(stage: Stage, process: StackProcess) -> bool:
 
 def _start_proxy(stage: Stage, cleanup: contextlib.ExitStack) -> Proxy:
     """Start the proxy on the router, and wait until it listens. Raises Fault where it never does."""
-    router = stage.net[stage.topology.ROUTER[0]]
+    router = stage.net[stage.router.node]
     proxy = Proxy(router, stage)
     cleanup.callback(proxy.end)
     began_ns = time.monotonic_ns()
@@ -207,9 +210,9 @@ def _start_proxy(stage: Stage, cleanup: contextlib.ExitStack) -> Proxy:
 
 def _start_rival(stage: Stage, algorithm: str, seed: int, cleanup: contextlib.ExitStack) -> Rival:
     """Start the rival's transfer, and give it its head start. Raises Fault where the kernel lacks its algorithm."""
-    source, sink, address = stage.topology.RIVAL
+    flow = stage.rival
     try:
-        rival = Rival(stage.net[source], stage.net[sink], address, algorithm)
+        rival = Rival(stage.net[flow.source], stage.net[flow.sink], flow.address, algorithm)
     except FileNotFoundError as error:
         why_not = f"this kernel has no congestion control {algorithm} for the rival"
         raise Fault(f"{why_not}: name one that it has (cubic, reno, bbr)") from error
@@ -223,11 +226,11 @@ def _start_rival(stage: Stage, algorithm: str, seed: int, cleanup: contextlib.Ex
 def _sampler(stage: Stage, transfer: Transfer) -> Sampler:
     """Return the Sampler of a transfer's server, its proxy if any, and the queue of its bottleneck."""
     job, net = stage.job, stage.net
-    node, interface = stage.topology.SEGMENTS[transfer.bottleneck][0]
-    with netns.inside(net[node]):
-        index = socket.if_nametoindex(interface)
-    router = net[stage.topology.ROUTER[0]] if job.proxy else None
-    return Sampler(net["server"], job.port, net[node], index, int(job.queue_handle, 16) << 16, proxy=router)
+    queue = stage.bottleneck(transfer)
+    with netns.inside(net[queue.node]):
+        index = socket.if_nametoindex(queue.name)
+    router = net[stage.router.node] if job.proxy else None
+    return Sampler(net["server"], job.port, net[queue.node], index, int(job.queue_handle, 16) << 16, proxy=router)
 
 
 def _watch(
@@ -270,8 +273,15 @@ def _since(began_ns: int) -> float:
     return round((time.monotonic_ns() - began_ns) / 1e9, 6)
 
 
-def _counters(net: Any) -> Counters:
-    interfaces = {node.name: netns.interface_counters(node) for node in net.hosts}
-    ends = [node for node in net.hosts if node.name in ("client", "router", "server")]
-    snmp = {node.name: netns.snmp_counters(node, _SNMP) for node in ends}
-    return Counters(interfaces=interfaces, client=snmp["client"], server=snmp["server"], router=snmp.get("router"))
+def _counters(stage: Stage) -> Counters:
+    hosts, router = stage.net.hosts, stage.topology.router
+    interfaces = {node.name: netns.interface_counters(node) for node in hosts}
+    # In virtual time, in the order of hosts: each file that is read costs.
+    ends = ("client", "server", *([router.node] if router else []))
+    snmp = {node.name: netns.snmp_counters(node, _SNMP) for node in hosts if node.name in ends}
+    return Counters(
+        interfaces=interfaces,
+        client=snmp["client"],
+        server=snmp["server"],
+        router=snmp[router.node] if router else None,
+    )
