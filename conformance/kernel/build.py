@@ -10,6 +10,8 @@ import pathlib
 import re
 import shutil
 import subprocess
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 from conformance.kernel import source as sources
 from conformance.kernel import store
@@ -17,6 +19,8 @@ from conformance.model import digest as digests
 from conformance.model.errors import UserError
 from conformance.support import paths
 
+#: (done, total, what is being done); a total of 0 is not known
+Progress = Callable[[int, int, str], object]
 _RECIPE = paths.PACKAGE / "kernel"
 _PATCHES, _SINCE = _RECIPE / "patches", "since-"
 #: raised when the recipe changes what it builds in a way that none of the digested inputs shows
@@ -29,13 +33,13 @@ _TOOLS = {
 }  # fmt: skip
 
 
-def missing_tools():
-    """Debian packages that a build needs and this machine lacks."""
+def missing_tools() -> list[str]:
+    """Return the Debian packages that a build needs and this machine lacks."""
     return sorted({package for tool, package in _TOOLS.items() if not shutil.which(tool)})
 
 
-def own_patches(version):
-    """Our patches for a source of this version, in order; a source they do not apply to is refused.
+def own_patches(version: tuple[int, int]) -> list[pathlib.Path]:
+    """Return our patches for a source of this version, in order; a source they do not apply to is refused.
 
     Those in patches/ are for every source, those in its folders since-VERSION for every one from that version on; of
     the folders VERSION, only the one of the newest version that this one has reached.
@@ -45,12 +49,12 @@ def own_patches(version):
     return sorted((p for folder in folders for p in folder.glob("*.patch")), key=lambda p: p.name)
 
 
-def faster_patches(version):
-    """Our patches that only make guests faster, in variants: those that apply are applied."""
+def faster_patches(version: tuple[int, int]) -> list[pathlib.Path]:
+    """Return our patches that only make guests faster, in variants: those that apply are applied."""
     return sorted((_variants(version) / "faster").glob("*.patch"))
 
 
-def _variants(version):
+def _variants(version: tuple[int, int]) -> pathlib.Path:
     folders = {_number(p.name): p for p in _PATCHES.iterdir() if p.is_dir() and not p.name.startswith(_SINCE)}
     reached = [number for number in folders if number <= version]
     if not reached:
@@ -61,46 +65,55 @@ def _variants(version):
     return folders[max(reached)]
 
 
-def _number(name):
+def _number(name: str) -> tuple[int, ...]:
     return tuple(int(part) for part in name.split("."))
 
 
-def build(name=store.DEFAULT_NAME, source=None, patches=(), progress=lambda done, total, what: None, jobs=None):
-    """Build (or find built) a kernel and give it `name`; returns the Kernel.
+def build(
+    name: str = store.DEFAULT_NAME,
+    source: str | None = None,
+    patches: Sequence[str] = (),
+    progress: Progress = lambda done, total, what: None,
+    jobs: int | None = None,
+) -> store.Kernel:
+    """Build (or find built) a kernel and give it `name`. Return the Kernel.
 
     `patches` are the user's, applied before our own. `progress(done, total, what)` is called with counts of
     compiled files. Raises UserError.
     """
     store.check_name(name)
-    patches = _users(patches)
+    users = _users(patches)
     lacking = missing_tools()
     if lacking:
         raise UserError(f"building a kernel needs {', '.join(lacking)}", f"run `apt-get install {' '.join(lacking)}`")
     progress(0, 0, "finding the source")
     located = sources.locate(source, lambda what: progress(0, 0, what))
-    inputs, own, faster, fragment = _inputs(located, patches)
+    inputs, own, faster, fragment = _inputs(located, users)
     digest = digests.of_value(inputs)
     if not (store.folder(digest) / "kernel.json").exists():
-        _build(digest, inputs, located, (patches, own, faster), fragment, progress, jobs or os.cpu_count() or 1)
+        _build(digest, inputs, located, (users, own, faster), fragment, progress, jobs or os.cpu_count() or 1)
     store.link(name, digest)
     return store.find(name)
 
 
-def digest_of(source=None, patches=(), say=lambda what: None):
-    """The digest that build() would store a kernel under; fetches the source, compiles nothing. Raises UserError."""
-    return digests.of_value(_inputs(sources.locate(source, say), _users(patches))[0])
+def digest_of(source: str | None = None, patches: Sequence[str] = (), say: sources.Say = lambda what: None) -> str:
+    """Return the digest that build() would store a kernel under. Fetch the source only. Raises UserError."""
+    found: str = digests.of_value(_inputs(sources.locate(source, say), _users(patches))[0])
+    return found
 
 
-def _users(patches):
-    patches = [pathlib.Path(p) for p in patches]
-    for patch in patches:
+def _users(patches: Sequence[str]) -> list[pathlib.Path]:
+    found = [pathlib.Path(p) for p in patches]
+    for patch in found:
         if not patch.is_file():
             raise UserError(f"--patch {patch}: no such file")
-    return patches
+    return found
 
 
-def _inputs(located, patches):
-    """(all that a kernel is a function of, our patches, those that only make it faster, our configuration)."""
+def _inputs(
+    located: pathlib.Path, patches: Sequence[pathlib.Path]
+) -> tuple[dict[str, Any], list[pathlib.Path], list[pathlib.Path], str]:
+    """Return (all that a kernel is a function of, our patches, those that only make it faster, our configuration)."""
     version = sources.version(located)
     own, faster = own_patches(version), faster_patches(version)
     fragment = (_RECIPE / "guest.config").read_text()
@@ -113,7 +126,15 @@ def _inputs(located, patches):
     return inputs, own, faster, fragment
 
 
-def _build(digest, inputs, located, patches, fragment, progress, jobs):
+def _build(
+    digest: str,
+    inputs: dict[str, Any],
+    located: pathlib.Path,
+    patches: tuple[Sequence[pathlib.Path], Sequence[pathlib.Path], Sequence[pathlib.Path]],
+    fragment: str,
+    progress: Progress,
+    jobs: int | None,
+) -> None:
     users, own, faster = patches
     work = paths.cache("build", f"{digest}.{os.getpid()}")
     tree = work / "linux"
@@ -159,23 +180,23 @@ def _build(digest, inputs, located, patches, fragment, progress, jobs):
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _has_seccomp_mode(tree):
+def _has_seccomp_mode(tree: pathlib.Path) -> bool:
     """Whether guests of this source can run programs without ptrace (mainline since 6.16): half the cost of a call."""
     return '"seccomp="' in (tree / "arch" / "um" / "os-Linux" / "start_up.c").read_text()
 
 
-def _patch(patch, tree, *options):
+def _patch(patch: pathlib.Path, tree: pathlib.Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["patch", "-p1", "--forward", "--batch", "--no-backup-if-mismatch", "-i", str(patch.absolute()), *options],
         cwd=tree, capture_output=True, text=True,
     )  # fmt: skip
 
 
-def _applies(patch, tree):
+def _applies(patch: pathlib.Path, tree: pathlib.Path) -> bool:
     return _patch(patch, tree, "--dry-run").returncode == 0
 
 
-def _apply(patch, tree):
+def _apply(patch: pathlib.Path, tree: pathlib.Path) -> None:
     done = _patch(patch, tree)
     if done.returncode != 0:
         failed = [line for line in done.stdout.splitlines() if "FAILED" in line or "can't find" in line]
@@ -185,34 +206,34 @@ def _apply(patch, tree):
         )
 
 
-def _environment():
+def _environment() -> dict[str, str]:
     """Nothing of this user, machine or minute goes into the kernel."""
     pinned = {"KBUILD_BUILD_TIMESTAMP": "2000-01-01", "KBUILD_BUILD_USER": "cc", "KBUILD_BUILD_HOST": "cc"}
     return {**os.environ, "LC_ALL": "C", **pinned}
 
 
-def _make(tree, log, *targets):
+def _make(tree: pathlib.Path, log: pathlib.Path, *targets: str) -> None:
     with open(log, "a") as out:
         done = subprocess.run(["make", "ARCH=um", *targets], cwd=tree, stdout=out, stderr=out, env=_environment())
     if done.returncode != 0:
         _fail(log)
 
 
-def _fail(log):
+def _fail(log: pathlib.Path) -> NoReturn:
     kept = paths.cache("build", "failed.log")
     shutil.copy(log, kept)
     lines = [line for line in log.read_text(errors="replace").splitlines() if re.search(r"error|Error|\*\*\*", line)]
     raise UserError(f"the kernel does not build: {lines[0] if lines else 'make failed'}", f"see {kept}")
 
 
-def _congestion_controls(tree):
-    """Options for every congestion control this source offers, so that one which a patch adds need not be known."""
+def _congestion_controls(tree: pathlib.Path) -> str:
+    """Return options for every congestion control of this source, so that those that a patch adds need not be known."""
     kconfig = (tree / "net" / "ipv4" / "Kconfig").read_text()
     return "".join(f"CONFIG_{name}=y\n" for name in re.findall(r"^config (TCP_CONG_\w+)$", kconfig, re.MULTILINE))
 
 
-def _check_config(config, fragment):
-    """Kconfig drops silently what it does not know or what depends on something absent; we do not."""
+def _check_config(config: pathlib.Path, fragment: str) -> None:
+    """Refuse what Kconfig drops silently: what it does not know, or what depends on something absent."""
     have = set(config.read_text().splitlines())
     lost = []
     for line in fragment.splitlines():
@@ -224,7 +245,7 @@ def _check_config(config, fragment):
         raise UserError(f"this kernel source does not offer {', '.join(lost)}", "give another one with --source")
 
 
-def _compile(tree, log, progress, jobs):
+def _compile(tree: pathlib.Path, log: pathlib.Path, progress: Progress, jobs: int | None) -> None:
     process = subprocess.Popen(
         ["make", "ARCH=um", f"-j{jobs}", "linux"], cwd=tree, env=_environment(),
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
@@ -232,7 +253,7 @@ def _compile(tree, log, progress, jobs):
     done = 0
     try:
         with open(log, "a") as out:
-            for line in process.stdout:
+            for line in process.stdout or ():
                 out.write(line)
                 if line.startswith("  CC  "):
                     done += 1

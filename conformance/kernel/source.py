@@ -10,20 +10,23 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 
 from conformance.kernel import suites
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
 from conformance.support import paths
 
+#: is told what takes long, or is not what was asked for
+Say = Callable[[str], object]
 #: the series the zones were measured on
 PREFERRED = (6, 12)
 OLDEST = (6, 1)
 _PACKAGE = re.compile(r"linux-source-(\d+)\.(\d+)(?:\.\d+)?\Z")
 
 
-def locate(source=None, say=lambda what: None):
-    """Path of a tarball or folder: `source`, a name such as linux-source-6.1, or by default the distribution's.
+def locate(source: str | None = None, say: Say = lambda what: None) -> pathlib.Path:
+    """Return the path of a tarball or folder: `source`, a name such as linux-source-6.1, or else the distribution's.
 
     `say` is told what takes long, or is not what was asked for. Raises UserError.
     """
@@ -39,8 +42,8 @@ def locate(source=None, say=lambda what: None):
     raise UserError(f"--source {source}: no such file, folder or linux-source package")
 
 
-def digest(path):
-    """Digest of what the source holds: of the tarball's bytes, or of every file of the folder."""
+def digest(path: pathlib.Path) -> str:
+    """Return the digest of what the source holds: of the tarball's bytes, or of every file of the folder."""
     if path.is_file():
         with open(path, "rb") as f:
             return hashlib.file_digest(f, "sha256").hexdigest()[: digests.DIGITS]
@@ -54,8 +57,8 @@ def digest(path):
     return total.hexdigest()[: digests.DIGITS]
 
 
-def version(path):
-    """(7, 2) for a source of Linux 7.2.12: what its Makefile says. Raises UserError."""
+def version(path: pathlib.Path) -> tuple[int, int]:
+    """Return (7, 2) for a source of Linux 7.2.12, as its Makefile says. Raises UserError."""
     if path.is_dir():
         makefile = path / "Makefile"
         text = makefile.read_text(errors="replace") if makefile.exists() else ""
@@ -64,13 +67,14 @@ def version(path):
         command = ["tar", "-xOf", str(path), *options, "linux*/Makefile"]
         text = subprocess.run(command, capture_output=True, text=True, errors="replace").stdout
     numbers = [re.search(rf"^{name} *= *(\d+)$", text, re.MULTILINE) for name in ("VERSION", "PATCHLEVEL")]
-    if not all(numbers):
+    major, minor = numbers
+    if major is None or minor is None:
         raise UserError(f"{path} is not a kernel source: its Makefile names no version")
-    return int(numbers[0][1]), int(numbers[1][1])
+    return int(major[1]), int(minor[1])
 
 
-def unpack(path, into):
-    """A fresh copy of the source as folder `into`."""
+def unpack(path: pathlib.Path, into: pathlib.Path) -> None:
+    """Make a fresh copy of the source as folder `into`. Raises UserError."""
     shutil.rmtree(into, ignore_errors=True)
     into.parent.mkdir(parents=True, exist_ok=True)
     if path.is_dir():
@@ -86,8 +90,8 @@ def unpack(path, into):
         raise UserError(f"{path} is not a kernel source: it has no arch/um")
 
 
-def _best_package():
-    """The distribution's linux-source package nearest to the preferred series, newer before older."""
+def _best_package() -> str:
+    """Return the distribution's linux-source package nearest to the preferred series, newer before older."""
     if not shutil.which("apt-cache"):
         raise UserError(
             "this distribution has no linux-source packages that we know",
@@ -107,7 +111,7 @@ def _best_package():
     return found[newer[0] if newer else max(found)]
 
 
-def _from_package(package, say):
+def _from_package(package: str, say: Say) -> pathlib.Path:
     found = _unpacked(package)
     if found:
         return found
@@ -118,9 +122,9 @@ def _from_package(package, say):
     try:
         sources.mkdir(parents=True, exist_ok=True)
         # Made aside and moved into place whole: an interrupted download must not pass for a source.
-        with tempfile.TemporaryDirectory(dir=sources) as temporary:
-            temporary = pathlib.Path(temporary)
-            options = []
+        with tempfile.TemporaryDirectory(dir=sources) as folder:
+            temporary = pathlib.Path(folder)
+            options: list[str] = []
             if not _apt_knows(package):
                 say(f"looking for {package} in newer suites of Debian")
                 asked, (package, options) = package, suites.find(package, temporary)
@@ -139,25 +143,25 @@ def _from_package(package, say):
     return found
 
 
-def _unpacked(package):
-    """The package's tarball, where it is installed or was fetched before."""
+def _unpacked(package: str) -> pathlib.Path | None:
+    """Return the package's tarball, where it is installed or was fetched before."""
     for folder in (pathlib.Path("/usr/src"), paths.cache("sources", package)):
         for tarball in _tarballs(folder, package):
             return tarball
     return None
 
 
-def _apt_knows(package):
+def _apt_knows(package: str) -> bool:
     return subprocess.run(["apt-cache", "show", package], capture_output=True).returncode == 0
 
 
-def _tarballs(folder, package):
-    """The package's tarballs below `folder`: linux-source-6.1.tar.xz, and not linux-source-6.12.tar.xz."""
+def _tarballs(folder: pathlib.Path, package: str) -> list[pathlib.Path]:
+    """Return the package's tarballs below `folder`: linux-source-6.1.tar.xz, and not linux-source-6.12.tar.xz."""
     name = re.compile(re.escape(package) + r"\.tar\.\w+\Z")
     return sorted(path for path in folder.glob("**/linux-source-*.tar.*") if name.match(path.name))
 
 
-def _download(package, into, options):
+def _download(package: str, into: pathlib.Path, options: list[str]) -> None:
     done = subprocess.run(["apt-get", *options, "download", package], cwd=into, capture_output=True, text=True)
     packages = list(into.glob("*.deb"))
     if done.returncode == 0 and packages:

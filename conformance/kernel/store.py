@@ -10,6 +10,7 @@ import dataclasses
 import json
 import pathlib
 import re
+from collections.abc import Mapping
 
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
@@ -33,42 +34,46 @@ _VALUE = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Kernel:
+    """A built kernel; `release` is what it says of itself."""
+
     name: str
     digest: str
     release: str
     source: str
     patches: tuple[str, ...]
     binary: pathlib.Path
-    #: whether it can run programs under seccomp in the place of ptrace
+    #: whether it can run programs under seccomp instead of ptrace
     seccomp: bool = False
     #: ((module.name, value), ...) of a variant, in order of name
     parameters: tuple[tuple[str, str], ...] = ()
 
 
-def check_name(name):
+def check_name(name: str) -> str:
+    """Return a name that a kernel may have. Raises UserError."""
     if not _NAME.match(name):
         raise UserError(f"kernel name {name!r}", "use letters, digits, dots, dashes and underscores")
     return name
 
 
-def folder(digest):
-    return paths.cache("kernels", digest)
+def folder(digest: str) -> pathlib.Path:
+    found: pathlib.Path = paths.cache("kernels", digest)
+    return found
 
 
-def link(name, digest):
+def link(name: str, digest: str) -> None:
     """Let `name` mean this kernel from now on."""
     files.write(paths.cache("kernels", "names", name), digest + "\n")
 
 
-def check_parameters(parameters):
+def check_parameters(parameters: Mapping[str, str]) -> None:
     """Raise UserError unless all of {module.name: value} may stand on a kernel's command line."""
     for name, value in parameters.items():
         if not _PARAMETER.match(name) or not _VALUE.match(value):
             raise UserError(f"kernel parameter {name}={value}", "give it as MODULE.NAME=VALUE, as tcp_cubic.beta=610")
 
 
-def variant(name, of, parameters):
-    """The Kernel that is the kernel `of` with these parameters, {module.name: value}, besides its own; not stored."""
+def variant(name: str, of: Kernel, parameters: Mapping[str, str]) -> Kernel:
+    """Return the kernel `of` with these parameters, {module.name: value}, besides its own. It is not stored."""
     check_parameters(parameters)
     merged = {**dict(of.parameters), **parameters}
     base = _base(of.digest)
@@ -76,19 +81,20 @@ def variant(name, of, parameters):
     return dataclasses.replace(of, name=check_name(name), digest=digest, parameters=tuple(sorted(merged.items())))
 
 
-def _base(digest):
-    """Digest of the kernel whose binary it has."""
-    return json.loads((folder(digest) / "kernel.json").read_text()).get("kernel", digest)
+def _base(digest: str) -> str:
+    """Return the digest of the kernel whose binary it has."""
+    found: str = json.loads((folder(digest) / "kernel.json").read_text()).get("kernel", digest)
+    return found
 
 
-def keep_variant(kernel, of):
+def keep_variant(kernel: Kernel, of: Kernel) -> None:
     """Store a variant() of `of`, under no name yet."""
     about = json.loads((folder(of.digest) / "kernel.json").read_text())
     about.update(kernel=_base(of.digest), parameters=dict(kernel.parameters))
     files.write(folder(kernel.digest) / "kernel.json", json.dumps(about, indent=2) + "\n")
 
 
-def _read(name, digest):
+def _read(name: str, digest: str) -> Kernel:
     home = folder(digest)
     about = json.loads((home / "kernel.json").read_text())
     return Kernel(
@@ -103,8 +109,8 @@ def _read(name, digest):
     )
 
 
-def kernels():
-    """Every built kernel that has a name, by name."""
+def kernels() -> list[Kernel]:
+    """Return every built kernel that has a name, by name."""
     names = paths.cache("kernels", "names")
     found = []
     for entry in sorted(names.iterdir()) if names.is_dir() else ():
@@ -116,8 +122,8 @@ def kernels():
     return found
 
 
-def find(name=DEFAULT_NAME):
-    """The kernel of this name; raises UserError where it is not built."""
+def find(name: str = DEFAULT_NAME) -> Kernel:
+    """Return the kernel of this name. Raises UserError where it is not built."""
     for kernel in kernels():
         if kernel.name == name:
             return kernel
@@ -126,12 +132,12 @@ def find(name=DEFAULT_NAME):
     raise UserError(f"no guest kernel named {name!r} is built (built: {built})", f"run `{command}`")
 
 
-def usual(user_space):
-    """Name of the kernel that a stack's trials run on where nobody says otherwise."""
+def usual(user_space: bool) -> str:
+    """Return the name of the kernel that a stack's trials run on unless someone chooses another."""
     built = {kernel.name for kernel in kernels()}
     return USER_SPACE_NAME if user_space and USER_SPACE_NAME in built else DEFAULT_NAME
 
 
-def missing(name):
-    """Stands for a kernel that is not built in the schemes of its trials, none of which can run."""
+def missing(name: str) -> Kernel:
+    """Return what stands for a kernel that is not built in the schemes of its trials, none of which can run."""
     return Kernel(name=name, digest="", release="not-built", source="", patches=(), binary=pathlib.Path())

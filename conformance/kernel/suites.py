@@ -7,6 +7,7 @@ folder that the caller throws away, and trusts what Debian's installed keyring s
 import pathlib
 import re
 import subprocess
+from collections.abc import Mapping
 
 from conformance.model.errors import UserError
 
@@ -19,19 +20,20 @@ _PACKAGE = re.compile(r"linux-source-(\d+)\.(\d+)\Z")
 _UPDATE_TIMEOUT_S = 300
 
 
-def series(package):
-    """(7, 2) for linux-source-7.2; None for what is no such name."""
+def series(package: str) -> tuple[int, int] | None:
+    """Return (7, 2) for linux-source-7.2, None for what is no such name."""
     match = _PACKAGE.match(package)
     return (int(match[1]), int(match[2])) if match else None
 
 
-def find(package, folder):
-    """(package, apt options with which `apt-get download` gets it): the one asked for, or a newer in its place.
+def find(package: str, folder: pathlib.Path) -> tuple[str, list[str]]:
+    """Return (package, apt options with which `apt-get download` gets it): the one asked for, or a newer one instead.
 
     `folder` is for apt's files and must exist until the download is done. Raises UserError.
     """
     mirror = _mirror(package)
-    held, failures = {}, []
+    held: dict[str, list[str]] = {}
+    failures: list[str] = []
     for suite in SUITES:
         options = _options(mirror, suite, folder / suite)
         done = _run(["apt-get", *options, "update"])
@@ -53,21 +55,22 @@ def find(package, folder):
     )
 
 
-def newest(held, package):
-    """What to take for a package that Debian has replaced: the newest of `held`, if newer, and such will do."""
+def newest(held: Mapping[str, object], package: str) -> str | None:
+    """Return what to take for a package that Debian has replaced: the newest of `held`, if newer, and such will do."""
     asked = series(package)
     if asked is None or asked < REPLACEABLE:
         return None
-    return max((name for name in held if series(name) > asked), key=series, default=None)
+    newer = {found: name for name in held if (found := series(name)) and found > asked}
+    return newer[max(newer)] if newer else None
 
 
-def _names(listed):
+def _names(listed: str) -> list[str]:
     """Package names in what `apt-cache search` prints."""
     words = (line.split()[0] for line in listed.splitlines() if line.strip())
     return [word for word in words if series(word)]
 
 
-def _mirror(package):
+def _mirror(package: str) -> str:
     """Where this machine gets Debian from; raises UserError where it does not."""
     wanted = ["Created-By: Packages", "Component: main", "Origin: Debian", "Label: Debian"]
     mirrors = _run(["apt-get", "indextargets", "--format", "$(REPO_URI)", *wanted]).stdout.split()
@@ -81,7 +84,7 @@ def _mirror(package):
     return mirrors[0]
 
 
-def _options(mirror, suite, folder):
+def _options(mirror: str, suite: str, folder: pathlib.Path) -> list[str]:
     """apt options for one suite and nothing else, all of whose files are in `folder`."""
     for part in ("lists/partial", "cache/archives/partial"):
         (folder / part).mkdir(parents=True, exist_ok=True)
@@ -101,14 +104,14 @@ def _options(mirror, suite, folder):
     return [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
 
 
-def _run(command):
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=_UPDATE_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess(command, 1, "", f"no answer within {_UPDATE_TIMEOUT_S} s")
 
 
-def _last_line(done):
+def _last_line(done: subprocess.CompletedProcess[str]) -> str:
     """Why apt failed; its own words, without the addresses in them."""
     line = (done.stderr.strip().splitlines() or ["failed"])[-1]
     return re.sub(r"\S+://\S+\s*", "", line)

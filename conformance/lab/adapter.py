@@ -7,6 +7,8 @@ import os
 import pathlib
 import stat
 import tempfile
+from collections.abc import Iterable
+from typing import IO, Any
 
 from conformance.lab import building, host_process, manifest
 from conformance.model import digest as digests
@@ -25,36 +27,42 @@ class Adapter:
     """`has`: the stack's own names of the algorithms that this build of it has; None where it does not say."""
 
     manifest: manifest.Manifest
-    client: object
+    client: "Adapter | None"
+    #: folder with what was compiled
     build: pathlib.Path | None
     version: str
-    has: frozenset | None
+    has: frozenset[str] | None
     digest: str
     #: another root file system that the stack's programs come from
     rootfs: pathlib.Path | None = None
 
     @property
-    def name(self):
+    def name(self) -> str:
         return self.manifest.named(self.rootfs)
 
     @property
-    def kernel_algorithms(self):
+    def kernel_algorithms(self) -> dict[str, Any] | None:
         return self.manifest.kernel_algorithms
 
-    def kernel_names(self, algorithm):
-        """The kernel's names for it, the first that a kernel has counts; None where the stack brings its own."""
+    def kernel_names(self, algorithm: str) -> list[str] | None:
+        """Return the kernel's names for it, the first that a kernel has counts; None where the stack brings its own."""
         if self.kernel_algorithms is None:
             return None
         entry = self.kernel_algorithms[algorithm]
-        return [entry] if isinstance(entry, str) else entry["names"]
+        names: list[str] = [entry] if isinstance(entry, str) else entry["names"]
+        return names
 
-    def kernel(self, algorithm):
-        """Name of the guest kernel that has it, where that is not the default; None otherwise."""
+    def kernel(self, algorithm: str) -> str | None:
+        """Return the name of the guest kernel that has it, where that is not the default; None otherwise."""
         entry = (self.kernel_algorithms or {}).get(algorithm)
-        return entry["kernel"] if isinstance(entry, dict) else None
+        name: str | None = entry["kernel"] if isinstance(entry, dict) else None
+        return name
 
-    def why_not(self, algorithm):
-        """Why this stack cannot run an algorithm; None where it may (the program has the last word: status 127)."""
+    def why_not(self, algorithm: str) -> str | None:
+        """Return why this stack cannot run an algorithm; None where it may.
+
+        The program has the last word: it ends with status 127 where it does not offer it.
+        """
         lists = self.kernel_algorithms is not None or self.manifest.algorithms is not None
         if lists and algorithm not in self.manifest.offered():
             return f"{self.name} does not offer {algorithm}"
@@ -62,8 +70,8 @@ class Adapter:
             return f"this build of {self.name} ({self.version}) has no {self.called(algorithm)}"
         return None
 
-    def folders(self):
-        """{name under which a stack finds it: folder}: its own files and what was compiled, and its client's."""
+    def folders(self) -> dict[str, pathlib.Path]:
+        """Return {name under which the stack finds it: folder}: its files, what was compiled, and its client's."""
         client = self.client or self
         return {
             "adapter": self.manifest.folder,
@@ -73,22 +81,22 @@ class Adapter:
             **({"rootfs": self.rootfs} if self.rootfs else {}),
         }
 
-    def called(self, algorithm):
+    def called(self, algorithm: str) -> str:
         return self.manifest.called(algorithm)
 
-    def first_algorithm(self):
-        """Some algorithm to try the stack with."""
+    def first_algorithm(self) -> str:
+        """Return some algorithm to try the stack with."""
         return next((name for name in self.manifest.offered() if not self.why_not(name)), "cubic")
 
 
-def load(stack, client=COMMON):
-    """The adapter of a name in adapters/, or of a path to an adapter.json; what may be built now is. Raises UserError.
+def load(stack: str, client: str = COMMON) -> Adapter:
+    """Return the adapter of a name in adapters/, or of a path to an adapter.json; build what may be built now.
 
-    `client`: COMMON, OWN, or the name or path of the adapter whose client is to fetch.
+    `client`: COMMON, OWN, or the name or path of the adapter whose client is to fetch. Raises UserError.
     """
     about = manifest.read(stack)
     about.require()
-    named = {COMMON: about.client, OWN: None}.get(client, client)
+    named: str | None = {COMMON: about.client, OWN: None}.get(client, client)
     other = None
     # A client's own choice of client does not count: it is asked for its client.
     if named is not None and manifest.read(named).path.resolve() != about.path.resolve():
@@ -106,7 +114,7 @@ def load(stack, client=COMMON):
     own = _files_digest(_own_files(about.folder))
     build = building.ensure(about, own) if about.build else None
     version, has = _describe(about.folder / about.program, build)
-    programs = [pathlib.Path(manifest.which(tool)) for tool in about.needs]
+    programs = [pathlib.Path(found) for tool in about.needs if (found := manifest.which(tool))]
     built = sorted(f for f in build.rglob("*") if f.is_file()) if build else []
     return Adapter(
         manifest=about,
@@ -118,8 +126,8 @@ def load(stack, client=COMMON):
     )
 
 
-def load_interop(folder):
-    """The adapter for an image of the QUIC interop runner that was exported to `folder`. Raises UserError."""
+def load_interop(folder: str) -> Adapter:
+    """Return the adapter for an image of the QUIC interop runner that was exported to `folder`. Raises UserError."""
     rootfs = pathlib.Path(folder).expanduser().resolve()
     if not (rootfs / "etc").is_dir():
         raise UserError(f"{folder} is no root file system: it has no etc", "export an image into it, unpacked")
@@ -131,8 +139,10 @@ def load_interop(folder):
     )  # fmt: skip
 
 
-def build(stack, again=False, progress=lambda done, total, line: None):
-    """Build what an adapter compiles, also where that downloads; returns the folder, or None if there is nothing.
+def build(
+    stack: str, again: bool = False, progress: building.Progress = lambda done, total, line: None
+) -> pathlib.Path | None:
+    """Build what an adapter compiles, also where that downloads. Return the folder, or None if it compiles nothing.
 
     `again`: also where it is built already. `progress(done, total, line)` is called now and then, with what the
     build last printed and, where that counts, how far it is. Raises UserError.
@@ -145,8 +155,8 @@ def build(stack, again=False, progress=lambda done, total, line: None):
     return building.ensure(about, own, asked=True, again=again, progress=progress)
 
 
-def _describe(program, build):
-    """(version, own names of its algorithms or None), as `program describe` says; untrusted text, made printable."""
+def _describe(program: pathlib.Path, build: pathlib.Path | None) -> tuple[str, frozenset[str] | None]:
+    """Return (version, own names of its algorithms or None), as `program describe` says; text is made printable."""
     environment = {**os.environ, "CC_BUILD": str(build or "")}
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         try:
@@ -174,16 +184,16 @@ def _describe(program, build):
     return _printable(data["version"]), None if names is None else frozenset(names)
 
 
-def _head(file):
+def _head(file: IO[bytes]) -> str:
     return os.pread(file.fileno(), _DESCRIBE_BYTES, 0).decode(errors="replace")
 
 
-def _printable(text):
+def _printable(text: str) -> str:
     return "".join(c for c in " ".join(text.split()) if c.isprintable())[:_VERSION_CHARACTERS]
 
 
-def _tree_digest(root):
-    """Over names, contents and modes of all files below a folder. What may not be read does not count."""
+def _tree_digest(root: pathlib.Path) -> str:
+    """Return a digest of names, contents and modes of all files below a folder. Unreadable ones do not count."""
     total = hashlib.sha256()
     for folder, folders, names in os.walk(root):
         folders.sort()
@@ -198,14 +208,14 @@ def _tree_digest(root):
     return total.hexdigest()[: digests.DIGITS]
 
 
-def _own_files(folder):
-    """All files of an adapter but what is said about its results, and what is left of its writing."""
+def _own_files(folder: pathlib.Path) -> list[pathlib.Path]:
+    """Return the adapter's files, without expected.json and temporary files."""
     found = [f for f in sorted(folder.rglob("*")) if f.name != "expected.json" and not files.is_aside(f)]
     return [f for f in found if f.is_file()]
 
 
-def _files_digest(files):
-    """Over names and contents."""
+def _files_digest(files: Iterable[pathlib.Path]) -> str:
+    """Return a digest of the names and contents of files."""
     total = hashlib.sha256()
     for file in files:
         total.update(file.name.encode() + b"\0")

@@ -6,12 +6,16 @@ import pathlib
 import re
 import shutil
 import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 from conformance.lab import host_process
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
 from conformance.support import paths
 
+#: (done, total, line): how far a build is where it says so, and what it printed last
+Progress = Callable[[int | None, int | None, str], object]
 _TIMEOUT_S = 3600
 _LOOK_S = 0.2
 #: cargo says how far it is only when asked
@@ -24,23 +28,45 @@ class NotBuilt(UserError):
     """It could be built, but nobody has asked for that."""
 
 
-def missing(recipe):
-    """Programs and header files that a manifest's "build" needs and this machine lacks."""
+class Recipe(Protocol):
+    """What is built: a manifest, or anything else with a "build"."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def path(self) -> pathlib.Path: ...
+
+    @property
+    def folder(self) -> pathlib.Path: ...
+
+    @property
+    def build(self) -> Mapping[str, Any] | None: ...
+
+
+def missing(recipe: Mapping[str, Any]) -> list[str]:
+    """Return the programs and header files that a manifest's "build" needs and this machine lacks."""
     lacking = [tool for tool in recipe.get("needs", ()) if not shutil.which(tool)]
     roots = (pathlib.Path("/usr/include"), pathlib.Path("/usr/local/include"))
     return lacking + [h for h in recipe.get("headers", ()) if not any((root / h).exists() for root in roots)]
 
 
-def ensure(manifest, files_digest, asked=False, again=False, progress=lambda done, total, line: None):
-    """Folder with what a manifest's "build" made; built now if need be, `again` also where it is there.
+def ensure(
+    manifest: Recipe,
+    files_digest: str,
+    asked: bool = False,
+    again: bool = False,
+    progress: Progress = lambda done, total, line: None,
+) -> pathlib.Path:
+    """Return the folder with what a manifest's "build" made. Build it now if need be; `again`: even where it is there.
 
     Kept under a digest of the adapter's files and of the system that it was built on and for. A build that fetches
     from a package registry is only made when `asked` for. `progress`: see adapter.build(). Raises UserError; the log
     of a failed build is kept and named.
     """
-    name, recipe = manifest.name, manifest.build
+    name, recipe = manifest.name, manifest.build or {}
     key = digests.of_value([files_digest, _system(), [str(shutil.which(tool)) for tool in recipe.get("needs", ())]])
-    home = paths.cache("adapters", f"{name}-{key}")
+    home: pathlib.Path = paths.cache("adapters", f"{name}-{key}")
     if not home.exists() and recipe.get("fetches") and not asked:
         shipped = manifest.path == paths.data("adapters", name, "adapter.json")
         command = f"conformance adapter build {name if shipped else manifest.path}"
@@ -59,21 +85,21 @@ def ensure(manifest, files_digest, asked=False, again=False, progress=lambda don
     return home
 
 
-def _system():
-    """What else a binary depends on: a cache may be shared by containers of several distributions."""
+def _system() -> str:
+    """Return what else a binary depends on: a cache may be shared by containers of several distributions."""
     try:
         return pathlib.Path("/etc/os-release").read_text()
     except OSError:
         return ""
 
 
-def _sweep(parent, name):
-    """What a killed build left behind; nobody else builds this adapter now."""
+def _sweep(parent: pathlib.Path, name: str) -> None:
+    """Remove what a killed build left behind; nobody else builds this adapter now."""
     for old in parent.glob(f".{name}+*"):
         shutil.rmtree(old, ignore_errors=True)
 
 
-def _build(name, folder, recipe, home, progress):
+def _build(name: str, folder: pathlib.Path, recipe: Mapping[str, Any], home: pathlib.Path, progress: Progress) -> None:
     # Made aside and moved into place whole. No adapter's name holds a plus; a colon would part the lists of folders
     # (LD_LIBRARY_PATH) that compilers make.
     with tempfile.TemporaryDirectory(dir=home.parent, prefix=f".{name}+") as temporary:
@@ -81,7 +107,7 @@ def _build(name, folder, recipe, home, progress):
         made.mkdir()
         log = home.parent / f"{name}.log"
         environment = {**os.environ, **_COUNT_ALOUD, "CC_BUILD": str(made)}
-        status = _run([str(folder / recipe["program"])], temporary, environment, log, progress)
+        status = _run([str(folder / recipe["program"])], pathlib.Path(temporary), environment, log, progress)
         if status != 0:
             raise UserError(f"{name} does not build: {_telling(log)}", f"see {log}")
         if not any(made.iterdir()):
@@ -96,8 +122,10 @@ def _build(name, folder, recipe, home, progress):
         made.rename(home)
 
 
-def _run(command, folder, environment, log, progress):
-    """Exit status, with all output in `log`; ends every process of the build, also when interrupted."""
+def _run(
+    command: Sequence[str], folder: pathlib.Path, environment: Mapping[str, str], log: pathlib.Path, progress: Progress
+) -> int:
+    """Return the exit status, with all output in `log`; end every process of the build, also when interrupted."""
     with open(log, "wb") as out:
         try:
             return host_process.run(
@@ -110,12 +138,13 @@ def _run(command, folder, environment, log, progress):
             return 1
 
 
-def _how_far(log):
-    """(done, total, line): what a build printed last, and how far it is where that counts (cargo, ninja, make)."""
+def _how_far(log: pathlib.Path) -> tuple[int | None, int | None, str]:
+    """Return (done, total, line): what a build printed last, and how far it is where that is counted."""
     with open(log, "rb") as f:
         f.seek(max(0, log.stat().st_size - _TAIL_BYTES))
         lines = [line.strip() for line in re.split(r"[\r\n]", f.read().decode(errors="replace")) if line.strip()]
-    done = total = None
+    done: int | None = None
+    total: int | None = None
     for line in reversed(lines):
         if found := re.search(r"\b(\d+)/(\d+)\b", line):
             done, total = int(found[1]), int(found[2])
@@ -126,7 +155,7 @@ def _how_far(log):
     return done, total, _printable(lines[-1]) if lines else ""
 
 
-def _printable(line):
+def _printable(line: str) -> str:
     return "".join(c for c in line if c.isprintable())[:200]
 
 
@@ -134,8 +163,8 @@ def _printable(line):
 _ERROR = re.compile(r"\b(error|fatal|panicked)\b", re.IGNORECASE)
 
 
-def _telling(log):
-    """The line of a failed build's log that says most; printable and short."""
+def _telling(log: pathlib.Path) -> str:
+    """Return the line of a failed build's log that says most; printable and short."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     line = next((line for line in lines if _ERROR.search(line)), lines[-1] if lines else "it printed nothing")
     return _printable(line)

@@ -4,24 +4,29 @@ A guest is several host processes that hand control to each other at every syste
 costs a quarter of what it costs across two (14 against 55 microseconds a call). Each guest is therefore
 pinned, and each core is lent to one guest at a time, across processes: a lock file for each core.
 
-Who waits first takes the lock of the queue, and keeps it until a core is free: else a run that gives a core back and at
-once asks again would often be served before others that have waited for minutes.
+The run that waits first takes the lock of the queue, and keeps it until a core is free: else a run that gives a core
+back and at once asks again would often be served before others that have waited for minutes.
 """
 
 import contextlib
 import fcntl
 import os
+import pathlib
+import threading
 import time
+from collections.abc import Iterator, Mapping
+from typing import IO, TypeVar
 
 from conformance.model.errors import UserError
 from conformance.support import paths
 
 _POLL_S = 0.02
+_Key = TypeVar("_Key")
 
 
 @contextlib.contextmanager
-def one_core(cancelled=None):
-    """Hold a core (its number) for the time of the block; waits until one is free.
+def one_core(cancelled: threading.Event | None = None) -> Iterator[int]:
+    """Hold a core (its number) for the time of the block; wait until one is free.
 
     Raises UserError where `cancelled` (an Event) is set first, and OSError where locks cannot be made.
     """
@@ -34,8 +39,13 @@ def one_core(cancelled=None):
         yield core
 
 
-def _first_free(files, cancelled):
-    """A context of the key of that lock file, of {key: file}, which can be had first. Raises UserError and OSError."""
+def _first_free(
+    files: Mapping[_Key, pathlib.Path], cancelled: threading.Event | None
+) -> contextlib.AbstractContextManager[_Key]:
+    """Wait for the first of these lock files that is free, and return a context that holds it and gives its key.
+
+    Raises UserError and OSError as one_core() does.
+    """
     while cancelled is None or not cancelled.is_set():
         for key, file in files.items():
             lock = open(file, "w")
@@ -49,6 +59,6 @@ def _first_free(files, cancelled):
 
 
 @contextlib.contextmanager
-def _held(lock, key):
+def _held(lock: IO[str], key: _Key) -> Iterator[_Key]:
     with lock:
         yield key

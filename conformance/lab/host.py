@@ -10,12 +10,17 @@ import platform
 import shlex
 import shutil
 import subprocess
+import threading
+from collections.abc import Callable, Iterator
 
 from conformance.kernel.store import Kernel
 from conformance.lab import job
+from conformance.lab.adapter import Adapter
+from conformance.lab.room import Batches
 from conformance.lab.virtual import Group, disk_errors, follow, scratch_folder
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
+from conformance.model.trial import Measurement
 from conformance.support import paths
 
 _NAMESPACES = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc"]
@@ -23,8 +28,8 @@ _NAMESPACES = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child=S
 _OVERHEAD_S = 120.0
 
 
-def this_kernel():
-    """The running kernel, in the place of a built one. Raises UserError where it cannot serve."""
+def this_kernel() -> Kernel:
+    """Return the running kernel as a Kernel. Raises UserError where it cannot serve."""
     if os.geteuid() != 0:
         raise UserError("the host room needs root", "run as root, or use --lab virtual, which does not")
     if not shutil.which("unshare"):
@@ -47,11 +52,17 @@ def this_kernel():
 
 
 class HostRoom:
-    """Runs trials on this machine's kernel, one cell after the other. See VirtualRoom for the interface."""
+    """Runs trials on this machine's kernel, one cell after the other, as Room says."""
 
     name = "host"
 
-    def run(self, adapter, batches, cancelled, on_start=lambda process: None):
+    def run(
+        self,
+        adapter: Adapter,
+        batches: Batches,
+        cancelled: threading.Event,
+        on_start: Callable[[Group], object] = lambda process: None,
+    ) -> Iterator[Measurement]:
         while batches and not cancelled.is_set():
             with disk_errors(), scratch_folder() as scratch:
                 # Bound into the scratch folder, the stack can be read by nobody wherever it lies.
@@ -76,5 +87,5 @@ class HostRoom:
                     process.end()
 
 
-def _wall_timeout_s(batches):
+def _wall_timeout_s(batches: Batches) -> float:
     return max(len(trials) * (trials[0].setting.timeout_s + _OVERHEAD_S) for trials in batches)

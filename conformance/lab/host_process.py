@@ -1,7 +1,7 @@
-"""Run what of an adapter runs on this machine and not in a guest: its build, and its describe.
+"""Run the parts of an adapter that run on this machine and not in a guest: its build, and its describe.
 
-They run as whoever runs the suite, who must trust them as far as any build. What is asked of them is to end, and to say
-little: output is bounded, time is, and no process is left, wherever it went.
+They run as the user of the suite, who must trust them as far as any build. Their output and their time are bounded, and
+no process of theirs is left, wherever it went.
 """
 
 import contextlib
@@ -11,6 +11,8 @@ import secrets
 import signal
 import subprocess
 import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO
 
 #: in the environment of every process of a run; what leaves the session keeps that
 _MARK = "CC_OUTSIDE"
@@ -18,11 +20,21 @@ _ROUNDS = 50
 
 
 class Ended(Exception):
-    """It was ended before it was done; the message, which follows on its name, says why."""
+    """The program was ended before it was done; the message says why, and reads on from the program's name."""
 
 
-def run(command, streams, *, timeout_s, most_bytes, environment, folder="/", look=lambda: None, every_s=0.02):
-    """Exit status of a program that writes to the files `streams` (stdout, and stderr where that is another).
+def run(
+    command: Sequence[str],
+    streams: Sequence[IO[bytes]],
+    *,
+    timeout_s: float,
+    most_bytes: int,
+    environment: Mapping[str, str],
+    folder: pathlib.Path | str = "/",
+    look: Callable[[], object] = lambda: None,
+    every_s: float = 0.02,
+) -> int:
+    """Return the exit status of a program that writes to the files `streams`: stdout, and stderr if it has its own.
 
     `look()` is called now and then. Raises Ended, and OSError where it cannot be started.
     """
@@ -48,7 +60,7 @@ def run(command, streams, *, timeout_s, most_bytes, environment, folder="/", loo
         _kill_marked(f"{_MARK}={token}".encode())
 
 
-def _kill_marked(mark):
+def _kill_marked(mark: bytes) -> None:
     for _ in range(_ROUNDS):
         found = [int(folder.name) for folder in pathlib.Path("/proc").glob("[0-9]*") if mark in _environment(folder)]
         if not found:
@@ -59,8 +71,8 @@ def _kill_marked(mark):
         time.sleep(0.01)
 
 
-def _environment(folder):
-    """Of a process; empty for the dead and for other users'."""
+def _environment(folder: pathlib.Path) -> bytes:
+    """Return the environment of a process; empty for dead ones and for other users'."""
     try:
         return (folder / "environ").read_bytes()
     except OSError:

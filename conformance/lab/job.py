@@ -9,6 +9,7 @@ import typing
 from conformance.guest import protocol, seen, wire
 from conformance.lab import pki, proxy, version
 from conformance.lab.adapter import Adapter
+from conformance.lab.room import Batches
 from conformance.model.emulation import calibration, congestion, credibility
 from conformance.model.emulation import tc_commands as network
 from conformance.model.errors import UserError
@@ -25,8 +26,6 @@ _CALIBRATION_SEED = 1
 #: largest per-trial offset of a link's one-way delay, either way
 _DELAY_OFF_NS = 10_000
 
-#: trials of one cell each, which share the scheme and the profile
-Batches = collections.abc.Sequence[collections.abc.Sequence[Trial]]
 #: what depends on the machine, for a Measurement
 Host = collections.abc.Mapping[str, typing.Any]
 

@@ -6,6 +6,7 @@ parameters back as they were given.
 
 import json
 import time
+from collections.abc import Iterable, Mapping
 
 from conformance.kernel import store
 from conformance.lab import cores, virtual
@@ -27,8 +28,8 @@ print({mark!r} + json.dumps(found), flush=True)
 """
 
 
-def make(name, of, parameters):
-    """Give the kernel named `of` with `parameters`, {"module.name": "value"}, the name `name`; returns the Kernel.
+def make(name: str, of: str, parameters: Mapping[str, str]) -> store.Kernel:
+    """Give the kernel named `of` with `parameters`, {"module.name": "value"}, the name `name`, and return the Kernel.
 
     Raises UserError where the kernel does not have such a parameter, does not take the value, or does not boot.
     """
@@ -37,8 +38,8 @@ def make(name, of, parameters):
     return kernel
 
 
-def ready(name, of, parameters):
-    """The same Kernel, found out to be what was asked for, but under that name nobody will find it later."""
+def ready(name: str, of: str, parameters: Mapping[str, str]) -> store.Kernel:
+    """Return such a Kernel, checked to be what was asked for, without storing the name."""
     base = store.find(of)
     kernel = store.variant(name, base, parameters)
     if not (store.folder(kernel.digest) / "kernel.json").exists():
@@ -47,9 +48,9 @@ def ready(name, of, parameters):
     return kernel
 
 
-def parse(words):
-    """["module.name=value", ...] as a dictionary. Raises UserError."""
-    parameters = {}
+def parse(words: Iterable[str]) -> dict[str, str]:
+    """Return ["module.name=value", ...] as a dictionary. Raises UserError."""
+    parameters: dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or name in parameters:
@@ -60,7 +61,7 @@ def parse(words):
     return parameters
 
 
-def _check(kernel, of):
+def _check(kernel: store.Kernel, of: str) -> None:
     told = _tell_back(kernel)
     for name, value in kernel.parameters:
         found = told[name]
@@ -73,16 +74,16 @@ def _check(kernel, of):
             raise UserError(f"kernel {of} has {name} at {found}, given {value}", "give a value that it takes")
 
 
-def _number(text):
-    """The value that a parameter's text means, so that 0x10 and 16, or Y and 1, are the same."""
+def _number(text: str) -> int | str:
+    """Return the value that a parameter's text means, so that 0x10 and 16, or Y and 1, are the same."""
     try:
         return int({"Y": "1", "N": "0"}.get(text, text), 0)
     except ValueError:
         return text
 
 
-def _tell_back(kernel):
-    """{parameter: what the booted kernel has, or None}. Raises UserError where it does not boot."""
+def _tell_back(kernel: store.Kernel) -> dict[str, str | None]:
+    """Return {parameter: what the booted kernel has, or None}. Raises UserError where it does not boot."""
     program = _READ_BACK.format(names=[name for name, _ in kernel.parameters], mark=_MARK)
     with virtual.disk_errors(), cores.one_core() as core, virtual.scratch_folder() as scratch:
         (scratch / "read-back.py").write_text(program)
@@ -96,7 +97,8 @@ def _tell_back(kernel):
             guest.end()
     for line in said:
         if line.startswith(_MARK):
-            return json.loads(line.removeprefix(_MARK))
+            told: dict[str, str | None] = json.loads(line.removeprefix(_MARK))
+            return told
     given = " ".join(f"{name}={value}" for name, value in kernel.parameters)
     telling = [line for line in said if "invalid" in line or "panic" in line] or said or ["it said nothing"]
     raise UserError(f"the kernel does not boot with {given}: {telling[0].strip()[:200]}", "give other values")

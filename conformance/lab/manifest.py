@@ -6,6 +6,7 @@ import pathlib
 import re
 import shutil
 import stat
+from typing import Any
 
 from conformance.lab import building
 from conformance.model.errors import UserError
@@ -27,74 +28,75 @@ class Manifest:
     title: str
     program: str
     transport: str
-    kernel_algorithms: dict | None = None
-    algorithms: dict | None = None
+    kernel_algorithms: dict[str, Any] | None = None
+    algorithms: dict[str, Any] | None = None
     port: int = 4433
     rootfs: bool = False
     client: str | None = None
     client_chooses: bool = False
-    build: dict | None = None
+    build: dict[str, Any] | None = None
     needs: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
 
     @property
-    def folder(self):
+    def folder(self) -> pathlib.Path:
         return self.path.parent
 
-    def offered(self):
-        """Our names of the algorithms that it lists, in its order."""
+    def offered(self) -> list[str]:
+        """Return our names of the algorithms that it lists, in its order."""
         return list(self.kernel_algorithms or self.algorithms or ())
 
-    def named(self, rootfs=None):
-        """What results call the stack: its name, and that of the folder whose programs it runs, if it does."""
+    def named(self, rootfs: pathlib.Path | None = None) -> str:
+        """Return what results call the stack: its name, and that of the folder whose programs it runs, if any."""
         return self.name if rootfs is None else f"{self.name}-{rootfs.name}"
 
-    def called(self, algorithm):
-        """The stack's (or the kernel's) own name for an algorithm; ours where it brings none of its own."""
+    def called(self, algorithm: str) -> str:
+        """Return the stack's (or the kernel's) own name for an algorithm; ours where it brings none of its own."""
         if self.kernel_algorithms and algorithm in self.kernel_algorithms:
             entry = self.kernel_algorithms[algorithm]
             return entry if isinstance(entry, str) else " or ".join(entry["names"])
         entry = (self.algorithms or {}).get(algorithm)
-        return entry["called"] if entry else algorithm
+        name: str = entry["called"] if entry else algorithm
+        return name
 
-    def require(self):
+    def require(self) -> None:
         """Raise UserError naming what this machine lacks to run it, or to build it."""
         if lacking := [tool for tool in self.needs if not which(tool)]:
             raise UserError(f"stack {self.name} needs {', '.join(lacking)} on PATH", self._mend(lacking))
         if self.build and (lacking := building.missing(self.build)):
             raise UserError(f"building {self.name} needs {', '.join(lacking)}", self._mend(lacking))
 
-    def _mend(self, lacking):
+    def _mend(self, lacking: list[str]) -> str:
         if toolchains := [_TOOLCHAINS[tool] for tool in lacking if tool in _TOOLCHAINS]:
             return f"install {' and '.join(toolchains)}: Debian 12's is too old"
         return f"run `apt-get install {' '.join(self.packages)}`" if self.packages else "install that"
 
 
-def which(tool):
-    """Path of a program where guests find it, or None."""
+def which(tool: str) -> str | None:
+    """Return the path of a program where guests find it, or None."""
     return shutil.which(tool, path=GUEST_PATH)
 
 
-def names():
-    """The adapters that ship, in order."""
+def names() -> list[str]:
+    """Return the names of the adapters that ship, in order."""
     return sorted(p.parent.name for p in paths.data("adapters").glob("*/adapter.json"))
 
 
-def shipped():
-    """The manifests that ship, in order of name. Raises UserError."""
+def shipped() -> list[Manifest]:
+    """Return the manifests that ship, in order of name. Raises UserError."""
     return [read(name) for name in names()]
 
 
-def _is_program(file):
+def _is_program(file: pathlib.Path) -> bool:
     try:
         mode = file.stat().st_mode
     except (OSError, ValueError):  # no name for a file
         return False
-    return stat.S_ISREG(mode) and mode & 0o111
+    return stat.S_ISREG(mode) and bool(mode & 0o111)
 
 
-def read(stack):
-    """The manifest of a name in adapters/, or of a path to an adapter.json. Raises UserError."""
+def read(stack: str) -> Manifest:
+    """Return the manifest of a name in adapters/, or of a path to an adapter.json. Raises UserError."""
     if re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,99}", stack) and not stack.endswith(".json"):
         path = paths.data("adapters", stack, "adapter.json")
         if not path.exists():
@@ -109,10 +111,10 @@ def read(stack):
         path = path.absolute()
     data = schema.load("adapter", path)
     fields = {field.name for field in dataclasses.fields(Manifest)}
-    found = Manifest(
-        path=path,
-        **{name: tuple(value) if isinstance(value, list) else value for name, value in data.items() if name in fields},
-    )
+    given: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in data.items() if name in fields
+    }
+    found = Manifest(path=path, **given)
     if found.client and found.client_chooses:
         raise UserError(
             f"{path}: /client: the algorithm is what its own client asks for", "remove client, or client_chooses"

@@ -18,9 +18,9 @@ HOSTNAME = "server.test"
 _DAYS = "36500"
 
 
-def ensure():
-    """Folder with ca.crt, server.crt, server.key and other-ca.crt (which signed nothing), readable by the stacks."""
-    home = paths.cache("pki-2")
+def ensure() -> pathlib.Path:
+    """Return the folder with ca.crt, server.crt, server.key and other-ca.crt, which signed nothing."""
+    home: pathlib.Path = paths.cache("pki-2")
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
         with open(home.parent / "pki.lock", "w") as lock:
@@ -39,11 +39,11 @@ def ensure():
     return home
 
 
-def _make(folder):
+def _make(folder: pathlib.Path) -> None:
     if not shutil.which("openssl"):
         raise UserError("openssl is needed to make certificates", "run `apt-get install openssl`")
 
-    def openssl(*arguments):
+    def openssl(*arguments: str) -> None:
         done = subprocess.run(["openssl", *arguments], cwd=folder, capture_output=True, text=True)
         if done.returncode != 0:
             raise UserError(f"openssl {arguments[0]}: {(done.stderr.strip().splitlines() or ['failed'])[-1]}")

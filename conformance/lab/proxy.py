@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import pathlib
 import shutil
+from typing import Any
 
 from conformance.lab import building
 from conformance.model import digest as digests
@@ -24,11 +25,12 @@ class _Recipe:
 
     name: str = "splitting-proxy"
     folder: pathlib.Path = _FOLDER
-    build: dict = dataclasses.field(default_factory=lambda: {"program": "build", "needs": ["cc"]})
+    path: pathlib.Path = _FOLDER / "build"
+    build: dict[str, Any] = dataclasses.field(default_factory=lambda: {"program": "build", "needs": ["cc"]})
 
 
-def choose(name, **options):
-    """The Proxy of a name: SPLITTER, PEPSAL where one is on PATH, or None for "none". Raises UserError."""
+def choose(name: str, **options: Any) -> Proxy | None:
+    """Return the Proxy of a name: SPLITTER, PEPSAL where one is on PATH, or None for "none". Raises UserError."""
     if name == "none":
         if any(value is not None for value in options.values()):
             raise UserError("options of a proxy, and no proxy", f"choose {SPLITTER}")
@@ -37,8 +39,8 @@ def choose(name, **options):
     return Proxy(program=name, digest=digest, **options)
 
 
-def program(proxy):
-    """Path of the program, built now if need be. Raises UserError."""
+def program(proxy: Proxy) -> pathlib.Path:
+    """Return the path of the program, built now if need be. Raises UserError."""
     if proxy.program == PEPSAL:
         found = _pepsal()
         if _digest(found) != proxy.digest:
@@ -51,8 +53,8 @@ def program(proxy):
     return building.ensure(_Recipe(), files_digest) / "splitter"
 
 
-def options(proxy, port):
-    """Its arguments."""
+def options(proxy: Proxy, port: int) -> list[str]:
+    """Return the arguments of its program."""
     found = ["-p", str(port)]
     for name, letter in _LETTERS.items():
         value = getattr(proxy, name)
@@ -61,12 +63,12 @@ def options(proxy, port):
     return found
 
 
-def _pepsal():
+def _pepsal() -> pathlib.Path:
     found = shutil.which(PEPSAL)
     if not found:
         raise UserError(f"no {PEPSAL} on PATH", f"install it, or use the suite's own: --proxy {SPLITTER}")
     return pathlib.Path(found)
 
 
-def _digest(path):
+def _digest(path: pathlib.Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[: digests.DIGITS]

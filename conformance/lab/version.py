@@ -33,8 +33,8 @@ SOURCES = (
 VERSION_FILE = pathlib.Path(__file__).with_name("version.json")
 
 
-def source_digest():
-    """Digest of the names and bytes of SOURCES."""
+def source_digest() -> str:
+    """Return the digest of the names and bytes of SOURCES."""
     total = hashlib.sha256()
     for pattern in SOURCES:
         base = paths.PACKAGE.parent if pattern.startswith("conformance") else paths.data()
@@ -43,14 +43,14 @@ def source_digest():
     return total.hexdigest()[: digests.DIGITS]
 
 
-def lab_version():
-    """The attested version of the present sources, or their own digest where they are not attested."""
+def lab_version() -> str:
+    """Return the attested version of the present sources, or their own digest where they are not attested."""
     present = source_digest()
     version, attested = _attestation()
     return version if present == attested else present
 
 
-def attest(version):
+def attest(version: str) -> None:
     """Note that the present sources make the results of `version`."""
     about = {"version": version, "attested_sources": source_digest()}
     VERSION_FILE.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
@@ -58,11 +58,11 @@ def attest(version):
 
 
 @functools.cache
-def _attestation():
+def _attestation() -> tuple[str, str]:
     about = json.loads(VERSION_FILE.read_text(encoding="utf-8"))
     return about["version"], about["attested_sources"]
 
 
-def current_version():
-    """The version that attested sources have, whether or not the present ones are attested."""
+def current_version() -> str:
+    """Return the version that attested sources have, whether or not the present ones are attested."""
     return _attestation()[0]

@@ -12,11 +12,18 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import IO, Any
 
-from conformance.guest import protocol
+from conformance.guest import protocol, wire
+from conformance.kernel.store import Kernel
 from conformance.lab import cores, job
+from conformance.lab.adapter import Adapter
+from conformance.lab.room import Batches
 from conformance.model.errors import UserError
+from conformance.model.trial import Measurement
 from conformance.support import paths
 
 _PR_SET_PDEATHSIG = 1
@@ -24,7 +31,8 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 #: 2040-01-01: after the certificates' first day, whenever they were made
 _WALL_CLOCK_NS = 2_208_988_800 * 10**9
 _MEMORY = "512M"
-#: virtual cost of a system call, and of a poll that finds nothing and does not wait (DESIGN.md, pitfall 4)
+#: virtual cost of a system call, and of a poll that finds nothing and does not wait . They are what lets a
+#: program that waits for the clock in a loop see time pass at all
 SYSCALL_COST_NS, EMPTY_POLL_COST_NS = 1_000, 20_000
 #: so many reads of the clock at one point in time are no system calls (7.2 on), then comes one: 25 ns a read
 CLOCK_READS = 40
@@ -35,13 +43,20 @@ _POLL_S = 0.02
 _GONE_S = 5.0
 
 
-def command(kernel, scratch, adapter=None, time_travel=True, run=None, memory=_MEMORY):
-    """The guest's command line."""
+def command(
+    kernel: Kernel,
+    scratch: pathlib.Path,
+    adapter: Adapter | None = None,
+    time_travel: bool = True,
+    run: str | None = None,
+    memory: str = _MEMORY,
+) -> list[str]:
+    """Return the guest's command line."""
     stack = [f"cc_{name.replace('-', '_')}={folder}" for name, folder in adapter.folders().items()] if adapter else []
     clock = [f"time-travel-start={_WALL_CLOCK_NS}", "time-travel=inf-cpu"] if time_travel else []
     # Where the host does not let it, such a kernel uses ptrace: slower, with the same results.
     calls = ["seccomp=auto"] if kernel.seccomp else []
-    # A variant's come first: of what stands twice, the last counts, and what follows is the lab's.
+    # Variant parameters come first, because the kernel takes the last duplicate and the lab's must win.
     parameters = [f"{name}={value}" for name, value in kernel.parameters]
     return [
         str(kernel.binary), *parameters, f"mem={memory}", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
@@ -61,11 +76,17 @@ class Group:
     It asks the kernel to be killed when we end, however we do.
     """
 
-    def __init__(self, command, scratch, environment, cores=None):
+    def __init__(
+        self,
+        command: Sequence[str],
+        scratch: pathlib.Path,
+        environment: Mapping[str, str],
+        cores: Collection[int] | None = None,
+    ) -> None:
         self._console = open(scratch / "console.log", "wb")
         parent = os.getpid()
 
-        def bind_to_us():
+        def bind_to_us() -> None:
             if cores is not None:
                 os.sched_setaffinity(0, cores)
             _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -88,14 +109,14 @@ class Group:
         )  # fmt: skip
 
     @property
-    def pid(self):
+    def pid(self) -> int:
         return self._process.pid
 
     @property
-    def exit_status(self):
+    def exit_status(self) -> int | None:
         return self._process.poll()
 
-    def end(self):
+    def end(self) -> None:
         """Kill its process group; what left the group dies with it, by namespaces or parent-death signals."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
@@ -106,12 +127,13 @@ class Group:
             time.sleep(0.005)
         self._last_will.kill()
         self._last_will.wait()
-        self._last_will.stdin.close()
+        if self._last_will.stdin is not None:
+            self._last_will.stdin.close()
         self._console.close()
 
 
-def _lives(group):
-    """Whether a process of this group still runs; dead ones that their parent has not asked about do not count."""
+def _lives(group: int) -> bool:
+    """Return whether a process of this group still runs; dead ones that nobody has waited for do not count."""
     for file in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
             state, _, its_group = file.read_text().rpartition(")")[2].split()[:3]
@@ -122,22 +144,36 @@ def _lives(group):
     return False
 
 
-def boot(kernel, scratch, core, adapter=None, time_travel=True, run=None, memory=_MEMORY):
-    """Start a guest; `run` is a Python program for it to run in the place of the job."""
+def boot(
+    kernel: Kernel,
+    scratch: pathlib.Path,
+    core: int,
+    adapter: Adapter | None = None,
+    time_travel: bool = True,
+    run: str | None = None,
+    memory: str = _MEMORY,
+) -> Group:
+    """Start a guest; `run` is a Python program for it to run instead of the job."""
     (scratch / "uml").mkdir()
     environment = {"TMPDIR": "/dev/shm", "HOME": str(scratch), "PATH": "/usr/bin:/bin"}
     return Group(command(kernel, scratch, adapter, time_travel, run, memory), scratch, environment, {core})
 
 
 class VirtualRoom:
-    """Runs trials in guests: many cells share one, as long as it lives."""
+    """Runs trials in guests, as Room says: many cells share one, as long as it lives."""
 
     name = "virtual"
 
-    def __init__(self, kernel, trial_wall_timeout_s=600.0):
+    def __init__(self, kernel: Kernel, trial_wall_timeout_s: float = 600.0) -> None:
         self.kernel, self.trial_wall_timeout_s = kernel, trial_wall_timeout_s
 
-    def run(self, adapter, batches, cancelled, on_start=lambda guest: None):
+    def run(
+        self,
+        adapter: Adapter,
+        batches: Batches,
+        cancelled: threading.Event,
+        on_start: Callable[[Group], object] = lambda guest: None,
+    ) -> Iterator[Measurement]:
         """Yield one Measurement for each trial, as they come, until all are made or `cancelled` is set.
 
         `batches`: lists of trials, one list for each cell. A guest's fault is an error in the measurements
@@ -152,8 +188,18 @@ class VirtualRoom:
 
 
 @contextlib.contextmanager
-def one_guest(kernel, adapter, batches, cancelled=None, memory=_MEMORY, **how):
-    """(a guest that carries out a job, its scratch folder), on a core of its own; `how`: see job.write()."""
+def one_guest(
+    kernel: Kernel,
+    adapter: Adapter,
+    batches: Batches,
+    cancelled: threading.Event | None = None,
+    memory: str = _MEMORY,
+    **how: Any,
+) -> Iterator[tuple[Group, pathlib.Path]]:
+    """Boot a guest that carries out a job, on a core of its own, and give (it, its scratch folder).
+
+    `how`: see job.write(). It is ended with the block. Raises UserError.
+    """
     with disk_errors(), cores.one_core(cancelled) as core, scratch_folder() as scratch:
         job.write(scratch, adapter, "/run", batches, **how)
         guest = boot(kernel, scratch, core, adapter, memory=memory)
@@ -164,8 +210,8 @@ def one_guest(kernel, adapter, batches, cancelled=None, memory=_MEMORY, **how):
 
 
 @contextlib.contextmanager
-def disk_errors():
-    """A full or read-only disk under the scratch folder or the cache is the user's to mend."""
+def disk_errors() -> Iterator[None]:
+    """Turn the errors of a full or read-only disk under the scratch folder or the cache into UserErrors."""
     try:
         yield
     except OSError as error:
@@ -173,7 +219,9 @@ def disk_errors():
         raise UserError(f"cannot write {where}: {error.strerror or error}", "free space there, or set TMPDIR") from None
 
 
-def follow(guest, reader, scratch, cancelled, trial_wall_timeout_s):
+def follow(
+    guest: Group, reader: job.Reader, scratch: pathlib.Path, cancelled: threading.Event, trial_wall_timeout_s: float
+) -> Iterator[Measurement]:
     """Yield measurements while the guest works; ends when it has nothing more to give, or is given up."""
     events = Tail(scratch / "out.jsonl")
     began = last = time.monotonic()
@@ -200,7 +248,7 @@ def follow(guest, reader, scratch, cancelled, trial_wall_timeout_s):
         time.sleep(_POLL_S)
 
 
-def events(guest, scratch, wall_timeout_s):
+def events(guest: Group, scratch: pathlib.Path, wall_timeout_s: float) -> Iterator[protocol.Event]:
     """Yield the guest's events until it ends, at most so many seconds of wall time."""
     tail = Tail(scratch / "out.jsonl")
     deadline = time.monotonic() + wall_timeout_s
@@ -212,12 +260,13 @@ def events(guest, scratch, wall_timeout_s):
 
 
 class Tail:
-    """The events of a growing file, each once."""
+    """Reads the events of a growing file, each once; what is no event is passed over."""
 
-    def __init__(self, path):
-        self._path, self._file, self._rest = path, None, b""
+    def __init__(self, path: pathlib.Path) -> None:
+        self._path, self._rest = path, b""
+        self._file: IO[bytes] | None = None
 
-    def read(self):
+    def read(self) -> Iterator[protocol.Event]:
         if self._file is None:
             try:
                 self._file = open(self._path, "rb")
@@ -227,12 +276,12 @@ class Tail:
         *lines, self._rest = data.split(b"\n")
         for line in lines:
             # A guest whose scratch disk is full leaves half a line; what is owed becomes an error.
-            with contextlib.suppress(protocol.ProtocolError):
+            with contextlib.suppress(wire.ProtocolError):
                 yield protocol.parse_event(line)
 
 
-def scratch_folder():
-    """A temporary folder that guests write to; raises UserError where there is no room for one."""
+def scratch_folder() -> "_Scratch":
+    """Return a temporary folder that guests write to, as a context. Raises UserError where there is no room for one."""
     try:
         return _Scratch()
     except OSError as error:
@@ -244,7 +293,7 @@ def scratch_folder():
 class _Scratch:
     """Named after this process, so that the next one can remove what a killed one left."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         for old in pathlib.Path(tempfile.gettempdir()).glob("conformance-*-*"):
             owner = old.name.split("-")[1]
             if owner.isdigit() and not pathlib.Path("/proc", owner).exists():
@@ -252,15 +301,15 @@ class _Scratch:
         self.path = pathlib.Path(tempfile.mkdtemp(prefix=f"conformance-{os.getpid()}-"))
         self.path.chmod(0o755)
 
-    def __enter__(self):
+    def __enter__(self) -> pathlib.Path:
         return self.path
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
 
 
-def why_it_ended(status, scratch):
-    """A sentence about a guest that ended before its work was done."""
+def why_it_ended(status: int | None, scratch: pathlib.Path) -> str:
+    """Return a sentence about a guest that ended before its work was done."""
     try:
         words = (scratch / "console.log").read_text(errors="replace").strip().splitlines()
     except OSError:

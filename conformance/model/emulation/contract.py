@@ -2,9 +2,11 @@
 
 import dataclasses
 import json
+from collections.abc import Iterator, Mapping
 
 from conformance.model.emulation import credibility
-from conformance.model.trial import Outcome
+from conformance.model.emulation.credibility import Facts
+from conformance.model.trial import Outcome, Trial
 
 #: a body of zeros sent in clear shows runs of them in most frames; a greeting's padding in one or two
 _PLAIN_RUN_BYTES = 16
@@ -20,8 +22,8 @@ class Clause:
     what: str
 
 
-def clauses(probes, trial, network, own_algorithms):
-    """Every clause, judged. `probes` is {probe's name: facts}; `trial` the Trial that the transfer stands for.
+def clauses(probes: Mapping[str, Facts], trial: Trial, network: Facts, own_algorithms: bool) -> list[Clause]:
+    """Judge every clause. `probes` is {probe's name: facts}; `trial` the Trial that the transfer stands for.
 
     `own_algorithms`: whether the stack brings its own congestion control, and so must know which it has.
     """
@@ -35,7 +37,7 @@ def clauses(probes, trial, network, own_algorithms):
     ]
 
 
-def _unknown(facts, own_algorithms):
+def _unknown(facts: Facts, own_algorithms: bool) -> Clause:
     name = "an unknown algorithm ends with status 127"
     if not own_algorithms:
         return Clause(name=name, kept=None, what="the harness sets the kernel's")
@@ -46,14 +48,14 @@ def _unknown(facts, own_algorithms):
     return Clause(name=name, kept=False, what=f"{how}: {', '.join(map(_status, statuses))}")
 
 
-def _transfer(facts, trial, network):
-    """The transfer itself, its report, its encryption and what it leaves behind."""
+def _transfer(facts: Facts, trial: Trial, network: Facts) -> Iterator[Clause]:
+    """Judge the transfer itself, its report, its encryption and what it leaves behind."""
     uncalibrated = dict.fromkeys(("rate_mbps", "delays_ms", "loss_sent", "loss_lost"))
     measured = credibility.measurement(trial, facts, {**network, "calibration": [uncalibrated]}, {})
     ok = measured.outcome is Outcome.OK
     yield Clause(
         name="a transfer works, and its report agrees with counters and clock", kept=ok,
-        what="{bytes} bytes in {completion_s:.3f} s".format(**measured.metrics) if ok else measured.message,
+        what="{bytes} bytes in {completion_s:.3f} s".format(**measured.metrics) if ok else measured.message or "",
     )  # fmt: skip
     if not ok:
         for name in ("bytes on the wire are encrypted", "nothing is written outside the scratch folder"):
@@ -71,7 +73,7 @@ def _transfer(facts, trial, network):
     )
 
 
-def _must_fail(name, facts):
+def _must_fail(name: str, facts: Facts) -> Clause:
     if not facts["ready"]:
         return Clause(name=name, kept=None, what="the server was never ready")
     if facts.get("early") is not None:
@@ -83,19 +85,19 @@ def _must_fail(name, facts):
     return Clause(name=name, kept=kept, what=_status(status) + (", and it printed a result line" if claimed else ""))
 
 
-def _claims_a_result(text):
+def _claims_a_result(text: str) -> bool:
     try:
         return "completion_s" in json.loads(text.strip().splitlines()[-1])
     except (ValueError, IndexError, TypeError, RecursionError):
         return False
 
 
-def _ends(facts):
+def _ends(facts: Facts) -> Clause:
     name = "a server ends within a second of SIGTERM"
     if not facts["ready"]:
         return Clause(name=name, kept=None, what="the server was never ready")
     return Clause(name=name, kept=facts["ended"], what=f"{facts['after_s']:.2f} s" if facts["ended"] else "it did not")
 
 
-def _status(status):
+def _status(status: int | None) -> str:
     return "still running" if status is None else f"status {status}"

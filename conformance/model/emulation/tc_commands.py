@@ -1,13 +1,14 @@
 """The emulator's queue chain, as tc(8) commands: netem (delay, loss), then HTB (rate), then the queue.
 
-Every size is the ATC'25 testbed's (shared/reference/atc25-method.md, part a), with two differences, both of
-them in favour of what the setting says: fractional loss works (theirs applied it only from 1 % on), and
-netem's own queue never overflows (theirs held 1000 packets).
+Every size is the testbed's of the ATC'25 study that the README names, with two differences, both of them in favour of
+what the setting says: fractional loss works (theirs applied it only from 1 % on), and netem's own queue never overflows
+(theirs held 1000 packets).
 """
 
 import math
 
 from conformance.model.errors import UserError
+from conformance.model.setting import Cell, Setting
 
 #: handle of the queue under test, in tc's hexadecimal notation
 QUEUE_HANDLE = "10"
@@ -16,18 +17,18 @@ _ETHERNET_FRAME_BYTES = 1514
 _NETEM_LIMIT_PACKETS = 1_000_000
 
 
-def rtt_s(cell):
-    """Round-trip time of the empty path: twice the one-way delay."""
+def rtt_s(cell: Cell) -> float:
+    """Return the round-trip time of the empty path: twice the one-way delay."""
     return 2 * cell.one_way_delay_ms / 1000
 
 
-def bdp_bytes(cell):
-    """Bandwidth-delay product: the round-trip time at the bottleneck's rate."""
+def bdp_bytes(cell: Cell) -> float:
+    """Return the bandwidth-delay product: the round-trip time at the bottleneck's rate."""
     return rtt_s(cell) * cell.bandwidth_mbps * 1e6 / 8
 
 
-def red_parameters(cell):
-    """RED as the testbed configures it: limit 4 BDP but at least 48,000 bytes; thresholds at 1/4 and 1/12."""
+def red_parameters(cell: Cell) -> dict[str, int]:
+    """Return RED as the testbed configures it: limit 4 BDP but at least 48,000 bytes; thresholds at 1/4 and 1/12."""
     limit = max(math.floor(4 * bdp_bytes(cell)), 48_000)
     high = math.floor(limit / 4)
     low = math.floor(high / 3)
@@ -41,12 +42,12 @@ def red_parameters(cell):
     }
 
 
-def tc_lines(setting, link=0, delay_off_ns=0):
-    """tc commands for one egress interface of a link, which they call {dev}; `tc` itself left out.
+def tc_lines(setting: Setting, link: int = 0, delay_off_ns: int = 0) -> list[str]:
+    """Return the tc commands for one egress interface of a link, which they call {dev}; `tc` itself left out.
 
     Of a path, each link keeps its own rate, delay and loss. The published testbed sizes the queues of both by the
-    bandwidth-delay product of the whole path; `queue_sized_by` "segment" sizes each by its own. The delay is
-    by `delay_off_ns` another than the cell says, but never below zero.
+    bandwidth-delay product of the whole path; `queue_sized_by` "segment" sizes each by its own. Adds
+    `delay_off_ns` to the cell's delay, clamped at zero.
     """
     cell = setting.links[link]
     delay_ns = max(round(cell.one_way_delay_ms * 1e6) + delay_off_ns, 0)
@@ -72,7 +73,7 @@ def tc_lines(setting, link=0, delay_off_ns=0):
     return lines
 
 
-def _queue(kind, size, cell, rate):
+def _queue(kind: str, size: str, cell: Cell, rate: str) -> str:
     bdp = bdp_bytes(cell)
     if kind == "red":
         p = red_parameters(cell)

@@ -17,6 +17,7 @@ BESIDE = {
     "conformance/kernel/store.py": "finds kernels; a kernel's own digest is part of each result's key",
     "conformance/lab/building.py": "builds adapters; what it built is part of the stack's digest",
     "conformance/lab/cores.py": "lends cores of this machine",
+    "conformance/lab/room.py": "what a room is; the rooms themselves are covered",
     "conformance/lab/host_process.py": "runs `describe`, whose answer is part of the stack's digest",
     "conformance/lab/version.py": "this very digest",
     "conformance/model/digest.py": "pinned by the profiles' digests in tests/golden",
