@@ -2,7 +2,7 @@
 
 The path has a bottleneck of 10 Mbit/s, 80 ms of one-way delay, and 0 % or 4 % of loss; each of these is divided between
 its two segments in five ways, the client's share first. Prediction: a split connection is as fast as the slower of its
-halves, each measured alone (split.predict_split), as in the ATC'25 study (shared/reference/atc25-method.md, b and e).
+halves, each measured alone (split.predict_split), as in the ATC'25 study.
 """
 
 import dataclasses

@@ -35,7 +35,7 @@ def test_every_panel_divides_one_path():
 
 @pytest.mark.parametrize(("n", "at"), [(1, 0), (2, 1), (5, 2), (20, 10), (40, 20)])
 def test_p50_is_the_published_one(n, at):
-    """sorted[int(n * 50 / 100)]: of 20 values the 11th smallest; shared/reference/atc25-method.md, part e."""
+    """sorted[int(n * 50 / 100)]: of 20 values the 11th smallest, as the ATC'25 study takes it."""
     assert accuracy.p50([float(v) for v in reversed(range(n))]) == at
     assert accuracy.p50([]) is None
 

@@ -114,7 +114,7 @@ def test_data_queue_at_the_slowest_link_or_at_the_first_of_equals():
 
 
 def test_as_published_the_whole_path_sizes_both_queues_and_each_link_keeps_its_rate():
-    """BDP = 2 (20 + 60) ms x 10 Mbit/s = 200,000 bytes for both; shared/reference/atc25-method.md, part a."""
+    """BDP = 2 (20 + 60) ms x 10 Mbit/s = 200,000 bytes for both, as the ATC'25 testbed sizes them."""
     lines = [tc_commands.tc_lines(path(), link) for link in (0, 1)]
     assert lines[0] == [
         "qdisc add dev {dev} root handle 1: netem limit 1000000 delay 20000us loss 1%",

@@ -1,4 +1,4 @@
-"""The published testbed's numbers (atc25-method.md, part a), and what tc is told."""
+"""The numbers of the published ATC'25 testbed, and what tc is told."""
 
 import pytest
 from helpers import setting
