@@ -173,7 +173,7 @@ def _calibrate(stage: Stage, cell: protocol.CellJob) -> tuple[LinkSeen, ...]:
 
 
 def _rule_the_processor() -> None:
-    """Let the harness run when it is due, before any process of a stack: who goes first is never left to history."""
+    """Let the harness run when it is due, before any process of a stack: their order never depends on the past."""
     os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
 
 

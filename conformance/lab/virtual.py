@@ -31,8 +31,8 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 #: 2040-01-01: after the certificates' first day, whenever they were made
 _WALL_CLOCK_NS = 2_208_988_800 * 10**9
 _MEMORY = "512M"
-#: virtual cost of a system call, and of a poll that finds nothing and does not wait . They are what lets a
-#: program that waits for the clock in a loop see time pass at all
+#: virtual cost of a system call, and of a poll that finds nothing and does not wait. Computing is free in a guest:
+#: a program that asks again and again until something happens would otherwise ask for ever
 SYSCALL_COST_NS, EMPTY_POLL_COST_NS = 1_000, 20_000
 #: so many reads of the clock at one point in time are no system calls (7.2 on), then comes one: 25 ns a read
 CLOCK_READS = 40
