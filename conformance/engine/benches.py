@@ -1,24 +1,26 @@
 """Benches: from what a user chooses by name to the stack, the kernel and the room that its trials are run with."""
 
-import collections.abc
 import dataclasses
 import functools
 import shlex
+from collections.abc import Callable, Iterable
 
 from conformance.catalogue import documents
 from conformance.kernel import store as kernels
 from conformance.lab import adapter as adapters
 from conformance.lab import version
+from conformance.lab.room import Room
 from conformance.model.errors import UserError
+from conformance.model.setting import Setting
 from conformance.model.trial import Scheme, Trial
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     """What a user chooses to test, by names that are not looked up yet.
 
     `kernel` None is the one that an algorithm asks for; `client`: see adapter.load(); `interop_rootfs`, a folder,
-    stands in the place of `stack`.
+    counts instead of `stack`.
     """
 
     stack: str = "linux-tcp"
@@ -27,8 +29,8 @@ class Choice:
     kernel: str | None = None
     lab: str = "virtual"
 
-    def options(self, *without):
-        """What is not as usual, as options of a command line, each with a space before it; `without` these fields."""
+    def options(self, *without: str) -> str:
+        """Return what is not as usual as options of a command line, each after a space; `without` these fields."""
         given = {
             field.name: getattr(self, field.name)
             for field in dataclasses.fields(self)
@@ -37,12 +39,12 @@ class Choice:
         return "".join(f" --{name.replace('_', '-')} {shlex.quote(value)}" for name, value in given.items())
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """Room and kernel that an algorithm's trials are run in; no room, and why not, where the kernel is not built."""
 
     kernel: kernels.Kernel
-    room: object
+    room: Room | None
     why_not: str | None = None
 
 
@@ -50,21 +52,21 @@ class Place:
 class Bench:
     """Stack, lab and kernel that trials are run with, and the `choice` they were found by.
 
-    `place` finds the Place of an algorithm.
+    `place` finds the Place of an algorithm. `lab_digest` is the lab version (lab/version.py).
     """
 
     adapter: adapters.Adapter
     lab: str
-    place: collections.abc.Callable
+    place: Callable[[str], Place]
     lab_digest: str
     choice: Choice
 
     @property
-    def profile(self):
+    def profile(self) -> str:
         """Name of the profile that this stack is judged under."""
         return documents.PROFILES[self.adapter.manifest.transport]
 
-    def scheme(self, algorithm):
+    def scheme(self, algorithm: str) -> Scheme:
         kernel = self.place(algorithm).kernel
         return Scheme(
             algorithm=algorithm,
@@ -76,18 +78,18 @@ class Bench:
             kernel_digest=kernel.digest,
         )
 
-    def elsewhere(self, room):
-        """The same bench, with `room` instead of its own rooms for kernels that are built. Raises UserError."""
+    def elsewhere(self, room: Room) -> "Bench":
+        """Return the same bench, with `room` instead of its own rooms for kernels that are built. Raise UserError."""
         if self.lab != "virtual":
             raise UserError(f"workers do not share the {self.lab} lab", "leave --lab or --executor out")
 
-        def place(algorithm):
+        def place(algorithm: str) -> Place:
             here = self.place(algorithm)
             return here if here.room is None else dataclasses.replace(here, room=room)
 
         return dataclasses.replace(self, place=place)
 
-    def trials(self, algorithm, setting, seeds):
+    def trials(self, algorithm: str, setting: Setting, seeds: Iterable[int]) -> list[Trial]:
         scheme = self.scheme(algorithm)
         return [
             Trial(setting=setting, scheme=scheme, seed=seed, room=self.lab, lab_digest=self.lab_digest)
@@ -95,10 +97,11 @@ class Bench:
         ]
 
 
-def find(choice=Choice()):
-    """Find the stack, the room and the kernel of a Choice.
+def find(choice: Choice = Choice()) -> Bench:
+    """Return the Bench of a Choice.
 
-    Raises UserError where one is missing; a kernel that only some algorithm asks for makes that unsupported.
+    Raise UserError where its stack, room or kernel is missing; a kernel that only some algorithm asks for makes that
+    algorithm unsupported.
     """
     if choice.interop_rootfs:
         adapter = adapters.load_interop(choice.interop_rootfs)
@@ -106,30 +109,35 @@ def find(choice=Choice()):
         adapter = adapters.load(choice.stack, choice.client)
         if adapter.manifest.rootfs:
             raise UserError(f"stack {adapter.name} runs other root file systems", "name one with --interop-rootfs")
-    lab, kernel = choice.lab, choice.kernel
-    if lab == "virtual":
-        from conformance.lab.virtual import VirtualRoom
-
-        usual = kernels.usual(user_space=adapter.manifest.transport == "udp")
-        kernels.find(kernel or usual)
-
-        @functools.cache
-        def place(algorithm):
-            name = kernel or adapter.kernel(algorithm) or usual
-            try:
-                found = kernels.find(name)
-            except UserError as error:
-                return Place(kernel=kernels.missing(name), room=None, why_not=str(error))
-            return Place(kernel=found, room=VirtualRoom(found))
-
-    elif lab == "host":
-        from conformance.lab.host import HostRoom, this_kernel
-
-        here = Place(kernel=this_kernel(), room=HostRoom())
-
-        def place(algorithm):
-            return here
-
+    if choice.lab == "virtual":
+        place = _virtual(choice, adapter)
+    elif choice.lab == "host":
+        place = _host()
     else:
-        raise UserError(f"lab {lab!r} is not known", "choose virtual or host")
-    return Bench(adapter=adapter, lab=lab, place=place, lab_digest=version.lab_version(), choice=choice)
+        raise UserError(f"lab {choice.lab!r} is not known", "choose virtual or host")
+    return Bench(adapter=adapter, lab=choice.lab, place=place, lab_digest=version.lab_version(), choice=choice)
+
+
+def _virtual(choice: Choice, adapter: adapters.Adapter) -> Callable[[str], Place]:
+    from conformance.lab.virtual import VirtualRoom
+
+    usual = kernels.usual(user_space=adapter.manifest.transport == "udp")
+    kernels.find(choice.kernel or usual)
+
+    @functools.cache
+    def place(algorithm: str) -> Place:
+        name = choice.kernel or adapter.kernel(algorithm) or usual
+        try:
+            found = kernels.find(name)
+        except UserError as error:
+            return Place(kernel=kernels.missing(name), room=None, why_not=str(error))
+        return Place(kernel=found, room=VirtualRoom(found))
+
+    return place
+
+
+def _host() -> Callable[[str], Place]:
+    from conformance.lab.host import HostRoom, this_kernel
+
+    here = Place(kernel=this_kernel(), room=HostRoom())
+    return lambda algorithm: here

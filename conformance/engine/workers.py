@@ -14,8 +14,13 @@ import pathlib
 import platform
 import sys
 import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future
+from typing import cast
 
 from conformance.engine import benches
+from conformance.engine.benches import Bench, Choice
+from conformance.lab.adapter import Adapter
 from conformance.model.errors import UserError
 from conformance.model.trial import Measurement, Outcome, Trial
 
@@ -24,8 +29,8 @@ _MOST_TRIES = 3
 _POLL_S = 0.2
 
 
-def factory(text):
-    """The function that `module:function` names, seen from the working directory. Raises UserError."""
+def factory(text: str) -> Callable[[], Executor]:
+    """Return the function that `module:function` names, seen from the working directory. Raise UserError."""
     module, colon, name = text.partition(":")
     if not (module and colon and name):
         raise UserError(f"--executor {text!r} is not of the form module:function")
@@ -39,17 +44,18 @@ def factory(text):
         raise UserError(why, "name a module that Python finds, and a function in it") from None
     if not callable(found):
         raise UserError(f"--executor {text}: it is not a function")
-    return found
+    return cast("Callable[[], Executor]", found)
 
 
 class Executors:
     """Makes an Executor when it is needed, and another one when that is broken, as a process pool is by one death."""
 
-    def __init__(self, make):
-        self._make, self._lock, self._current, self._closed = make, threading.Lock(), None, False
+    def __init__(self, make: Callable[[], Executor]) -> None:
+        self._make, self._lock, self._closed = make, threading.Lock(), False
+        self._current: Executor | None = None
 
-    def submit(self, *call):
-        """(the Future of a call, whom it was given to). Raises whatever the executor does."""
+    def submit(self, call: Callable[[str], str], argument: str) -> tuple[Future[str], Executor]:
+        """Return (the Future of a call, the executor it was given to). Raise whatever the executor does."""
         with self._lock:
             if self._closed:
                 raise UserError("interrupted", "run the same command again to resume")
@@ -57,18 +63,18 @@ class Executors:
                 self._current = self._make()
             executor = self._current
         try:
-            return executor.submit(*call), executor
+            return executor.submit(call, argument), executor
         except concurrent.futures.BrokenExecutor:
             self.renew(executor)
             raise
 
-    def renew(self, broken):
+    def renew(self, broken: Executor) -> None:
         with self._lock:
             if self._current is broken:
                 self._current = None
         broken.shutdown(wait=False)
 
-    def close(self):
+    def close(self) -> None:
         """End it without waiting for what it is doing."""
         with self._lock:
             executor, self._current, self._closed = self._current, None, True
@@ -81,14 +87,16 @@ class Room:
 
     name = "virtual"
 
-    def __init__(self, choice, executors):
+    def __init__(self, choice: Choice, executors: Executors) -> None:
         self._choice, self._executors = choice, executors
 
-    def run(self, adapter, batches, cancelled):
+    def run(
+        self, adapter: Adapter, batches: Sequence[Sequence[Trial]], cancelled: threading.Event
+    ) -> Iterator[Measurement]:
         """Yield one Measurement for each trial, all of the batches at once; none when `cancelled` is set meanwhile.
 
         A worker that dies, or answers nonsense, is asked once more, and once more: then the trials are errors.
-        Raises UserError where a worker has another stack, kernel or version of the suite.
+        Raise UserError where a worker has another stack, kernel or version of the suite.
         """
         trials = [trial for batch in batches for trial in batch]
         request = json.dumps(
@@ -114,8 +122,8 @@ class Room:
             message = f"{_MOST_TRIES} workers failed while they made these trials: {why}"
             yield Measurement(trial=trial, outcome=Outcome.ERROR, message=message)
 
-    def _ask(self, request, cancelled):
-        """The worker's answer, or None where `cancelled` was set first."""
+    def _ask(self, request: str, cancelled: threading.Event) -> str | None:
+        """Return the worker's answer, or None where `cancelled` was set first."""
         future, executor = self._executors.submit(work, request)
         while not cancelled.is_set():
             if concurrent.futures.wait([future], _POLL_S).done:
@@ -130,7 +138,7 @@ class Room:
             raise
 
 
-def _read(answer, trials):
+def _read(answer: str, trials: list[Trial]) -> Iterable[Measurement]:
     data = json.loads(answer)
     if "mistake" in data:
         raise UserError(data["mistake"])
@@ -140,27 +148,28 @@ def _read(answer, trials):
     return found.values()
 
 
-def work(request):
-    """On a worker: make the trials of a request, in order; text in and out."""
+def work(request: str) -> str:
+    """Make the trials of a request, in order, on a worker; text in and out."""
     asked = json.loads(request)
     batches = [[Trial.from_json(trial) for trial in batch] for batch in asked["batches"]]
     try:
         bench = _bench(json.dumps(asked["choice"], sort_keys=True))
         _check(bench, batches[0][0])
-        place = bench.place(batches[0][0].scheme.algorithm)
-        made = {m.trial: m for m in place.room.run(bench.adapter, batches, threading.Event())}
+        room = bench.place(batches[0][0].scheme.algorithm).room
+        assert room is not None  # its kernel is the one that was asked for
+        made = {m.trial: m for m in room.run(bench.adapter, batches, threading.Event())}
     except UserError as error:
         return json.dumps({"mistake": f"worker on {platform.node()}: {error}"})
     return json.dumps({"measurements": [made[trial].to_json() for batch in batches for trial in batch]})
 
 
 @functools.lru_cache(maxsize=16)
-def _bench(choice):
+def _bench(choice: str) -> Bench:
     """Found once for each worker: to describe a stack and to digest its files takes a while."""
     return benches.find(benches.Choice(**json.loads(choice)))
 
 
-def _check(bench, trial):
+def _check(bench: Bench, trial: Trial) -> None:
     """Raise UserError where this worker would measure something else than was asked for."""
     mine = bench.scheme(trial.scheme.algorithm)
     for what, here, asked in (

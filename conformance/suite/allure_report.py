@@ -5,12 +5,14 @@ all cells of a zone for one test that was tried again and again, unless paramete
 """
 
 import html
+from collections.abc import Mapping, Sequence
 
 import allure
 import pytest
 
 from conformance.model import statistics
-from conformance.model.trial import Outcome
+from conformance.model.setting import Setting
+from conformance.model.trial import Measurement, Outcome, Scheme
 from conformance.model.verdict import Status
 from conformance.reporting import charts, heatmaps
 from conformance.reporting.html import trace_picture
@@ -28,12 +30,12 @@ _SVG, _PNG = allure.attachment_type.SVG, allure.attachment_type.PNG
 class Describer:
     """Speaks up in a test's teardown, the one phase that every test has and that comes after all names were given."""
 
-    def __init__(self, config):
+    def __init__(self, config: pytest.Config) -> None:
         self._choice = config.option
-        self._measured = {}
+        self._measured: dict[str, dict[Setting, Sequence[Measurement]]] = {}
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_teardown(self, item, nextitem):
+    def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         if not isinstance(item, JudgedItem):
             return
         scheme = _scheme(item)
@@ -50,11 +52,11 @@ class Describer:
             _attach_heatmaps(self._measured.pop(item.zone.algorithm))
 
 
-def _scheme(item):
+def _scheme(item: JudgedItem) -> Scheme | None:
     return next(iter(item.measured.values()))[0].trial.scheme if item.measured else None
 
 
-def _name(item, stack, scheme):
+def _name(item: JudgedItem, stack: str, scheme: Scheme | None) -> None:
     zone = item.zone
     allure.dynamic.title(f"{zone.algorithm} {item.kind} at {item.where}, {stack}")
     allure.dynamic.parent_suite(zone.algorithm)
@@ -71,7 +73,7 @@ def _name(item, stack, scheme):
             allure.dynamic.parameter(name, getattr(scheme, name), excluded=True)
 
 
-def _links(item):
+def _links(item: JudgedItem) -> None:
     if item.zone.algorithm in _SPECIFICATIONS:
         name, url = _SPECIFICATIONS[item.zone.algorithm]
         allure.dynamic.link(url, name=name)
@@ -81,7 +83,7 @@ def _links(item):
         allure.dynamic.issue(link, name="known deviation")
 
 
-def _words(item, status):
+def _words(item: JudgedItem, status: Status) -> str:
     verdict = item.verdict
     if verdict is None:
         return f"error\n  rerun      {rerun_command(item)}"
@@ -90,9 +92,9 @@ def _words(item, status):
     return explain(item)
 
 
-def _attach_trials(item, status):
-    """The trial nearest to the median as a picture; of what does not conform every trial's line."""
-    for setting, measurements in item.measured.items():
+def _attach_trials(item: JudgedItem, status: Status) -> None:
+    """Attach the trial nearest to the median as a picture; of what does not conform, every trial's line."""
+    for setting, measurements in (item.measured or {}).items():
         ran = [m for m in measurements if m.outcome in (Outcome.OK, Outcome.TIMEOUT)]
         if ran and isinstance(item, CellItem):
             middle = statistics.median(m.utilization for m in ran)
@@ -105,8 +107,8 @@ def _attach_trials(item, status):
             allure.attach(lines.decode(), f"result lines {setting.id}", allure.attachment_type.TEXT, "jsonl")
 
 
-def _attach_heatmaps(measured):
-    """Of all cells of an algorithm that this process has measured, at the last of its tests."""
+def _attach_heatmaps(measured: Mapping[Setting, Sequence[Measurement]]) -> None:
+    """Attach heatmaps of all cells of an algorithm that this process has measured, at the last of its tests."""
     for series in heatmaps.all_series([m for measurements in measured.values() for m in measurements]):
         for drawn in series.heatmaps:
             chart = charts.heatmap(drawn)
