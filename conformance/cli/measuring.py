@@ -3,12 +3,15 @@
 import functools
 import pathlib
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
-from conformance.cli.base import SECONDS, SEED, TRIALS, Finite, out
+from conformance.cli.base import FORMAT, SECONDS, SEED, TRIALS, Finite, finish, out, progress_console
 from conformance.engine.benches import Choice
 from conformance.results.store import DEFAULT_RESULTS
+from conformance.support import files
 
 _CHOICE = {
     "stack": click.option("--stack", default="linux-tcp", show_default=True, help="Adapter's name, or path of one."),
@@ -104,14 +107,14 @@ def run(choice, algorithm, grid, trials, most_trials, results, profile, workers,
 @click.option("--first-seed", default=1, show_default=True, type=SEED)
 @RESULTS
 @WORKERS
-def identify(choice, cca, trials, first_seed, results, workers):
+@FORMAT
+def identify(choice: Choice, cca: str, form: str, **options: Any) -> None:
     """Say which algorithm and version a stack's congestion control behaves like."""
-    from conformance.commands import identify as identification
+    from conformance.commands import identify
+    from conformance.reporting.text import studies
 
-    status = identification.run(
-        cca, choice, trials=trials, first_seed=first_seed, results=results, workers=workers, console=out
-    )
-    sys.exit(status)
+    found = identify.compute(cca, choice, console=progress_console(form), **options)
+    finish(found, form, studies.show_identified)
 
 
 @click.command("identify-check")
@@ -120,14 +123,14 @@ def identify(choice, cca, trials, first_seed, results, workers):
 @_FRESH_SEED
 @RESULTS
 @WORKERS
-def identify_check(choice, trials, first_seed, results, workers):
+@FORMAT
+def identify_check(choice: Choice, form: str, **options: Any) -> None:
     """Identify every known algorithm many times and count how often the answer is right."""
-    from conformance.commands import identify as identification
+    from conformance.commands import identify
+    from conformance.reporting.text import studies
 
-    status = identification.check(
-        choice, trials=trials, first_seed=first_seed, results=results, workers=workers, console=out
-    )
-    sys.exit(status)
+    found = identify.compute_check(choice, console=progress_console(form), **options)
+    finish(found, form, studies.show_checked)
 
 
 @click.command()
@@ -161,15 +164,21 @@ def cross(choice, algorithms, trials, first_seed, results, workers):
 @RESULTS
 @WORKERS
 @click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write it here, as Markdown.")
-def drift(choice, cca, kernels, sysctls, grid, trials, matters, profile, results, workers, target):
+@FORMAT
+def drift(
+    choice: Choice, cca: str, kernels: Sequence[str], sysctls: Sequence[str], target: pathlib.Path | None, form: str,
+    **options: Any,
+) -> None:  # fmt: skip
     """Compare two kernels, or two sysctl settings: which cells moved, beyond noise?"""
-    from conformance.commands import drift as comparison
+    from conformance.commands import drift
+    from conformance.reporting.text import studies
 
-    status = comparison.run(
-        cca, comparison.variants(kernels, sysctls), choice, grid=grid, trials=trials, results=results,
-        workers=workers, profile=profile, matters=matters, target=target, console=out,
-    )  # fmt: skip
-    sys.exit(status)
+    console = progress_console(form)
+    found = drift.compute(cca, drift.variants(kernels, sysctls), choice, console=console, **options)
+    if target:
+        files.write(target, studies.drift_markdown(found))
+        console.print(f"comparison: {target}", soft_wrap=True)
+    finish(found, form, studies.show_drifted)
 
 
 @click.command()

@@ -8,7 +8,7 @@ import rich.table
 import rich.text
 
 from conformance.catalogue import documents
-from conformance.commands.run import measure
+from conformance.commands.measuring import measure
 from conformance.engine import benches, runs
 from conformance.lab import proxy as proxies
 from conformance.model.errors import UserError

@@ -3,7 +3,7 @@
 import rich.table
 
 from conformance.catalogue import documents
-from conformance.commands.run import measure
+from conformance.commands.measuring import measure
 from conformance.engine import benches, runs
 from conformance.lab import proxy as proxies
 from conformance.model import statistics
