@@ -3,7 +3,7 @@
 import json
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, TypeVar
 
 import click
@@ -42,12 +42,14 @@ def progress_console(form: str) -> Console:
     return out if form == "text" else err
 
 
-def finish(result: _R, form: str, show: Callable[[_R, Console], None]) -> NoReturn:
-    """Show what a command found out, in words or as its document, and exit with its status."""
+def finish(result: _R, form: str, show: Callable[[_R, Console], None], notes: Iterable[str] = ()) -> NoReturn:
+    """Show what a command found out, in words or as its document, then `notes`, and exit with its status."""
     if form == "json":
         click.echo(json.dumps(result.to_json(), indent=1, allow_nan=False))
     else:
         show(result, out)
+    for note in notes:
+        progress_console(form).print(note, soft_wrap=True)
     sys.exit(int(result.exit_status))
 
 

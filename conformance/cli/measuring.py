@@ -3,7 +3,7 @@
 import functools
 import pathlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -39,24 +39,28 @@ EXECUTOR = click.option(
 )  # fmt: skip
 
 
-def _factory(text):
-    from conformance.engine import workers as remote
+def _factory(text: str) -> Any:
+    from conformance.engine import workers
 
-    return remote.factory(text)
+    return workers.factory(text)
 
 
-def trials(default, what="Trials of each cell.", least=1):
+_Command = Callable[..., Any]
+
+
+def trials(default: int, what: str = "Trials of each cell.", least: int = 1) -> Callable[[_Command], _Command]:
+    """Make the option --trials, whose default differs from command to command."""
     return click.option(
         "--trials", default=default, show_default=True, type=click.IntRange(least, TRIALS.max), help=what
     )
 
 
-def with_choice(*names):
+def with_choice(*names: str) -> Callable[[_Command], _Command]:
     """Add these of the options that say what is tested; the command gets them as one Choice."""
 
-    def decorate(function):
+    def decorate(function: _Command) -> _Command:
         @functools.wraps(function)
-        def command(**options):
+        def command(**options: Any) -> Any:
             chosen = {name: options.pop(name) for name in names}
             return function(Choice(**chosen), **options)
 
@@ -173,12 +177,10 @@ def drift(
     from conformance.commands import drift
     from conformance.reporting.text import studies
 
-    console = progress_console(form)
-    found = drift.compute(cca, drift.variants(kernels, sysctls), choice, console=console, **options)
+    found = drift.compute(cca, drift.variants(kernels, sysctls), choice, console=progress_console(form), **options)
     if target:
         files.write(target, studies.drift_markdown(found))
-        console.print(f"comparison: {target}", soft_wrap=True)
-    finish(found, form, studies.show_drifted)
+    finish(found, form, studies.show_drifted, [f"comparison: {target}"] if target else ())
 
 
 @click.command()
