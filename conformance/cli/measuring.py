@@ -226,14 +226,13 @@ def matrix(choice, stacks, target, **options):
 @_PROFILE
 @click.option("--packets-only", is_flag=True, help="No logs of the stack's: the trial is the same to the byte.")
 @click.option("--out", "target", default="trace", show_default=True, type=click.Path(path_type=pathlib.Path))
-def trace(choice, algorithm, cell, seed, profile, packets_only, target):
+@FORMAT
+def trace(choice: Choice, algorithm: str, form: str, **options: Any) -> None:
     """One trial of ALGORITHM in CELL with everything written down: packets (pcap), TLS secrets, qlog, output."""
-    from conformance.commands import trace as tracing
+    from conformance.commands import trace
+    from conformance.reporting.text import trace as shown
 
-    status = tracing.run(
-        algorithm, choice, cell=cell, seed=seed, profile=profile, packets_only=packets_only, target=target, console=out
-    )
-    sys.exit(status)
+    finish(trace.compute(algorithm, choice, console=progress_console(form), **options), form, shown.show)
 
 
 @click.command()
@@ -241,12 +240,17 @@ def trace(choice, algorithm, cell, seed, profile, packets_only, target):
 @with_choice(*_ALL)
 @trials(3, "Traces of each cell with loss.")
 @click.option("--first-seed", default=1, show_default=True, type=SEED)
+@WORKERS
 @click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Keep pcaps, why.json, why.svg here.")
-def why(choice, algorithm, trials, first_seed, target):
+@FORMAT
+def why(choice: Choice, algorithm: str, target: pathlib.Path | None, form: str, **options: Any) -> None:
     """Say what looks wrong with a stack's ALGORITHM, from traces of it and of Linux TCP's: suspects with evidence."""
-    from conformance.commands import why as asking
+    from conformance.commands import why
+    from conformance.reporting.text import why as shown
 
-    sys.exit(asking.run(algorithm, choice, trials=trials, first_seed=first_seed, target=target, console=out))
+    found = why.compute(algorithm, choice, target=target, console=progress_console(form), **options)
+    kept = f"kept: {target}: why.json, why.svg, and what each trial left; times are seconds into its {why.SENT}.pcap"
+    finish(found, form, shown.show_asked, [kept] if target and found.report else ())
 
 
 COMMANDS = (run, identify, identify_check, cross, drift, trace, why, matrix, bench)

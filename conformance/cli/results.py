@@ -2,10 +2,11 @@
 
 import pathlib
 import sys
+from collections.abc import Sequence
 
 import click
 
-from conformance.cli.base import out
+from conformance.cli.base import FORMAT, finish, out
 from conformance.results.store import DEFAULT_RESULTS
 from conformance.support import files
 
@@ -95,11 +96,13 @@ def _write(content, target):
 @click.command()
 @click.argument("results", nargs=-1, type=click.Path(path_type=pathlib.Path))
 @click.option("--published", type=click.Path(path_type=pathlib.Path), help="CSV of published cells to compare with.")
-def fidelity(results, published):
+@FORMAT
+def fidelity(results: Sequence[pathlib.Path], published: pathlib.Path | None, form: str) -> None:
     """Compare RESULTS with the published cells: bias and rms by algorithm."""
-    from conformance.commands import fidelity as compare
+    from conformance.commands import fidelity
+    from conformance.reporting.text import fidelity as shown
 
-    compare.show(results or (pathlib.Path(DEFAULT_RESULTS),), published, out)
+    finish(fidelity.compute(results or (pathlib.Path(DEFAULT_RESULTS),), published), form, shown.show)
 
 
 @click.command()
