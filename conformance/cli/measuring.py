@@ -189,18 +189,17 @@ def drift(
 @click.option("--stacks", is_flag=True, help="One row for each stack and rate, in the place of one for each cell.")
 @click.option("--site", is_flag=True, help="What building a site costs: ten made-up schemes, 150 cells, 20 trials.")
 @trials(3, least=2)
-def bench(choice, algorithm, stacks, site, trials):
+@FORMAT
+def bench(choice: Choice, algorithm: str, stacks: bool, site: bool, trials: int, form: str) -> None:
     """Measure what trials cost: wall seconds, virtual seconds per wall second, system calls per packet."""
-    from conformance.commands import bench as benchmark
+    from conformance.commands import bench
+    from conformance.reporting.text import bench as shown
 
     if site:
-        from conformance.reporting import benchmark as building
-
-        building.run((), 20, out)
-    elif stacks:
-        benchmark.run_stacks(choice, trials, out)
-    else:
-        benchmark.run(algorithm, choice, trials, out)
+        finish(bench.compute_site(), form, shown.show_site)
+    if stacks:
+        finish(bench.compute_stacks(choice, trials), form, shown.show)
+    finish(bench.compute(algorithm, choice, trials), form, shown.show)
 
 
 @click.command()
