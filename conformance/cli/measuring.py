@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from conformance.cli.base import FORMAT, SECONDS, SEED, TRIALS, Finite, finish, out, progress_console
 from conformance.engine.benches import Choice
+from conformance.model.verdict import last_look
 from conformance.results.store import DEFAULT_RESULTS
 from conformance.support import files
 
@@ -19,7 +21,7 @@ _CHOICE = {
         "--client", default="common", show_default=True, help="Who fetches: common, own (the stack's), or an adapter."
     ),
     "interop_rootfs": click.option(
-        "--interop-rootfs", metavar="DIR", help="In the place of --stack: an exported image of the QUIC interop runner."
+        "--interop-rootfs", metavar="DIR", help="Instead of --stack: an exported image of the QUIC interop runner."
     ),
     "kernel": click.option("--kernel", help="Guest kernel's name (default: the one that has the algorithm)."),
     "lab": click.option("--lab", default="virtual", show_default=True, help="virtual or host."),
@@ -78,8 +80,11 @@ _ALL = ("stack", "client", "interop_rootfs", "kernel", "lab")
 @click.argument("algorithm")
 @with_choice(*_ALL)
 @_GRID
-@click.option("--trials", type=TRIALS, help="Of each cell (default: 5, and of one that is unclear up to 20).")
-@click.option("--max-trials", "most_trials", type=TRIALS, help="Of a cell that is unclear (default: --trials, or 20).")
+@trials(5, "Trials of each cell, to begin with.")
+@click.option(
+    "--max-trials", "most_trials", type=TRIALS, show_default="--trials if that is given, else 20",
+    help="Of a cell that is unclear.",
+)  # fmt: skip
 @RESULTS
 @_PROFILE
 @click.option("--queue", help="Replace the profile's queue: red, bfifo:1, fq_codel, ...")
@@ -90,15 +95,21 @@ _ALL = ("stack", "client", "interop_rootfs", "kernel", "lab")
 )
 @WORKERS
 @EXECUTOR
-def run(choice, algorithm, grid, trials, most_trials, results, profile, workers, executor, **overrides):
+@click.pass_context
+def run(
+    context: click.Context, choice: Choice, algorithm: str, grid: str, trials: int, most_trials: int | None,
+    results: str, profile: str | None, workers: int | None, executor: Any, **overrides: Any,
+) -> None:  # fmt: skip
     """Measure ALGORITHM over a grid, and judge it where there is a zone for these settings."""
-    from conformance.commands import run as campaign
+    from conformance.commands import run
 
     if overrides["offload"]:
         overrides["offload"] = overrides["offload"] == "on"
-    status = campaign.run(
-        algorithm, choice, grid=grid, trials=trials or 5, most_trials=most_trials or trials or 20, results=results,
-        profile=profile,
+    # A number of trials that was asked for is not exceeded.
+    given = context.get_parameter_source("trials") is not ParameterSource.DEFAULT
+    most_trials = most_trials or (trials if given else last_look(trials))
+    status = run.run(
+        algorithm, choice, grid=grid, trials=trials, most_trials=most_trials, results=results, profile=profile,
         overrides=overrides, workers=workers, console=out, executor=executor,
     )  # fmt: skip
     sys.exit(status)
@@ -144,14 +155,11 @@ def identify_check(choice: Choice, form: str, **options: Any) -> None:
 @_FRESH_SEED
 @RESULTS
 @WORKERS
-def cross(choice, algorithms, trials, first_seed, results, workers):
+def cross(choice: Choice, algorithms: Sequence[str], **options: Any) -> None:
     """Measure each of ALGORITHMS and judge it by the zone of each: the diagonal should conform, nothing else."""
-    from conformance.commands import cross as crossing
+    from conformance.commands import cross
 
-    status = crossing.run(
-        algorithms, choice, trials=trials, first_seed=first_seed, results=results, workers=workers, console=out
-    )
-    sys.exit(status)
+    sys.exit(cross.run(algorithms, choice, console=out, **options))
 
 
 @click.command()
@@ -210,11 +218,11 @@ def bench(choice: Choice, algorithm: str, stacks: bool, site: bool, trials: int,
 @RESULTS
 @WORKERS
 @click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write it here, as Markdown.")
-def matrix(choice, stacks, target, **options):
+def matrix(choice: Choice, stacks: Sequence[str], target: pathlib.Path | None, **options: Any) -> None:
     """Every adapter (or STACKS) x algorithm: built or why not, verdict in the smoke cells or a grid, seconds."""
-    from conformance.commands import matrix as table
+    from conformance.commands import matrix
 
-    sys.exit(table.run(stacks, choice, target=target, console=out, **options))
+    sys.exit(matrix.run(stacks, choice, target=target, console=out, **options))
 
 
 @click.command()

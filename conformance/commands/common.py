@@ -16,7 +16,7 @@ def require_offered(bench: Bench, algorithm: str) -> None:
     """Refuse an algorithm that the stack does not offer, before a result is written. Raises UserError."""
     if why_not := bench.adapter.why_not(algorithm):
         offered = bench.adapter.manifest.offered()
-        raise UserError(why_not, spelling.mend(algorithm, offered, f"it offers {', '.join(offered)}"))
+        raise UserError(why_not, spelling.mend(algorithm, offered, f"it offers {', '.join(offered) or 'none'}"))
 
 
 def bad(measurements: Iterable[Measurement]) -> Measurement | None:

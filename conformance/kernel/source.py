@@ -122,7 +122,7 @@ def _from_package(package, say):
             temporary = pathlib.Path(temporary)
             options = []
             if not _apt_knows(package):
-                say(f"looking for {package} in newer suites of Debian")
+                say(f"looking for {package} in newer suites of Debian ({', '.join(suites.SUITES)}): about a minute")
                 asked, (package, options) = package, suites.find(package, temporary)
                 if package != asked:
                     say(f"Debian has no {asked} any more; taking {package}")
