@@ -9,7 +9,7 @@ from conformance.model import zone as zones
 from conformance.model.errors import UserError
 from conformance.model.setting import RIVAL_TOPOLOGY, Proxy, Setting, end_to_end
 from conformance.model.split import split_zone as split_zones
-from conformance.support import paths, schema
+from conformance.support import paths, schema, spelling
 
 #: in topologies/
 PATH_TOPOLOGY = "two_segment"
@@ -206,7 +206,9 @@ def zone_of(algorithm, kind="heatmap", profile=_FIRST_PROFILE):
         under = "" if profile == _FIRST_PROFILE else f" under profile {profile}"
         raise UserError(
             f"no zone{what} for algorithm {algorithm!r}{under}",
-            f"choose one of {', '.join(sorted(by_algorithm))}" if by_algorithm else None,
+            spelling.mend(algorithm, by_algorithm, f"choose one of {', '.join(sorted(by_algorithm))}")
+            if by_algorithm
+            else None,
         )
     return zone(by_algorithm[algorithm])
 

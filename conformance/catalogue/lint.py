@@ -1,4 +1,4 @@
-"""Zone files as files: `conformance zones check | fmt | diff | show`.
+"""Zone files as files: what `conformance zones check | fmt` rest on.
 
 What a schema and conformance/model/zone.py cannot say of one zone is said here, where the profile and the other zones
 are at hand.
@@ -8,15 +8,11 @@ import json
 import pathlib
 import re
 
-import rich.table
-import rich.text
-
 from conformance.catalogue import derive, derive_split, documents
 from conformance.model import grid, response_functions
 from conformance.model.errors import UserError, located
 from conformance.model.split.split_zone import PathCheck
 from conformance.model.zone import Zone, differing
-from conformance.reporting.text import terminal
 from conformance.support import files, schema
 
 #: of bounds that were computed from unrounded values
@@ -27,8 +23,17 @@ def find(named):
     """The path of a zone that ships, by its id, or the path that was given. Raises UserError."""
     given = pathlib.Path(named)
     if given.exists() or not re.fullmatch(r"[a-z0-9]{1,30}/[a-z0-9-]{1,60}", str(named)):
+        if given.is_dir() or (not given.exists() and re.fullmatch(r"[a-z0-9-]{1,60}", str(named))):
+            raise UserError(f"{named} is neither a zone's file nor its id", _example(str(named)))
         return given
     return documents.shipped_path(named)
+
+
+def _example(named):
+    """How to name a zone, by an example of the algorithm that was named, if it is one."""
+    ids = [f"{path.parent.name}/{path.stem}" for path in documents.zone_files("*")]
+    zone_id = next((wanted for wanted in (f"{named}/heatmap", f"cubic/{named}") if wanted in ids), "cubic/heatmap")
+    return f"give an id such as {zone_id}, or a file"
 
 
 def check_all(named):
@@ -201,89 +206,3 @@ def differences(one, other):
         if a != b:
             raise UserError(f"the zones' {what} differs: {a} and {b}", "compare two versions of one zone")
     return sorted(differing(one, other), key=lambda difference: difference[0])
-
-
-def diff(first, second, console):
-    """Show what changed between two versions of a zone, profile and margin rule included; returns 0 where nothing did,
-    else 1. Raises UserError.
-    """
-    one, other = documents.any_zone(find(first)), documents.any_zone(find(second))
-    changed = differences(one, other)
-    digests = [(zone.profile_digest, getattr(zone, "path_profile_digest", None)) for zone in (one, other)]
-    for name, before, after in zip(("", ", over paths"), *digests, strict=True):
-        if before != after:
-            console.print(f"profile {one.profile}{name}: digest {before or 'none'} -> {after or 'none'}")
-    for rule in {**one.margin_rule, **other.margin_rule}:
-        before, after = one.margin_rule.get(rule), other.margin_rule.get(rule)
-        if before != after:
-            console.print(f"margin rule, {rule}: {before} -> {after}")
-    for name in {**one.references, **other.references}:
-        before, after = (zone.references.get(name, {}).get("scheme", "none") for zone in (one, other))
-        if before != after:
-            console.print(f"reference {name}: {before} -> {after}")
-    for sign, a, b in (("-", one, other), ("+", other, one)):
-        if cells := [cell.id for cell in getattr(a, "smoke", ()) if cell not in getattr(b, "smoke", ())]:
-            console.print(f"smoke cells: {sign} {', '.join(cells)}", soft_wrap=True)
-    noun = "cell" if isinstance(one, Zone) else "place"
-    how_many = f"1 {noun} differs" if len(changed) == 1 else f"{len(changed)} {noun}s differ"
-    table = rich.table.Table(title=f"{one.id}: {how_many}", title_justify="left")
-    for name in (noun, str(first), str(second), "the second's reference"):
-        table.add_column(name)
-    for cell, a, b in changed:
-        table.add_row(cell.id, _bounds(a), _bounds(b), _reference_in(one, cell, a, b))
-    console.print(table if changed else f"{one.id}: both permit the same in {len(one.intervals)} {noun}s")
-    return int(bool(changed) or digests[0] != digests[1] or one.margin_rule != other.margin_rule)
-
-
-def _bounds(interval):
-    return "none" if interval is None else f"{interval.low:.3f}..{interval.high:.3f}"
-
-
-def _reference_in(zone, cell, mine, theirs):
-    if mine is None or theirs is None:
-        return ""
-    return "inside the first" if theirs.basis["median"] in mine else "outside the first"
-
-
-def show(named, console):
-    """Draw a zone: what is permitted in each cell or place, and the reference's median. Raises UserError."""
-    zone = documents.any_zone(find(named))
-    console.print(f"{zone.id}: {zone.metric} under profile {zone.profile}; {zone.margin_rule['text']}", soft_wrap=True)
-    for name, about in zone.references.items():
-        console.print(f"reference {name}: {about['scheme']}, {about['trials']} trials a cell; {about['what']}")
-    if not isinstance(zone, Zone):
-        console.print(_places(zone))
-        return
-    for bandwidth in sorted({cell.bandwidth_mbps for cell in zone.cells}):
-        cells = [cell for cell in zone.cells if cell.bandwidth_mbps == bandwidth]
-        losses = sorted({cell.loss_pct for cell in cells})
-        table = rich.table.Table(title=f"{bandwidth:g} Mbit/s, permitted (reference)", title_justify="left")
-        table.add_column("delay \\ loss", justify="right")
-        for loss in losses:
-            table.add_column(f"{loss:g} %", justify="right")
-        for delay in sorted({cell.one_way_delay_ms for cell in cells}):
-            row = {c.loss_pct: zone.intervals[c] for c in cells if c.one_way_delay_ms == delay}
-            table.add_row(f"{delay:g} ms", *(_drawn(row.get(loss), zone.metric) for loss in losses))
-        console.print(table)
-
-
-def _places(zone):
-    table = rich.table.Table()
-    for name in ("where", "what", "permitted (reference)"):
-        table.add_column(name, overflow="fold")
-    for place, interval in zone.intervals.items():
-        table.add_row(place.where, place.what, _drawn(interval, zone.metric))
-    return table
-
-
-def _short(value):
-    """Two digits behind the point, but of a small value two that are none of its leading zeros."""
-    return f"{value:.2f}" if value == 0 or abs(value) >= 0.1 else f"{value:.2g}"
-
-
-def _drawn(interval, metric):
-    if interval is None:
-        return ""
-    text = f"{_short(interval.low)}..{_short(interval.high)} ({_short(interval.basis['median'])})"
-    shade = terminal.shade(interval.basis["median"]) if metric == "utilization" else ""
-    return rich.text.Text(text, style=shade)

@@ -1,10 +1,16 @@
 """The command's root: how it talks, and how it shows a user's mistake."""
 
+import json
 import math
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn, TypeVar
 
 import click
 
 from conformance import __version__
+from conformance.commands.result import Result
+from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
 from conformance.model.verdict import MOST_TRIALS
 from conformance.support.console import Console, one_line
@@ -16,11 +22,35 @@ err = Console(stderr=True)
 class Finite(click.FloatRange):
     """A number that can be counted with: neither infinite nor `nan`, which is within any range."""
 
-    def convert(self, value, param, ctx):
-        found = super().convert(value, param, ctx)
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        found = float(super().convert(value, param, ctx))
         if not math.isfinite(found):
             self.fail(f"{value} is not a finite number", param, ctx)
         return found
+
+
+#: what a command prints: text for people, or a document of the schema in conformance/schemas that is named after it
+FORMAT = click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
+    help="Text for people, or JSON (schema: conformance/schemas) for programs.",
+)  # fmt: skip
+_R = TypeVar("_R", bound=Result)
+
+
+def progress_console(form: str) -> Console:
+    """Return the console that progress is shown on: standard output belongs to the document where one is asked for."""
+    return out if form == "text" else err
+
+
+def finish(result: _R, form: str, show: Callable[[_R, Console], None], notes: Iterable[str] = ()) -> NoReturn:
+    """Show what a command found out, in words or as its document, then `notes`, and exit with its status."""
+    if form == "json":
+        click.echo(json.dumps(result.to_json(), indent=1, allow_nan=False))
+    else:
+        show(result, out)
+    for note in notes:
+        progress_console(form).print(note, soft_wrap=True)
+    sys.exit(int(result.exit_status))
 
 
 TRIALS = click.IntRange(1, MOST_TRIALS)
@@ -33,18 +63,18 @@ SEED = click.IntRange(1, 2**31)
 class Group(click.Group):
     """Shows a user's mistake as one line, never as a traceback."""
 
-    def invoke(self, ctx):
+    def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except UserError as error:
             err.print(f"conformance: {one_line(str(error))}", style="red", soft_wrap=True)
-            ctx.exit(2)
+            ctx.exit(ExitStatus.MISUSE)
         except KeyboardInterrupt:
             err.print("conformance: interrupted; run the same command again to resume")
-            ctx.exit(130)
+            ctx.exit(ExitStatus.INTERRUPTED)
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="conformance")
-def main():
+def main() -> None:
     """Which congestion control does a TCP or QUIC stack really run?"""

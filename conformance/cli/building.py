@@ -1,16 +1,15 @@
 """Commands that build and check what runs need: guest kernels, adapters, the machine."""
 
 import sys
+from collections.abc import Sequence
 
 import click
-import rich.progress
-import rich.text
 
-from conformance.cli.base import err, out
+from conformance.cli.base import FORMAT, err, finish, out, progress_console
 
 
 @click.group()
-def kernel():
+def kernel() -> None:
     """Guest kernels: build and list."""
 
 
@@ -25,29 +24,19 @@ _PATCHES = click.option(
 @_SOURCE
 @_PATCHES
 @click.option("--jobs", type=click.IntRange(1), help="Compile this many files at once (default: all cores).")
-def kernel_build(name, source, patches, jobs):
+def kernel_build(name: str, source: str | None, patches: Sequence[str], jobs: int | None) -> None:
     """Build a guest kernel and give it NAME; one that was built before is only found."""
     from conformance.kernel import build
+    from conformance.reporting.text import progress
 
-    columns = (
-        rich.progress.TextColumn("{task.description}"),
-        rich.progress.BarColumn(),
-        rich.progress.TaskProgressColumn(),
-        rich.progress.TimeElapsedColumn(),
-        rich.progress.TimeRemainingColumn(),
-    )
-    with rich.progress.Progress(*columns, console=err) as bar:
-        task = bar.add_task("kernel", total=None)
-        shown = None
+    with progress.bar(err, f"kernel {name}") as bar:
 
-        def progress(done, total, what):
-            nonlocal shown
-            if what != shown and not err.is_terminal:
-                err.print(f"kernel {name}: {what}")
-            shown = what
-            bar.update(task, description=f"kernel {name}: {what}", completed=done, total=total or None)
+        def show(done: int, total: int, what: str) -> None:
+            bar.stage(what)
+            if total:
+                bar.reached(done, total)
 
-        built = build.build(name, source, patches, progress, jobs)
+        built = build.build(name, source, patches, show, jobs)
     out.print(f"kernel {built.name}: Linux {built.release}, {built.digest}, {built.binary}", soft_wrap=True)
 
 
@@ -55,18 +44,19 @@ def kernel_build(name, source, patches, jobs):
 @click.argument("name")
 @click.option("--of", default="default", show_default=True, help="The kernel it is a variant of.")
 @click.option("--parameter", "parameters", multiple=True, required=True, help="MODULE.NAME=VALUE (repeatable).")
-def kernel_variant(name, of, parameters):
+def kernel_variant(name: str, of: str, parameters: Sequence[str]) -> None:
     """Give a built kernel with other module parameters a NAME of its own; boots it once, to see that it has them."""
-    from conformance.lab import kernel_variant as variants
+    from conformance.lab import kernel_variant
+    from conformance.reporting.text import setup
 
-    made = variants.make(name, of, variants.parse(parameters))
-    out.print(f"kernel {made.name}: {_described(made)}", soft_wrap=True)
+    made = kernel_variant.make(name, of, kernel_variant.parse(parameters))
+    out.print(f"kernel {made.name}: {setup.described(made)}", soft_wrap=True)
 
 
 @kernel.command("digest")
 @_SOURCE
 @_PATCHES
-def kernel_digest(source, patches):
+def kernel_digest(source: str | None, patches: Sequence[str]) -> None:
     """The digest that `build` would store a kernel under, for CI's caches; fetches the source, compiles nothing."""
     from conformance.kernel import build
 
@@ -74,66 +64,53 @@ def kernel_digest(source, patches):
 
 
 @kernel.command("list")
-def kernel_list():
+@FORMAT
+def kernel_list(form: str) -> None:
     """List the guest kernels that are built."""
-    from conformance.kernel import store
+    from conformance.commands import inventory
+    from conformance.reporting.text import setup
 
-    found = store.kernels()
-    if not found:
-        out.print("no guest kernel is built; run `conformance kernel build`")
-    for k in found:
-        out.print(f"{k.name:12} {_described(k)}", soft_wrap=True)
-
-
-def _described(kernel):
-    added = [*kernel.patches, *(f"{name}={value}" for name, value in kernel.parameters)]
-    plus = f" + {', '.join(added)}" if added else ""
-    return f"Linux {kernel.release:14} {kernel.digest}  {kernel.source}{plus}"
+    finish(inventory.kernels(), form, setup.show_kernels)
 
 
 @click.command()
 @click.option("--lab", type=click.Choice(["virtual", "host"]), default="virtual", show_default=True)
 @click.option("--kernel", "kernel_name", default="default", show_default=True)
-def doctor(lab, kernel_name):
+@FORMAT
+def doctor(lab: str, kernel_name: str, form: str) -> None:
     """Check everything a run needs, and say how to mend what is missing."""
-    from conformance.commands import doctor as checks
+    from conformance.commands import doctor
+    from conformance.reporting.text import setup
 
-    bad = 0
-    for check in checks.run(lab, kernel_name):
-        bad += not check.ok
-        mark = ("ok   ", "green") if check.ok else ("BAD  ", "red")
-        out.print(rich.text.Text.assemble(mark, check.what), soft_wrap=True)
-        if not check.ok:
-            out.print(f"     mend: {check.mend}", soft_wrap=True)
-    sys.exit(2 if bad else 0)
+    # Each as soon as it was made: some take seconds.
+    found = doctor.compute(lab, kernel_name, lambda check: setup.show_check(check, progress_console(form)))
+    finish(found, form, lambda found, console: None)
 
 
 @click.group()
-def adapter():
+def adapter() -> None:
     """Adapters: list them, begin a new one, build them, check one against the contract."""
 
 
 @adapter.command("list")
-def adapter_list():
+@FORMAT
+def adapter_list(form: str) -> None:
     """List the adapters that ship, and which algorithms each offers; builds and runs nothing."""
-    from conformance.lab import manifest
+    from conformance.commands import inventory
+    from conformance.reporting.text import setup
 
-    found = manifest.shipped()
-    width = max(len(about.name) for about in found)
-    for about in found:
-        offered = ", ".join(about.offered()) or ("whatever is in it" if about.rootfs else "a client only")
-        out.print(f"{about.name:{width}}  {about.title}: {offered}", soft_wrap=True)
+    finish(inventory.adapters(), form, setup.show_adapters)
 
 
 @adapter.command("new")
 @click.argument("name")
 @click.option("--lang", "language", required=True, type=click.Choice(["c", "go", "python", "rust"]))
 @click.option("--into", default=".", show_default=True, metavar="DIR", help="The folder NAME is made in this one.")
-def adapter_new(name, language, into):
+def adapter_new(name: str, language: str, into: str) -> None:
     """Begin an adapter called NAME, from a scaffold that works as it is."""
-    from conformance.commands import adapter_new as adapters
+    from conformance.commands import adapter_new
 
-    manifest = adapters.new(name, language, into)
+    manifest = adapter_new.new(name, language, into)
     out.print(f"{manifest.parent} is ready: its README.txt says what to change first. Now run", soft_wrap=True)
     for command in ("adapter build", "adapter check", "run cubic --grid 10mbps-20ms-1pct --trials 3 --stack"):
         out.print(f"  conformance {command} {manifest}", soft_wrap=True)
@@ -142,11 +119,11 @@ def adapter_new(name, language, into):
 @adapter.command("build")
 @click.argument("stacks", nargs=-1, required=True)
 @click.option("--again", is_flag=True, help="Also what is built already.")
-def adapter_build(stacks, again):
+def adapter_build(stacks: Sequence[str], again: bool) -> None:
     """Build what STACKS (names, or paths of adapter.json) compile, into the cache."""
-    from conformance.commands import adapter_new as adapters
+    from conformance.commands import adapter_new
 
-    sys.exit(adapters.build(stacks, again, err))
+    sys.exit(adapter_new.build(stacks, again, err))
 
 
 @adapter.command("check")
@@ -154,12 +131,14 @@ def adapter_build(stacks, again):
 @click.option("--cca", help="Algorithm to try it with (default: the first it offers).")
 @click.option("--client", default="common", show_default=True, help="Who fetches: common, own, or an adapter.")
 @click.option("--kernel", help="Guest kernel's name (default: the one that has the algorithm).")
-def adapter_check(stack, cca, client, kernel):
+@FORMAT
+def adapter_check(stack: str, cca: str | None, client: str, kernel: str | None, form: str) -> None:
     """Try STACK (a name, or the path of an adapter.json) against every clause of the contract."""
-    from conformance.commands import adapter_check as check
-    from conformance.engine import benches
+    from conformance.commands import adapter_check
+    from conformance.engine.benches import Choice
+    from conformance.reporting.text import setup
 
-    sys.exit(check.run(benches.Choice(stack=stack, client=client, kernel=kernel), cca, out))
+    finish(adapter_check.compute(Choice(stack=stack, client=client, kernel=kernel), cca), form, setup.show_clauses)
 
 
 COMMANDS = (kernel, adapter, doctor)

@@ -3,12 +3,17 @@
 import functools
 import pathlib
 import sys
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from conformance.cli.base import SECONDS, SEED, TRIALS, Finite, out
+from conformance.cli.base import FORMAT, SECONDS, SEED, TRIALS, Finite, finish, out, progress_console
 from conformance.engine.benches import Choice
+from conformance.model.verdict import last_look
 from conformance.results.store import DEFAULT_RESULTS
+from conformance.support import files
 
 _CHOICE = {
     "stack": click.option("--stack", default="linux-tcp", show_default=True, help="Adapter's name, or path of one."),
@@ -16,7 +21,7 @@ _CHOICE = {
         "--client", default="common", show_default=True, help="Who fetches: common, own (the stack's), or an adapter."
     ),
     "interop_rootfs": click.option(
-        "--interop-rootfs", metavar="DIR", help="In the place of --stack: an exported image of the QUIC interop runner."
+        "--interop-rootfs", metavar="DIR", help="Instead of --stack: an exported image of the QUIC interop runner."
     ),
     "kernel": click.option("--kernel", help="Guest kernel's name (default: the one that has the algorithm)."),
     "lab": click.option("--lab", default="virtual", show_default=True, help="virtual or host."),
@@ -36,24 +41,28 @@ EXECUTOR = click.option(
 )  # fmt: skip
 
 
-def _factory(text):
-    from conformance.engine import workers as remote
+def _factory(text: str) -> Any:
+    from conformance.engine import workers
 
-    return remote.factory(text)
+    return workers.factory(text)
 
 
-def trials(default, what="Trials of each cell.", least=1):
+_Command = Callable[..., Any]
+
+
+def trials(default: int, what: str = "Trials of each cell.", least: int = 1) -> Callable[[_Command], _Command]:
+    """Make the option --trials, whose default differs from command to command."""
     return click.option(
         "--trials", default=default, show_default=True, type=click.IntRange(least, TRIALS.max), help=what
     )
 
 
-def with_choice(*names):
+def with_choice(*names: str) -> Callable[[_Command], _Command]:
     """Add these of the options that say what is tested; the command gets them as one Choice."""
 
-    def decorate(function):
+    def decorate(function: _Command) -> _Command:
         @functools.wraps(function)
-        def command(**options):
+        def command(**options: Any) -> Any:
             chosen = {name: options.pop(name) for name in names}
             return function(Choice(**chosen), **options)
 
@@ -71,8 +80,11 @@ _ALL = ("stack", "client", "interop_rootfs", "kernel", "lab")
 @click.argument("algorithm")
 @with_choice(*_ALL)
 @_GRID
-@click.option("--trials", type=TRIALS, help="Of each cell (default: 5, and of one that is unclear up to 20).")
-@click.option("--max-trials", "most_trials", type=TRIALS, help="Of a cell that is unclear (default: --trials, or 20).")
+@trials(5, "Trials of each cell, to begin with.")
+@click.option(
+    "--max-trials", "most_trials", type=TRIALS, show_default="--trials if that is given, else 20",
+    help="Of a cell that is unclear.",
+)  # fmt: skip
 @RESULTS
 @_PROFILE
 @click.option("--queue", help="Replace the profile's queue: red, bfifo:1, fq_codel, ...")
@@ -83,15 +95,21 @@ _ALL = ("stack", "client", "interop_rootfs", "kernel", "lab")
 )
 @WORKERS
 @EXECUTOR
-def run(choice, algorithm, grid, trials, most_trials, results, profile, workers, executor, **overrides):
+@click.pass_context
+def run(
+    context: click.Context, choice: Choice, algorithm: str, grid: str, trials: int, most_trials: int | None,
+    results: str, profile: str | None, workers: int | None, executor: Any, **overrides: Any,
+) -> None:  # fmt: skip
     """Measure ALGORITHM over a grid, and judge it where there is a zone for these settings."""
-    from conformance.commands import run as campaign
+    from conformance.commands import run
 
     if overrides["offload"]:
         overrides["offload"] = overrides["offload"] == "on"
-    status = campaign.run(
-        algorithm, choice, grid=grid, trials=trials or 5, most_trials=most_trials or trials or 20, results=results,
-        profile=profile,
+    # A number of trials that was asked for is not exceeded.
+    given = context.get_parameter_source("trials") is not ParameterSource.DEFAULT
+    most_trials = most_trials or (trials if given else last_look(trials))
+    status = run.run(
+        algorithm, choice, grid=grid, trials=trials, most_trials=most_trials, results=results, profile=profile,
         overrides=overrides, workers=workers, console=out, executor=executor,
     )  # fmt: skip
     sys.exit(status)
@@ -104,14 +122,14 @@ def run(choice, algorithm, grid, trials, most_trials, results, profile, workers,
 @click.option("--first-seed", default=1, show_default=True, type=SEED)
 @RESULTS
 @WORKERS
-def identify(choice, cca, trials, first_seed, results, workers):
+@FORMAT
+def identify(choice: Choice, cca: str, form: str, **options: Any) -> None:
     """Say which algorithm and version a stack's congestion control behaves like."""
-    from conformance.commands import identify as identification
+    from conformance.commands import identify
+    from conformance.reporting.text import studies
 
-    status = identification.run(
-        cca, choice, trials=trials, first_seed=first_seed, results=results, workers=workers, console=out
-    )
-    sys.exit(status)
+    found = identify.compute(cca, choice, console=progress_console(form), **options)
+    finish(found, form, studies.show_identified)
 
 
 @click.command("identify-check")
@@ -120,14 +138,14 @@ def identify(choice, cca, trials, first_seed, results, workers):
 @_FRESH_SEED
 @RESULTS
 @WORKERS
-def identify_check(choice, trials, first_seed, results, workers):
+@FORMAT
+def identify_check(choice: Choice, form: str, **options: Any) -> None:
     """Identify every known algorithm many times and count how often the answer is right."""
-    from conformance.commands import identify as identification
+    from conformance.commands import identify
+    from conformance.reporting.text import studies
 
-    status = identification.check(
-        choice, trials=trials, first_seed=first_seed, results=results, workers=workers, console=out
-    )
-    sys.exit(status)
+    found = identify.compute_check(choice, console=progress_console(form), **options)
+    finish(found, form, studies.show_checked)
 
 
 @click.command()
@@ -137,14 +155,11 @@ def identify_check(choice, trials, first_seed, results, workers):
 @_FRESH_SEED
 @RESULTS
 @WORKERS
-def cross(choice, algorithms, trials, first_seed, results, workers):
+def cross(choice: Choice, algorithms: Sequence[str], **options: Any) -> None:
     """Measure each of ALGORITHMS and judge it by the zone of each: the diagonal should conform, nothing else."""
-    from conformance.commands import cross as crossing
+    from conformance.commands import cross
 
-    status = crossing.run(
-        algorithms, choice, trials=trials, first_seed=first_seed, results=results, workers=workers, console=out
-    )
-    sys.exit(status)
+    sys.exit(cross.run(algorithms, choice, console=out, **options))
 
 
 @click.command()
@@ -161,15 +176,19 @@ def cross(choice, algorithms, trials, first_seed, results, workers):
 @RESULTS
 @WORKERS
 @click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write it here, as Markdown.")
-def drift(choice, cca, kernels, sysctls, grid, trials, matters, profile, results, workers, target):
+@FORMAT
+def drift(
+    choice: Choice, cca: str, kernels: Sequence[str], sysctls: Sequence[str], target: pathlib.Path | None, form: str,
+    **options: Any,
+) -> None:  # fmt: skip
     """Compare two kernels, or two sysctl settings: which cells moved, beyond noise?"""
-    from conformance.commands import drift as comparison
+    from conformance.commands import drift
+    from conformance.reporting.text import studies
 
-    status = comparison.run(
-        cca, comparison.variants(kernels, sysctls), choice, grid=grid, trials=trials, results=results,
-        workers=workers, profile=profile, matters=matters, target=target, console=out,
-    )  # fmt: skip
-    sys.exit(status)
+    found = drift.compute(cca, drift.variants(kernels, sysctls), choice, console=progress_console(form), **options)
+    if target:
+        files.write(target, studies.drift_markdown(found))
+    finish(found, form, studies.show_drifted, [f"comparison: {target}"] if target else ())
 
 
 @click.command()
@@ -178,18 +197,17 @@ def drift(choice, cca, kernels, sysctls, grid, trials, matters, profile, results
 @click.option("--stacks", is_flag=True, help="One row for each stack and rate, in the place of one for each cell.")
 @click.option("--site", is_flag=True, help="What building a site costs: ten made-up schemes, 150 cells, 20 trials.")
 @trials(3, least=2)
-def bench(choice, algorithm, stacks, site, trials):
+@FORMAT
+def bench(choice: Choice, algorithm: str, stacks: bool, site: bool, trials: int, form: str) -> None:
     """Measure what trials cost: wall seconds, virtual seconds per wall second, system calls per packet."""
-    from conformance.commands import bench as benchmark
+    from conformance.commands import bench
+    from conformance.reporting.text import bench as shown
 
     if site:
-        from conformance.reporting import benchmark as building
-
-        building.run((), 20, out)
-    elif stacks:
-        benchmark.run_stacks(choice, trials, out)
-    else:
-        benchmark.run(algorithm, choice, trials, out)
+        finish(bench.compute_site(), form, shown.show_site)
+    if stacks:
+        finish(bench.compute_stacks(choice, trials), form, shown.show)
+    finish(bench.compute(algorithm, choice, trials), form, shown.show)
 
 
 @click.command()
@@ -200,11 +218,11 @@ def bench(choice, algorithm, stacks, site, trials):
 @RESULTS
 @WORKERS
 @click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write it here, as Markdown.")
-def matrix(choice, stacks, target, **options):
+def matrix(choice: Choice, stacks: Sequence[str], target: pathlib.Path | None, **options: Any) -> None:
     """Every adapter (or STACKS) x algorithm: built or why not, verdict in the smoke cells or a grid, seconds."""
-    from conformance.commands import matrix as table
+    from conformance.commands import matrix
 
-    sys.exit(table.run(stacks, choice, target=target, console=out, **options))
+    sys.exit(matrix.run(stacks, choice, target=target, console=out, **options))
 
 
 @click.command()
@@ -215,14 +233,13 @@ def matrix(choice, stacks, target, **options):
 @_PROFILE
 @click.option("--packets-only", is_flag=True, help="No logs of the stack's: the trial is the same to the byte.")
 @click.option("--out", "target", default="trace", show_default=True, type=click.Path(path_type=pathlib.Path))
-def trace(choice, algorithm, cell, seed, profile, packets_only, target):
+@FORMAT
+def trace(choice: Choice, algorithm: str, form: str, **options: Any) -> None:
     """One trial of ALGORITHM in CELL with everything written down: packets (pcap), TLS secrets, qlog, output."""
-    from conformance.commands import trace as tracing
+    from conformance.commands import trace
+    from conformance.reporting.text import trace as shown
 
-    status = tracing.run(
-        algorithm, choice, cell=cell, seed=seed, profile=profile, packets_only=packets_only, target=target, console=out
-    )
-    sys.exit(status)
+    finish(trace.compute(algorithm, choice, console=progress_console(form), **options), form, shown.show)
 
 
 @click.command()
@@ -230,12 +247,17 @@ def trace(choice, algorithm, cell, seed, profile, packets_only, target):
 @with_choice(*_ALL)
 @trials(3, "Traces of each cell with loss.")
 @click.option("--first-seed", default=1, show_default=True, type=SEED)
+@WORKERS
 @click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Keep pcaps, why.json, why.svg here.")
-def why(choice, algorithm, trials, first_seed, target):
+@FORMAT
+def why(choice: Choice, algorithm: str, target: pathlib.Path | None, form: str, **options: Any) -> None:
     """Say what looks wrong with a stack's ALGORITHM, from traces of it and of Linux TCP's: suspects with evidence."""
-    from conformance.commands import why as asking
+    from conformance.commands import why
+    from conformance.reporting.text import why as shown
 
-    sys.exit(asking.run(algorithm, choice, trials=trials, first_seed=first_seed, target=target, console=out))
+    found = why.compute(algorithm, choice, target=target, console=progress_console(form), **options)
+    kept = f"kept: {target}: why.json, why.svg, and what each trial left; times are seconds into its {why.SENT}.pcap"
+    finish(found, form, shown.show_asked, [kept] if target and found.report else ())
 
 
 COMMANDS = (run, identify, identify_check, cross, drift, trace, why, matrix, bench)

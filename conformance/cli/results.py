@@ -2,17 +2,22 @@
 
 import pathlib
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
-from conformance.cli.base import out
+from conformance.cli.base import FORMAT, finish, out, progress_console
+from conformance.model.errors import UserError
 from conformance.results.store import DEFAULT_RESULTS
 from conformance.support import files
 
+#: what `export` writes; conformance/commands/export.py says where (its imports take long)
+FORMS = ("json", "csv", "parquet", "markdown", "badge-json", "badge-svg")
 _RESULTS = click.argument("results", nargs=-1, type=click.Path(path_type=pathlib.Path))
 
 
-def _source(results):
+def _source(results: Sequence[pathlib.Path]) -> Any:
     from conformance.results import source
 
     return source.Source(results or (pathlib.Path(DEFAULT_RESULTS),))
@@ -22,7 +27,7 @@ def _source(results):
 @_RESULTS
 @click.option("--out", "target", default="report", show_default=True, type=click.Path(path_type=pathlib.Path))
 @click.option("--terminal/--no-terminal", default=True, help="Also draw the heatmaps in the terminal.")
-def report(results, target, terminal):
+def report(results: Sequence[pathlib.Path], target: pathlib.Path, terminal: bool) -> None:
     """A site of RESULTS in a folder: schemes, cells, comparisons, RFC 9743, data. Opens from disk."""
     from conformance.reporting import heatmaps
     from conformance.reporting.html import site
@@ -34,39 +39,25 @@ def report(results, target, terminal):
     out.print(f"report: {site.write(source, target).absolute()}", soft_wrap=True)
 
 
-#: what `conformance export` writes, and where unless told otherwise
-_EXPORTS = {
-    "json": "summary.json",
-    "csv": "cells.csv",
-    "parquet": "cells.parquet",
-    "markdown": "summary.md",
-    "badge-json": "badge.json",
-    "badge-svg": "badge.svg",
-}
-
-
 @click.command()
-@click.argument("form", type=click.Choice(list(_EXPORTS)), metavar=f"[{'|'.join(_EXPORTS)}]")
+@click.argument("form", type=click.Choice(FORMS), metavar=f"[{'|'.join(FORMS)}]")
 @_RESULTS
 @click.option("--out", "target", help="File to write, or - (default: named after what it is).")
-def export(form, results, target):
+@click.option(
+    "--format", "printed", type=click.Choice(["text", "json"]), default="text", show_default=True,
+    help="How to print what was written: text for people, or JSON (schema: conformance/schemas) for programs.",
+)  # fmt: skip
+def export(form: str, results: Sequence[pathlib.Path], target: str | None, printed: str) -> None:
     """RESULTS for other tools: cells as CSV or Parquet, a JSON summary, Markdown for a pull request, a badge."""
-    from conformance.reporting import heatmaps
-    from conformance.reporting.text import markdown
-    from conformance.reporting.tools import badge
-    from conformance.reporting.tools import export as tool
+    from conformance.commands import export
 
-    source = _source(results)
-    series = heatmaps.all_series(source.measurements)
-    made = {
-        "json": lambda: tool.summary_json(series, source.files),
-        "csv": lambda: tool.csv_bytes(series),
-        "parquet": lambda: tool.parquet_bytes(series),
-        "markdown": lambda: markdown.render(series).encode(),
-        "badge-json": lambda: badge.endpoint(series),
-        "badge-svg": lambda: badge.svg(series),
-    }[form]()
-    _write(made, target or _EXPORTS[form])
+    if target == "-" and printed == "json":
+        raise UserError("--out - leaves no room for --format json on standard output", "name a file with --out")
+    made = export.compute(form, results or (pathlib.Path(DEFAULT_RESULTS),))
+    if target == "-":
+        sys.stdout.buffer.write(made.content)
+        return
+    finish(export.write(made, target), printed, lambda found, console: console.print(str(found.path), soft_wrap=True))
 
 
 @click.command()
@@ -76,41 +67,47 @@ def export(form, results, target):
 @click.option("--algorithm", help="Only of this algorithm.")
 @click.option("--stack", help="Only of this stack.")
 @click.option("--out", "folder", default="figures", show_default=True, type=click.Path(path_type=pathlib.Path))
-def plot(what, results, form, algorithm, stack, folder):
+def plot(
+    what: str,
+    results: Sequence[pathlib.Path],
+    form: str,
+    algorithm: str | None,
+    stack: str | None,
+    folder: pathlib.Path,
+) -> None:
     """Figures for papers: heatmaps of utilization or loss with zone and difference, or several schemes compared."""
     from conformance.reporting import charts, figures, heatmaps
 
     series = heatmaps.all_series(_source(results).measurements)
     for name, chart in figures.chosen(what, series, algorithm, stack):
-        _write(charts.render(chart, form), folder / f"{name}.{form}")
-
-
-def _write(content, target):
-    if str(target) == "-":
-        sys.stdout.buffer.write(content)
-        return
-    out.print(str(files.write(target, content, "choose another --out")), soft_wrap=True)
+        path = files.write(folder / f"{name}.{form}", charts.render(chart, form), "choose another --out")
+        out.print(str(path), soft_wrap=True)
 
 
 @click.command()
 @click.argument("results", nargs=-1, type=click.Path(path_type=pathlib.Path))
 @click.option("--published", type=click.Path(path_type=pathlib.Path), help="CSV of published cells to compare with.")
-def fidelity(results, published):
+@FORMAT
+def fidelity(results: Sequence[pathlib.Path], published: pathlib.Path | None, form: str) -> None:
     """Compare RESULTS with the published cells: bias and rms by algorithm."""
-    from conformance.commands import fidelity as compare
+    from conformance.commands import fidelity
+    from conformance.reporting.text import fidelity as shown
 
-    compare.show(results or (pathlib.Path(DEFAULT_RESULTS),), published, out)
+    finish(fidelity.compute(results or (pathlib.Path(DEFAULT_RESULTS),), published), form, shown.show)
 
 
 @click.command()
 @click.argument("results", nargs=-1, required=True, type=click.Path(path_type=pathlib.Path))
 @click.option("--out", "target", required=True, type=click.Path(path_type=pathlib.Path), help="Results file to write.")
-def merge(results, target):
+@FORMAT
+def merge(results: Sequence[pathlib.Path], target: pathlib.Path, form: str) -> None:
     """RESULTS of shards as one file; refuses unlike runs, and one trial with two results."""
-    from conformance.results import merge as merging
+    from conformance.commands import merge
 
-    n = merging.merge(results, target, lambda text: out.print(text, style="yellow", soft_wrap=True))
-    out.print(f"{target}: {n} trials", soft_wrap=True)
+    found = merge.compute(results, target)
+    for text in found.left_out:
+        progress_console(form).print(text, style="yellow", soft_wrap=True)
+    finish(found, form, lambda found, console: console.print(f"{target}: {found.trials} trials", soft_wrap=True))
 
 
 COMMANDS = (report, plot, export, fidelity, merge)

@@ -1,16 +1,19 @@
 """`conformance split`: where a connection-splitting proxy would help, and what it brings."""
 
 import pathlib
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
 from conformance.cli import split_accuracy
-from conformance.cli.base import SECONDS, out
+from conformance.cli.base import FORMAT, SECONDS, finish
+from conformance.model.errors import UserError
 from conformance.results.store import DEFAULT_RESULTS
 
 
 @click.group()
-def split():
+def split() -> None:
     """Connection-splitting proxies: predict where one would help, and measure what one brings."""
 
 
@@ -35,12 +38,24 @@ def split():
 @click.option("--timeout-s", type=SECONDS, help="As if transfers had been given up after so long.")
 @click.option("--published", is_flag=True, help="Beside what the ATC'25 study published.")
 @click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also draw the bars: FILE.svg or .png.")
-def analyze(results, algorithms, stack, kernel, profile, transfer_s, target, **options):
+@FORMAT
+def analyze(
+    results: Sequence[pathlib.Path], algorithms: Sequence[str], stack: str | None, kernel: str | None,
+    profile: str | None, transfer_s: float | None, target: pathlib.Path | None, form: str, **options: Any,
+) -> None:  # fmt: skip
     """Which paths of two segments would gain from a proxy, by class, predicted from end-to-end RESULTS."""
-    from conformance.commands import split_analyze as analysis
+    from conformance.commands import split_analyze
+    from conformance.reporting.text import split as shown
 
-    chosen = analysis.Chosen(algorithms=algorithms, stack=stack, kernel=kernel, profile=profile, transfer_s=transfer_s)
-    analysis.analyze(results or (pathlib.Path(DEFAULT_RESULTS),), chosen=chosen, target=target, console=out, **options)
+    if target is not None and target.suffix not in shown.FIGURES:
+        raise UserError(f"--out {target}: no such kind of figure", f"name it {' or '.join(shown.FIGURES)}")
+    chosen = split_analyze.Chosen(
+        algorithms=tuple(algorithms), stack=stack, kernel=kernel, profile=profile, transfer_s=transfer_s
+    )
+    found = split_analyze.compute(results or (pathlib.Path(DEFAULT_RESULTS),), chosen=chosen, **options)
+    if target is not None:
+        shown.draw(found.predictions, found.transfer_s, target)
+    finish(found, form, shown.show, [f"figure: {target}"] if target else ())
 
 
 for command in split_accuracy.COMMANDS:

@@ -2,42 +2,36 @@
 
 import functools
 import pathlib
-import sys
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import click
 
 from conformance.cli import measuring
-from conformance.cli.base import SECONDS, TRIALS, out
+from conformance.cli.base import FORMAT, SECONDS, finish, progress_console
 from conformance.engine.benches import Choice
 from conformance.model.setting import PEPSAL, QUEUE_SIZED_BY, SPLITTER
 
+_PROXY = click.option(
+    "--proxy", type=click.Choice([SPLITTER, PEPSAL, "none"]), default=SPLITTER, show_default=True,
+    help="What splits connections: the suite's own, pepsal where one is on PATH, or nothing.",
+)  # fmt: skip
+_QUEUE_SIZED_BY = click.option(
+    "--queue-sized-by", type=click.Choice(QUEUE_SIZED_BY), default="path", show_default=True,
+    help="Whose bandwidth-delay product sizes queues: the whole path's (as published) or each segment's.",
+)  # fmt: skip
+_PROFILE = click.option("--profile", help="All of a setting but its path (default: atc25).")
 
-def _options(trials):
-    """What both commands take; they get `choice`."""
 
-    def decorate(function):
-        @functools.wraps(function)
-        def command(stack, kernel, **options):
-            return function(choice=Choice(stack=stack, kernel=kernel), **options)
+def _options(trials: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add what both commands take."""
+    options = (
+        measuring.with_choice("stack", "kernel"), _PROXY, _QUEUE_SIZED_BY, measuring.trials(trials), measuring.RESULTS,
+        _PROFILE, measuring.WORKERS, FORMAT,
+    )  # fmt: skip
 
-        for option in reversed((
-            click.option("--stack", default="linux-tcp", show_default=True, help="Adapter's name, or path; TCP only."),
-            click.option("--kernel", help="Guest kernel's name (default: the one that has the algorithm)."),
-            click.option(
-                "--proxy", type=click.Choice([SPLITTER, PEPSAL, "none"]), default=SPLITTER, show_default=True,
-                help="What splits connections: the suite's own, pepsal where one is on PATH, or nothing.",
-            ),
-            click.option(
-                "--queue-sized-by", type=click.Choice(QUEUE_SIZED_BY), default="path", show_default=True,
-                help="Whose bandwidth-delay product sizes queues: the whole path's (as published) or each segment's.",
-            ),
-            click.option("--trials", default=trials, show_default=True, type=TRIALS),
-            measuring.RESULTS,
-            click.option("--profile", help="All of a setting but its path (default: atc25)."),
-            measuring.WORKERS,
-        )):  # fmt: skip
-            command = option(command)
-        return command
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        return functools.reduce(lambda command, option: option(command), reversed(options), function)
 
     return decorate
 
@@ -46,11 +40,15 @@ def _options(trials):
 @click.argument("algorithms", nargs=-1, required=True, metavar="CCA...")
 @_options(trials=20)
 @click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Folder for the figures.")
-def accuracy(algorithms, choice, **options):
+def accuracy(choice: Choice, algorithms: Sequence[str], target: pathlib.Path | None, form: str, **options: Any) -> None:
     """Predicted against measured split throughput of CCA..., over splits of one path."""
     from conformance.commands import split_accuracy
+    from conformance.reporting import split_charts
+    from conformance.reporting.text import paths
 
-    sys.exit(split_accuracy.run(algorithms, choice, console=out, **options))
+    found = split_accuracy.compute(algorithms, choice, console=progress_console(form), **options)
+    figures = split_charts.write(found.compared, target) if target else ()
+    finish(found, form, paths.show_accuracy, [f"figure: {path}" for path in figures])
 
 
 @click.command()
@@ -68,22 +66,26 @@ def accuracy(algorithms, choice, **options):
 @click.option("--queue", help="Replace the profile's queue: red, bfifo:1, fq_codel, ...")
 @click.option("--offload", type=click.Choice(["on", "off"]), help="Replace the profile's offload.")
 @click.option("--transfer-s", type=SECONDS, help="Replace the profile's transfer length.")
-def measure(algorithm, paths, choice, queue, offload, transfer_s, **options):
+def measure(
+    choice: Choice, algorithm: str, paths: Sequence[str], queue: str | None, offload: str | None,
+    transfer_s: float | None, form: str, **options: Any,
+) -> None:  # fmt: skip
     """Throughput of CCA over PATH..., such as 10mbps-20ms-0pct+50mbps-60ms-1pct, the client's segment first.
 
     Without PATH: over the six representative paths that zones have.
     """
     from conformance.commands import split_measure
+    from conformance.reporting.text import paths as shown
 
     names = (
         "to_client", "to_server", "send_buffer_bytes", "receive_buffer_bytes", "unsent_bytes", "back_pressure_bytes",
     )  # fmt: skip
-    status = split_measure.run(
+    found = split_measure.compute(
         algorithm, paths, choice, proxy_options={name: options.pop(name) for name in names},
         overrides={"queue": queue, "offload": None if offload is None else offload == "on", "transfer_s": transfer_s},
-        console=out, **options,
+        console=progress_console(form), **options,
     )  # fmt: skip
-    sys.exit(status)
+    finish(found, form, shown.show_measured)
 
 
 COMMANDS = (accuracy, measure)

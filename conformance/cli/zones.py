@@ -2,68 +2,73 @@
 
 import pathlib
 import sys
+from collections.abc import Sequence
 
 import click
 
-from conformance.cli.base import out
+from conformance.cli.base import FORMAT, finish, out, progress_console
+from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
 
 
 @click.group()
-def zones():
+def zones() -> None:
     """Zone specs: check, format, derive, compare, draw."""
 
 
 @zones.command("check")
 @click.argument("files", nargs=-1)
 @click.option("--record", is_flag=True, help="Keep which mutants zones reject: none may be lost later without a word.")
-def zones_check(files, record):
+@FORMAT
+def zones_check(files: Sequence[str], record: bool, form: str) -> None:
     """Check zones (FILES, or ids; all that ship, if none is named): schema, invariants, the mutants' record."""
-    from conformance.catalogue import documents as specs
-    from conformance.catalogue import lint as zonefiles
     from conformance.catalogue import mutant_record
-    from conformance.model.zone import Zone
+    from conformance.commands import zones
+    from conformance.reporting.text import zones as shown
 
     if record:
         if files:
             raise UserError("--record keeps what all zones reject", "name none")
-        out.print(f"recorded: {mutant_record.keep()}", soft_wrap=True)
-    for path, zone in zonefiles.check_all(files or specs.zone_files("*")):
-        said = mutant_record.check(zone, path) if isinstance(zone, Zone) else "rests on the cells of others"
-        out.print(f"ok  {zone.summary}, {said}, {path}", soft_wrap=True)
+        progress_console(form).print(f"recorded: {mutant_record.keep()}", soft_wrap=True)
+    # Each as soon as it was checked: what comes before a zone that does not hold is to be seen, too.
+    found = zones.check(files, lambda one: shown.show_checked(one, progress_console(form)))
+    finish(found, form, lambda found, console: None)
 
 
 @zones.command("fmt")
 @click.argument("files", nargs=-1)
 @click.option("--check", "only_check", is_flag=True, help="Change nothing; status 1 where a file is not so.")
-def zones_fmt(files, only_check):
+def zones_fmt(files: Sequence[str], only_check: bool) -> None:
     """Write zones (FILES, or ids; all that ship, if none is named) in canonical form."""
-    from conformance.catalogue import documents as specs
-    from conformance.catalogue import lint as zonefiles
+    from conformance.catalogue import documents, lint
 
-    unlike = [path for path in files or specs.zone_files("*") if not zonefiles.format_file(path, not only_check)]
+    unlike = [path for path in files or documents.zone_files("*") if not lint.format_file(path, not only_check)]
     for path in unlike:
         out.print(f"{'not canonical' if only_check else 'written'}: {path}", soft_wrap=True)
-    sys.exit(1 if unlike and only_check else 0)
+    sys.exit(ExitStatus.VIOLATES if unlike and only_check else ExitStatus.DONE)
 
 
 @zones.command("diff")
 @click.argument("first")
 @click.argument("second")
-def zones_diff(first, second):
+@FORMAT
+def zones_diff(first: str, second: str, form: str) -> None:
     """Compare two versions of a zone, files or ids: status 1 where they differ."""
-    from conformance.catalogue import lint as zonefiles
+    from conformance.commands import zones
+    from conformance.reporting.text import zones as shown
 
-    sys.exit(zonefiles.diff(first, second, out))
+    finish(zones.diff(first, second), form, shown.show_difference)
 
 
 @zones.command("show")
 @click.argument("zone")
-def zones_show(zone):
+@FORMAT
+def zones_show(zone: str, form: str) -> None:
     """Draw ZONE, a file or an id such as cubic/heatmap: what it permits, and its reference's medians."""
-    from conformance.catalogue import lint as zonefiles
+    from conformance.commands import zones
+    from conformance.reporting.text import zones as shown
 
-    zonefiles.show(zone, out)
+    finish(zones.show(zone), form, shown.show_zone)
 
 
 @zones.command("derive")
@@ -79,7 +84,9 @@ def zones_show(zone):
 )
 @click.option("--profile", default="atc25", show_default=True, help="Which of the results' profiles.")
 @click.option("--out", "target", required=True, type=click.Path(path_type=pathlib.Path))
-def zones_derive(results, algorithm, version_text, metric, profile, target):
+def zones_derive(
+    results: pathlib.Path, algorithm: str, version_text: str, metric: str, profile: str, target: pathlib.Path
+) -> None:
     """Derive the zone of ALGORITHM from the reference runs in RESULTS."""
     from conformance.catalogue import derive, derive_split
 
@@ -95,7 +102,7 @@ def zones_derive(results, algorithm, version_text, metric, profile, target):
 
 
 @zones.command("smoke")
-def zones_smoke():
+def zones_smoke() -> None:
     """Choose the smoke cells of all zones anew: those that tell each from the others."""
     from conformance.catalogue import derive
 
@@ -106,7 +113,7 @@ def zones_smoke():
 @zones.command("apart")
 @click.argument("algorithms", nargs=-1, required=True)
 @click.option("--profile", default="atc25", show_default=True, help="The zones' profile.")
-def zones_apart(algorithms, profile):
+def zones_apart(algorithms: Sequence[str], profile: str) -> None:
     """List the cells that tell ALGORITHMS apart: where no value is permitted to both of a pair."""
     from conformance.catalogue import derive
 

@@ -1,22 +1,51 @@
 """`conformance adapter check`: does an adapter keep the contract? A verdict for each clause."""
 
-import rich.table
-import rich.text
+import dataclasses
 
 from conformance.catalogue import documents
+from conformance.commands import common
+from conformance.commands.result import Document, document
+from conformance.commands.status import ExitStatus
 from conformance.engine import benches
+from conformance.engine.benches import Choice
 from conformance.guest import protocol, wire
 from conformance.lab import job, virtual
 from conformance.model.emulation import contract
+from conformance.model.emulation.contract import Clause
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
+from conformance.model.trial import Scheme
 
 _CELL, _TRANSFER_S = Cell(10, 20, 0), 4
 _WALL_TIMEOUT_S = 300
 
 
-def run(choice, algorithm, console):
-    """Probe and show; returns the exit status: 0 every clause is kept, 1 one is broken, 3 nothing is known."""
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedAdapter:
+    """Every clause of the contract, tried; or `fault`: why nothing is known."""
+
+    scheme: Scheme
+    clauses: tuple[Clause, ...] = ()
+    fault: str | None = None
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say DONE if every clause that was tried is kept, VIOLATES if one is broken, ERROR if nothing is known."""
+        if self.fault is not None:
+            return ExitStatus.ERROR
+        broken = any(clause.kept is False for clause in self.clauses)
+        return ExitStatus.VIOLATES if broken else ExitStatus.DONE
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/adapter-check.json."""
+        return document(
+            "adapter-check", self.exit_status, scheme=common.scheme_json(self.scheme), fault=self.fault,
+            clauses=[{"clause": c.name, "kept": c.kept, "seen": c.what} for c in self.clauses],
+        )  # fmt: skip
+
+
+def compute(choice: Choice, algorithm: str | None) -> CheckedAdapter:
+    """Try an adapter with an algorithm, or with the first that it offers. Raises UserError."""
     bench = benches.find(choice)
     algorithm = algorithm or bench.adapter.first_algorithm()
     if why_not := bench.adapter.why_not(algorithm):
@@ -24,6 +53,7 @@ def run(choice, algorithm, console):
     place = bench.place(algorithm)
     if place.why_not:
         raise UserError(place.why_not)
+    scheme = bench.scheme(algorithm)
     (trial,) = bench.trials(algorithm, documents.profile(bench.profile, _CELL, transfer_s=_TRANSFER_S), [1])
     with virtual.one_guest(place.kernel, bench.adapter, [[trial]], probe=True) as (guest, scratch):
         events = list(virtual.events(guest, scratch, _WALL_TIMEOUT_S))
@@ -32,18 +62,7 @@ def run(choice, algorithm, console):
     network = next((e for e in events if isinstance(e, protocol.Network)), None)
     if faults or network is None or not any(isinstance(e, protocol.End) for e in events):
         last = faults or console_text.strip().splitlines()[-1:] or ["the guest said nothing"]
-        console.print(f"error: {last[0]}", soft_wrap=True)
-        return 3
-    found = contract.clauses(job.probed(events), trial, wire.to_json(network), bench.adapter.kernel_algorithms is None)
-    _show(found, bench.scheme(algorithm), console)
-    return 1 if any(clause.kept is False for clause in found) else 0
-
-
-def _show(clauses, scheme, console):
-    table = rich.table.Table(title=f"{scheme.stack} ({scheme.stack_version}), {scheme.algorithm}", title_justify="left")
-    for name in ("clause", "kept", "seen"):
-        table.add_column(name)
-    for clause in clauses:
-        mark = {True: ("yes", "green"), False: ("NO", "red"), None: ("not tried", "yellow")}[clause.kept]
-        table.add_row(clause.name, rich.text.Text(*mark), clause.what)
-    console.print(table)
+        return CheckedAdapter(scheme=scheme, fault=str(last[0]))
+    own = bench.adapter.kernel_algorithms is None
+    clauses = contract.clauses(job.probed(events), trial, wire.to_json(network), own)
+    return CheckedAdapter(scheme=scheme, clauses=tuple(clauses))

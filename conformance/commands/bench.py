@@ -1,4 +1,4 @@
-"""`conformance bench`: what trials cost, by cell and by stack. Prints; asserts nothing."""
+"""`conformance bench`: what trials cost, by cell and by stack, and what a site of results costs."""
 
 import contextlib
 import dataclasses
@@ -7,26 +7,31 @@ import os
 import pathlib
 import statistics
 import tempfile
-
-import rich.table
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from conformance.catalogue import documents
+from conformance.commands.result import Document, document
+from conformance.commands.status import ExitStatus
 from conformance.engine import benches, runs
+from conformance.engine.benches import Bench, Choice
 from conformance.lab import manifest
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
-from conformance.model.trial import Outcome
+from conformance.model.trial import Measurement, Outcome
+from conformance.reporting import benchmark
+from conformance.reporting.benchmark import SiteCost
 from conformance.results import store
-from conformance.support.console import duration
 
 _BANDWIDTHS, _DELAYS, _LOSSES = (10, 30, 50), (1, 20, 100), (0, 1, 4)
-_GRID_CELLS, _GRID_TRIALS = 150, 20
+#: of a whole zone over the grid, to which the cost of a trial is extrapolated
+GRID_CELLS, GRID_TRIALS = 150, 20
 #: transfers of 10 s at full rate, by which stacks are compared
 _STACK_CELLS = (Cell(10, 20, 0), Cell(50, 20, 0))
 _PACKET_BYTES = 1500
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
     """Medians over the trials of a cell; `start_s` is what its first trial took beyond that."""
 
@@ -37,31 +42,95 @@ class Cost:
     calls_a_packet: float | None
 
 
-def run(algorithm, choice, trials, console):
-    """Measure 27 cells on one core, nothing from the store; print a row each and the extrapolation."""
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class CellCost:
+    """What a trial costs in a cell; without a `cost`, `trouble` says why there is none."""
+
+    stack: str
+    algorithm: str = ""
+    cell: Cell | None = None
+    cost: Cost | None = None
+    trouble: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a part of the document."""
+        return {
+            "stack": self.stack, "algorithm": self.algorithm or None, "cell": self.cell and self.cell.id,
+            "cost": self.cost and dataclasses.asdict(self.cost), "trouble": self.trouble,
+        }  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Benchmark:
+    """What trials cost on one core: of one algorithm by cell, or by stack."""
+
+    rows: tuple[CellCost, ...]
+    by_stack: bool
+    cores: int
+
+    @property
+    def known(self) -> list[Cost]:
+        """Return the costs of the cells that could be measured."""
+        return [row.cost for row in self.rows if row.cost]
+
+    @property
+    def start_s(self) -> float:
+        """Return what starting a guest and calibrating a path takes, in seconds a cell."""
+        return statistics.mean(cost.start_s for cost in self.known)
+
+    @property
+    def grid_s(self) -> float:
+        """Return how many seconds all cells of the full grid would take on all cores."""
+        wall_s = statistics.mean(cost.wall_s for cost in self.known)
+        return GRID_CELLS * (GRID_TRIALS * wall_s + self.start_s) / self.cores
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say DONE: a benchmark asserts nothing."""
+        return ExitStatus.DONE
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/bench.json."""
+        extrapolated = not self.by_stack and bool(self.known)
+        return document(
+            "bench", self.exit_status, rows=[row.to_json() for row in self.rows], cores=self.cores,
+            start_s=self.start_s if extrapolated else None, grid_s=self.grid_s if extrapolated else None, site=None,
+        )  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SiteBenchmark:
+    """What building a site costs."""
+
+    site: SiteCost
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say DONE: a benchmark asserts nothing."""
+        return ExitStatus.DONE
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/bench.json."""
+        return document(
+            "bench", self.exit_status, rows=[], cores=_cores(), start_s=None, grid_s=None,
+            site=dataclasses.asdict(self.site),
+        )  # fmt: skip
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def compute(algorithm: str, choice: Choice, trials: int) -> Benchmark:
+    """Measure an algorithm in 27 cells on one core, taking nothing from results. Raises UserError."""
     bench = benches.find(choice)
     cells = [Cell(*c) for c in itertools.product(_BANDWIDTHS, _DELAYS, _LOSSES)]
-    table = _table(f"{algorithm} on {bench.adapter.name}: cost of a trial on one core", "cell")
-    found = []
-    for cell, cost in _costs(bench, algorithm, cells, trials):
-        if isinstance(cost, Cost):
-            found.append(cost)
-        table.add_row(cell.id, *_columns(cost))
-    console.print(table)
-    if found:
-        cores = len(os.sched_getaffinity(0))
-        start_s = statistics.mean(cost.start_s for cost in found)
-        total_s = _GRID_CELLS * (_GRID_TRIALS * statistics.mean(cost.wall_s for cost in found) + start_s)
-        console.print(
-            f"start and calibration: {start_s:.2f} s a cell;"
-            f" {_GRID_CELLS} cells x {_GRID_TRIALS} trials on {cores} cores:"
-            f" about {duration(total_s / cores)}"
-        )
+    return Benchmark(rows=tuple(_costs(bench, algorithm, cells, trials)), by_stack=False, cores=_cores())
 
 
-def run_stacks(choice, trials, console):
-    """One row for each stack that ships and is built, and rate: CUBIC where it has that, else its first algorithm."""
-    table = _table("cost of a 10-second trial on one core, by stack", "stack", "algorithm", "cell")
+def compute_stacks(choice: Choice, trials: int) -> Benchmark:
+    """Measure every stack that ships at two rates: CUBIC where it has that, else its first algorithm."""
+    rows: list[CellCost] = []
     for about in manifest.shipped():
         offered = about.offered()
         if not offered:
@@ -69,16 +138,19 @@ def run_stacks(choice, trials, console):
         try:
             bench = benches.find(dataclasses.replace(choice, stack=about.name))
         except UserError as error:
-            table.add_row(about.name, "", "", str(error).partition(";")[0])
+            rows.append(CellCost(stack=about.name, trouble=str(error.cause)))
             continue
-        algorithm = "cubic" if "cubic" in offered else offered[0]
-        for cell, cost in _costs(bench, algorithm, _STACK_CELLS, trials):
-            table.add_row(about.name, algorithm, cell.id, *_columns(cost))
-    console.print(table)
+        rows += _costs(bench, "cubic" if "cubic" in offered else offered[0], _STACK_CELLS, trials)
+    return Benchmark(rows=tuple(rows), by_stack=True, cores=_cores())
 
 
-def _costs(bench, algorithm, cells, trials):
-    """Yield (cell, Cost, or what happened instead), measured on one core."""
+def compute_site() -> SiteBenchmark:
+    """Build a site of made-up results: ten schemes, 150 cells, 20 trials."""
+    return SiteBenchmark(site=benchmark.measure((), GRID_TRIALS))
+
+
+def _costs(bench: Bench, algorithm: str, cells: Sequence[Cell], trials: int) -> Iterator[CellCost]:
+    """Yield the cost of each cell, or what happened instead, measured on one core."""
     work = [(algorithm, documents.profile(bench.profile, cell)) for cell in cells]
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
@@ -87,10 +159,14 @@ def _costs(bench, algorithm, cells, trials):
         for key in work:
             measurements = running.result(*key)
             good = [m for m in measurements if m.outcome is Outcome.OK]
-            yield key[1].cell, _cost(good) if good else f"{measurements[0].outcome}: {measurements[0].message}"
+            row = CellCost(stack=bench.adapter.name, algorithm=algorithm, cell=key[1].cell)
+            if good:
+                yield dataclasses.replace(row, cost=_cost(good))
+            else:
+                yield dataclasses.replace(row, trouble=f"{measurements[0].outcome}: {measurements[0].message}")
 
 
-def _cost(measurements):
+def _cost(measurements: Sequence[Measurement]) -> Cost:
     walls = [m.host["wall_s"] for m in measurements]
     # A cell's first trial also pays for its calibration, a guest's first for the guest's start.
     wall_s = statistics.median(walls[1:] or walls)
@@ -104,26 +180,8 @@ def _cost(measurements):
     )
 
 
-def _packets(measurement):
-    """Full packets that the server's bytes come to: interfaces count a batch that is segmented later as one."""
+def _packets(measurement: Measurement) -> float:
+    """Return the server's bytes in full packets: interfaces count a batch that is segmented later as one."""
     interfaces = measurement.evidence["interfaces"]["server"]
-    return sum(counters["tx_bytes"] for counters in interfaces.values()) / _PACKET_BYTES
-
-
-def _table(title, *names):
-    table = rich.table.Table(title=title, title_justify="left")
-    for name in names:
-        table.add_column(name, overflow="fold")  # half of a cell's id says nothing
-    for name in ("utilization", "wall s", "virtual s", "virtual / wall", "system calls a packet"):
-        table.add_column(name, justify="right")
-    return table
-
-
-def _columns(cost):
-    if isinstance(cost, str):
-        return (cost,)
-    calls = "" if cost.calls_a_packet is None else f"{cost.calls_a_packet:.1f}"
-    return (
-        f"{cost.utilization:.3f}", f"{cost.wall_s:.2f}", f"{cost.virtual_s:.1f}",
-        f"{cost.virtual_s / cost.wall_s:.0f}", calls,
-    )  # fmt: skip
+    sent_bytes: int = sum(counters["tx_bytes"] for counters in interfaces.values())
+    return sent_bytes / _PACKET_BYTES

@@ -7,7 +7,10 @@ import platform
 import shutil
 import subprocess
 import time
+from collections.abc import Callable, Iterator
 
+from conformance.commands.result import Document, document
+from conformance.commands.status import ExitStatus
 from conformance.kernel import build
 from conformance.kernel import store as kernels
 from conformance.lab import building, manifest
@@ -25,14 +28,48 @@ _PTRACE_TRACEME = 0
 _XSTATE_BYTES = 12_288
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Check:
+    """Something that a run needs, whether it is there, and how to mend it."""
+
     ok: bool
     what: str
     mend: str = ""
 
 
-def run(lab="virtual", kernel_name=kernels.DEFAULT_NAME):
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """Everything that a run needs, checked."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say MISUSE where something is missing, as the user can mend it, else DONE."""
+        return ExitStatus.DONE if all(check.ok for check in self.checks) else ExitStatus.MISUSE
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/doctor.json."""
+        return document(
+            "doctor", self.exit_status,
+            checks=[{"ok": c.ok, "what": c.what, "mend": None if c.ok else c.mend} for c in self.checks],
+        )  # fmt: skip
+
+
+def compute(
+    lab: str = "virtual",
+    kernel_name: str = kernels.DEFAULT_NAME,
+    on_check: Callable[[Check], None] = lambda check: None,
+) -> Health:
+    """Check everything; `on_check` is called with each Check as soon as it was made."""
+    found = []
+    for check in checks(lab, kernel_name):
+        found.append(check)
+        on_check(check)
+    return Health(checks=tuple(found))
+
+
+def checks(lab: str = "virtual", kernel_name: str = kernels.DEFAULT_NAME) -> Iterator[Check]:
     """Yield one Check after the other; those that need an earlier one to pass come after it."""
     yield _platform()
     yield _processor()
@@ -61,12 +98,12 @@ def run(lab="virtual", kernel_name=kernels.DEFAULT_NAME):
     yield _boots(kernel)
 
 
-def _platform():
+def _platform() -> Check:
     ok = platform.system() == "Linux" and platform.machine() == "x86_64"
     return Check(ok, f"{platform.system()} on {platform.machine()}", "the suite needs Linux on x86-64")
 
 
-def _processor():
+def _processor() -> Check:
     """Extended register state, in bytes: x87 and SSE 576, AVX 256, AVX-512 1664, PKRU 8, AMX 8256 (Intel SDM 1, 13)."""
     with open("/proc/cpuinfo") as f:
         flags = set(next((line for line in f if line.startswith("flags")), "").split())
@@ -81,7 +118,7 @@ def _processor():
     )
 
 
-def _python():
+def _python() -> Check:
     try:
         done = subprocess.run(
             ["/usr/bin/python3", "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True
@@ -93,7 +130,7 @@ def _python():
     return Check(found >= (3, 11), f"the system's Python: {shown}", "apt-get install python3 (3.11 or later)")
 
 
-def _mininet():
+def _mininet() -> Check:
     program = "import mininet.net; print(mininet.net.VERSION)"
     try:
         done = subprocess.run(["/usr/bin/python3", "-I", "-c", program], capture_output=True, text=True)
@@ -104,7 +141,7 @@ def _mininet():
     return Check(bool(version), f"Mininet: {shown}", "apt-get install --no-install-recommends mininet")
 
 
-def _builds(stack):
+def _builds(stack: str) -> Check:
     """What the adapter compiles on this machine can be compiled."""
     about = manifest.read(stack)
     lacking = building.missing(about.build)
@@ -112,7 +149,7 @@ def _builds(stack):
     return Check(not lacking, what, f"apt-get install {' '.join(about.packages)}")
 
 
-def _ptrace():
+def _ptrace() -> Check:
     """A child asks to be traced, as every process of a guest does; some containers forbid it."""
     pid = os.fork()
     if pid == 0:
@@ -122,7 +159,7 @@ def _ptrace():
                  "allow it: sysctl kernel.yama.ptrace_scope below 3, in a container --cap-add=SYS_PTRACE")  # fmt: skip
 
 
-def _shared_memory():
+def _shared_memory() -> Check:
     try:
         shm = os.statvfs("/dev/shm")
     except OSError:
@@ -135,7 +172,7 @@ def _shared_memory():
                  f"mount -o remount,size={2 * wanted}M /dev/shm, in a container --shm-size")  # fmt: skip
 
 
-def _boots(kernel):
+def _boots(kernel: kernels.Kernel) -> Check:
     from conformance.lab import virtual
 
     core = max(os.sched_getaffinity(0))  # shared with whatever runs there: a check must not wait for a measurement
@@ -156,7 +193,7 @@ def _boots(kernel):
     return Check(ok, what, "run `conformance kernel build`; if that does not help, report this line and /proc/cpuinfo")
 
 
-def _host():
+def _host() -> Check:
     from conformance.lab import host
 
     try:

@@ -1,39 +1,46 @@
 """`conformance drift`: one congestion control on two kernels, or under two sysctl settings, cell by cell."""
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 
-import rich.table
+import rich.console
 
 from conformance.catalogue import documents
-from conformance.commands.run import measure
+from conformance.commands import common
+from conformance.commands.measuring import measure
+from conformance.commands.result import Document, document
+from conformance.commands.status import ExitStatus, of_outcomes, worst
 from conformance.engine import benches, runs
+from conformance.engine.benches import Choice
 from conformance.model.errors import UserError
+from conformance.model.setting import Cell
 from conformance.model.studies import drift as model
-from conformance.model.trial import Outcome
-from conformance.support import files
+from conformance.model.studies.drift import Drift
+from conformance.model.trial import Measurement, Outcome, Scheme
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """One side of the comparison. `kernel` None is the one that the algorithm asks for."""
+    """What one side of the comparison is to run. `kernel` None is the one that the algorithm asks for."""
 
     kernel: str | None
     sysctls: tuple[tuple[str, str], ...]
 
     @property
-    def name(self):
+    def name(self) -> str:
+        """Return the variant in words."""
         sysctls = " ".join(f"{name}={value}" for name, value in self.sysctls)
         return f"kernel {self.kernel or 'as the algorithm asks'}{', ' + sysctls if sysctls else ''}"
 
 
-def variants(kernels, sysctls):
-    """The two sides from the command line: kernels (none, one or two) and sysctl lists (none, one or two).
+def variants(kernels: Sequence[str], sysctls: Sequence[str]) -> tuple[Variant, Variant]:
+    """Return the two sides from the command line: kernels (none, one or two) and sysctl lists (none, one or two).
 
     One sysctl list is compared with the profile as it is. Raises UserError where that does not make two sides.
     """
     if len(kernels) > 2 or len(sysctls) > 2:
         raise UserError("more than two sides", "give --kernel at most twice and --sysctl at most twice")
-    parsed = [_parse(text) for text in sysctls]
+    parsed: list[tuple[tuple[str, str], ...]] = [_parse(text) for text in sysctls]
     first_kernel, second_kernel = (kernels[0], kernels[-1]) if kernels else (None, None)
     if len(parsed) == 1:
         parsed = [(), *parsed] if len(kernels) < 2 else parsed * 2
@@ -44,7 +51,7 @@ def variants(kernels, sysctls):
     return found
 
 
-def _parse(text):
+def _parse(text: str) -> tuple[tuple[str, str], ...]:
     pairs = []
     for part in text.split(","):
         name, equals, value = part.strip().partition("=")
@@ -54,12 +61,59 @@ def _parse(text):
     return tuple(sorted(pairs))
 
 
-def run(cca, sides, choice, *, grid, trials, results, workers, profile, matters, target, console):
-    """Measure both sides, compare, show; returns the exit status.
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """A variant, and the scheme that it came to."""
 
-    0 nothing moved, 1 something did, 3 cells had to be left out because of errors, 4 because the algorithm is not
-    supported or a transfer timed out. `target` is a file for the comparison as Markdown, or None.
-    """
+    variant: Variant
+    scheme: Scheme
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Drifted:
+    """Every cell that both sides have, compared; `left_out` holds a trial of each cell that could not be."""
+
+    cca: str
+    profile: str
+    sides: tuple[Side, Side]
+    trials: int
+    matters: float
+    drifts: tuple[Drift, ...]
+    left_out: Mapping[Cell, Measurement]
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say VIOLATES if a cell moved, ERROR or UNKNOWN if one was left out and none moved, else DONE."""
+        moved = ExitStatus.VIOLATES if any(drift.moved for drift in self.drifts) else ExitStatus.DONE
+        late = ExitStatus.UNKNOWN if self.left_out else ExitStatus.DONE  # a transfer that timed out is only bounded
+        return worst((moved, late, of_outcomes(m.outcome for m in self.left_out.values())))
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/drift.json."""
+        return document(
+            "drift", self.exit_status, cca=self.cca, profile=self.profile, trials=self.trials, matters=self.matters,
+            alpha=model.ALPHA, metric="utilization",
+            sides=[
+                {"kernel": side.variant.kernel, "sysctls": dict(side.variant.sysctls),
+                 "scheme": common.scheme_json(side.scheme)}
+                for side in self.sides
+            ],
+            cells=[
+                {"cell": d.cell.id, "before": d.before, "after": d.after, "p": d.p, "moved": d.moved}
+                for d in self.drifts
+            ],
+            left_out=[
+                {"cell": cell.id, "outcome": str(m.outcome), "message": m.message}
+                for cell, m in sorted(self.left_out.items())
+            ],
+        )  # fmt: skip
+
+
+def compute(
+    cca: str, sides: tuple[Variant, Variant], choice: Choice, *, grid: str, trials: int, results: str,
+    workers: int | None, profile: str | None, matters: float, console: rich.console.Console,
+) -> Drifted:  # fmt: skip
+    """Measure both sides and compare them; `console` gets the progress. Raises UserError."""
     cells, seeds = documents.cells(grid), runs.seeds(trials)
     if model.smallest_p(trials) * len(cells) >= model.ALPHA:
         raise UserError(
@@ -67,14 +121,16 @@ def run(cca, sides, choice, *, grid, trials, results, workers, profile, matters,
         )
     # What is wrong with either side is found before the first is measured.
     found = [benches.find(dataclasses.replace(choice, kernel=side.kernel)) for side in sides]
-    profile = profile or found[0].profile
+    common.require_offered(found[0], cca)
+    profile = profile or str(found[0].profile)
     works = [[(cca, documents.profile(profile, cell, sysctls=dict(side.sysctls))) for cell in cells] for side in sides]
-    same_kernel = len({bench.scheme(cca).kernel_digest for bench in found}) == 1
-    if same_kernel and works[0] == works[1]:
+    first, second = (Side(variant=v, scheme=bench.scheme(cca)) for v, bench in zip(sides, found, strict=True))
+    if first.scheme.kernel_digest == second.scheme.kernel_digest and works[0] == works[1]:
         raise UserError("both sides are the same", "give two kernels, or a --sysctl that differs from the profile's")
-    values, left_out = [], {}
-    for side, bench, work in zip(sides, found, works, strict=True):
-        console.print(f"measuring {cca} on {bench.scheme(cca).id}: {side.name}", soft_wrap=True)
+    values: list[dict[Cell, list[float]]] = []
+    left_out: dict[Cell, Measurement] = {}
+    for side, bench, work in zip((first, second), found, works, strict=True):
+        console.print(f"measuring {cca} on {side.scheme.id}: {side.variant.name}", soft_wrap=True)
         values.append({})
         for (_, setting), measurements in measure(bench, work, seeds, results, workers, console):
             bad = [m for m in measurements if m.outcome is not Outcome.OK]
@@ -82,47 +138,8 @@ def run(cca, sides, choice, *, grid, trials, results, workers, profile, matters,
                 left_out[setting.cell] = bad[0]
             else:
                 values[-1][setting.cell] = [m.utilization for m in measurements]
-    drifts = model.compare(*values, matters=matters)
-    _show(drifts, cca, sides, trials, matters, console)
-    for cell, m in sorted(left_out.items()):
-        console.print(f"left out {cell.id}: {m.outcome}: {m.message}", style="yellow", soft_wrap=True)
-    if target:
-        files.write(target, markdown(drifts, cca, sides, trials, matters))
-        console.print(f"comparison: {target}", soft_wrap=True)
-    if any(m.outcome is Outcome.ERROR for m in left_out.values()):
-        return 3
-    return 4 if left_out else int(any(d.moved for d in drifts))
-
-
-def _summary(drifts, cca, sides, trials, matters):
-    moved = [d for d in drifts if d.moved]
-    return (
-        f"{cca}: {len(moved)} of {len(drifts)} cells moved by {matters:g} or more of utilization, beyond noise"
-        f" ({trials} trials a side, family-wise error rate {model.ALPHA:g}); A: {sides[0].name}; B: {sides[1].name}"
-    )
-
-
-def _rows(drifts):
-    """Cells that moved, farthest first."""
-    for d in sorted((d for d in drifts if d.moved), key=lambda d: -abs(d.difference)):
-        yield d.cell.id, f"{d.before:.3f}", f"{d.after:.3f}", f"{d.difference:+.3f}", f"{d.p:.1g}"
-
-
-def _show(drifts, cca, sides, trials, matters, console):
-    table = rich.table.Table()
-    for name in ("cell", "A", "B", "B - A", "p"):
-        table.add_column(name, justify="left" if name == "cell" else "right")
-    for row in _rows(drifts):
-        table.add_row(*row)
-    if table.row_count:
-        console.print(table)
-    console.print(_summary(drifts, cca, sides, trials, matters), soft_wrap=True)
-
-
-def markdown(drifts, cca, sides, trials, matters):
-    lines = [_summary(drifts, cca, sides, trials, matters), ""]
-    rows = list(_rows(drifts))
-    if rows:
-        lines += ["| cell | A | B | B - A | p |", "|---|---:|---:|---:|---:|"]
-        lines += [f"| {' | '.join(row)} |" for row in rows]
-    return "\n".join(lines) + "\n"
+    before, after = values
+    return Drifted(
+        cca=cca, profile=profile, sides=(first, second), trials=trials, matters=matters,
+        drifts=tuple(model.compare(before, after, matters=matters)), left_out=left_out,
+    )  # fmt: skip

@@ -6,20 +6,23 @@ rounded to 0.01 in many cells, so differences below 0.005 mean nothing.
 
 import collections
 import csv
+import dataclasses
 import math
+import pathlib
 import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-import rich.table
-
+from conformance.commands.result import Document, document
+from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError, located
 from conformance.model.setting import Cell
 from conformance.model.statistics import bias_and_rms
-from conformance.model.trial import Outcome
+from conformance.model.trial import Measurement, Outcome
 from conformance.results import store
 from conformance.support import paths
 
 #: (rms, bias) that `make fidelity` promises, of 60 cells and 20 trials; None where no bias is promised
-LIMITS = {
+LIMITS: dict[str, tuple[float, float | None]] = {
     "cubic": (0.015, None),
     "reno": (0.03, None),
     "bbrv1": (0.03, None),
@@ -36,7 +39,13 @@ _LINUX = "linux-tcp"
 _PUBLISHED_AS = {"cloudflare-quiche-0.24": "cloudflare-quiche"}
 
 
-def published_rows(path):
+#: (scheme, cell, our utilization, the published one)
+Row = tuple[str, Cell, float, float]
+#: (utilization, dataset) by (algorithm, implementation, cell)
+Published = Mapping[tuple[str, str, Cell], tuple[float, str]]
+
+
+def published_rows(path: pathlib.Path) -> Iterator[tuple[dict[str, str], Cell, float]]:
     """Yield (row, cell, utilization) of a CSV of published cells; those without a utilization are left out."""
     try:
         with open(path, newline="", encoding="utf-8") as f:
@@ -55,7 +64,7 @@ def published_rows(path):
         ) from None
 
 
-def _number(name, text):
+def _number(name: str, text: str) -> float:
     try:
         found = float(text)
     except ValueError:
@@ -65,9 +74,9 @@ def _number(name, text):
     return found
 
 
-def published_cells(path):
-    """{(algorithm, implementation, cell): (utilization, dataset)}, the figure of the best dataset for each."""
-    found = {}
+def published_cells(path: pathlib.Path) -> Published:
+    """Return {(algorithm, implementation, cell): (utilization, dataset)}, the best dataset's figure for each."""
+    found: dict[tuple[str, str, Cell], tuple[float, str]] = {}
     for row, cell, utilization in published_rows(path):
         key, dataset = (row["algorithm"], row["implementation"], cell), row["dataset"]
         if dataset not in _DATASETS:
@@ -77,14 +86,14 @@ def published_cells(path):
     return found
 
 
-def compare(measurements, published):
-    """[(scheme, cell, ours, published)]: means over trials, because the published figures are means.
+def compare(measurements: Iterable[Measurement], published: Published) -> list[Row]:
+    """Return (scheme, cell, ours, published) of every published cell: means over trials, as the published figures are.
 
     A scheme is an algorithm of Linux TCP, or algorithm/stack. Raises UserError where one's results are of several runs:
     unlike runs are never pooled.
     """
-    values = collections.defaultdict(list)
-    runs = {}
+    values: dict[tuple[str, str, Cell], list[float]] = collections.defaultdict(list)
+    runs: dict[tuple[str, str], object] = {}
     for m in measurements:
         t = m.trial
         if t.setting.segments:
@@ -94,7 +103,7 @@ def compare(measurements, published):
         if runs.setdefault(scheme, run) != run:
             raise UserError(f"results of {_name(*scheme)} are of unlike runs", "compare one run at a time")
         if m.outcome is Outcome.OK:
-            values[(*scheme, t.setting.cell)].append(m.utilization)
+            values[scheme[0], scheme[1], t.setting.cell].append(m.utilization)
     rows = []
     for (algorithm, stack, cell), ours in sorted(values.items()):
         key = algorithm, _PUBLISHED_AS.get(stack, stack), cell
@@ -103,42 +112,91 @@ def compare(measurements, published):
     return rows
 
 
-def _name(algorithm, stack):
+def _name(algorithm: str, stack: str) -> str:
     return algorithm if stack == _LINUX else f"{algorithm}/{stack}"
 
 
-def table(rows):
-    """[(scheme, bandwidth, number of cells, bias, rms, worst cell, its difference)], bandwidth None for all."""
-    groups = collections.defaultdict(list)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """Ours minus published over the cells of a scheme, at one bandwidth or at all (None)."""
+
+    scheme: str
+    bandwidth_mbps: float | None
+    cells: int
+    bias: float
+    rms: float
+    worst_cell: Cell
+    worst: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """A limit that `make fidelity` promises to keep, of a scheme's "rms" or "bias", and what was found."""
+
+    scheme: str
+    cells: int
+    name: str
+    value: float
+    limit: float
+
+    @property
+    def kept(self) -> bool:
+        """Say whether the value is within the limit."""
+        return abs(self.value) <= self.limit
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Fidelity:
+    """Our utilization compared with what was published."""
+
+    lines: tuple[Line, ...]
+
+    @property
+    def limits(self) -> list[Limit]:
+        """Return the limits of schemes that have any, over all of their cells."""
+        found = []
+        for line in self.lines:
+            if line.bandwidth_mbps is None and line.scheme in LIMITS:
+                for name, value, limit in zip(("rms", "bias"), (line.rms, line.bias), LIMITS[line.scheme], strict=True):
+                    if limit is not None:
+                        found.append(Limit(scheme=line.scheme, cells=line.cells, name=name, value=value, limit=limit))
+        return found
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say DONE: the figures are to compare with."""
+        return ExitStatus.DONE
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/fidelity.json."""
+        return document(
+            "fidelity", self.exit_status,
+            lines=[{**dataclasses.asdict(line), "worst_cell": line.worst_cell.id} for line in self.lines],
+            limits=[{**dataclasses.asdict(limit), "kept": limit.kept} for limit in self.limits],
+        )  # fmt: skip
+
+
+def table(rows: Iterable[Row]) -> list[Line]:
+    """Return a Line for each scheme and bandwidth, and one for all of the scheme's cells."""
+    groups: dict[tuple[str, float | None], list[tuple[Cell, float]]] = collections.defaultdict(list)
     for algorithm, cell, ours, theirs in rows:
         for bandwidth in (cell.bandwidth_mbps, None):
             groups[algorithm, bandwidth].append((cell, ours - theirs))
     lines = []
     for (algorithm, bandwidth), found in sorted(groups.items(), key=lambda g: (g[0][0], g[0][1] or 1e9)):
         bias, rms = bias_and_rms([difference for _, difference in found])
-        worst = max(found, key=lambda pair: abs(pair[1]))
-        lines.append((algorithm, bandwidth, len(found), bias, rms, worst[0], worst[1]))
+        worst_cell, worst = max(found, key=lambda pair: abs(pair[1]))
+        lines.append(
+            Line(scheme=algorithm, bandwidth_mbps=bandwidth, cells=len(found), bias=bias, rms=rms,
+                 worst_cell=worst_cell, worst=worst)
+        )  # fmt: skip
     return lines
 
 
-def show(results, published, console):
+def compute(results: Sequence[str | pathlib.Path], published: pathlib.Path | None) -> Fidelity:
+    """Compare results files with a CSV of published cells; None is the one that ships. Raises UserError."""
     measurements = store.read(*results)
     rows = compare(measurements, published_cells(published or paths.data("zones", "published", "atc25.csv")))
     if not rows:
         raise UserError("no cell of these results is among the published ones", "measure 10mbps or 20mbps cells")
-    shown = rich.table.Table(title="utilization: ours minus published (ATC'25)", title_justify="left")
-    for name in ("scheme", "bandwidth", "cells", "bias", "rms", "largest difference"):
-        shown.add_column(name, justify="left" if name == "scheme" else "right", no_wrap=name == "scheme")
-    for algorithm, bandwidth, n, bias, rms, cell, difference in table(rows):
-        where = "all" if bandwidth is None else f"{bandwidth:g} Mbit/s"
-        shown.add_row(algorithm, where, str(n), f"{bias:+.4f}", f"{rms:.4f}", f"{difference:+.3f} at {cell.id}")
-    console.print(shown)
-    for algorithm, bandwidth, n, bias, rms, _, _ in table(rows):
-        if bandwidth is None and algorithm in LIMITS:
-            console.print(f"{algorithm}, {n} cells: {_kept('rms', rms, LIMITS[algorithm][0])}", end="")
-            most = LIMITS[algorithm][1]
-            console.print("" if most is None else f"; {_kept('bias', bias, most)}")
-
-
-def _kept(name, value, limit):
-    return f"{name} {value:.4f} {'within' if abs(value) <= limit else 'ABOVE'} the limit of {limit}"
+    return Fidelity(lines=tuple(table(rows)))

@@ -1,21 +1,96 @@
 """`conformance identify`: which algorithm and version a stack behaves like, whatever it calls it."""
 
 import collections
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
 
-import rich.table
-import rich.text
+import rich.console
 
 from conformance.catalogue import documents
-from conformance.commands.run import measure
+from conformance.commands import common
+from conformance.commands.measuring import measure
+from conformance.commands.result import Document, document
+from conformance.commands.status import ExitStatus, of_outcomes, worst
 from conformance.engine import benches, runs
+from conformance.engine.benches import Choice
 from conformance.model.errors import UserError
+from conformance.model.setting import Cell
 from conformance.model.studies import identify as model
-from conformance.model.trial import Outcome
+from conformance.model.studies.identify import Score
+from conformance.model.trial import Measurement, Outcome, Scheme
+from conformance.model.zone import Zone
 
 
-def zones():
-    """The zones that identification rests on: all of one profile, each algorithm's over the same cells."""
-    found = documents.all_zones("identify-*")
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Identified:
+    """Scores of a scheme, best first. `conclusion` None: no algorithm fits clearly better than the others.
+
+    `trouble`: the outcome and the message of trials that failed or were not supported; then there are no scores.
+    """
+
+    called: str
+    scheme: Scheme
+    cells: int
+    trials: int
+    scores: tuple[Score, ...] = ()
+    conclusion: str | None = None
+    #: what the kernel says of its congestion control, in words
+    exported: tuple[str, ...] = ()
+    trouble: tuple[Outcome, str] | None = None
+
+    @property
+    def contradicted(self) -> bool:
+        """Say whether it behaves unlike what it is called."""
+        known = [score.algorithm for score in self.scores]
+        return self.conclusion is not None and model.contradicts(self.called, self.conclusion, known)
+
+    @property
+    def nearest(self) -> list[Score]:
+        """Return the scores among which the best is not clear, best first; one where it is."""
+        return model.nearest(self.scores) if self.scores else []
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say DONE if it behaves as it is called, VIOLATES if like another, UNKNOWN if nothing fits."""
+        if self.trouble:
+            return of_outcomes([self.trouble[0]])
+        if self.conclusion is None:
+            return ExitStatus.UNKNOWN
+        return ExitStatus.VIOLATES if self.contradicted else ExitStatus.DONE
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/identify.json."""
+        return document(
+            "identify", self.exit_status, called=self.called, scheme=common.scheme_json(self.scheme),
+            cells=self.cells, trials=self.trials, conclusion=self.conclusion, contradicted=self.contradicted,
+            nearest=[score.algorithm for score in self.nearest], scores=[_score(score) for score in self.scores],
+            exported=list(self.exported), trouble=trouble_json(self.trouble),
+        )  # fmt: skip
+
+
+def trouble_json(trouble: tuple[Outcome, str] | None) -> dict[str, str] | None:
+    """Return an outcome and its message as a part of a document."""
+    return trouble and {"outcome": str(trouble[0]), "message": trouble[1]}
+
+
+def _score(score: Score) -> dict[str, Any]:
+    return {
+        "algorithm": score.algorithm,
+        "features": score.features,
+        "seen": score.seen,
+        "inside": score.seen - len(score.misses),
+        "share": score.share,
+        "misses": [
+            {"zone": m.zone_id, "metric": m.metric, "cell": m.cell.id, "median": m.value, "permitted": [m.low, m.high]}
+            for m in score.misses
+        ],
+    }
+
+
+def zones() -> list[Zone]:
+    """Return the zones that identification rests on: all of one profile, each algorithm's over the same cells."""
+    found: list[Zone] = documents.all_zones("identify-*")
     if not found:
         raise UserError("no zones to identify by ship with this suite", "derive them (docs/add-a-zone.md)")
     if len({zone.profile_digest for zone in found}) != 1:
@@ -23,34 +98,102 @@ def zones():
     return found
 
 
-def _cells(zones):
-    """Every cell of these zones once, in their order."""
+def _cells(zones: Sequence[Zone]) -> list[Cell]:
+    """Return every cell of these zones once, in their order."""
     return list(dict.fromkeys(cell for zone in zones for cell in zone.intervals))
 
 
-def run(cca, choice, *, trials, first_seed, results, workers, console):
-    """Measure, score, show; returns the exit status: 0 behaves as named, 1 like another, 4 inconclusive, 3 error."""
+def compute(
+    cca: str, choice: Choice, *, trials: int, first_seed: int, results: str, workers: int | None,
+    console: rich.console.Console,
+) -> Identified:  # fmt: skip
+    """Measure and score; `console` gets the progress. Raises UserError."""
     ours = zones()
     cells = _cells(ours)
     bench = benches.find(choice)
+    common.require_offered(bench, cca)
     work = [(cca, documents.profile(ours[0].profile, cell)) for cell in cells]
     measured = measure(bench, work, runs.seeds(trials, first_seed), results, workers, console)
     found = {setting.cell: measurements for (_, setting), measurements in measured}
-    scheme = bench.scheme(cca)
-    for outcome, status in ((Outcome.ERROR, 3), (Outcome.UNSUPPORTED, 4)):
+    identified = Identified(called=cca, scheme=bench.scheme(cca), cells=len(cells), trials=trials)
+    for outcome in common.BAD:
         bad = collections.Counter(m.message for ms in found.values() for m in ms if m.outcome is outcome)
         if bad:
-            console.print(f"{scheme.id}: {outcome}: {bad.most_common(1)[0][0]}", soft_wrap=True)
-            return status
-    scores = model.scores(ours, found)
-    _show(scores, scheme, found, console)
-    return _conclude(cca, scheme, model.conclusion(scores), scores, console)
+            return dataclasses.replace(identified, trouble=(outcome, str(bad.most_common(1)[0][0])))
+    scores = model.scores(ours, found, cca)
+    exported = {_exported(m) for measurements in found.values() for m in measurements} - {None}
+    return dataclasses.replace(
+        identified,
+        scores=tuple(scores),
+        conclusion=model.conclusion(scores),
+        exported=tuple(sorted(words for words in exported if words)),
+    )
 
 
-def check(choice, *, trials, first_seed, results, workers, console):
+def _exported(measurement: Measurement) -> str | None:
+    about = measurement.evidence.get("congestion_control")
+    if about is None:
+        return None
+    name = str(about["name"])
+    bbr = about.get("bbr")
+    if not bbr:
+        return name
+    seen = bbr["versions_with_the_gains_seen"]
+    gains = f"gains of version {' or '.join(map(str, seen))}" if seen else "gains of none that is known"
+    return f"{name}, version {bbr['exported_version']} (with {gains})"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """How often one algorithm was identified rightly, not at all, and wrongly; or what kept it from being measured."""
+
+    scheme: Scheme
+    right: int = 0
+    inconclusive: int = 0
+    wrong: int = 0
+    trouble: tuple[Outcome, str] | None = None
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say VIOLATES if it was ever taken for another."""
+        if self.trouble:
+            return of_outcomes([self.trouble[0]])
+        return ExitStatus.VIOLATES if self.wrong else ExitStatus.DONE
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """Identifications of every known algorithm, counted."""
+
+    trials: int
+    cells: int
+    tallies: tuple[Tally, ...]
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say DONE if no identification was wrong and every algorithm was measured."""
+        return worst(tally.exit_status for tally in self.tallies)
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/identify-check.json."""
+        return document(
+            "identify-check", self.exit_status, trials=self.trials, cells=self.cells,
+            algorithms=[
+                {
+                    "scheme": common.scheme_json(tally.scheme), "right": tally.right,
+                    "inconclusive": tally.inconclusive, "wrong": tally.wrong, "trouble": trouble_json(tally.trouble),
+                }
+                for tally in self.tallies
+            ],
+        )  # fmt: skip
+
+
+def compute_check(
+    choice: Choice, *, trials: int, first_seed: int, results: str, workers: int | None, console: rich.console.Console
+) -> Checked:
     """Identify every algorithm that has zones for it `trials` times, from one trial a cell; count right and wrong.
 
-    Returns the exit status: 0 never wrong, 1 wrong at least once, 3 error, 4 an algorithm is unsupported here.
+    Raises UserError.
     """
     ours = zones()
     algorithms = sorted({zone.algorithm for zone in ours})
@@ -59,82 +202,21 @@ def check(choice, *, trials, first_seed, results, workers, console):
     work = [(algorithm, documents.profile(ours[0].profile, cell)) for algorithm in algorithms for cell in cells]
     measured = measure(bench, work, runs.seeds(trials, first_seed), results, workers, console)
     found = {(algorithm, setting.cell): measurements for (algorithm, setting), measurements in measured}
-    table = rich.table.Table(
-        title=f"{trials} identifications each, one trial of {len(cells)} cells", title_justify="left"
-    )
-    for name in ("measured", "right", "inconclusive", "wrong"):
-        table.add_column(name, justify="left" if name == "measured" else "right")
-    status = 0
+    tallies = []
     for algorithm in algorithms:
-        names = collections.Counter()
-        for at in range(trials):
-            single = {cell: [found[algorithm, cell][at]] for cell in cells}
-            failed = [m for ms in single.values() for m in ms if m.outcome in (Outcome.ERROR, Outcome.UNSUPPORTED)]
-            if failed:
-                console.print(f"{algorithm}: {failed[0].outcome}: {failed[0].message}", soft_wrap=True)
-                status = max(status, 3 if failed[0].outcome is Outcome.ERROR else 4)
-                break
-            names[model.conclusion(model.scores(ours, single))] += 1
-        else:
-            wrong = names.total() - names[algorithm] - names[None]
-            status = status or int(wrong > 0)
-            table.add_row(bench.scheme(algorithm).id, str(names[algorithm]), str(names[None]), str(wrong))
-    console.print(table)
-    return status
+        own = {cell: found[algorithm, cell] for cell in cells}
+        tallies.append(_tally(ours, algorithm, bench.scheme(algorithm), own, trials))
+    return Checked(trials=trials, cells=len(cells), tallies=tuple(tallies))
 
 
-def _show(scores, scheme, found, console):
-    n = max(len(measurements) for measurements in found.values())
-    table = rich.table.Table(title=f"{scheme.id}: {len(found)} cells x {n} trials", title_justify="left")
-    for name, justify in (
-        ("algorithm", "left"),
-        ("inside", "right"),
-        ("score", "right"),
-        ("outside, for example", "left"),
-    ):
-        table.add_column(name, justify=justify)
-    for score in scores:
-        table.add_row(
-            score.algorithm, f"{score.seen - len(score.misses)} of {score.seen}", f"{score.share:.2f}",
-            _example(score.misses),
-        )  # fmt: skip
-    console.print(table)
-    exported = {_exported(m) for measurements in found.values() for m in measurements} - {None}
-    if exported:
-        console.print(f"the kernel says: {', '.join(sorted(exported))}")
-
-
-def _example(misses):
-    """The feature that is farthest outside, by the width of its interval."""
-    if not misses:
-        return ""
-    worst = max(misses, key=lambda m: max(m.low - m.value, m.value - m.high) / (m.high - m.low))
-    return f"{worst.cell.id}: {worst.metric} {worst.value:.3f}, permitted {worst.low:.3f}..{worst.high:.3f}"
-
-
-def _exported(measurement):
-    about = measurement.evidence.get("congestion_control")
-    if about is None:
-        return None
-    bbr = about.get("bbr")
-    if not bbr:
-        return about["name"]
-    return f"{about['name']}, version {bbr['exported_version']}" + (
-        f" (with gains of version {' or '.join(map(str, bbr['versions_with_the_gains_seen']))})"
-        if bbr["versions_with_the_gains_seen"]
-        else " (with gains of none that is known)"
+def _tally(
+    zones: Sequence[Zone], algorithm: str, scheme: Scheme, found: dict[Cell, list[Measurement]], trials: int
+) -> Tally:
+    if bad := common.bad(m for measurements in found.values() for m in measurements):
+        return Tally(scheme=scheme, trouble=(bad.outcome, bad.message or ""))
+    names = collections.Counter(
+        model.conclusion(model.scores(zones, {cell: [made[at]] for cell, made in found.items()}))
+        for at in range(trials)
     )
-
-
-def _conclude(cca, scheme, name, scores, console):
-    if name is None:
-        best = scores[0]
-        seen = f"{best.share:.2f} of the {best.seen} features that were seen (of {best.features})"
-        console.print(f"inconclusive: nearest to {best.algorithm}, {seen}", style="yellow", soft_wrap=True)
-        return 4
-    contradicted = model.contradicts(cca, name, [score.algorithm for score in scores])
-    words = rich.text.Text.assemble(f"{scheme.id} behaves like ", (name, "bold"))
-    if contradicted:
-        words.append(f", not like the {cca} it is called", "red")
-    console.print(words, soft_wrap=True)
-    return 1 if contradicted else 0
+    right, none = names[algorithm], names[None]
+    return Tally(scheme=scheme, right=right, inconclusive=none, wrong=names.total() - right - none)

@@ -3,6 +3,7 @@
 import rich.text
 
 from conformance.catalogue import documents
+from conformance.commands import common
 from conformance.commands.measuring import answers, measure
 from conformance.commands.status import of_verdicts
 from conformance.engine import benches
@@ -25,8 +26,8 @@ def run(
     profile = profile or bench.profile
     settings = [documents.profile(profile, cell, **overrides) for cell in cells]
     zones = _zones(algorithm, settings[0], console)
-    if not zones and bench.adapter.why_not(algorithm):
-        raise UserError(f"{bench.adapter.name} offers no algorithm {algorithm!r}, and there is no zone for it")
+    if not zones:
+        common.require_offered(bench, algorithm)
     questions = [
         CellQuestion(zone=zone, setting=setting, algorithm=algorithm)
         for setting in settings

@@ -1,49 +1,123 @@
 """`conformance split accuracy`: predicted against measured throughput over splits of one path."""
 
 import dataclasses
-import pathlib
 import time
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import rich.table
-import rich.text
+import rich.console
 
 from conformance.catalogue import documents
-from conformance.commands.run import measure
+from conformance.commands import common
+from conformance.commands.measuring import measure
+from conformance.commands.result import Document, document
+from conformance.commands.status import ExitStatus, of_outcomes
 from conformance.engine import benches, runs
+from conformance.engine.benches import Choice
 from conformance.lab import proxy as proxies
 from conformance.model.errors import UserError
 from conformance.model.split import accuracy, split_paths
-from conformance.model.split.accuracy import Panel
-from conformance.model.trial import Outcome
-from conformance.reporting import split_charts
-from conformance.support.console import duration
+from conformance.model.split.accuracy import Accuracy, Panel
+from conformance.model.trial import Measurement, Outcome
+
+#: of a path in a Panel: its row and its column
+At = tuple[str, str]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
     """A panel of one algorithm: {(row, column): Mbit/s, or None where nothing is known}, and the relative errors."""
 
     algorithm: str
     panel: Panel
-    measured: dict
-    predicted: dict
+    measured: Mapping[At, float | None]
+    predicted: Mapping[At, float | None]
 
     @property
-    def errors(self):
+    def errors(self) -> dict[At, float | None]:
+        """Return the relative error of the prediction for each path, None where one of the two is not known."""
         return {at: accuracy.relative_error(self.predicted[at], self.measured[at]) for at in self.panel.paths}
 
 
-def run(algorithms, choice, *, proxy, queue_sized_by, trials, results, workers, profile, target, console):
-    """Measure the paths and their segments alone, compare, show; `target`: folder for figures, or None.
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """The errors of a scheme over one panel, or over all of them; `accuracy` None where all are missing."""
 
-    Without a proxy, the paths are measured end to end, and predicted by one segment that is what they come to. Returns
-    the exit status: 0, 3 where a trial was an error, 4 where an algorithm is unsupported and nothing worse. Raises
-    UserError.
+    scheme: str
+    paths: str
+    of: int
+    accuracy: Accuracy | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """All panels of all algorithms; `problems` are the outcomes and messages of trials that say nothing."""
+
+    compared: tuple[Compared, ...]
+    problems: tuple[tuple[Outcome, str], ...]
+    settings: int
+    trials: int
+    #: wall time of this run, and of all its trials on one core, whenever they were made
+    took_s: float
+    spent_s: float
+
+    @property
+    def summaries(self) -> list[Summary]:
+        """Return the errors summed up by scheme: each panel's, then all."""
+        found = []
+        for scheme in dict.fromkeys(one.algorithm for one in self.compared):
+            own = [one for one in self.compared if one.algorithm == scheme]
+            groups = [(one.panel.title, list(one.errors.values())) for one in own]
+            groups.append(("all", [error for _, errors in groups for error in errors]))
+            found += [
+                Summary(scheme=scheme, paths=title, of=len(errors), accuracy=accuracy.summary(errors))
+                for title, errors in groups
+            ]
+        return found
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say ERROR if a trial failed, UNKNOWN if an algorithm is not supported and nothing is worse, else DONE."""
+        return of_outcomes(outcome for outcome, _ in self.problems)
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/split-accuracy.json."""
+        return document(
+            "split-accuracy", self.exit_status, settings=self.settings, trials=self.trials, took_s=self.took_s,
+            spent_s=self.spent_s, panels=[_panel(one) for one in self.compared],
+            summaries=[dataclasses.asdict(summary) for summary in self.summaries],
+            problems=[{"outcome": str(outcome), "message": message} for outcome, message in self.problems],
+        )  # fmt: skip
+
+
+def _panel(one: Compared) -> dict[str, Any]:
+    return {
+        "scheme": one.algorithm,
+        "title": one.panel.title,
+        "rows": one.panel.row_title,
+        "columns": one.panel.column_title,
+        "paths": [
+            {
+                "row": at[0], "column": at[1], "path": split_paths.Path(segments[0], segments[1], exact=True).id,
+                "measured_mbps": one.measured[at], "predicted_mbps": one.predicted[at], "error": one.errors[at],
+            }
+            for at, segments in one.panel.paths.items()
+        ],
+    }  # fmt: skip
+
+
+def compute(
+    algorithms: Sequence[str], choice: Choice, *, proxy: str, queue_sized_by: str, trials: int, results: str,
+    workers: int | None, profile: str | None, console: rich.console.Console,
+) -> Comparison:  # fmt: skip
+    """Measure the paths and their segments alone, and compare; `console` gets the progress. Raises UserError.
+
+    Without a proxy, the paths are measured end to end, and predicted by one segment that is what they come to.
     """
     bench = benches.find(choice)
     if bench.adapter.manifest.transport != "tcp":
         raise UserError(f"a proxy splits TCP, and {bench.adapter.name} serves over {bench.adapter.manifest.transport}")
-    profile = profile or bench.profile
+    profile = profile or str(bench.profile)
     found_proxy = proxies.choose(proxy)
     panels = accuracy.panels()
     paths = {
@@ -53,22 +127,22 @@ def run(algorithms, choice, *, proxy, queue_sized_by, trials, results, workers, 
     }
     # A split path is predicted by its segments, an unsplit one by what they come to.
     predict = split_paths.predict_split if found_proxy else split_paths.predict_end_to_end
-    composed = {segments: split_paths.Path(*segments, exact=True) for segments in paths}
+    composed = {segments: split_paths.Path(segments[0], segments[1], exact=True) for segments in paths}
     needed = {segments: segments if found_proxy else (path.end_to_end,) for segments, path in composed.items()}
     alone = {cell: documents.profile(profile, cell) for cells in needed.values() for cell in cells}
     settings = [*paths.values(), *alone.values()]
     work = [(algorithm, setting) for algorithm in algorithms for setting in settings]
     began = time.monotonic()
-    measured, messages, spent_s = {}, set(), 0.0
+    measured: dict[Any, float | None] = {}
+    problems: set[tuple[Outcome, str]] = set()
+    spent_s = 0.0
     for (algorithm, setting), measurements in measure(bench, work, runs.seeds(trials), results, workers, console):
         measured[algorithm, setting] = _throughput(measurements)
         spent_s += sum(m.host.get("wall_s", 0) for m in measurements)
-        messages |= {
-            (m.outcome, f"{algorithm}, {setting.id}: {m.message}")
-            for m in measurements
-            if m.outcome in (Outcome.ERROR, Outcome.UNSUPPORTED)
+        problems |= {
+            (m.outcome, f"{algorithm}, {setting.id}: {m.message}") for m in measurements if m.outcome in common.BAD
         }
-    compared = [
+    compared = tuple(
         Compared(
             algorithm=bench.scheme(algorithm).id,
             panel=panel,
@@ -80,64 +154,16 @@ def run(algorithms, choice, *, proxy, queue_sized_by, trials, results, workers, 
         )
         for algorithm in algorithms
         for panel in panels
-    ]
-    _show(compared, console)
-    for outcome, message in sorted(messages):
-        console.print(f"{outcome}: {message}", soft_wrap=True)
-    console.print(
-        f"{len(work)} cells and paths x {trials} trials: {duration(time.monotonic() - began)} now;"
-        f" all trials, whenever they were made, took {duration(spent_s)} of a core",
-        soft_wrap=True,
     )
-    if target:
-        for path in split_charts.write(compared, pathlib.Path(target)):
-            console.print(f"figure: {path}", soft_wrap=True)
-    outcomes = {outcome for outcome, _ in messages}
-    return 3 if Outcome.ERROR in outcomes else 4 if outcomes else 0
+    return Comparison(
+        compared=compared, problems=tuple(sorted(problems)), settings=len(work), trials=trials,
+        took_s=time.monotonic() - began, spent_s=spent_s,
+    )  # fmt: skip
 
 
-def _throughput(measurements):
-    """p50 in Mbit/s of the transfers that ended, as published; None where a trial says nothing of the stack."""
-    if any(m.outcome in (Outcome.ERROR, Outcome.UNSUPPORTED) for m in measurements):
+def _throughput(measurements: Sequence[Measurement]) -> float | None:
+    """Return the p50 in Mbit/s of the transfers that ended, as published; None where a trial says nothing."""
+    if common.bad(measurements):
         return None
-    return accuracy.p50([m.metrics["goodput_mbps"] for m in measurements if m.outcome is Outcome.OK])
-
-
-def _show(compared, console):
-    for one in compared:
-        console.print()
-        console.print(rich.text.Text(f"{one.algorithm}: {one.panel.title}", "bold"))
-        for title, values, form in (
-            ("measured, Mbit/s", one.measured, "{:.2f}"),
-            ("predicted, Mbit/s", one.predicted, "{:.2f}"),
-            ("error of the prediction", one.errors, "{:+.1%}"),
-        ):
-            console.print(_table(title, one.panel, values, form))
-    table = rich.table.Table(title="error of the prediction: (predicted - measured) / measured", title_justify="left")
-    for name in ("scheme", "paths", "of", "missing", "mean absolute", "largest", "bias"):
-        table.add_column(name, justify="left" if name in ("scheme", "paths") else "right")
-    schemes = list(dict.fromkeys(one.algorithm for one in compared))
-    for scheme in schemes:
-        own = [one for one in compared if one.algorithm == scheme]
-        groups = [(one.panel.title, list(one.errors.values())) for one in own]
-        groups.append(("all", [error for _, errors in groups for error in errors]))
-        for title, errors in groups:
-            found = accuracy.summary(errors)
-            figures = (
-                ("", "", "", "") if found is None
-                else (str(found.missing), f"{found.mean_absolute:.1%}", f"{found.worst:+.1%}", f"{found.bias:+.1%}")
-            )  # fmt: skip
-            table.add_row(scheme, title, str(len(errors)), *figures)
-    console.print(table)
-
-
-def _table(title, panel, values, form):
-    table = rich.table.Table(title=title, title_justify="left")
-    table.add_column(f"{panel.row_title} \\ {panel.column_title}", justify="right")
-    columns = list(dict.fromkeys(column for _, column in panel.paths))
-    for column in columns:
-        table.add_column(column, justify="right")
-    for row in dict.fromkeys(row for row, _ in panel.paths):
-        shown = (values[row, column] for column in columns)
-        table.add_row(row, *("none" if value is None else form.format(value) for value in shown))
-    return table
+    ended = accuracy.p50([m.metrics["goodput_mbps"] for m in measurements if m.outcome is Outcome.OK])
+    return None if ended is None else float(ended)

@@ -1,22 +1,29 @@
 """`conformance split analyze`: where a connection-splitting proxy would help each scheme, from end-to-end results."""
 
 import dataclasses
+import pathlib
 import time
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from conformance.commands import split_published as study
+from conformance.commands import split_published
+from conformance.commands.result import Document, document
+from conformance.commands.status import ExitStatus
 from conformance.model import grid as grids
 from conformance.model import grouping
 from conformance.model.errors import UserError
-from conformance.model.split import interpolation as between
-from conformance.model.split import split_paths, split_rates
-from conformance.reporting.text import split as report
+from conformance.model.setting import Cell
+from conformance.model.split import interpolation, split_paths, split_rates
+from conformance.model.split.split_paths import Path, PathClass
+from conformance.model.split.split_rates import Count, Filter, Prediction, Rates
+from conformance.model.trial import Measurement
 from conformance.results import store
 
 #: cells are of one segment; results of two-segment topologies are what predictions are compared with, not made from
 _TOPOLOGY = "one_segment"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
     """Which of the results to look at; None, or none, is all of them."""
 
@@ -26,7 +33,7 @@ class Chosen:
     profile: str | None = None
     transfer_s: float | None = None
 
-    def __contains__(self, measurement):
+    def __contains__(self, measurement: Measurement) -> bool:
         setting, scheme = measurement.trial.setting, measurement.trial.scheme
         return (
             setting.topology == _TOPOLOGY
@@ -38,8 +45,12 @@ class Chosen:
         )
 
 
-def load(results, chosen=Chosen()):
-    """{scheme's id: {cell: measurements}} of result files. Raises UserError where there is nothing, or unlike runs."""
+#: {scheme's id: {cell: its measurements}}
+Measured = Mapping[str, Mapping[Cell, Sequence[Measurement]]]
+
+
+def load(results: Sequence[str | pathlib.Path], chosen: Chosen = Chosen()) -> Measured:
+    """Return what result files hold of each scheme. Raises UserError where there is nothing, or unlike runs."""
     everything = store.read(*results)
     own = [m for m in everything if m in chosen]
     if not own:
@@ -50,69 +61,184 @@ def load(results, chosen=Chosen()):
     return dict(sorted(grouping.by_scheme(own).items()))
 
 
-def analyze(results, *, chosen, grid, path, interpolated, timeouts, timeout_s, published, target, console):
-    """Show the table of filters by class, and bars of representative paths or of `path` alone. Raises UserError.
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Predictions for the same paths, {name: predictions}; `where` says in words which paths."""
 
-    `interpolated`: in the place of cells that were not measured, those between their neighbours. `timeout_s`: as if
-    transfers had been given up then. `published`: compare with the published study. `target`: also draw the bars there.
+    where: str
+    predictions: Mapping[str, Sequence[Prediction]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class InterpolationError:
+    """What interpolation along an axis is worth: the error of the rate over `cells` left out one by one."""
+
+    scheme: str
+    axis: str
+    cells: int
+    typical: float
+    worst: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """Where a proxy would help. Without `tables`, only one path was asked for.
+
+    `counts`: (scheme, filter, path class, the study's count, ours). `interpolation` is None where it was not asked for.
+    `predictions`: of the paths to be drawn.
     """
-    one_path = None if path is None else split_paths.Path.parse(path)
+
+    measured: Measured
+    transfer_s: float
+    #: wall seconds that the first table took
+    took_s: float = 0.0
+    tables: tuple[Table, ...] = ()
+    counts: tuple[tuple[str, Filter, str, int, Count], ...] = ()
+    interpolation: tuple[InterpolationError, ...] | None = None
+    predictions: Mapping[Path, Mapping[str, Prediction]]
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say DONE."""
+        return ExitStatus.DONE
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/split-analyze.json."""
+        errors = self.interpolation
+        return document(
+            "split-analyze", self.exit_status, transfer_s=self.transfer_s,
+            schemes=[_scheme(name, cells) for name, cells in self.measured.items()],
+            tables=[
+                {"where": table.where, "rows": [_row(name, made) for name, made in table.predictions.items()]}
+                for table in self.tables
+            ],
+            published_counts=[
+                {"scheme": scheme, **_filter(wanted), "class": str(path_class), "published": number, **_count(ours)}
+                for scheme, wanted, path_class, number, ours in self.counts
+            ],
+            interpolation=None if errors is None else [dataclasses.asdict(error) for error in errors],
+            predictions=[
+                {
+                    "path": path.id, "class": str(path.path_class), "scheme": scheme,
+                    "split_mbps": _bounds(made.split), "end_to_end_mbps": _bounds(made.end_to_end),
+                }
+                for path, by_scheme in self.predictions.items()
+                for scheme, made in by_scheme.items()
+            ],
+        )  # fmt: skip
+
+
+def _scheme(name: str, cells: Mapping[Cell, Sequence[Measurement]]) -> dict[str, Any]:
+    found = list(cells.values())
+    trials = [len(measurements) for measurements in found]
+    return {
+        "scheme": name,
+        "profile": found[0][0].trial.setting.profile,
+        "cells": len(found),
+        "fewest_trials": min(trials),
+        "most_trials": max(trials),
+        "unknown_cells": sum(split_rates.trial_rates(measurements) is None for measurements in found),
+    }
+
+
+def _row(name: str, made: Sequence[Prediction]) -> dict[str, Any]:
+    filters = []
+    for wanted in split_rates.FILTERS:
+        by_class = split_rates.count(made, wanted)
+        classes = {str(c): _count(by_class[c]) for c in PathClass if c in by_class}
+        filters.append({**_filter(wanted), "by_class": classes})
+    return {"name": name, "paths": len(made), "filters": filters}
+
+
+def _filter(wanted: Filter) -> dict[str, float | None]:
+    return {"gain_above": wanted.gain, "utilization_above": wanted.utilization}
+
+
+def _count(count: Count) -> dict[str, int]:
+    return {"passed": count.passed, "failed": count.failed, "unknown": count.unknown}
+
+
+def _bounds(rate: tuple[float, float] | None) -> list[float] | None:
+    return None if rate is None else list(rate)
+
+
+def compute(
+    results: Sequence[str | pathlib.Path], *, chosen: Chosen, grid: str, path: str | None, interpolated: bool,
+    timeouts: str, timeout_s: float | None, published: bool,
+) -> Analysis:  # fmt: skip
+    """Predict every path of the grid, and representative ones, or `path` alone, in detail. Raises UserError.
+
+    `interpolated`: estimate cells that were not measured from their neighbours. `timeout_s`: as if transfers had been
+    given up then. `published`: compare with the published study.
+    """
+    one_path = None if path is None else Path.parse(path)
     among = split_paths.paths(grids.cells(grid))
     if not among:
         raise UserError(f"grid {grid!r} holds no path of two segments", "the cell they compose to must be in it, too")
-    if target is not None and target.suffix not in report.FIGURES:
-        raise UserError(f"--out {target}: no such kind of figure", f"name it {' or '.join(report.FIGURES)}")
     measured = load(results, chosen)
     if timeout_s is not None:
         measured = {
             scheme: {cell: list(split_rates.cut_off(found, timeout_s)) for cell, found in cells.items()}
             for scheme, cells in measured.items()
         }
-    rates = {scheme: split_rates.Rates.medians(cells, timeouts) for scheme, cells in measured.items()}
-    transfer_s = next(iter(next(iter(measured.values())).values()))[0].trial.setting.transfer_s
-    report.show_measured(measured, console)
+    rates = {scheme: Rates.medians(cells, timeouts) for scheme, cells in measured.items()}
+    first = next(iter(next(iter(measured.values())).values()))[0]
+    analysis = Analysis(measured=measured, transfer_s=first.trial.setting.transfer_s, predictions={})
     if one_path is not None:
         drawn = [one_path]
     else:
         bandwidth = None if grid == "full" else min(path.bandwidth_mbps for path in among)
         drawn = [path for path in split_paths.representative_paths(bandwidth).values() if path in set(among)]
-        began = time.perf_counter()
-        everything = {scheme: [split_rates.predict(p, of) for p in among] for scheme, of in rates.items()}
-        took_s = time.perf_counter() - began
-        console.print(f"{len(among)} paths x {len(rates)} schemes predicted in {took_s:.2f} s", soft_wrap=True)
-        report.show_table(everything, transfer_s, console, f"grid {grid}")
-        if published:
-            if grid == "full":
-                report.show_counts(study.beside_counts(everything, study.counts()), console)
-            for table, bandwidths in study.beside_cells(rates, study.rates()):
-                report.show_table(table, transfer_s, console, f"published cells, {_mbps(bandwidths)}")
+        analysis = _tables(analysis, rates, among, grid, published)
     if interpolated:
-        report.show_errors({scheme: between.leave_one_out(of.low) for scheme, of in rates.items()}, console)
+        analysis = dataclasses.replace(analysis, interpolation=tuple(_interpolation_errors(rates)))
     predictions = {path: {scheme: predict(path, of, interpolated) for scheme, of in rates.items()} for path in drawn}
-    report.show_bars(predictions, transfer_s, console)
-    if target is not None:
-        report.draw(predictions, transfer_s, target)
-        console.print(f"figure: {target}", soft_wrap=True)
-    return 0
+    return dataclasses.replace(analysis, predictions=predictions)
 
 
-def _mbps(bandwidths):
-    return f"{' and '.join(f'{bandwidth:g}' for bandwidth in bandwidths)} Mbit/s"
+def _tables(
+    analysis: Analysis, rates: Mapping[str, Rates], among: Sequence[Path], grid: str, published: bool
+) -> Analysis:
+    began = time.perf_counter()
+    everything = {scheme: [split_rates.predict(p, of) for p in among] for scheme, of in rates.items()}
+    took_s = time.perf_counter() - began
+    tables = [Table(where=f"grid {grid}", predictions=everything)]
+    counts: list[tuple[str, Filter, str, int, Count]] = []
+    if published:
+        if grid == "full":
+            counts = split_published.beside_counts(everything, split_published.counts())
+        for table, bandwidths in split_published.beside_cells(rates, split_published.rates()):
+            mbps = f"{' and '.join(f'{bandwidth:g}' for bandwidth in bandwidths)} Mbit/s"
+            tables.append(Table(where=f"published cells, {mbps}", predictions=table))
+    return dataclasses.replace(analysis, took_s=took_s, tables=tuple(tables), counts=tuple(counts))
 
 
-def predict(path, rates, interpolated=False):
-    """The Prediction for a path; `interpolated`: with rates between the cells where they were not measured.
+def _interpolation_errors(rates: Mapping[str, Rates]) -> list[InterpolationError]:
+    found = []
+    for scheme, of in rates.items():
+        for axis, ratios in interpolation.leave_one_out(of.low).items():
+            if ratios:
+                typical, worst = interpolation.typical_and_worst(ratios)
+                found.append(
+                    InterpolationError(scheme=scheme, axis=axis, cells=len(ratios), typical=typical, worst=worst)
+                )
+    return found
+
+
+def predict(path: Path, rates: Rates, interpolated: bool = False) -> Prediction:
+    """Return the prediction for a path; `interpolated`: with rates between the cells where they were not measured.
 
     A path of measured cells that the grid's rules compose to a measured one is predicted from these alone. Else its
     segments are composed exactly.
     """
-    made = split_rates.predict(path, rates)
+    made: Prediction = split_rates.predict(path, rates)
     if not interpolated or not (made.split is None or made.end_to_end is None):
         return made
     path = dataclasses.replace(path, exact=True)
-    bounds = {}
+    bounds: dict[str, dict[Cell, float]] = {}
     for name in ("low", "high"):
         known = getattr(rates, name)
-        found = {cell: between.interpolate(known, cell) for cell in path.cells}
+        found = {cell: interpolation.interpolate(known, cell) for cell in path.cells}
         bounds[name] = {cell: rate for cell, rate in found.items() if rate is not None}
-    return split_rates.predict(path, dataclasses.replace(rates, **bounds))
+    best: Prediction = split_rates.predict(path, dataclasses.replace(rates, low=bounds["low"], high=bounds["high"]))
+    return best

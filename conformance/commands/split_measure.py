@@ -1,29 +1,110 @@
 """`conformance split measure`: paths of two segments, with a proxy between them or without."""
 
-import rich.table
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import rich.console
 
 from conformance.catalogue import documents
-from conformance.commands.run import measure
+from conformance.commands import common
+from conformance.commands.measuring import measure
+from conformance.commands.result import Document, document
+from conformance.commands.status import ExitStatus, of_outcomes
 from conformance.engine import benches, runs
+from conformance.engine.benches import Choice
 from conformance.lab import proxy as proxies
 from conformance.model import statistics
-from conformance.model.setting import parse_path
+from conformance.model.setting import Setting, parse_path
 from conformance.model.split import split_paths
-from conformance.model.trial import Outcome
+from conformance.model.trial import Measurement, Outcome, Scheme
 
 #: of the paths that zones have (derive_split: those of the smallest grid)
 _BANDWIDTH_MBPS = 10
 
 
-def run(
-    algorithm, paths, choice, *, proxy, proxy_options, queue_sized_by, overrides, trials, results, workers, profile,
-    console,
-):  # fmt: skip
-    """Measure and show each of `paths` (ids: 10mbps-20ms-0pct+50mbps-60ms-1pct, the client's segment first).
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """Throughput over a path in Mbit/s; where a transfer timed out, it is known only to be slower than this."""
 
-    None named: the representative paths that zones have, for their references (docs/add-a-zone.md).
-    `proxy_options`: fields of a Proxy; `overrides`: see specs.profile(). Returns the exit status: 0 measured, 3 a trial
-    was an error, 4 the algorithm is unsupported. Raises UserError.
+    median: float
+    smallest: float
+    largest: float
+    timed_out: bool
+    #: the median over the bandwidth of the narrower link
+    utilization: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredPath:
+    """What came of the trials of one path; `rates` None where one of them failed or was not supported."""
+
+    setting: Setting
+    measurements: tuple[Measurement, ...]
+
+    @property
+    def bad(self) -> Measurement | None:
+        """Return the first trial that says nothing about the stack, if there is any."""
+        return common.bad(self.measurements)
+
+    @property
+    def trouble(self) -> list[tuple[str, str]]:
+        """Return the outcome and the message of every trial that says nothing about the stack, each once."""
+        return sorted({(str(m.outcome), m.message or "") for m in self.measurements if m.outcome in common.BAD})
+
+    @property
+    def rates(self) -> Rates | None:
+        """Return the throughput; None where it is not known of every trial."""
+        if self.bad:
+            return None
+        bandwidth = self.setting.cell.bandwidth_mbps
+        rates = [m.utilization * bandwidth for m in self.measurements]
+        median = float(statistics.median(rates))
+        timed_out = any(m.outcome is Outcome.TIMEOUT for m in self.measurements)
+        return Rates(
+            median=median, smallest=min(rates), largest=max(rates), timed_out=timed_out, utilization=median / bandwidth
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """Paths that were measured with one scheme; `proxy` is the program that splits connections, or None."""
+
+    scheme: Scheme
+    proxy: str | None
+    trials: int
+    paths: tuple[MeasuredPath, ...]
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say DONE if all was measured, ERROR if a trial failed, UNKNOWN if the algorithm is not supported."""
+        return of_outcomes(m.outcome for path in self.paths for m in path.measurements)
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/split-measure.json."""
+        return document(
+            "split-measure", self.exit_status, scheme=common.scheme_json(self.scheme), proxy=self.proxy,
+            trials=self.trials, paths=[_path(path) for path in self.paths],
+        )  # fmt: skip
+
+
+def _path(path: MeasuredPath) -> dict[str, Any]:
+    return {
+        "path": path.setting.id,
+        "mbps": path.rates and dataclasses.asdict(path.rates),
+        "trouble": [{"outcome": outcome, "message": message} for outcome, message in path.trouble],
+    }
+
+
+def compute(
+    algorithm: str, paths: Sequence[str], choice: Choice, *, proxy: str, proxy_options: Mapping[str, Any],
+    queue_sized_by: str, overrides: Mapping[str, Any], trials: int, results: str, workers: int | None,
+    profile: str | None, console: rich.console.Console,
+) -> Measured:  # fmt: skip
+    """Measure each of `paths` (ids: 10mbps-20ms-0pct+50mbps-60ms-1pct, the client's segment first).
+
+    If none is named, measure the representative paths that zones have, for their references (docs/add-a-zone.md).
+    `proxy_options`: fields of a Proxy; `overrides`: see documents.profile(). Raises UserError.
     """
     representative = split_paths.representative_paths(_BANDWIDTH_MBPS).values()
     segments = [parse_path(path) for path in paths] or [path.segments for path in representative]
@@ -35,29 +116,7 @@ def run(
     ]
     work = [(algorithm, setting) for setting in settings]
     found = {key[1]: ms for key, ms in measure(bench, work, runs.seeds(trials), results, workers, console)}
-    how = "no proxy" if through is None else f"proxy {through.program}"
-    table = rich.table.Table(title=f"{bench.scheme(algorithm).id}, {how}, {trials} trials", title_justify="left")
-    for name in ("path, client's segment first", "Mbit/s: median", "smallest", "largest", "utilization"):
-        table.add_column(name, justify="left" if name.startswith("path") else "right", overflow="fold")
-    for setting in settings:
-        table.add_row(setting.id, *_figures(setting, found[setting]))
-    console.print(table)
-    bad = (Outcome.ERROR, Outcome.UNSUPPORTED)
-    for text in sorted({f"{s.id}: {m.message}" for s in settings for m in found[s] if m.outcome in bad}):
-        console.print(text, soft_wrap=True)
-    outcomes = {m.outcome for measurements in found.values() for m in measurements}
-    return 3 if Outcome.ERROR in outcomes else 4 if Outcome.UNSUPPORTED in outcomes else 0
-
-
-def _figures(setting, measurements):
-    bad = next((m for m in measurements if m.outcome in (Outcome.ERROR, Outcome.UNSUPPORTED)), None)
-    if bad:
-        return (str(bad.outcome),)
-    rates = [m.utilization * setting.cell.bandwidth_mbps for m in measurements]
-    # Of a transfer that timed out it is known that it was slower.
-    mark = "< " if any(m.outcome is Outcome.TIMEOUT for m in measurements) else ""
-    median = statistics.median(rates)
-    return (
-        f"{mark}{median:.3f}", f"{mark}{min(rates):.3f}", f"{max(rates):.3f}",
-        f"{mark}{median / setting.cell.bandwidth_mbps:.3f}",
+    return Measured(
+        scheme=bench.scheme(algorithm), proxy=through and through.program, trials=trials,
+        paths=tuple(MeasuredPath(setting=setting, measurements=tuple(found[setting])) for setting in settings),
     )  # fmt: skip

@@ -4,18 +4,27 @@ Both are to compare with, not to fit to. Its counts are of all 7,875 paths, its 
 """
 
 import csv
+import pathlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from conformance.commands import fidelity
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
+from conformance.model.setting import Cell
 from conformance.model.split import split_paths, split_rates
+from conformance.model.split.split_rates import Count, Filter, Prediction, Rates
 from conformance.support import paths
 
+#: (algorithm, implementation), filter, path class or "all", number of paths
+Counted = tuple[tuple[str, str], Filter, str, int]
+#: (algorithm, implementation, dataset)
+Dataset = tuple[str, str, str]
 
-def counts(path=None):
-    """[((algorithm, implementation), Filter, path class or "all", number of paths)], as the study counted them."""
+
+def counts(path: pathlib.Path | None = None) -> list[Counted]:
+    """Return how many paths pass each filter, as the study counted them. Raises UserError."""
     path = path or paths.data("zones", "published", "atc25-split.csv")
-    found = []
+    found: list[Counted] = []
     try:
         with open(path, newline="") as f:
             for row in csv.DictReader(f):
@@ -27,8 +36,11 @@ def counts(path=None):
     return found
 
 
-def beside_counts(predictions, published):
-    """[(scheme's id, Filter, class, published count, our Count)] where the study counted paths of the same scheme."""
+def beside_counts(
+    predictions: Mapping[str, Sequence[Prediction]], published: Iterable[Counted]
+) -> list[tuple[str, Filter, str, int, Count]]:
+    """Return (scheme's id, filter, class, published count, our Count) where the study counted the same scheme."""
+    published = list(published)
     rows = []
     for scheme_id, made in predictions.items():
         for scheme, filter_, path_class, number in published:
@@ -41,26 +53,28 @@ def beside_counts(predictions, published):
     return rows
 
 
-def rates(path=None):
-    """{(algorithm, implementation, dataset): {cell: Mbit/s}} of the published cells (means over their trials)."""
-    found = {}
+def rates(path: pathlib.Path | None = None) -> dict[Dataset, dict[Cell, float]]:
+    """Return {dataset: {cell: Mbit/s}} of the published cells (means over their trials). Raises UserError."""
+    found: dict[Dataset, dict[Cell, float]] = {}
     for row, cell, utilization in fidelity.published_rows(path or paths.data("zones", "published", "atc25.csv")):
         key = row["algorithm"], row["implementation"], row["dataset"]
         found.setdefault(key, {})[cell] = utilization * cell.bandwidth_mbps
     return found
 
 
-def beside_cells(ours, published):
+def beside_cells(
+    ours: Mapping[str, Rates], published: Mapping[Dataset, Mapping[Cell, float]]
+) -> Iterator[tuple[dict[str, list[Prediction]], tuple[float, ...]]]:
     """Yield ({name: predictions}, bandwidths): the study's datasets and our schemes, over the paths that both may know.
 
     `ours` is {scheme's id: Rates}. One table for each set of bandwidths that datasets have.
     """
-    by_bandwidths = {}
+    by_bandwidths: dict[tuple[float, ...], list[Dataset]] = {}
     for key, cells in published.items():
         by_bandwidths.setdefault(tuple(sorted({cell.bandwidth_mbps for cell in cells})), []).append(key)
     for bandwidths, keys in sorted(by_bandwidths.items(), key=lambda item: -len(item[0])):
         among = split_paths.paths([cell for cell in grids.cells("full") if cell.bandwidth_mbps in bandwidths])
-        table = {}
+        table: dict[str, list[Prediction]] = {}
         for scheme_id, known in ours.items():
             theirs = [key for key in keys if key[:2] == tuple(scheme_id.split("/")[:2])]
             if theirs:

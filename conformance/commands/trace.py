@@ -12,17 +12,29 @@ measured. Packets alone are captured without a trace of the capture: the trial i
 """
 
 import contextlib
+import dataclasses
 import json
 import pathlib
 import shutil
+import threading
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import Any
+
+import rich.console
 
 from conformance.catalogue import documents
+from conformance.commands import common
+from conformance.commands.result import Document, document
+from conformance.commands.status import ExitStatus, of_outcomes
 from conformance.engine import benches
+from conformance.engine.benches import Choice
 from conformance.guest import protocol
 from conformance.lab import job, virtual
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
-from conformance.model.trial import Outcome
+from conformance.model.setting import Cell
+from conformance.model.trial import Measurement, Trial
+from conformance.reporting.text import trace as shown
 from conformance.support import files
 
 _WALL_TIMEOUT_S = 600
@@ -32,8 +44,46 @@ _MEMORY = "1G"
 _MOST_KEPT = 3
 
 
-def run(algorithm, choice, *, cell, seed, profile, packets_only, target, console):
-    """Returns the exit status: 0 measured, 3 an error, 4 unsupported. Raises UserError."""
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Traced:
+    """One trial with everything written down. `captured`: {pcap file: (frames, frames that did not fit)}."""
+
+    measurement: Measurement
+    captured: Mapping[str, tuple[int, int]]
+    target: pathlib.Path
+
+    @property
+    def files(self) -> list[pathlib.Path]:
+        """Return the files that the trial left beside its captures, in order."""
+        return [p for p in sorted(self.target.rglob("*")) if p.is_file() and p.suffix != ".pcap"]
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say DONE if it was measured, ERROR if it failed, UNKNOWN if the algorithm is not supported."""
+        return of_outcomes([self.measurement.outcome])
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/trace.json."""
+        m = self.measurement
+        return document(
+            "trace", self.exit_status, scheme=common.scheme_json(m.trial.scheme), cell=m.trial.setting.cell.id,
+            profile=m.trial.setting.profile, seed=m.trial.seed, outcome=str(m.outcome), message=m.message,
+            utilization=m.utilization, folder=str(self.target),
+            captures=[
+                {"file": f"{name}.pcap", "frames": frames, "did_not_fit": lost}
+                for name, (frames, lost) in sorted(self.captured.items())
+            ],
+            files=[
+                {"file": str(path.relative_to(self.target)), "bytes": path.stat().st_size} for path in self.files
+            ],
+        )  # fmt: skip
+
+
+def compute(
+    algorithm: str, choice: Choice, *, cell: str, seed: int, profile: str | None, packets_only: bool,
+    target: pathlib.Path, console: rich.console.Console,
+) -> Traced:  # fmt: skip
+    """Make the trial and keep what it leaves in the folder `target`; `console` gets the progress. Raises UserError."""
     cells = grids.cells(cell)
     if len(cells) != 1:
         raise UserError(f"{cell} is not one cell", "name one, such as 10mbps-20ms-1pct")
@@ -43,29 +93,32 @@ def run(algorithm, choice, *, cell, seed, profile, packets_only, target, console
     files.check_empty(target)
     bench = benches.find(choice)
     place = bench.place(algorithm)
-    why_not = bench.adapter.why_not(algorithm) or place.why_not
-    if why_not:
-        raise UserError(why_not)
+    common.require_offered(bench, algorithm)
+    if place.why_not:
+        raise UserError(place.why_not)
     trials = bench.trials(algorithm, documents.profile(profile or bench.profile, cells[0]), [seed])
     console.print(f"tracing {trials[0].scheme.id} at {cells[0].id}, seed {seed}")
     how = "packets" if packets_only else "all"
     with contextlib.closing(take(place.kernel, bench.adapter, [trials], how)) as traces:
         measurement, captured, folder = next(traces)
         keep(folder, target, measurement)
-    return _show(measurement, captured, target, console)
+    return Traced(measurement=measurement, captured=captured, target=target)
 
 
-def take(kernel, adapter, batches, how):
-    """Make traced trials in one guest, which ends with this generator; yield (measurement, captured, folder) as they
-    come.
+def take(
+    kernel: Any, adapter: Any, batches: Sequence[Sequence[Trial]], how: str, cancelled: threading.Event | None = None,
+    on_start: Callable[[virtual.Group], None] = lambda guest: None,
+) -> Generator[tuple[Measurement, Mapping[str, tuple[int, int]], pathlib.Path | None], None, None]:  # fmt: skip
+    """Make traced trials in one guest, which ends with this generator.
 
-    `batches`: lists of trials, one list for each cell. `how`: "packets" or "all". `captured`: {pcap file: (frames,
-    frames that did not fit)}, empty where nothing was. `folder` holds what this module's head says, as long as it is
-    not asked for the next; it is None where there is nothing. What a guest leaves undone is an error. Raises
-    UserError.
+    Yield (measurement, captured, folder) as they come. `batches`: lists of trials, one list for each cell. `how`:
+    "packets" or "all". `captured`: {pcap file: (frames, frames that did not fit)}, empty where nothing was captured.
+    `folder` holds what this module's head says until the next is asked for; it is None where there is nothing. What a
+    guest leaves undone is an error. `on_start` is called with the guest. Raises UserError.
     """
     reader = job.Reader(batches, adapter)
-    with virtual.one_guest(kernel, adapter, batches, memory=_MEMORY, trace=how) as (guest, scratch):
+    with virtual.one_guest(kernel, adapter, batches, cancelled, memory=_MEMORY, trace=how) as (guest, scratch):
+        on_start(guest)
         for event in virtual.events(guest, scratch, _WALL_TIMEOUT_S * len(batches)):
             for measurement in reader.feed(event, {}):
                 if not isinstance(event, protocol.TrialDone):
@@ -80,7 +133,7 @@ def take(kernel, adapter, batches, how):
                 yield measurement, {}, None
 
 
-def keep(folder, target, measurement):
+def keep(folder: pathlib.Path | None, target: pathlib.Path, measurement: Measurement) -> None:
     """Copy what take() left to the folder `target`, and the measurement. Raises UserError."""
     with files.folder(target, files.OTHER_FOLDER) as made:
         if folder:
@@ -88,13 +141,21 @@ def keep(folder, target, measurement):
         files.write(made / "measurement.json", json.dumps(measurement.to_json(), indent=1, sort_keys=True) + "\n")
 
 
-def keep_some(cells, choice, folder, console):
+def run(algorithm: str, choice: Choice, *, console: rich.console.Console, **options: Any) -> ExitStatus:
+    """Make the trial as compute() does, and show it. Raises UserError."""
+    found = compute(algorithm, choice, console=console, **options)
+    shown.show(found, console)
+    return found.exit_status
+
+
+def keep_some(
+    cells: Iterable[tuple[str, str, Cell]], choice: Choice, folder: str | pathlib.Path, console: rich.console.Console
+) -> None:
     """Trace the first seed of some of `cells`, (algorithm, profile, Cell), into FOLDER/ALGORITHM-CELL, and say so.
 
-    Of a profile other than the grid's, into FOLDER/ALGORITHM-CELL-PROFILE.
-
-    Bounded: packets of one trial are tens of megabytes. What was kept before is left alone. What cannot be kept is no
-    reason to hide the violation.
+    Traces under a profile other than the grid's go into FOLDER/ALGORITHM-CELL-PROFILE. There are few of them: packets
+    of one trial are tens of megabytes. What was kept before is left alone. What cannot be kept is no reason to hide the
+    violation, so no UserError is raised.
     """
     cells = list(cells)
     if cells and choice.lab != "virtual":
@@ -116,16 +177,3 @@ def keep_some(cells, choice, folder, console):
             return
     if len(cells) > _MOST_KEPT:
         console.print(f"traces of {_MOST_KEPT} cells kept, of {len(cells)} that violate", soft_wrap=True)
-
-
-def _show(measurement, captured, target, console):
-    for name, (frames, lost) in sorted(captured.items()):
-        console.print(f"{name}.pcap: {frames} frames" + (f", {lost} more did not fit" if lost else ""))
-    others = [p for p in sorted(target.rglob("*")) if p.is_file() and p.suffix != ".pcap"]
-    for path in others:
-        console.print(f"{path.relative_to(target)}: {path.stat().st_size} bytes")
-    if measurement.outcome in (Outcome.OK, Outcome.TIMEOUT):
-        console.print(f"utilization {measurement.utilization:.4f}, {measurement.metrics['virtual_s']:.2f} s; {target}")
-        return 0
-    console.print(f"{measurement.outcome}: {measurement.message}", soft_wrap=True)
-    return 4 if measurement.outcome is Outcome.UNSUPPORTED else 3

@@ -9,17 +9,27 @@ of its own.
 import concurrent.futures
 import contextlib
 import dataclasses
+import functools
 import json
+import pathlib
 import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import rich.console
 
 from conformance.catalogue import documents
 from conformance.commands import trace
+from conformance.commands.result import Document, document
+from conformance.commands.status import ExitStatus
 from conformance.engine import benches, runs
-from conformance.lab import job
+from conformance.engine.benches import Bench, Choice
+from conformance.lab import job, virtual
 from conformance.model.diagnosis import feature_table, pcap, ranking
 from conformance.model.diagnosis import flow as flows
 from conformance.model.errors import UserError
-from conformance.model.trial import Outcome
+from conformance.model.trial import Measurement, Outcome, Scheme
+from conformance.reporting.text import progress
 from conformance.reporting.text import why as showing
 from conformance.support import files
 
@@ -38,52 +48,77 @@ SENT, _CAME = "emulator-to_server", "emulator-to_client"
 class Traced:
     """What came of the traces of one scheme: `flows` is {cell's name: {seed: Flow}}, `problems` are sentences."""
 
-    scheme: object
-    flows: dict
-    problems: list
+    scheme: Scheme
+    flows: dict[str, dict[int, flows.Flow]]
+    problems: list[str]
     unsupported: str | None = None
     #: of a kernel whose release does not say what it is: one with patches or parameters
     kernel: str | None = None
 
     @property
-    def name(self):
-        return f"{self.scheme.id} on kernel {self.kernel}" if self.kernel else self.scheme.id
+    def name(self) -> str:
+        """Return the scheme's id, and its kernel's name where that says more."""
+        return f"{self.scheme.id} on kernel {self.kernel}" if self.kernel else str(self.scheme.id)
 
 
 class Untraced(Exception):
-    """There is nothing to compare; says why. `exit_status`: 3 an error, 4 unsupported."""
+    """There is nothing to compare; says why. `exit_status`: ERROR, or UNKNOWN for what is not supported."""
 
-    def __init__(self, exit_status, why_not):
+    def __init__(self, exit_status: ExitStatus, why_not: str) -> None:
         super().__init__(why_not)
         self.exit_status = exit_status
 
 
-def run(algorithm, choice, *, trials, first_seed, target, console):
-    """Returns the exit status: 0 nothing looks wrong, 1 something does, 3 an error, 4 unsupported. Raises UserError."""
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The Report on an algorithm, or why there is none."""
+
+    report: "Report | None"
+    untraced: Untraced | None = None
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say DONE if nothing looks wrong, VIOLATES if something does, ERROR or UNKNOWN if nobody knows."""
+        if self.report is None:
+            return self.untraced.exit_status if self.untraced else ExitStatus.ERROR
+        return self.report.exit_status
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/why.json."""
+        if self.report is None:
+            return document("why", self.exit_status, untraced=str(self.untraced))
+        return self.report.to_json()
+
+
+def compute(
+    algorithm: str, choice: Choice, *, trials: int, first_seed: int, target: pathlib.Path | None, workers: int | None,
+    console: rich.console.Console,
+) -> Asked:  # fmt: skip
+    """Trace an algorithm and its reference, and compare; the folder `target`, if any, keeps all. Raises UserError."""
     try:
-        report = look(algorithm, choice, runs.seeds(trials, first_seed), target, console)
+        report = look(algorithm, choice, runs.seeds(trials, first_seed), target, console, workers)
     except Untraced as why_not:
-        console.print(str(why_not), soft_wrap=True)
-        return why_not.exit_status
-    showing.show(report, console)
+        return Asked(report=None, untraced=why_not)
     if target:
         write(report, target / "why.json", target / "why.svg")
-        console.print(
-            f"kept: {target}: why.json, why.svg, and what each trial left; times are seconds into its {SENT}.pcap",
-            soft_wrap=True,
-        )
-    return 1 if report.suspects else 0
+    return Asked(report=report)
 
 
-def write(report, document, drawing):
-    """The Report to two files: schemas/why.json, and an SVG. Raises UserError."""
+def write(report: "Report", document: pathlib.Path, drawing: pathlib.Path) -> None:
+    """Write the Report to two files: schemas/why.json, and an SVG. Raises UserError."""
     text = json.dumps(report.to_json(), indent=1, sort_keys=True) + "\n"
     files.write(document, text, files.OTHER_FOLDER)
     files.write(drawing, showing.svg(report), files.OTHER_FOLDER)
 
 
-def look(algorithm, choice, seeds, target, console):
-    """The Report on an algorithm; the folder `target`, if any, gets what trials leave. Raises UserError, Untraced."""
+def look(
+    algorithm: str, choice: Choice, seeds: Sequence[int], target: pathlib.Path | None, console: rich.console.Console,
+    workers: int | None = None,
+) -> "Report":  # fmt: skip
+    """Return the Report on an algorithm; the folder `target`, if any, gets what trials leave.
+
+    Raises UserError, Untraced.
+    """
     if choice.lab != "virtual":
         raise UserError("traces are taken in the virtual room only", "leave --lab out")
     if target:
@@ -91,73 +126,105 @@ def look(algorithm, choice, seeds, target, console):
     bench = benches.find(choice)
     why_not = _why_not(bench, algorithm)
     if why_not:
-        raise Untraced(4, f"unsupported: {why_not}")
+        raise Untraced(ExitStatus.UNKNOWN, f"unsupported: {why_not}")
     roles = {"stack": bench}
-    usual = benches.find(benches.Choice())
+    usual = benches.find(Choice())
     no_reference = _why_not(usual, algorithm)
     if not no_reference:
         roles["reference"] = usual
-    with showing.progress(console, sum(len(of) for of in _plan(seeds).values()) * len(roles)) as bar:
-        found = traced_all({role: (b, algorithm) for role, b in roles.items()}, seeds, target, bar)
+    total = sum(len(of) for of in _plan(seeds).values()) * len(roles)
+    with progress.bar(console, "tracing", total=total, unit="traces") as bar:
+        found = traced_all({role: (b, algorithm) for role, b in roles.items()}, seeds, target, bar, workers)
     ours, reference = found["stack"], found.get("reference")
     if ours.unsupported or not ours.flows:
         raise Untraced(
-            4 if ours.unsupported else 3, ours.unsupported or "; ".join(ours.problems) or "no trace was made"
+            ExitStatus.UNKNOWN if ours.unsupported else ExitStatus.ERROR,
+            ours.unsupported or "; ".join(ours.problems) or "no trace was made",
         )
     if reference is not None and not reference.flows:
-        raise Untraced(3, f"the reference: {'; '.join(reference.problems) or reference.unsupported}")
+        why_not = "; ".join(reference.problems) or reference.unsupported
+        raise Untraced(ExitStatus.ERROR, f"the reference: {why_not}")
     return Report(algorithm=algorithm, stack=ours, reference=reference, no_reference=no_reference)
 
 
-def of_violations(algorithms, choice, console):
-    """What looks wrong with algorithms that violate a zone: {algorithm: Report} of the first few, which it shows.
+def of_violations(algorithms: Iterable[str], choice: Choice, console: rich.console.Console) -> dict[str, "Report"]:
+    """Return what looks wrong with the first few algorithms that violate a zone: {algorithm: Report}; show it, too.
 
-    What cannot be said is no reason to fail, nor to hide the violation.
+    What cannot be said is no reason to fail, nor to hide the violation. An interrupt ends the search, and what was
+    found by then is returned: the verdicts are complete without it.
     """
     algorithms, found = list(dict.fromkeys(algorithms)), {}
-    for algorithm in algorithms[:_MOST_ALGORITHMS]:
+    for at, algorithm in enumerate(algorithms):
+        again = f"`conformance why {algorithm}{choice.options()}`"
+        if at == _MOST_ALGORITHMS:
+            console.print(f"of {', '.join(algorithms[at:])}: {again} ...", soft_wrap=True)
+            break
         try:
             found[algorithm] = look(algorithm, choice, runs.seeds(USUAL_TRIALS), None, console)
             showing.show(found[algorithm], console)
         except (UserError, Untraced) as why_not:
             console.print(f"{algorithm}: not known: {why_not}", soft_wrap=True)
-    if rest := algorithms[_MOST_ALGORITHMS:]:
-        console.print(f"of {', '.join(rest)}: `conformance why {rest[0]}{choice.options()}` ...", soft_wrap=True)
+        except KeyboardInterrupt:
+            console.print(f"{algorithm}: interrupted; {again} asks again", soft_wrap=True)
+            break
     return found
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Report:
     """The readings of a stack and of its reference, and the suspects. `no_reference`: why there is none."""
 
-    def __init__(self, *, algorithm, stack, reference, no_reference=None):
-        self.no_reference = no_reference
-        self.algorithm, self.stack, self.reference = algorithm, stack, reference
-        self.ours = ranking.readings(stack.flows)
-        self.theirs = ranking.readings(reference.flows) if reference else ranking.documented(algorithm)
-        self.suspects = ranking.suspects(algorithm, self.ours, self.theirs)
-        self.problems = stack.problems + (reference.problems if reference else [])
+    algorithm: str
+    stack: Traced
+    reference: Traced | None
+    no_reference: str | None = None
+
+    @functools.cached_property
+    def ours(self) -> Mapping[Any, Any]:
+        """Return what was read from the stack's traces: {Feature: Reading}."""
+        return dict(ranking.readings(self.stack.flows))
+
+    @functools.cached_property
+    def theirs(self) -> Mapping[Any, Any]:
+        """Return what was read from the reference's traces, or what the documents say."""
+        return dict(ranking.readings(self.reference.flows) if self.reference else ranking.documented(self.algorithm))
+
+    @functools.cached_property
+    def suspects(self) -> Sequence[ranking.Suspect]:
+        """Return what looks wrong, the likeliest first."""
+        return list(ranking.suspects(self.algorithm, self.ours, self.theirs))
 
     @property
-    def against(self):
-        """What the stack was compared with, in words."""
+    def problems(self) -> list[str]:
+        """Return the traces that could not be looked at, as sentences."""
+        return self.stack.problems + (self.reference.problems if self.reference else [])
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say VIOLATES if anything looks wrong, else DONE."""
+        return ExitStatus.VIOLATES if self.suspects else ExitStatus.DONE
+
+    @property
+    def against(self) -> str:
+        """Return what the stack was compared with, in words."""
         if self.reference:
             return f"the reference {self.reference.name}"
         return f"what the documents say (no reference: {self.no_reference})"
 
     @property
-    def compared(self):
-        """How many features both have."""
+    def compared(self) -> int:
+        """Return how many features both have."""
         return len(self.ours.keys() & self.theirs.keys())
 
-    def pcap_s(self, evidence):
-        """[(cell's id, seed, seconds since the first frame)] where to look at it in the stack's captures SENT.pcap."""
+    def pcap_s(self, evidence: ranking.Evidence) -> list[tuple[str, int, float]]:
+        """Return where to look in the stack's captures SENT.pcap: cell's id, seed, seconds since the first frame."""
         name = evidence.feature.cell
         found = self.stack.flows[name]
         return [(feature_table.CELLS[name][0].id, seed, found[seed].began_s + at) for seed, at in evidence.ours.seen]
 
-    def to_json(self):
-        """A document of schemas/why.json."""
-        return {
+    def to_json(self) -> Document:
+        """Return a document of schemas/why.json."""
+        return document("why", self.exit_status) | {
             "scheme": dataclasses.asdict(self.stack.scheme),
             "reference": dataclasses.asdict(self.reference.scheme) if self.reference else None,
             "suspects": [
@@ -175,7 +242,7 @@ class Report:
             "problems": self.problems,
         }
 
-    def _evidence(self, evidence):
+    def _evidence(self, evidence: ranking.Evidence) -> dict[str, Any]:
         return {
             "feature": evidence.feature.id,
             "score": round(evidence.score, 2),
@@ -184,33 +251,50 @@ class Report:
         }
 
 
-def _values(reading):
+def _values(reading: Any) -> dict[str, float] | None:
     if reading is None:
         return None
     return {name: round(getattr(reading, name), 4) for name in ("value", "low", "high", "spread")} | {"n": reading.n}
 
 
-def traced_all(benches, seeds, target=None, bar=None):
-    """{role: Traced}, of {role: (Bench, algorithm)}; each in a guest of its own, as many at a time as there are
-    cores.
+def traced_all(
+    benches: Mapping[str, tuple[Bench, str]], seeds: Sequence[int], target: pathlib.Path | None = None,
+    bar: progress.Bar | None = None, workers: int | None = None,
+) -> dict[str, Traced]:  # fmt: skip
+    """Return {role: Traced} of {role: (Bench, algorithm)}, each in a guest of its own, at most `workers` at a time.
+
+    An exception here, such as an interrupt, ends the guests at once.
     """
     stop = threading.Event()
-    with concurrent.futures.ThreadPoolExecutor(len(benches)) as executor:
+    guests: list[virtual.Group] = []
+
+    def started(guest: virtual.Group) -> None:
+        guests.append(guest)
+        if stop.is_set():
+            guest.end()
+
+    with concurrent.futures.ThreadPoolExecutor(min(len(benches), workers or len(benches))) as executor:
         futures = {
-            role: executor.submit(traced, bench, algorithm, seeds, target / role if target else None, bar, stop)
+            role: executor.submit(
+                traced, bench, algorithm, seeds, target / role if target else None, bar, stop, started
+            )
             for role, (bench, algorithm) in benches.items()
         }
         try:
             return {role: future.result() for role, future in futures.items()}
         except BaseException:
             stop.set()
+            for guest in guests:
+                guest.end()
             raise
 
 
-def traced(bench, algorithm, seeds, target=None, bar=None, stop=None):
-    """The Traced of an algorithm in the telling cells, in one guest; `target` keeps what trials leave. Raises
-    UserError.
-    """
+def traced(
+    bench: Bench, algorithm: str, seeds: Sequence[int], target: pathlib.Path | None = None,
+    bar: progress.Bar | None = None, stop: threading.Event | None = None,
+    on_start: Callable[[virtual.Group], None] = lambda guest: None,
+) -> Traced:  # fmt: skip
+    """Trace an algorithm in the telling cells, in one guest; `target` keeps what trials leave. Raises UserError."""
     plan = _plan(seeds)
     settings = {
         name: documents.profile(feature_table.PROFILE, cell, transfer_s=transfer_s)
@@ -221,7 +305,7 @@ def traced(bench, algorithm, seeds, target=None, bar=None, stop=None):
     kernel = bench.place(algorithm).kernel
     special = kernel.name if kernel.patches or kernel.parameters else None
     found = Traced(scheme=bench.scheme(algorithm), flows={}, problems=[], kernel=special)
-    with contextlib.closing(trace.take(kernel, bench.adapter, batches, "packets")) as traces:
+    with contextlib.closing(trace.take(kernel, bench.adapter, batches, "packets", stop, on_start)) as traces:
         for measurement, captured, folder in traces:
             if stop and stop.is_set():
                 break
@@ -241,20 +325,22 @@ def traced(bench, algorithm, seeds, target=None, bar=None, stop=None):
             if target:
                 trace.keep(folder, target / f"{setting.cell.id}-{seed}", measurement)
             if bar:
-                bar.one_more(f"{found.name} at {where}")
+                bar.advance(f"{found.name} at {where}")
     return found
 
 
-def _plan(seeds):
-    """{cell's name: seeds}: where nothing is lost at random, seeds differ by microseconds of delay only."""
+def _plan(seeds: Sequence[int]) -> dict[str, Sequence[int]]:
+    """Return {cell's name: seeds}: where nothing is lost at random, seeds differ by microseconds of delay only."""
     return {name: seeds[:1] if cell.loss_pct == 0 else seeds for name, (cell, _) in feature_table.CELLS.items()}
 
 
-def _flow(measurement, captured, folder, protocol):
-    """The Flow of one trace, and after how many seconds its captures were full, None of most. Raises UserError where
-    there is none.
+def _flow(
+    measurement: Measurement, captured: Mapping[str, tuple[int, int]], folder: pathlib.Path | None, protocol: int
+) -> tuple[flows.Flow, float | None]:
+    """Return the flow of one trace, and when its capture buffer filled, in seconds (None if it did not).
 
-    A sender that never reduces fills the memory for captures, which keep what came first.
+    A sender that never reduces its window fills the memory for captures; later packets are missing then. Raises
+    UserError where there is no flow.
     """
     if measurement.outcome not in (Outcome.OK, Outcome.TIMEOUT):
         raise UserError(f"{measurement.outcome}: {measurement.message}")
@@ -279,5 +365,6 @@ def _flow(measurement, captured, folder, protocol):
     return found, until_s and until_s - first_s
 
 
-def _why_not(bench, algorithm):
-    return bench.adapter.why_not(algorithm) or bench.place(algorithm).why_not
+def _why_not(bench: Bench, algorithm: str) -> str | None:
+    why_not: str | None = bench.adapter.why_not(algorithm) or bench.place(algorithm).why_not
+    return why_not

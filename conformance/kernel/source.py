@@ -126,7 +126,7 @@ def _from_package(package: str, say: Say) -> pathlib.Path:
             temporary = pathlib.Path(folder)
             options: list[str] = []
             if not _apt_knows(package):
-                say(f"looking for {package} in newer suites of Debian")
+                say(f"looking for {package} in newer suites of Debian ({', '.join(suites.SUITES)}): about a minute")
                 asked, (package, options) = package, suites.find(package, temporary)
                 if package != asked:
                     say(f"Debian has no {asked} any more; taking {package}")

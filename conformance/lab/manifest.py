@@ -109,6 +109,8 @@ def read(stack: str) -> Manifest:
         with contextlib.suppress(RuntimeError):  # nobody is called so: then that is the folder's name
             path = path.expanduser()
         path = path.absolute()
+        with contextlib.suppress(OSError, ValueError):  # no name for a file: reading it says so
+            path = path / "adapter.json" if path.is_dir() else path
     data = schema.load("adapter", path)
     fields = {field.name for field in dataclasses.fields(Manifest)}
     given: dict[str, Any] = {

@@ -1,5 +1,6 @@
 """What building a site costs: `conformance bench --site`, on made-up results of ten schemes, 150 cells, 20 trials."""
 
+import dataclasses
 import json
 import math
 import pathlib
@@ -7,6 +8,7 @@ import random
 import resource
 import tempfile
 import time
+from collections.abc import Sequence
 
 from conformance.catalogue import documents
 from conformance.model import grid as grids
@@ -18,10 +20,24 @@ _SCHEMES = (("cubic", 4), ("reno", 2), ("bbrv1", 4))
 _POINTS = 128
 
 
-def run(results, trials, console):
-    """Build a site from `results`, or from made-up ones of `trials` a cell, and print what that took."""
-    with tempfile.TemporaryDirectory(prefix="conformance-bench-") as folder:
-        folder = pathlib.Path(folder)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SiteCost:
+    """What building a site took, in wall seconds, and how large results, site and memory were, in megabytes."""
+
+    trials: int
+    results_mb: float
+    built_s: float
+    reading_s: float
+    front_mb: float
+    files: int
+    site_mb: float
+    peak_mb: float
+
+
+def measure(results: Sequence[pathlib.Path], trials: int) -> SiteCost:
+    """Build a site from `results`, or from made-up ones of `trials` a cell, and say what that took."""
+    with tempfile.TemporaryDirectory(prefix="conformance-bench-") as temporary:
+        folder = pathlib.Path(temporary)
         if not results:
             results = (folder / "synthetic.jsonl",)
             with open(results[0], "wb") as f:
@@ -30,15 +46,18 @@ def run(results, trials, console):
         read = source.Source(results)
         reading_s = time.monotonic() - began
         front = site.write(read, folder / "site")
-        total_s = time.monotonic() - began
+        built_s = time.monotonic() - began
         files = [path for path in (folder / "site").rglob("*") if path.is_file()]
-        megabytes = sum(pathlib.Path(path).stat().st_size for path in results) / 1e6
-        weight = sum(path.stat().st_size for path in files) / 1e6
-        console.print(f"results: {len(read.measurements)} trials, {megabytes:.0f} MB")
-        console.print(f"built in {total_s:.1f} s, of which reading {reading_s:.1f} s")
-        console.print(f"front page: {front.stat().st_size / 1e6:.3f} MB; site: {len(files)} files, {weight:.1f} MB")
-        peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-        console.print(f"most memory: {peak_mb:.0f} MB")
+        return SiteCost(
+            trials=len(read.measurements),
+            results_mb=sum(path.stat().st_size for path in results) / 1e6,
+            built_s=built_s,
+            reading_s=reading_s,
+            front_mb=front.stat().st_size / 1e6,
+            files=len(files),
+            site_mb=sum(path.stat().st_size for path in files) / 1e6,
+            peak_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3,
+        )
 
 
 def synthetic(trials):

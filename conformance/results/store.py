@@ -76,7 +76,10 @@ def _parse(line, where, known):
         data = json.loads(text, parse_constant=schema.refuse)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{where}: not a JSON line: {error}") from None
-    if not isinstance(data, dict) or data.get("schema") != "measurement/1":
+    written = data.get("schema") if isinstance(data, dict) else None
+    if isinstance(written, str) and written.startswith("measurement/") and written != "measurement/1":
+        raise UserError(f"{where}: written by another version of the suite ({written:.40})", "give another --results")
+    if written != "measurement/1":
         raise UserError(f'{where}: not a result line: "schema" must be "measurement/1"')
     if _MAY_BE_HALF.search(text):
         schema.check_values(data, where)

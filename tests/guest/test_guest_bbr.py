@@ -11,6 +11,7 @@ from conformance.engine import benches
 from conformance.kernel import store as kernels
 from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
+from conformance.reporting.text import studies
 from conformance.support import paths
 
 pytestmark = pytest.mark.guest
@@ -48,11 +49,12 @@ def test_a_kernel_with_another_bbr_is_unsupported_and_says_so():
 
 def identified(cca, tmp_path, stack="linux-tcp"):
     console = rich.console.Console(record=True, width=200, markup=False)
-    status = identify.run(
+    found = identify.compute(
         cca, benches.Choice(stack=stack), trials=1, first_seed=500, results=tmp_path / "r.jsonl", workers=None,
         console=console,
     )  # fmt: skip
-    return status, console.export_text()
+    studies.show_identified(found, console)
+    return found.exit_status, console.export_text()
 
 
 def test_version_1_under_the_name_of_version_3_is_caught(tmp_path):

@@ -6,10 +6,12 @@ whose median lies inside the permissible interval.
 
 import dataclasses
 import re
+from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.model import statistics
 from conformance.model.setting import Cell
-from conformance.model.trial import Outcome
+from conformance.model.trial import Measurement, Outcome
+from conformance.model.zone import Interval, Zone
 
 #: of the features, to be called by an algorithm's name ...
 ENOUGH = 0.9
@@ -17,9 +19,11 @@ ENOUGH = 0.9
 SEEN = 0.8
 #: ... and by so much more than for any other algorithm
 LEAD = 0.15
+#: a lead of fewer features than that makes nobody the nearest: one cell more or less may turn it
+_CLEAR_FEATURES = 2
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Miss:
     """A feature outside its interval; `value` is the median that was measured."""
 
@@ -31,7 +35,7 @@ class Miss:
     high: float
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
     """How much of an algorithm's zones the measurements are inside of. `seen` of its `features` were measured."""
 
@@ -41,19 +45,21 @@ class Score:
     misses: tuple[Miss, ...]
 
     @property
-    def share(self):
+    def share(self) -> float:
+        """Return the share of the features seen that lie inside their intervals; 0 where none was seen."""
         return 1 - len(self.misses) / self.seen if self.seen else 0.0
 
 
-def scores(zones, measurements):
-    """Scores, best first, for every algorithm that `zones` are about.
+def scores(zones: Iterable[Zone], measurements: Mapping[Cell, Sequence[Measurement]], called: str = "") -> list[Score]:
+    """Return scores, best first, for every algorithm that `zones` are about; of equals the one it is `called` first.
 
     `measurements` is {cell: [Measurement]} under the zones' profile. Where a trial timed out, its utilization is an
     upper bound: a miss where that is below the zone, and else not seen.
     """
-    found = []
+    zones, found = list(zones), []
     for algorithm in sorted({zone.algorithm for zone in zones}):
-        features, seen, misses = 0, 0, []
+        features, seen = 0, 0
+        misses: list[Miss] = []
         for zone in (z for z in zones if z.algorithm == algorithm):
             for cell, permitted in zone.intervals.items():
                 features += 1
@@ -67,11 +73,11 @@ def scores(zones, measurements):
                              high=permitted.high)
                     )  # fmt: skip
         found.append(Score(algorithm=algorithm, features=features, seen=seen, misses=tuple(misses)))
-    return sorted(found, key=lambda score: (-score.share, score.algorithm))
+    return sorted(found, key=lambda score: (-score.share, not _is_called(score.algorithm, called), score.algorithm))
 
 
-def _value(metric, permitted, measurements):
-    """The median, or None where it is not known."""
+def _value(metric: str, permitted: Interval, measurements: Sequence[Measurement]) -> float | None:
+    """Return the median, or None where it is not known."""
     values = [m.value(metric) for m in measurements]
     if not values or None in values or not {m.outcome for m in measurements} <= {Outcome.OK, Outcome.TIMEOUT}:
         return None
@@ -83,16 +89,22 @@ def _value(metric, permitted, measurements):
     return value
 
 
-def conclusion(scores):
-    """The algorithm's name, or None: inconclusive is better than wrong."""
+def conclusion(scores: Sequence[Score]) -> str | None:
+    """Return the algorithm's name, or None: inconclusive is better than wrong."""
     best, *others = scores
     second = max((other.share for other in others), default=0.0)
     enough = best.seen >= SEEN * best.features and best.share >= ENOUGH and best.share - second >= LEAD
     return best.algorithm if enough else None
 
 
-def contradicts(called, found, known):
-    """Whether what a scheme is called denies what it was found to be.
+def nearest(scores: Sequence[Score]) -> list[Score]:
+    """Return the best of `scores`, as scores() orders them, and all that it leads by fewer than two features."""
+    best = scores[0]
+    return [score for score in scores if (best.share - score.share) * best.features < _CLEAR_FEATURES]
+
+
+def contradicts(called: str, found: str, known: Iterable[str]) -> bool:
+    """Say whether what a scheme is called denies what it was found to be.
 
     A name without a version ("bbr") is true of every version; a name of no family that is `known` says nothing.
     """
@@ -101,5 +113,9 @@ def contradicts(called, found, known):
     return _family(found) != called if _family(called) == called else found != called
 
 
-def _family(name):
+def _is_called(algorithm: str, called: str) -> bool:
+    return called in (algorithm, _family(algorithm))
+
+
+def _family(name: str) -> str:
     return re.sub(r"v\d+$", "", name)

@@ -1,13 +1,19 @@
 """Split predictions in a terminal: paths by class and filter, bars of one path; and the bars as a figure."""
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 import altair
+import rich.console
 import rich.table
 import vl_convert
 
 from conformance.model.split import split_rates
-from conformance.model.split.interpolation import typical_and_worst
 from conformance.model.split.split_paths import PathClass
 from conformance.support import files
+
+if TYPE_CHECKING:
+    from conformance.commands.split_analyze import Analysis, InterpolationError
 
 _BAR_CHARACTERS = 40
 _NAMES = {"split": "split", "end_to_end": "end-to-end"}
@@ -86,19 +92,32 @@ def show_counts(rows, console):
     console.print(table)
 
 
-def show_errors(ratios, console):
-    """What interpolation is worth: {scheme: {axis: [(cell, predicted over measured)]}}, cells left out one by one."""
+def show_errors(errors: "Iterable[InterpolationError]", console: rich.console.Console) -> None:
+    """Show what interpolation is worth along each axis."""
     console.print()
     console.print("interpolation: each cell from its two neighbours on one axis, error of the rate")
     table = rich.table.Table(box=None, padding=(0, 1, 0, 0))
     for name in ("scheme", "axis", "cells", "typical", "worst"):
         table.add_column(name, justify="left" if name in ("scheme", "axis") else "right")
-    for scheme, axes in ratios.items():
-        for axis, found in axes.items():
-            if found:
-                typical, worst = typical_and_worst(found)
-                table.add_row(scheme, axis, str(len(found)), f"{typical:.1%}", f"{worst:.0%}")
+    for error in errors:
+        table.add_row(error.scheme, error.axis, str(error.cells), f"{error.typical:.1%}", f"{error.worst:.0%}")
     console.print(table)
+
+
+def show(found: "Analysis", console: rich.console.Console) -> None:
+    """Show paths by class and filter, the study's counts beside ours, and bars of the paths to be drawn."""
+    show_measured(found.measured, console)
+    if found.tables:
+        first, *others = found.tables
+        n, schemes = len(next(iter(first.predictions.values()))), len(first.predictions)
+        console.print(f"{n} paths x {schemes} schemes predicted in {found.took_s:.2f} s", soft_wrap=True)
+        show_table(first.predictions, found.transfer_s, console, first.where)
+        show_counts(found.counts, console)
+        for table in others:
+            show_table(table.predictions, found.transfer_s, console, table.where)
+    if found.interpolation is not None:
+        show_errors(found.interpolation, console)
+    show_bars(found.predictions, found.transfer_s, console)
 
 
 def show_bars(predictions, transfer_s, console):

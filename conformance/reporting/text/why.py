@@ -1,13 +1,11 @@
-"""What `conformance why` shows: progress, ranked suspects with their evidence, and flights over time."""
+"""What `conformance why` shows: ranked suspects with their evidence, and flights over time."""
 
-import contextlib
 import itertools
-import threading
-import time
+from typing import TYPE_CHECKING
 
 import altair
 import numpy
-import rich.progress
+import rich.console
 import rich.table
 import rich.text
 import vl_convert
@@ -16,9 +14,20 @@ from conformance.model.diagnosis import feature_table, features, flow
 from conformance.reporting.text import markdown
 from conformance.support.console import printable
 
+if TYPE_CHECKING:
+    from conformance.commands.why import Asked
+
 #: evidence for each suspect; all of it is in why.json
 _MOST_EVIDENCE = 3
 _POINTS, _LOSSES = 500, 400
+
+
+def show_asked(found: "Asked", console: rich.console.Console) -> None:
+    """Show the report, or why there is none."""
+    if found.report is None:
+        console.print(str(found.untraced), soft_wrap=True)
+    else:
+        show(found.report, console)
 
 
 def show(report, console):
@@ -118,28 +127,3 @@ def _rows(traced, who):
 
 def _row(cell, who, seconds, flight_bdp, lost):
     return {"cell": cell, "who": who, "seconds": float(seconds), "flight_bdp": float(flight_bdp), "lost": lost}
-
-
-@contextlib.contextmanager
-def progress(console, total):
-    """A bar over `total` traces; its one_more(what) may be called from any thread."""
-    columns = (
-        rich.progress.TextColumn("traces"),
-        rich.progress.BarColumn(20),
-        rich.progress.MofNCompleteColumn(),
-        rich.progress.TextColumn("{task.description}", markup=False),
-    )
-    with rich.progress.Progress(*columns, console=console, transient=True, refresh_per_second=4) as bar:
-        yield _Bar(bar, bar.add_task("starting the guests", total=total), total)
-
-
-class _Bar:
-    def __init__(self, bar, task, total):
-        self._bar, self._task, self._total, self._done = bar, task, total, 0
-        self._began, self._lock = time.monotonic(), threading.Lock()
-
-    def one_more(self, what):
-        with self._lock:
-            self._done += 1
-            left_s = (time.monotonic() - self._began) / self._done * (self._total - self._done)
-            self._bar.update(self._task, advance=1, description=f"{what}; about {left_s:.0f} s left")

@@ -12,9 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conformance.catalogue import derive, derive_split, documents, lint
+from conformance.commands import zones
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
-from conformance.support import paths
+from conformance.reporting.text import zones as shown_zones
+from conformance.support import paths, schema
 
 SHIPPED = paths.data("zones", "reno", "heatmap-packets.json")
 DOCUMENT = json.loads(SHIPPED.read_text())
@@ -153,23 +155,27 @@ def test_one_form_is_canonical_to_the_byte_and_written_only_when_asked(tmp_path)
             assert path.read_text() == text
 
 
-def shown(function, *arguments):
-    console = rich.console.Console(file=io.StringIO(), width=160)
-    return function(*arguments, console), console.file.getvalue()
+def shown(compute, *arguments, width=160):
+    """What a command exits with and shows; its document satisfies its schema."""
+    console = rich.console.Console(file=io.StringIO(), width=width)
+    found = compute(*arguments)
+    {zones.diff: shown_zones.show_difference, zones.show: shown_zones.show_zone}[compute](found, console)
+    schema.check(f"zones-{compute.__name__}", json.loads(json.dumps(found.to_json())), compute.__name__)
+    return found.exit_status, console.file.getvalue()
 
 
 def test_versions_of_a_zone_are_compared(file):
-    assert shown(lint.diff, SHIPPED, SHIPPED) == (0, "reno/heatmap-packets: both permit the same in 30 cells\n")
+    assert shown(zones.diff, SHIPPED, SHIPPED) == (0, "reno/heatmap-packets: both permit the same in 30 cells\n")
     newer = file(with_cell(high=0.9))
-    status, text = shown(lint.diff, SHIPPED, newer)
+    status, text = shown(zones.diff, SHIPPED, newer)
     assert status == 1
     assert "1 cell differs" in text
     assert "..0.900" in text
     other_rule = file(changed(margin_rule={**DOCUMENT["margin_rule"], "relative": 0.2}))
-    status, text = shown(lint.diff, SHIPPED, other_rule)
+    status, text = shown(zones.diff, SHIPPED, other_rule)
     assert status == 1 and "margin rule, relative: 0.1 -> 0.2" in text
     with pytest.raises(UserError, match="metric differs"):
-        shown(lint.diff, SHIPPED, paths.data("zones", "reno", "loss-packets.json"))
+        shown(zones.diff, SHIPPED, paths.data("zones", "reno", "loss-packets.json"))
 
 
 SHIPPED_SPLIT = paths.data("zones", "cubic", "split.json")
@@ -206,15 +212,15 @@ def test_split_zones_are_checked_compared_drawn_and_formatted(tmp_path):
     measured = split_with(tmp_path, lambda document: None)
     assert lint.check(measured).summary == "cubic/split: 6 paths (1 measured), 8 shares of paths"
     plain = tmp_path / "predicted" / "split.json"
-    assert shown(lint.diff, plain, plain) == (0, "cubic/split: both permit the same in 60 places\n")
-    status, text = shown(lint.diff, plain, measured)
+    assert shown(zones.diff, plain, plain) == (0, "cubic/split: both permit the same in 60 places\n")
+    status, text = shown(zones.diff, plain, measured)
     assert status == 1
     assert "profile atc25, over paths: digest none -> " in text
     assert "1 place differs" in text and "split, measured" in text and "0.627..0.884" in text
-    _, text = shown(lint.show, measured)
+    _, text = shown(zones.show, measured)
     assert "split, measured" in text and "0.63..0.88 (0." in text
     with pytest.raises(UserError, match="metric differs: split and utilization"):
-        lint.diff(SHIPPED_SPLIT, paths.data("zones", "cubic", "heatmap.json"), None)
+        zones.diff(SHIPPED_SPLIT, paths.data("zones", "cubic", "heatmap.json"))
     measured.write_text(json.dumps(json.loads(measured.read_text())))
     assert not lint.format_file(measured, write=True)
     assert lint.format_file(measured, write=False)
@@ -259,10 +265,25 @@ def test_a_split_zone_is_compared_with_no_other_algorithm_s_cells_and_with_those
 
 
 def test_a_zone_is_drawn_by_its_id():
-    _, text = shown(lint.show, "reno/heatmap-packets")
+    _, text = shown(zones.show, "reno/heatmap-packets")
     assert "0.28..0.42" in text
     assert "reference linux-6.12.117" in text
     small = next(c for c in documents.zone(SHIPPED).intervals.values() if c.high < 0.09)
     assert f"{small.low:.2g}..{small.high:.2g}" in text and "0.00.." not in text
-    with pytest.raises(UserError, match="cannot read nothing"):
-        shown(lint.show, "nothing")
+    with pytest.raises(UserError, match="nothing is neither a zone's file nor its id; give an id such as cubic/h"):
+        shown(zones.show, "nothing")
+    with pytest.raises(UserError, match="give an id such as reno/heatmap"):
+        shown(zones.show, "reno")
+
+
+def test_no_bound_is_cut_on_a_narrow_terminal():
+    _, text = shown(zones.show, "cubic/heatmap", width=80)
+    assert "…" not in text and "0.087..0.15" in text
+    assert max(map(len, text.splitlines()[1:])) <= 80
+
+
+def test_zones_that_hold_are_a_document():
+    seen = []
+    found = zones.check(["cubic/heatmap", "cubic/split"], seen.append)
+    assert [one.zone.id for one in seen] == ["cubic/heatmap", "cubic/split"] and list(found.zones) == seen
+    schema.check("zones-check", found.to_json(), "zones-check")

@@ -16,6 +16,9 @@ from conformance.engine import benches
 from conformance.model.setting import Cell, end_to_end
 from conformance.model.split import accuracy, split_zone
 from conformance.model.trial import Measurement, Outcome
+from conformance.reporting import split_charts
+from conformance.reporting.text import paths as shown
+from conformance.support import schema
 
 lists = st.lists(st.floats(-2, 2), min_size=1, max_size=40)
 
@@ -90,11 +93,14 @@ def run(monkeypatch, tmp_path, results, proxy="splitter"):
     monkeypatch.setattr(benches, "find", lambda choice: Bench())
     monkeypatch.setattr(split_accuracy, "measure", measure)
     console = Console(width=200, file=io.StringIO())
-    status = split_accuracy.run(
+    found = split_accuracy.compute(
         ["cubic"], benches.Choice(), proxy=proxy, queue_sized_by="path", trials=20, results="", workers=None,
-        profile=None, target=tmp_path, console=console,
+        profile=None, console=console,
     )  # fmt: skip
-    return status, console.file.getvalue(), work
+    schema.check("split-accuracy", found.to_json(), "split-accuracy")
+    assert list(split_charts.write(found.compared, tmp_path))
+    shown.show_accuracy(found, console)
+    return found.exit_status, console.file.getvalue(), work
 
 
 def overall(text):
@@ -171,10 +177,11 @@ def test_without_paths_those_of_the_zones_are_measured(monkeypatch):
         split_measure, "measure", lambda b, work, *_: [(key, measured([5] * 3, utilization=0.5)) for key in work]
     )
     console = Console(width=200, file=io.StringIO())
-    split_measure.run(
+    found = split_measure.compute(
         "cubic", [], benches.Choice(), proxy="splitter", proxy_options={}, queue_sized_by="path", overrides={},
         trials=3, results="", workers=None, profile=None, console=console,
     )  # fmt: skip
+    shown.show_measured(found, console)
     (zone,) = [documents.split_zone(path) for path in documents.zone_files("split") if path.parent.name == "cubic"]
     named = [row.split("│")[1].strip() for row in console.file.getvalue().splitlines() if "pct" in row]
     assert named == [check.path.id for check in zone.checks if isinstance(check, split_zone.PathCheck)]
@@ -191,12 +198,14 @@ def test_measure_shows_each_path(monkeypatch):
     monkeypatch.setattr(benches, "find", lambda choice: Bench())
     monkeypatch.setattr(split_measure, "measure", lambda b, work, *_: [(key, results(key[1])) for key in work])
     console = Console(width=200, file=io.StringIO())
-    status = split_measure.run(
+    found = split_measure.compute(
         "cubic", paths, benches.Choice(), proxy="none", proxy_options={}, queue_sized_by="segment", overrides={},
         trials=3, results="", workers=None, profile=None, console=console,
     )  # fmt: skip
+    shown.show_measured(found, console)
+    schema.check("split-measure", found.to_json(), "split-measure")
     text = console.file.getvalue()
-    assert status == 0
+    assert found.exit_status == 0
     rows = [[column.strip() for column in row.split("│")[1:6]] for row in text.splitlines() if "pct" in row]
     assert rows == [
         [paths[0], "2.000", "2.000", "2.000", "0.200"], [paths[1], "< 0.100", "< 0.100", "0.100", "< 0.010"],

@@ -50,6 +50,8 @@ def results(tmp_path):
         (("report", "none.jsonl"), "cannot read results none.jsonl"),
         (("fidelity", "none.jsonl"), "cannot read results none.jsonl"),
         (("zones", "check", "none.json"), "cannot read none.json"),
+        (("zones", "show", "reno"), "give an id such as reno/heatmap"),
+        (("zones", "apart", "cubik", "reno"), "did you mean cubic?"),
         (("run", "cubic", "--trials", "9" * 400), "not in the range 1<=x<=10000"),
         (("run", "cubic", "--transfer-s", "nan"), "nan is not a finite number"),
         (("run", "cubic", "--stack", "~nobody-is-called-so/adapter.json"), "No such file"),
@@ -199,3 +201,17 @@ def test_mistakes_with_comparisons_are_one_line(run, arguments, words):
     done = run(*arguments)
     assert done.exit_code == 2
     assert words in done.output and "Traceback" not in done.output
+
+
+@pytest.mark.parametrize(
+    ("options", "numbers"),
+    [((), (5, 20)), (("--trials", "5"), (5, 5)), (("--trials", "7"), (7, 7)), (("--max-trials", "9"), (5, 9)),
+     (("--trials", "3", "--max-trials", "4"), (3, 4))],
+)  # fmt: skip
+def test_a_number_of_trials_that_was_asked_for_is_not_exceeded(run, monkeypatch, options, numbers):
+    from conformance.commands import run as command
+
+    asked = []
+    monkeypatch.setattr(command, "run", lambda *_, trials, most_trials, **__: asked.append((trials, most_trials)) or 0)
+    assert run("run", "cubic", *options).exit_code == 0
+    assert asked == [numbers]

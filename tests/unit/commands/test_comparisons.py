@@ -12,7 +12,10 @@ from conformance.catalogue import documents
 from conformance.commands import cross, drift, identify
 from conformance.engine import benches
 from conformance.lab import manifest
+from conformance.model.errors import UserError
 from conformance.model.trial import Outcome
+from conformance.reporting.text import studies
+from conformance.support import schema
 
 
 class Room:
@@ -61,20 +64,29 @@ def world(monkeypatch, tmp_path):
 
     class Adapter:
         name = "fake"
-        manifest = manifest.read("linux-tcp")
+
+        def __init__(self, offers):
+            self._offers = offers
+            self.manifest = dataclasses.replace(
+                manifest.read("linux-tcp"), kernel_algorithms={name: name for name in offers}
+            )
 
         def why_not(self, algorithm):
-            return None
+            return None if not self._offers or algorithm in self._offers else f"fake does not offer {algorithm}"
 
     class Bench(benches.Bench):
         def scheme(self, algorithm):
             return scheme(algorithm, stack="fake", kernel_digest=self.place(algorithm).room.kernel)
 
-    def make(like=None, outcome=Outcome.OK, shift=None):
+    def make(like=None, outcome=Outcome.OK, shift=None, offers=()):
         def bench(choice):
             place = benches.Place(kernel=None, room=Room(choice.kernel or "default", like or {}, outcome, shift or {}))
             return Bench(
-                choice=choice, adapter=Adapter(), lab="virtual", place=lambda algorithm: place, lab_digest="7" * 16
+                choice=choice,
+                adapter=Adapter(offers),
+                lab="virtual",
+                place=lambda algorithm: place,
+                lab_digest="7" * 16,
             )
 
         monkeypatch.setattr(benches, "find", bench)
@@ -87,6 +99,12 @@ def world(monkeypatch, tmp_path):
         }
 
     return make
+
+
+def shown(renderer, found):
+    console = rich.console.Console(record=True, width=250, markup=False)
+    renderer(found, console)
+    return console.export_text()
 
 
 BBR = ("bbrv1", "bbrv2", "bbrv3")
@@ -119,8 +137,10 @@ def test_cross(world, changes, status, words):
 )
 def test_identify(world, changes, cca, status, words):
     shared = world(**changes)
-    assert identify.run(cca, trials=1, first_seed=1, **shared) == status
-    assert words in shared["console"].export_text()
+    found = identify.compute(cca, trials=1, first_seed=1, **shared)
+    assert found.exit_status == status
+    assert words in shown(studies.show_identified, found)
+    schema.check("identify", found.to_json(), "identify")
 
 
 @pytest.mark.parametrize(
@@ -128,7 +148,10 @@ def test_identify(world, changes, cca, status, words):
     [({}, 0), ({"like": {"cubic": "reno"}}, 1), ({"outcome": Outcome.ERROR}, 3), ({"outcome": Outcome.UNSUPPORTED}, 4)],
 )
 def test_identify_check(world, changes, status):
-    assert identify.check(trials=2, first_seed=1, **world(**changes)) == status
+    found = identify.compute_check(trials=2, first_seed=1, **world(**changes))
+    assert found.exit_status == status
+    assert shown(studies.show_checked, found)
+    schema.check("identify-check", found.to_json(), "identify-check")
 
 
 @pytest.mark.parametrize(
@@ -140,13 +163,38 @@ def test_identify_check(world, changes, status):
         ({"outcome": Outcome.TIMEOUT}, 4, "left out"),
     ],
 )
-def test_drift(world, tmp_path, changes, status, words):
+def test_drift(world, changes, status, words):
     shared = world(**changes)
     cells = ",".join(f"10mbps-20ms-{loss}pct" for loss in range(5))
-    found = drift.run(
-        "cubic", drift.variants(("a", "b"), ()), grid=cells, trials=10, profile="atc25", matters=0.01,
-        target=tmp_path / "new" / "drift.md", **shared,
+    found = drift.compute(
+        "cubic", drift.variants(("a", "b"), ()), grid=cells, trials=10, profile="atc25", matters=0.01, **shared
+    )
+    assert found.exit_status == status
+    assert words in shown(studies.show_drifted, found)
+    assert "cells moved" in studies.drift_markdown(found)
+    schema.check("drift", found.to_json(), "drift")
+
+
+def test_the_markdown_of_a_drift_names_sides_and_cells(world):
+    cell = "10mbps-20ms-0pct"
+    found = drift.compute(
+        "cubic", drift.variants(("6.1", "default"), ()), grid=cell, trials=10, profile="atc25", matters=0.01,
+        **world(shift={"6.1": 1.0, "default": 0.5}),
     )  # fmt: skip
-    assert found == status
-    assert words in shared["console"].export_text()
-    assert "cells moved" in (tmp_path / "new" / "drift.md").read_text()
+    text = studies.drift_markdown(found)
+    assert "1 of 1 cells moved" in text and "A: kernel 6.1" in text
+    assert "| cell | A | B | B - A | p |\n|---|---:|---:|---:|---:|\n| 10mbps-20ms-0pct | " in text
+
+
+@pytest.mark.parametrize("command", ["identify", "drift"])
+def test_a_name_that_the_stack_does_not_offer_is_refused_before_anything_is_written(world, command):
+    shared = world(offers=("cubic", "reno"))
+    with pytest.raises(UserError, match=r"fake does not offer cubik; did you mean cubic\? it offers cubic, reno"):
+        if command == "identify":
+            identify.compute("cubik", trials=1, first_seed=1, **shared)
+        else:
+            drift.compute(
+                "cubik", drift.variants(("a", "b"), ()), grid="10mbps-20ms-0pct", trials=10, profile="atc25",
+                matters=0.01, **shared,
+            )  # fmt: skip
+    assert not shared["results"].exists()

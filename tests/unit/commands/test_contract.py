@@ -9,7 +9,8 @@ from helpers import facts, trial
 from conformance.commands import adapter_check
 from conformance.engine import benches
 from conformance.model.emulation import contract
-from conformance.support import paths
+from conformance.reporting.text import setup
+from conformance.support import paths, schema
 
 RELABELLED = str(paths.PACKAGE.parent / "tests" / "stacks" / "relabelled" / "adapter.json")
 NETWORK = {"kernel": "6.12.0", "sysctls": {}, "offload": {}}
@@ -76,8 +77,10 @@ def test_what_could_not_be_tried_is_neither_kept_nor_broken():
 
 def checked(stack):
     console = rich.console.Console(record=True, width=200, markup=False)
-    status = adapter_check.run(benches.Choice(stack=stack), None, console)
-    return status, console.export_text()
+    found = adapter_check.compute(benches.Choice(stack=stack), None)
+    schema.check("adapter-check", found.to_json(), "adapter-check")
+    setup.show_clauses(found, console)
+    return found.exit_status, console.export_text()
 
 
 @pytest.mark.guest

@@ -29,10 +29,10 @@ def test_each_implementation_is_compared_with_what_was_published_of_it():
 def test_the_table_has_bias_rms_and_the_largest_difference():
     other = dataclasses.replace(CELL, loss_pct=2)
     lines = fidelity.table([("cubic", CELL, 0.5, 0.4), ("cubic", other, 0.1, 0.4)])
-    assert [line[1] for line in lines] == [10, None]
-    for _, _, n, bias, rms, worst, difference in lines:
-        assert (n, worst) == (2, other)
-        assert (bias, rms, difference) == pytest.approx((-0.1, 0.2236, -0.3), abs=1e-4)
+    assert [line.bandwidth_mbps for line in lines] == [10, None]
+    for line in lines:
+        assert (line.cells, line.worst_cell) == (2, other)
+        assert (line.bias, line.rms, line.worst) == pytest.approx((-0.1, 0.2236, -0.3), abs=1e-4)
 
 
 def test_unlike_runs_are_refused():

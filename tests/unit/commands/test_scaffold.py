@@ -20,6 +20,7 @@ from conformance.commands import adapter_check, adapter_new
 from conformance.engine import benches
 from conformance.lab import adapter, manifest, pki
 from conformance.model.errors import UserError
+from conformance.reporting.text import setup
 from conformance.support import paths, schema
 
 SCAFFOLDS = paths.PACKAGE / "scaffold"
@@ -254,7 +255,8 @@ def test_a_client_fails_when_the_body_ends_early_however_politely(stack, head):
 def test_a_new_adapter_keeps_every_clause(language, tmp_path):
     path = adapter_new.new("fresh", language, tmp_path)
     console = rich.console.Console(record=True, width=200, markup=False)
-    status = adapter_check.run(benches.Choice(stack=str(path)), None, console)
+    found = adapter_check.compute(benches.Choice(stack=str(path)), None)
+    setup.show_clauses(found, console)
     text = console.export_text()
-    assert status == 0, text
+    assert found.exit_status == 0, text
     assert "NO" not in text and "not tried" not in text, text

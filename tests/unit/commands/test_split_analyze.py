@@ -14,7 +14,9 @@ from conformance.model import grid, grouping
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.split import split_rates
+from conformance.reporting.text import split as drawing
 from conformance.results import store
+from conformance.support import schema
 
 CELL = Cell(10, 20, 1)
 
@@ -50,15 +52,19 @@ def results(tmp_path):
     return write
 
 
-def analyze(*paths, **changes):
+def analyze(*paths, target=None, **changes):
     options = {
         "chosen": split_analyze.Chosen(), "grid": "10mbps", "path": None, "interpolated": False, "timeouts": "bound",
-        "timeout_s": None, "published": False, "target": None,
-        "console": rich.console.Console(record=True, width=100, markup=False),
+        "timeout_s": None, "published": False,
     }  # fmt: skip
     options.update(changes)
-    split_analyze.analyze(paths, **options)
-    return options["console"].export_text()
+    found = split_analyze.compute(paths, **options)
+    schema.check("split-analyze", json.loads(json.dumps(found.to_json(), allow_nan=False)), "split-analyze")
+    console = rich.console.Console(record=True, width=100, markup=False)
+    drawing.show(found, console)
+    if target:
+        drawing.draw(found.predictions, found.transfer_s, target)
+    return console.export_text()
 
 
 @pytest.mark.parametrize(

@@ -11,17 +11,21 @@ from conformance.commands import trace
 from conformance.engine import benches, runs
 from conformance.model.errors import UserError
 from conformance.model.trial import Measurement
+from conformance.reporting.text import trace as shown
 from conformance.results import store
+from conformance.support import schema
 
 STACK = benches.Choice()
 
 
 def traced(target, choice=STACK, packets_only=True, cell="10mbps-1ms-1pct"):
     console = rich.console.Console(record=True, width=200, markup=False)
-    status = trace.run(
+    found = trace.compute(
         "cubic", choice, cell=cell, seed=3, profile="atc25", packets_only=packets_only, target=target, console=console
     )
-    return status, console.export_text()
+    schema.check("trace", found.to_json(), "trace")
+    shown.show(found, console)
+    return found.exit_status, console.export_text()
 
 
 def frames(path):

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import pathlib
 import struct
+import threading
 
 import helpers
 import numpy
@@ -314,8 +315,10 @@ def test_a_report_is_shown_drawn_and_written():
 
 def ask(tmp_path, algorithm="cubic", choice=STACK, target=None):
     console = rich.console.Console(record=True, width=160, markup=False)
-    status = why.run(algorithm, choice, trials=2, first_seed=1, target=target, console=console)
-    return status, console.export_text()
+    found = why.compute(algorithm, choice, trials=2, first_seed=1, target=target, workers=None, console=console)
+    schema.check("why", json.loads(json.dumps(found.to_json())), "why")
+    showing.show_asked(found, console)
+    return found.exit_status, console.export_text()
 
 
 def test_mistakes_are_named(tmp_path):
@@ -347,3 +350,46 @@ def test_a_wrong_beta_is_the_top_suspect(tmp_path):
     assert kept["reference"]["value"] == pytest.approx(0.7, abs=0.03)
     assert "as if beta were" in text
     assert (tmp_path / "out" / "stack" / "10mbps-40ms-0pct-1" / "emulator-to_client.pcap").exists()
+
+
+def test_an_interrupt_keeps_and_shows_what_was_found(monkeypatch):
+    report = why.Report(algorithm="reno", stack=traced(senders.Sender(), losses), reference=None)
+    asked = []
+
+    def look(algorithm, *_):
+        asked.append(algorithm)
+        if algorithm == "cubic":
+            raise KeyboardInterrupt
+        return report
+
+    monkeypatch.setattr(why, "look", look)
+    console = rich.console.Console(record=True, width=300, markup=False)
+    assert why.of_violations(["reno", "cubic", "bbrv1"], STACK, console) == {"reno": report}
+    assert asked == ["reno", "cubic"]
+    text = console.export_text()
+    assert "nothing looks wrong" in text or "suspect" in text
+    assert "cubic: interrupted; `conformance why cubic` asks again" in text
+
+
+def test_an_interrupt_ends_the_guests(monkeypatch):
+    class Guest:
+        ended = False
+
+        def end(self):
+            self.ended = True
+
+    guests, started = [], threading.Event()
+
+    def traced(bench, algorithm, seeds, target, bar, stop, on_start):
+        guests.append(Guest())
+        on_start(guests[-1])
+        if bench == "stack":
+            started.wait(10)
+            raise KeyboardInterrupt  # as a signal would
+        started.set()
+        assert stop.wait(10)
+
+    monkeypatch.setattr(why, "traced", traced)
+    with pytest.raises(KeyboardInterrupt):
+        why.traced_all({"stack": ("stack", "reno"), "reference": ("usual", "reno")}, [1])
+    assert [guest.ended for guest in guests] == [True, True]

@@ -31,6 +31,11 @@ def test_there_is_a_stack_of_each_transport():
     assert transports == {"tcp", "udp"}
 
 
+def test_a_folder_stands_for_the_adapter_in_it():
+    folder = paths.data("adapters", "quinn")
+    assert manifest.read(str(folder)) == manifest.read(str(folder / "adapter.json"))
+
+
 def test_a_client_only_adapter_offers_no_algorithm():
     assert schema.load("adapter", paths.data("adapters", "h3-client", "adapter.json"))["algorithms"] == {}
     assert "h3-client" in [about.name for about in manifest.shipped()]

@@ -95,11 +95,3 @@ def test_sides_from_the_command_line(kernels, sysctls, sides):
 def test_what_makes_no_two_sides_is_refused(kernels, sysctls):
     with pytest.raises(UserError):
         command.variants(kernels, sysctls)
-
-
-def test_the_markdown_names_sides_and_cells():
-    before, after = {CELLS[0]: [0.5] * 10}, {CELLS[0]: [0.7] * 10}
-    text = command.markdown(drift.compare(before, after), "cubic", command.variants(("6.1", "default"), ()), 10, 0.01)
-    assert (
-        "1 of 1 cells moved" in text and "kernel 6.1" in text and "| 10mbps-1ms-1pct | 0.500 | 0.700 | +0.200 |" in text
-    )

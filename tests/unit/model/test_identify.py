@@ -37,6 +37,21 @@ def test_two_zones_that_both_fit_are_inconclusive():
     assert identify.conclusion(identify.scores(both, seen(*[0.5] * 10))) is None
 
 
+def test_equals_are_all_nearest_and_the_one_it_is_called_comes_first():
+    tied = [*zones("cubic", 0.4, 0.6), *zones("reno", 0.4, 0.6), *zones("bbrv1", 0.4, 0.6), *zones("vegas", 0.8, 1)]
+    for called, names in (("reno", ["reno", "bbrv1", "cubic"]), ("bbr", ["bbrv1", "cubic", "reno"])):
+        scores = identify.scores(tied, seen(*[0.5] * 7, *[0.7] * 3), called)
+        assert [score.algorithm for score in identify.nearest(scores)] == names
+
+
+@pytest.mark.parametrize(("inside", "names"), [(8, ["cubic"]), (7, ["cubic", "reno"])])
+def test_a_lead_of_less_than_two_features_makes_nobody_the_nearest(inside, names):
+    # Six medians are inside both zones; one, or two more, inside that of CUBIC alone.
+    both = [*zones("cubic", 0.4, 0.6), *zones("reno", 0.4, 0.55)]
+    found = seen(*[0.5] * 6, *[0.58] * (inside - 6), *[0.7] * (10 - inside))
+    assert [score.algorithm for score in identify.nearest(identify.scores(both, found))] == names
+
+
 def test_misses_say_what_was_measured_and_permitted():
     (miss,) = identify.scores(zones("cubic", 0.4, 0.6), seen(*[0.5] * 9, 0.7))[0].misses
     assert (miss.cell, miss.value, miss.low, miss.high) == (CELLS[9], 0.7, 0.4, 0.6)

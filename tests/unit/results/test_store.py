@@ -64,6 +64,10 @@ def test_broken_results_are_refused_with_file_and_line(path):
         ("{nonsense\n", "not a JSON line"),
         ('{"a": 1}\n', '"schema" must be'),
         ("[]\n", '"schema" must be'),
+        (
+            '{"schema": "measurement/2"}\n',
+            "another version of the suite (measurement/2); give another --results",
+        ),
     ):
         broken = path.with_name("broken.jsonl")
         broken.write_text(path.read_text() + bad)

@@ -1,0 +1,63 @@
+"""`conformance export`: results for other tools, as CSV, Parquet, JSON, Markdown or a badge."""
+
+import dataclasses
+import pathlib
+from collections.abc import Sequence
+
+from conformance.commands.result import Document, document
+from conformance.commands.status import ExitStatus
+from conformance.reporting import heatmaps
+from conformance.reporting.text import markdown
+from conformance.reporting.tools import badge, export
+from conformance.results.source import Source
+from conformance.support import files
+
+#: what can be written, and where unless told otherwise
+FORMS = {
+    "json": "summary.json",
+    "csv": "cells.csv",
+    "parquet": "cells.parquet",
+    "markdown": "summary.md",
+    "badge-json": "badge.json",
+    "badge-svg": "badge.svg",
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """Results in the form of another tool; `path` None where they were not written to a file."""
+
+    form: str
+    content: bytes
+    path: pathlib.Path | None = None
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say DONE."""
+        return ExitStatus.DONE
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/export.json."""
+        path = None if self.path is None else str(self.path)
+        return document("export", self.exit_status, form=self.form, path=path, bytes=len(self.content))
+
+
+def compute(form: str, results: Sequence[pathlib.Path]) -> Exported:
+    """Convert results files to one of FORMS. Raises UserError."""
+    source = Source(results)
+    series = heatmaps.all_series(source.measurements)
+    made = {
+        "json": lambda: export.summary_json(series, source.files),
+        "csv": lambda: export.csv_bytes(series),
+        "parquet": lambda: export.parquet_bytes(series),
+        "markdown": lambda: markdown.render(series).encode(),
+        "badge-json": lambda: badge.endpoint(series),
+        "badge-svg": lambda: badge.svg(series),
+    }[form]
+    return Exported(form=form, content=made())
+
+
+def write(found: Exported, target: str | None) -> Exported:
+    """Write it to a file; None names the file after its form. Raises UserError."""
+    path = files.write(target or FORMS[found.form], found.content, "choose another --out")
+    return dataclasses.replace(found, path=pathlib.Path(path))

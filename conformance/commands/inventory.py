@@ -1,0 +1,71 @@
+"""`conformance adapter list` and `conformance kernel list`: what is there to test with."""
+
+import dataclasses
+
+from conformance.commands.result import Document, document
+from conformance.commands.status import ExitStatus
+from conformance.kernel import store
+from conformance.kernel.store import Kernel
+from conformance.lab import manifest
+from conformance.lab.manifest import Manifest
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Adapters:
+    """The adapters that ship; none of them is built or run to be listed."""
+
+    manifests: tuple[Manifest, ...]
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say DONE."""
+        return ExitStatus.DONE
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/adapter-list.json."""
+        return document(
+            "adapter-list", self.exit_status,
+            adapters=[
+                {
+                    "name": about.name, "title": about.title, "transport": about.transport,
+                    "algorithms": {name: about.called(name) for name in about.offered()}, "rootfs": about.rootfs,
+                }
+                for about in self.manifests
+            ],
+        )  # fmt: skip
+
+
+def adapters() -> Adapters:
+    """Find the adapters that ship. Raises UserError."""
+    return Adapters(manifests=tuple(manifest.shipped()))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Kernels:
+    """The guest kernels that are built."""
+
+    kernels: tuple[Kernel, ...]
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say DONE."""
+        return ExitStatus.DONE
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/kernel-list.json."""
+        return document(
+            "kernel-list", self.exit_status,
+            kernels=[
+                {
+                    "name": k.name, "release": k.release, "digest": k.digest, "source": k.source,
+                    "binary": str(k.binary), "patches": list(k.patches),
+                    "parameters": {name: str(value) for name, value in k.parameters},
+                }
+                for k in self.kernels
+            ],
+        )  # fmt: skip
+
+
+def kernels() -> Kernels:
+    """Find the guest kernels that are built. Raises UserError."""
+    return Kernels(kernels=tuple(store.kernels()))

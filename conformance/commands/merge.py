@@ -1,0 +1,36 @@
+"""`conformance merge`: the results of shards as one file (conformance/results/merge.py)."""
+
+import dataclasses
+import pathlib
+from collections.abc import Sequence
+
+from conformance.commands.result import Document, document
+from conformance.commands.status import ExitStatus
+from conformance.results import merge
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Merged:
+    """A results file made of others; `left_out` says in words which lines were cut short."""
+
+    target: pathlib.Path
+    trials: int
+    left_out: tuple[str, ...]
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say DONE."""
+        return ExitStatus.DONE
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/merge.json."""
+        return document(
+            "merge", self.exit_status, target=str(self.target), trials=self.trials, left_out=list(self.left_out)
+        )
+
+
+def compute(sources: Sequence[pathlib.Path], target: pathlib.Path) -> Merged:
+    """Merge results files into `target`. Raises UserError where runs are unlike or trials have two results."""
+    left_out: list[str] = []
+    trials = merge.merge(sources, target, left_out.append)
+    return Merged(target=target, trials=trials, left_out=tuple(left_out))

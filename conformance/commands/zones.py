@@ -1,0 +1,172 @@
+"""`conformance zones check | show | diff`: what zone files say, and what changed between two versions of one."""
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from conformance.catalogue import documents, lint, mutant_record
+from conformance.commands.result import Document, document
+from conformance.commands.status import ExitStatus
+from conformance.model.setting import Cell
+from conformance.model.split.split_zone import Place, SplitZone
+from conformance.model.zone import Interval, Zone
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedZone:
+    """A zone file all of whose invariants hold; `mutants`: what the record of mutants says of it, in words."""
+
+    path: str
+    zone: Zone | SplitZone
+    mutants: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedZones:
+    """Zone files that hold. A file that does not is a UserError, so there is none here."""
+
+    zones: tuple[CheckedZone, ...]
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say DONE."""
+        return ExitStatus.DONE
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/zones-check.json."""
+        return document(
+            "zones-check", self.exit_status,
+            zones=[
+                {
+                    "id": one.zone.id, "metric": one.zone.metric, "profile": one.zone.profile, "path": one.path,
+                    "summary": one.zone.summary, "mutants": one.mutants,
+                }
+                for one in self.zones
+            ],
+        )  # fmt: skip
+
+
+def check(named: Iterable[str], on_checked: Callable[[CheckedZone], None] = lambda one: None) -> CheckedZones:
+    """Check zones, files or ids; all that ship, if none is named. Raises UserError at the first that does not hold.
+
+    `on_checked` is called with each zone as soon as it was checked.
+    """
+    found = []
+    for path, zone in lint.check_all(list(named) or documents.zone_files("*")):
+        said = mutant_record.check(zone, path) if isinstance(zone, Zone) else "rests on the cells of others"
+        found.append(CheckedZone(path=str(path), zone=zone, mutants=said))
+        on_checked(found[-1])
+    return CheckedZones(zones=tuple(found))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ShownZone:
+    """A zone to be drawn."""
+
+    zone: Zone | SplitZone
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say DONE."""
+        return ExitStatus.DONE
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/zones-show.json."""
+        zone = self.zone
+        return document(
+            "zones-show", self.exit_status, id=zone.id, metric=zone.metric, profile=zone.profile,
+            margin_rule=zone.margin_rule["text"], references=zone.references,
+            permitted=[{**_where(place), **_interval(interval)} for place, interval in zone.intervals.items()],
+        )  # fmt: skip
+
+
+def show(named: str) -> ShownZone:
+    """Read a zone, a file or an id. Raises UserError."""
+    return ShownZone(zone=documents.any_zone(lint.find(named)))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A part of a zone other than its intervals that differs, before and after, in words."""
+
+    what: str
+    before: str
+    after: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ZoneDifference:
+    """What changed from one version of a zone to the other.
+
+    `intervals`: (cell or place, interval before, interval after), None where a version has none; `rules`: what changed
+    in the settings and in the margin rule; `references`: what changed in the references.
+    """
+
+    names: tuple[str, str]
+    zones: tuple[Zone | SplitZone, Zone | SplitZone]
+    intervals: tuple[tuple[Cell | Place, Interval | None, Interval | None], ...]
+    rules: tuple[Change, ...]
+    references: tuple[Change, ...]
+    smoke_removed: tuple[Cell, ...]
+    smoke_added: tuple[Cell, ...]
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say VIOLATES where the zones permit different values or rest on different rules, else DONE."""
+        return ExitStatus.VIOLATES if self.intervals or self.rules else ExitStatus.DONE
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/zones-diff.json."""
+        return document(
+            "zones-diff", self.exit_status, id=self.zones[0].id, names=list(self.names),
+            intervals=[
+                {**_where(place), "before": before and _interval(before), "after": after and _interval(after)}
+                for place, before, after in self.intervals
+            ],
+            rules=[dataclasses.asdict(change) for change in self.rules],
+            references=[dataclasses.asdict(change) for change in self.references],
+            smoke_removed=[cell.id for cell in self.smoke_removed], smoke_added=[cell.id for cell in self.smoke_added],
+        )  # fmt: skip
+
+
+def _where(place: Cell | Place) -> dict[str, Any]:
+    if isinstance(place, Cell):
+        return {"where": place.id, "what": None}
+    return {"where": place.where, "what": place.what}
+
+
+def _interval(interval: Interval) -> dict[str, Any]:
+    return {"low": interval.low, "high": interval.high, "median": interval.basis["median"]}
+
+
+def diff(first: str, second: str) -> ZoneDifference:
+    """Compare two versions of a zone, files or ids. Raises UserError where they are about different things."""
+    one, other = documents.any_zone(lint.find(first)), documents.any_zone(lint.find(second))
+    changed = lint.differences(one, other)
+    digests = [(zone.profile_digest, getattr(zone, "path_profile_digest", None)) for zone in (one, other)]
+    rules = [
+        Change(
+            what=f"profile {one.profile}{name}", before=f"digest {before or 'none'}", after=f"digest {after or 'none'}"
+        )
+        for name, before, after in zip(("", ", over paths"), *digests, strict=True)
+        if before != after
+    ]
+    rules += [
+        Change(
+            what=f"margin rule, {rule}", before=str(one.margin_rule.get(rule)), after=str(other.margin_rule.get(rule))
+        )
+        for rule in {**one.margin_rule, **other.margin_rule}
+        if one.margin_rule.get(rule) != other.margin_rule.get(rule)
+    ]
+    schemes = [{name: about["scheme"] for name, about in zone.references.items()} for zone in (one, other)]
+    references = [
+        Change(what=f"reference {name}", before=schemes[0].get(name, "none"), after=schemes[1].get(name, "none"))
+        for name in {**one.references, **other.references}
+        if schemes[0].get(name) != schemes[1].get(name)
+    ]
+    mine, theirs = (getattr(zone, "smoke", ()) for zone in (one, other))
+    return ZoneDifference(
+        names=(str(first), str(second)), zones=(one, other), intervals=tuple(changed), rules=tuple(rules),
+        references=tuple(references), smoke_removed=tuple(cell for cell in mine if cell not in theirs),
+        smoke_added=tuple(cell for cell in theirs if cell not in mine),
+    )  # fmt: skip

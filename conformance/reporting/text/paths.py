@@ -1,0 +1,83 @@
+"""How `split measure` and `split accuracy` show what they found in a terminal."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import rich.console
+import rich.table
+import rich.text
+
+from conformance.model.split.accuracy import Panel
+from conformance.support.console import duration
+
+if TYPE_CHECKING:
+    from conformance.commands.split_accuracy import Comparison
+    from conformance.commands.split_measure import Measured, MeasuredPath
+
+
+def show_measured(found: "Measured", console: rich.console.Console) -> None:
+    """Show the throughput over each path, then what kept paths from being measured."""
+    how = "no proxy" if found.proxy is None else f"proxy {found.proxy}"
+    table = rich.table.Table(title=f"{found.scheme.id}, {how}, {found.trials} trials", title_justify="left")
+    for name in ("path, client's segment first", "Mbit/s: median", "smallest", "largest", "utilization"):
+        table.add_column(name, justify="left" if name.startswith("path") else "right", overflow="fold")
+    for path in found.paths:
+        table.add_row(path.setting.id, *_figures(path))
+    console.print(table)
+    for text in sorted({f"{path.setting.id}: {message}" for path in found.paths for _, message in path.trouble}):
+        console.print(text, soft_wrap=True)
+
+
+def _figures(path: "MeasuredPath") -> tuple[str, ...]:
+    if path.bad:
+        return (str(path.bad.outcome),)
+    rates = path.rates
+    assert rates is not None
+    # Of a transfer that timed out it is known that it was slower.
+    mark = "< " if rates.timed_out else ""
+    return (
+        f"{mark}{rates.median:.3f}", f"{mark}{rates.smallest:.3f}", f"{rates.largest:.3f}",
+        f"{mark}{rates.utilization:.3f}",
+    )  # fmt: skip
+
+
+def show_accuracy(found: "Comparison", console: rich.console.Console) -> None:
+    """Show what was measured and predicted, panel by panel, and the errors summed up."""
+    for one in found.compared:
+        console.print()
+        console.print(rich.text.Text(f"{one.algorithm}: {one.panel.title}", "bold"))
+        for title, values, form in (
+            ("measured, Mbit/s", one.measured, "{:.2f}"),
+            ("predicted, Mbit/s", one.predicted, "{:.2f}"),
+            ("error of the prediction", one.errors, "{:+.1%}"),
+        ):
+            console.print(_table(title, one.panel, values, form))
+    table = rich.table.Table(title="error of the prediction: (predicted - measured) / measured", title_justify="left")
+    for name in ("scheme", "paths", "of", "missing", "mean absolute", "largest", "bias"):
+        table.add_column(name, justify="left" if name in ("scheme", "paths") else "right")
+    for summary in found.summaries:
+        of = summary.accuracy
+        figures = ("",) * 4
+        if of is not None:
+            figures = (str(of.missing), f"{of.mean_absolute:.1%}", f"{of.worst:+.1%}", f"{of.bias:+.1%}")
+        table.add_row(summary.scheme, summary.paths, str(summary.of), *figures)
+    console.print(table)
+    for outcome, message in found.problems:
+        console.print(f"{outcome}: {message}", soft_wrap=True)
+    console.print(
+        f"{found.settings} cells and paths x {found.trials} trials: {duration(found.took_s)} now;"
+        f" all trials, whenever they were made, took {duration(found.spent_s)} of a core",
+        soft_wrap=True,
+    )
+
+
+def _table(title: str, panel: Panel, values: Mapping[tuple[str, str], float | None], form: str) -> rich.table.Table:
+    table = rich.table.Table(title=title, title_justify="left")
+    table.add_column(f"{panel.row_title} \\ {panel.column_title}", justify="right")
+    columns = list(dict.fromkeys(column for _, column in panel.paths))
+    for column in columns:
+        table.add_column(column, justify="right")
+    for row in dict.fromkeys(row for row, _ in panel.paths):
+        shown = (values[row, column] for column in columns)
+        table.add_row(row, *("none" if value is None else form.format(value) for value in shown))
+    return table

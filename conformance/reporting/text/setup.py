@@ -1,0 +1,60 @@
+"""How `doctor`, `adapter list`, `adapter check` and `kernel list` show what there is to test with."""
+
+from typing import TYPE_CHECKING
+
+import rich.console
+import rich.table
+import rich.text
+
+from conformance.kernel.store import Kernel
+
+if TYPE_CHECKING:
+    from conformance.commands.adapter_check import CheckedAdapter
+    from conformance.commands.doctor import Check
+    from conformance.commands.inventory import Adapters, Kernels
+
+
+def show_check(check: "Check", console: rich.console.Console) -> None:
+    """Show one thing that a run needs, and how to mend it where it is missing."""
+    mark = ("ok   ", "green") if check.ok else ("BAD  ", "red")
+    console.print(rich.text.Text.assemble(mark, check.what), soft_wrap=True)
+    if not check.ok:
+        console.print(f"     mend: {check.mend}", soft_wrap=True)
+
+
+def show_adapters(found: "Adapters", console: rich.console.Console) -> None:
+    """Show a line for each adapter, with the algorithms that it offers."""
+    width = max(len(about.name) for about in found.manifests)
+    for about in found.manifests:
+        offered = ", ".join(about.offered()) or ("whatever is in it" if about.rootfs else "a client only")
+        console.print(f"{about.name:{width}}  {about.title}: {offered}", soft_wrap=True)
+
+
+def show_kernels(found: "Kernels", console: rich.console.Console) -> None:
+    """Show a line for each kernel."""
+    if not found.kernels:
+        console.print("no guest kernel is built; run `conformance kernel build`")
+    for kernel in found.kernels:
+        console.print(f"{kernel.name:12} {described(kernel)}", soft_wrap=True)
+
+
+def described(kernel: Kernel) -> str:
+    """Return a kernel's release, digest, source, patches and parameters."""
+    added = [*kernel.patches, *(f"{name}={value}" for name, value in kernel.parameters)]
+    plus = f" + {', '.join(added)}" if added else ""
+    return f"Linux {kernel.release:14} {kernel.digest}  {kernel.source}{plus}"
+
+
+def show_clauses(found: "CheckedAdapter", console: rich.console.Console) -> None:
+    """Show a row for each clause of the contract, or why nothing is known."""
+    if found.fault is not None:
+        console.print(f"error: {found.fault}", soft_wrap=True)
+        return
+    scheme = found.scheme
+    table = rich.table.Table(title=f"{scheme.stack} ({scheme.stack_version}), {scheme.algorithm}", title_justify="left")
+    for name in ("clause", "kept", "seen"):
+        table.add_column(name)
+    for clause in found.clauses:
+        mark = {True: ("yes", "green"), False: ("NO", "red"), None: ("not tried", "yellow")}[clause.kept]
+        table.add_row(clause.name, rich.text.Text(*mark), clause.what)
+    console.print(table)

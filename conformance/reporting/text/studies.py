@@ -1,0 +1,116 @@
+"""How `identify`, `identify-check` and `drift` show what they found: in a terminal, and as Markdown."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import rich.console
+import rich.table
+import rich.text
+
+from conformance.model.studies import drift as drifts
+from conformance.model.studies.identify import Miss
+from conformance.reporting.text import markdown
+
+if TYPE_CHECKING:  # a renderer knows what commands find out, not how
+    from conformance.commands.drift import Drifted
+    from conformance.commands.identify import Checked, Identified
+
+
+def show_identified(found: "Identified", console: rich.console.Console) -> None:
+    """Show the scores, best first, and the conclusion."""
+    if found.trouble:
+        outcome, message = found.trouble
+        console.print(f"{found.scheme.id}: {outcome}: {message}", soft_wrap=True)
+        return
+    title = f"{found.scheme.id}: {found.cells} cells x {found.trials} trials"
+    table = rich.table.Table(title=title, title_justify="left")
+    for name in ("algorithm", "inside", "score", "outside, for example"):
+        table.add_column(name, justify="right" if name in ("inside", "score") else "left")
+    for score in found.scores:
+        inside = f"{score.seen - len(score.misses)} of {score.seen}"
+        table.add_row(score.algorithm, inside, f"{score.share:.2f}", _example(score.misses))
+    console.print(table)
+    if found.exported:
+        console.print(f"the kernel says: {', '.join(found.exported)}")
+    if found.conclusion is None:
+        console.print(_inconclusive(found), style="yellow", soft_wrap=True)
+        return
+    words = rich.text.Text.assemble(f"{found.scheme.id} behaves like ", (found.conclusion, "bold"))
+    if found.contradicted:
+        words.append(f", not like the {found.called} it is called", "red")
+    console.print(words, soft_wrap=True)
+
+
+def _example(misses: Sequence[Miss]) -> str:
+    """Word the feature that is farthest outside, by the width of its interval."""
+    if not misses:
+        return ""
+    worst = max(misses, key=lambda m: max(m.low - m.value, m.value - m.high) / (m.high - m.low))
+    return f"{worst.cell.id}: {worst.metric} {worst.value:.3f}, permitted {worst.low:.3f}..{worst.high:.3f}"
+
+
+def _inconclusive(found: "Identified") -> str:
+    best, *others = found.nearest
+    seen = f"{best.share:.2f} of the {best.seen} features that were seen (of {best.features})"
+    if not others:
+        return f"inconclusive: nearest to {best.algorithm}, {seen}"
+    names = [score.algorithm for score in (best, *others)]
+    about = "" if all(score.share == best.share for score in others) else "about "
+    return f"inconclusive: {about}as near to {', '.join(names[:-1])} as to {names[-1]}, {seen}"
+
+
+def show_checked(found: "Checked", console: rich.console.Console) -> None:
+    """Show how often each algorithm was identified rightly, wrongly or not at all."""
+    title = f"{found.trials} identifications each, one trial of {found.cells} cells"
+    table = rich.table.Table(title=title, title_justify="left")
+    for name in ("measured", "right", "inconclusive", "wrong"):
+        table.add_column(name, justify="left" if name == "measured" else "right")
+    for tally in found.tallies:
+        if tally.trouble:
+            outcome, message = tally.trouble
+            console.print(f"{tally.scheme.algorithm}: {outcome}: {message}", soft_wrap=True)
+        else:
+            table.add_row(tally.scheme.id, str(tally.right), str(tally.inconclusive), str(tally.wrong))
+    console.print(table)
+
+
+def show_drifted(found: "Drifted", console: rich.console.Console) -> None:
+    """Show the cells that moved, farthest first, and those that were left out."""
+    table = rich.table.Table()
+    for name in _DRIFT:
+        table.add_column(name, justify="left" if name == "cell" else "right")
+    for row in _moved(found):
+        table.add_row(*row)
+    if table.row_count:
+        console.print(table)
+    console.print(drift_summary(found), soft_wrap=True)
+    for cell, measurement in sorted(found.left_out.items()):
+        text = f"left out {cell.id}: {measurement.outcome}: {measurement.message}"
+        console.print(text, style="yellow", soft_wrap=True)
+
+
+def drift_markdown(found: "Drifted") -> str:
+    """Return the same as Markdown."""
+    rows = list(_moved(found))
+    table = markdown.table(_DRIFT, rows, right=_DRIFT[1:]) if rows else []
+    return "\n".join([drift_summary(found), "", *table]) + "\n"
+
+
+_DRIFT = ("cell", "A", "B", "B - A", "p")
+
+
+def drift_summary(found: "Drifted") -> str:
+    """Word how many cells moved, and between what."""
+    moved = sum(drift.moved for drift in found.drifts)
+    first, second = found.sides
+    return (
+        f"{found.cca}: {moved} of {len(found.drifts)} cells moved by {found.matters:g} or more of utilization, beyond"
+        f" noise ({found.trials} trials a side, family-wise error rate {drifts.ALPHA:g}); A: {first.variant.name};"
+        f" B: {second.variant.name}"
+    )
+
+
+def _moved(found: "Drifted") -> Iterator[tuple[str, ...]]:
+    """Yield a row for each cell that moved, farthest first."""
+    for d in sorted((d for d in found.drifts if d.moved), key=lambda d: -abs(d.difference)):
+        yield d.cell.id, f"{d.before:.3f}", f"{d.after:.3f}", f"{d.difference:+.3f}", f"{d.p:.1g}"

@@ -1,0 +1,24 @@
+"""How `trace` shows what one trial left."""
+
+from typing import TYPE_CHECKING
+
+import rich.console
+
+from conformance.model.trial import Outcome
+
+if TYPE_CHECKING:
+    from conformance.commands.trace import Traced
+
+
+def show(found: "Traced", console: rich.console.Console) -> None:
+    """Show the captures, the other files, and what was measured."""
+    for name, (frames, lost) in sorted(found.captured.items()):
+        console.print(f"{name}.pcap: {frames} frames" + (f", {lost} more did not fit" if lost else ""))
+    for path in found.files:
+        console.print(f"{path.relative_to(found.target)}: {path.stat().st_size} bytes")
+    measurement = found.measurement
+    if measurement.outcome in (Outcome.OK, Outcome.TIMEOUT):
+        virtual_s = measurement.metrics["virtual_s"]
+        console.print(f"utilization {measurement.utilization:.4f}, {virtual_s:.2f} s; {found.target}")
+    else:
+        console.print(f"{measurement.outcome}: {measurement.message}", soft_wrap=True)

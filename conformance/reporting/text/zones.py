@@ -1,0 +1,111 @@
+"""How `zones check`, `zones show` and `zones diff` show zones in a terminal."""
+
+from typing import TYPE_CHECKING
+
+import rich.box
+import rich.console
+import rich.measure
+import rich.table
+import rich.text
+
+from conformance.model.split.split_zone import SplitZone
+from conformance.model.zone import Interval, Zone
+from conformance.reporting.text import terminal
+
+if TYPE_CHECKING:
+    from conformance.commands.zones import CheckedZone, ShownZone, ZoneDifference
+
+_WIDEST = 1000
+
+
+def show_checked(one: "CheckedZone", console: rich.console.Console) -> None:
+    """Show a line for a zone that holds."""
+    console.print(f"ok  {one.zone.summary}, {one.mutants}, {one.path}", soft_wrap=True)
+
+
+def show_zone(found: "ShownZone", console: rich.console.Console) -> None:
+    """Draw what a zone permits in each cell or place, and the reference's median."""
+    zone = found.zone
+    console.print(f"{zone.id}: {zone.metric} under profile {zone.profile}; {zone.margin_rule['text']}", soft_wrap=True)
+    for name, about in zone.references.items():
+        console.print(f"reference {name}: {about['scheme']}, {about['trials']} trials a cell; {about['what']}")
+    if not isinstance(zone, Zone):
+        console.print(_places(zone))
+        return
+    for bandwidth in sorted({cell.bandwidth_mbps for cell in zone.cells}):
+        console.print(_fitting(_cells(zone, bandwidth), console))
+
+
+def _cells(zone: Zone, bandwidth: float) -> rich.table.Table:
+    cells = [cell for cell in zone.cells if cell.bandwidth_mbps == bandwidth]
+    losses = sorted({cell.loss_pct for cell in cells})
+    table = rich.table.Table(title=f"{bandwidth:g} Mbit/s, permitted (reference)", title_justify="left")
+    table.add_column("delay \\ loss", justify="right")
+    for loss in losses:
+        table.add_column(f"{loss:g} %", justify="right", overflow="fold")  # a bound that is cut says nothing
+    for delay in sorted({cell.one_way_delay_ms for cell in cells}):
+        row = {c.loss_pct: zone.intervals[c] for c in cells if c.one_way_delay_ms == delay}
+        table.add_row(f"{delay:g} ms", *(_drawn(row.get(loss), zone.metric) for loss in losses))
+    return table
+
+
+def _fitting(table: rich.table.Table, console: rich.console.Console) -> rich.table.Table:
+    """Take the lines out of a table that is wider than the console: an interval and its median then share no line."""
+    options = console.options.update(max_width=_WIDEST)
+    if rich.measure.Measurement.get(console, options, table).maximum > console.width:
+        table.box, table.padding = rich.box.SIMPLE_HEAD, (0, 1, 0, 0)
+    return table
+
+
+def _places(zone: SplitZone) -> rich.table.Table:
+    table = rich.table.Table()
+    for name in ("where", "what", "permitted (reference)"):
+        table.add_column(name, overflow="fold")
+    for place, interval in zone.intervals.items():
+        table.add_row(place.where, place.what, _drawn(interval, zone.metric))
+    return table
+
+
+def _short(value: float) -> str:
+    """Return two digits behind the point, but of a small value two that are none of its leading zeros."""
+    return f"{value:.2f}" if value == 0 or abs(value) >= 0.1 else f"{value:.2g}"
+
+
+def _drawn(interval: Interval | None, metric: str) -> rich.text.Text:
+    if interval is None:
+        return rich.text.Text()
+    median = interval.basis["median"]
+    text = f"{_short(interval.low)}..{_short(interval.high)} ({_short(median)})"
+    return rich.text.Text(text, style=terminal.shade(median) if metric == "utilization" else "")
+
+
+def show_difference(found: "ZoneDifference", console: rich.console.Console) -> None:
+    """Show what changed in settings, rules, references and smoke cells, then every interval that differs."""
+    for change in (*found.rules, *found.references):
+        console.print(f"{change.what}: {change.before} -> {change.after}")
+    for sign, cells in (("-", found.smoke_removed), ("+", found.smoke_added)):
+        if cells:
+            console.print(f"smoke cells: {sign} {', '.join(cell.id for cell in cells)}", soft_wrap=True)
+    zone = found.zones[0]
+    noun = "cell" if isinstance(zone, Zone) else "place"
+    if not found.intervals:
+        console.print(f"{zone.id}: both permit the same in {len(zone.intervals)} {noun}s")
+        return
+    n = len(found.intervals)
+    how_many = f"1 {noun} differs" if n == 1 else f"{n} {noun}s differ"
+    table = rich.table.Table(title=f"{zone.id}: {how_many}", title_justify="left")
+    for name in (noun, *found.names, "the second's reference"):
+        table.add_column(name)
+    for place, before, after in found.intervals:
+        table.add_row(place.id, _bounds(before), _bounds(after), _reference_in(before, after))
+    console.print(table)
+
+
+def _bounds(interval: Interval | None) -> str:
+    return "none" if interval is None else f"{interval.low:.3f}..{interval.high:.3f}"
+
+
+def _reference_in(mine: Interval | None, theirs: Interval | None) -> str:
+    if mine is None or theirs is None:
+        return ""
+    return "inside the first" if theirs.basis["median"] in mine else "outside the first"
