@@ -2,14 +2,13 @@
 
 import functools
 import pathlib
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from conformance.cli.base import FORMAT, SECONDS, SEED, TRIALS, Finite, finish, out, progress_console
+from conformance.cli.base import FORMAT, SECONDS, SEED, TRIALS, Finite, finish, progress_console
 from conformance.engine.benches import Choice
 from conformance.model.verdict import last_look
 from conformance.results.store import DEFAULT_RESULTS
@@ -95,24 +94,25 @@ _ALL = ("stack", "client", "interop_rootfs", "kernel", "lab")
 )
 @WORKERS
 @EXECUTOR
-@click.pass_context
+@FORMAT
 def run(
-    context: click.Context, choice: Choice, algorithm: str, grid: str, trials: int, most_trials: int | None,
-    results: str, profile: str | None, workers: int | None, executor: Any, **overrides: Any,
+    choice: Choice, algorithm: str, grid: str, trials: int, most_trials: int | None, results: str,
+    profile: str | None, workers: int | None, executor: Any, form: str, **overrides: Any,
 ) -> None:  # fmt: skip
     """Measure ALGORITHM over a grid, and judge it where there is a zone for these settings."""
     from conformance.commands import run
+    from conformance.reporting.text import terminal
 
     if overrides["offload"]:
         overrides["offload"] = overrides["offload"] == "on"
     # A number of trials that was asked for is not exceeded.
-    given = context.get_parameter_source("trials") is not ParameterSource.DEFAULT
+    given = click.get_current_context().get_parameter_source("trials") is not ParameterSource.DEFAULT
     most_trials = most_trials or (trials if given else last_look(trials))
-    status = run.run(
+    found = run.compute(
         algorithm, choice, grid=grid, trials=trials, most_trials=most_trials, results=results, profile=profile,
-        overrides=overrides, workers=workers, console=out, executor=executor,
+        overrides=overrides, workers=workers, console=progress_console(form), executor=executor,
     )  # fmt: skip
-    sys.exit(status)
+    finish(found, form, terminal.show_measured)
 
 
 @click.command()
@@ -155,11 +155,13 @@ def identify_check(choice: Choice, form: str, **options: Any) -> None:
 @_FRESH_SEED
 @RESULTS
 @WORKERS
-def cross(choice: Choice, algorithms: Sequence[str], **options: Any) -> None:
+@FORMAT
+def cross(choice: Choice, algorithms: Sequence[str], form: str, **options: Any) -> None:
     """Measure each of ALGORITHMS and judge it by the zone of each: the diagonal should conform, nothing else."""
     from conformance.commands import cross
+    from conformance.reporting.text import cross as shown
 
-    sys.exit(cross.run(algorithms, choice, console=out, **options))
+    finish(cross.compute(algorithms, choice, console=progress_console(form), **options), form, shown.show)
 
 
 @click.command()
@@ -218,11 +220,16 @@ def bench(choice: Choice, algorithm: str, stacks: bool, site: bool, trials: int,
 @RESULTS
 @WORKERS
 @click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write it here, as Markdown.")
-def matrix(choice: Choice, stacks: Sequence[str], target: pathlib.Path | None, **options: Any) -> None:
+@FORMAT
+def matrix(choice: Choice, stacks: Sequence[str], target: pathlib.Path | None, form: str, **options: Any) -> None:
     """Every adapter (or STACKS) x algorithm: built or why not, verdict in the smoke cells or a grid, seconds."""
     from conformance.commands import matrix
+    from conformance.reporting.text import matrix as shown
 
-    sys.exit(matrix.run(stacks, choice, target=target, console=out, **options))
+    found = matrix.compute(stacks, choice, console=progress_console(form), **options)
+    if target:
+        files.write(target, shown.markdown(found))
+    finish(found, form, shown.show, [f"also as Markdown: {target}"] if target else ())
 
 
 @click.command()

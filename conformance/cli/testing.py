@@ -1,12 +1,13 @@
 """Commands that test the suite itself."""
 
 import pathlib
-import sys
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
 from conformance.cli import measuring
-from conformance.cli.base import SEED, TRIALS, out
+from conformance.cli.base import FORMAT, SEED, TRIALS, finish, progress_console
 from conformance.model.errors import UserError
 
 #: their first seed: runs from 1001 to 1400 were made while zones and statistics were still being changed
@@ -33,7 +34,11 @@ _FALSE_ALARMS = 1401
 @click.option("--results", default="results/mutants.jsonl", show_default=True, help="Results file to add to.")
 @measuring.WORKERS
 @click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write it here, as Markdown.")
-def mutants(ids, n, first_seed, record, target, **options):
+@FORMAT
+def mutants(
+    ids: Sequence[str], n: int | None, first_seed: int | None, record: bool, target: pathlib.Path | None, form: str,
+    **options: Any,
+) -> None:  # fmt: skip
     """Test the tester: are mutants (IDS, or all) detected? With --false-alarms, are the references left alone?
 
     Exit statuses: 0 at least 90 % of the mutants are detected, or at most 1 run in 100 is a false alarm; 1 not so;
@@ -42,6 +47,7 @@ def mutants(ids, n, first_seed, record, target, **options):
     from conformance.catalogue import mutant_record
     from conformance.commands import false_alarms
     from conformance.commands import mutants as testing
+    from conformance.reporting.text import scores
 
     if n and (ids or target or options["whole"]):
         raise UserError("--false-alarms measures no mutant", "give it without IDS, --whole and --out")
@@ -50,7 +56,13 @@ def mutants(ids, n, first_seed, record, target, **options):
     if record and options["grid"] != mutant_record.GRID:
         raise UserError(f"--record keeps what was said at {mutant_record.GRID}", "give it without --grid")
     asked = testing.Options(first_seed=first_seed or (_FALSE_ALARMS if n else 101), **options)
-    sys.exit(false_alarms.run(n, asked, record, out) if n else testing.run(ids, asked, record, target, out))
+    console = progress_console(form)
+    if n:
+        finish(false_alarms.compute(n, asked, record, console), form, scores.show_counted)
+    found = testing.compute(ids, asked, record, console)
+    if target:
+        scores.write(found.findings, target)
+    finish(found, form, scores.show_scored)
 
 
 COMMANDS = (mutants,)

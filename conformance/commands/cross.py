@@ -3,12 +3,12 @@
 import dataclasses
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import rich.console
 
 from conformance.catalogue import documents
 from conformance.commands.measuring import answers
+from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
 from conformance.engine.benches import Choice
@@ -17,7 +17,6 @@ from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.verdict import ALPHA, Status, Verdict, overall
 from conformance.model.zone import Zone
-from conformance.reporting.text import cross as reporting
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,43 +45,26 @@ class Cross:
         wanted = {pair: Status.CONFORMS if pair[0] == pair[1] else Status.VIOLATES for pair in statuses}
         return ExitStatus.DONE if statuses == wanted else ExitStatus.VIOLATES
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Document:
         """Return a document of schemas/cross.json."""
-        return {
-            "schema": "cross/1",
-            "cells": [cell.id for cell in self.cells],
-            "trials": self.trials,
-            "false_alarms_of_a_zone": ALPHA,
-            "judged": [
-                {
-                    "measured": measured,
-                    "scheme": self.schemes[measured],
-                    "zones_of": other,
-                    "verdict": str(overall(found)),
-                    "count": {str(s): n for s in Status if (n := sum(v.status is s for v in found))},
-                }
-                for (measured, other), found in self.verdicts.items()
-            ],
-            "exit_status": int(self.exit_status),
-        }
-
-
-def run(
-    algorithms: Sequence[str],
-    choice: Choice,
-    *,
-    trials: int,
-    first_seed: int,
-    results: str | pathlib.Path,
-    workers: int | None,
-    console: rich.console.Console,
-) -> ExitStatus:
-    """Measure, judge, show; return the exit status. Raise UserError."""
-    found = compute(
-        algorithms, choice, trials=trials, first_seed=first_seed, results=results, workers=workers, console=console
-    )
-    reporting.show(found, console)
-    return found.exit_status
+        judged = [
+            {
+                "measured": measured,
+                "scheme": self.schemes[measured],
+                "zones_of": other,
+                "verdict": str(overall(found)),
+                "count": {str(s): n for s in Status if (n := sum(v.status is s for v in found))},
+            }
+            for (measured, other), found in self.verdicts.items()
+        ]
+        return document(
+            "cross",
+            self.exit_status,
+            cells=[cell.id for cell in self.cells],
+            trials=self.trials,
+            false_alarms_of_a_zone=ALPHA,
+            judged=judged,
+        )
 
 
 def compute(

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from conformance.catalogue import documents, expectations
+from conformance.commands.result import Document, document
+from conformance.commands.status import ExitStatus
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
 from conformance.engine.plan import CellQuestion, SplitQuestion, plan, split_question
@@ -37,17 +39,44 @@ class Update:
     written: bool
     left_out: tuple[str, ...]
 
-    def to_json(self) -> dict[str, Any]:
+    @property
+    def exit_status(self) -> ExitStatus:
+        return ExitStatus.DONE
+
+    def to_json(self) -> Document:
         """Return a document of schemas/expect-update.json."""
-        return {
-            "schema": "expect-update/1",
-            "stack": self.stack,
-            "written": self.written,
-            "left_out": list(self.left_out),
-            "gone": [_entry(entry) for entry in self.before if entry not in self.after],
-            "new": [_entry(entry) for entry in self.after if entry not in self.before],
-            "entries": len(self.after),
-        }
+        return document(
+            "expect-update",
+            self.exit_status,
+            stack=self.stack,
+            written=self.written,
+            left_out=list(self.left_out),
+            gone=[_entry(entry) for entry in self.before if entry not in self.after],
+            new=[_entry(entry) for entry in self.after if entry not in self.before],
+            entries=len(self.after),
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What a stack is known to do wrong."""
+
+    stack: str
+    entries: tuple[Expected, ...]
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        return ExitStatus.DONE
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/expect-show.json."""
+        entries = [{**_entry(entry), "link": entry.link} for entry in self.entries]
+        return document("expect-show", self.exit_status, stack=self.stack, entries=entries)
+
+
+def known(stack: str) -> Known:
+    """Return what is known of a stack (a name, or the path of an adapter.json). Raise UserError."""
+    return Known(stack=stack, entries=expectations.load(stack))
 
 
 def _entry(entry: Expected) -> dict[str, Any]:

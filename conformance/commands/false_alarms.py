@@ -16,6 +16,7 @@ import rich.console
 
 from conformance.commands import mutants
 from conformance.commands.mutants import Options, Reporter
+from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches, runs
 from conformance.engine.benches import Bench
@@ -127,32 +128,18 @@ class FalseAlarms:
         alarms = sum(run.status is Status.VIOLATES for run in self.runs)
         return ExitStatus.DONE if alarms <= MOST * len(self.runs) else ExitStatus.VIOLATES
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Document:
         """Return a document of schemas/false-alarms.json."""
         told = [run for run in self.runs if not run.failed]
         alarms = sum(run.status is Status.VIOLATES for run in told)
-        return {
-            "schema": "false-alarms/1",
-            "runs": [{"algorithm": run.algorithm, **run.to_json(), "why": list(run.why)} for run in self.runs],
-            "false_alarms": alarms,
-            "at_most_with_95_pct_confidence": model.upper_bound(alarms, len(told)) if told else None,
-            "most": MOST,
-            "exit_status": int(self.exit_status),
-        }
-
-
-def run(n: int, options: Options, record: bool, console: rich.console.Console) -> ExitStatus:
-    """Count the false alarms of `n` runs, and show them; return the exit status. Raise UserError."""
-    found = compute(n, options, record, console)
-    scores.show_false_alarms(found.runs, console)
-    if found.recorded:
-        made = (
-            f", {found.before} of these runs made before, of the same kernel, lab, stack and zones"
-            if found.before
-            else ""
+        return document(
+            "false-alarms",
+            self.exit_status,
+            runs=[{"algorithm": run.algorithm, **run.to_json(), "why": list(run.why)} for run in self.runs],
+            false_alarms=alarms,
+            at_most_with_95_pct_confidence=model.upper_bound(alarms, len(told)) if told else None,
+            most=MOST,
         )
-        console.print(f"recorded: {found.recorded}{made}", soft_wrap=True)
-    return found.exit_status
 
 
 def compute(n: int, options: Options, record: bool, console: rich.console.Console) -> FalseAlarms:

@@ -5,12 +5,12 @@ import dataclasses
 import pathlib
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import rich.console
 
 from conformance.catalogue import documents
 from conformance.commands.measuring import answers
+from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches
 from conformance.engine.benches import Choice
@@ -23,8 +23,6 @@ from conformance.model.setting import Cell
 from conformance.model.trial import Measurement, Outcome
 from conformance.model.verdict import ALPHA, Status, Verdict, overall
 from conformance.model.zone import Zone
-from conformance.reporting.text import matrix as reporting
-from conformance.support import files
 
 #: where an algorithm that has no zone is measured, so that one sees that it runs
 _ANY_CELL = Cell(10, 20, 0)
@@ -53,40 +51,21 @@ class Matrix:
     grid: str | None
     rows: tuple[Row, ...]
 
-    def to_json(self) -> dict[str, Any]:
+    @property
+    def exit_status(self) -> ExitStatus:
+        """DONE: what violates is the table's to say."""
+        return ExitStatus.DONE
+
+    def to_json(self) -> Document:
         """Return a document of schemas/matrix.json."""
-        return {
-            "schema": "matrix/1",
-            "grid": self.grid,
-            "false_alarms_of_a_row": ALPHA,
-            "rows": [
-                {
-                    **{name: getattr(row, name) for name in ("stack", "algorithm", "called", "what", "wall_s")},
-                    "verdict": None if row.status is None else str(row.status),
-                }
-                for row in self.rows
-            ],
-        }
-
-
-def run(
-    stacks: Sequence[str],
-    choice: Choice,
-    *,
-    grid: str | None,
-    trials: int,
-    results: str | pathlib.Path,
-    workers: int | None,
-    target: pathlib.Path | None,
-    console: rich.console.Console,
-) -> ExitStatus:
-    """Measure, show, and write Markdown to `target`; what violates is the table's to say. Raise UserError."""
-    found = compute(stacks, choice, grid=grid, trials=trials, results=results, workers=workers, console=console)
-    reporting.show(found, console)
-    if target:
-        files.write(target, reporting.markdown(found))
-        console.print(f"also as Markdown: {target}", soft_wrap=True)
-    return ExitStatus.DONE
+        rows = [
+            {
+                **{name: getattr(row, name) for name in ("stack", "algorithm", "called", "what", "wall_s")},
+                "verdict": None if row.status is None else str(row.status),
+            }
+            for row in self.rows
+        ]
+        return document("matrix", self.exit_status, grid=self.grid, false_alarms_of_a_row=ALPHA, rows=rows)
 
 
 def compute(

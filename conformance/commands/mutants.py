@@ -10,12 +10,12 @@ import functools
 import pathlib
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
 
 import rich.console
 
 from conformance.catalogue import documents, mutant_record
 from conformance.catalogue.mutant_record import Measured
+from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches
 from conformance.engine.benches import Bench
@@ -33,7 +33,7 @@ from conformance.model.studies.mutants import Finding, Mutant, Outcome
 from conformance.model.trial import Measurement
 from conformance.model.verdict import Verdict, looks
 from conformance.model.zone import Zone
-from conformance.reporting.text import progress, scores
+from conformance.reporting.text import progress
 from conformance.results.store import Store
 from conformance.support import paths, schema
 from conformance.support.console import duration
@@ -102,40 +102,28 @@ class Scored:
         enough = score.share is not None and score.share >= LEAST_DETECTED
         return ExitStatus.DONE if enough else ExitStatus.VIOLATES
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Document:
         """Return a document of schemas/mutant-score.json."""
         score = mutants.score(self.findings)
-        return {
-            "schema": "mutant-score/1",
-            "detected": score.detected,
-            "missed": score.missed,
-            "errors": score.errors,
-            "least_detected": LEAST_DETECTED,
-            "exit_status": int(self.exit_status),
-            "mutants": [
-                {
-                    "mutant": finding.mutant.id,
-                    "what": finding.mutant.what,
-                    "outcome": str(finding.outcome),
-                    "trials": finding.trials,
-                    "telling": [{"zone": v.zone_id, "cell": v.cell.id} for v in finding.telling],
-                }
-                for finding in self.findings
-            ],
-        }
-
-
-def run(
-    ids: Sequence[str], options: Options, record: bool, target: pathlib.Path | None, console: rich.console.Console
-) -> ExitStatus:
-    """Measure, show the score, `record` it, write it to `target` as Markdown. Raise UserError."""
-    found = compute(ids, options, record, console)
-    scores.show(found.findings, console)
-    if found.recorded:
-        console.print(f"recorded: {', '.join(map(str, found.recorded))}", soft_wrap=True)
-    if target:
-        scores.write(found.findings, target)
-    return found.exit_status
+        told = [
+            {
+                "mutant": finding.mutant.id,
+                "what": finding.mutant.what,
+                "outcome": str(finding.outcome),
+                "trials": finding.trials,
+                "telling": [{"zone": v.zone_id, "cell": v.cell.id} for v in finding.telling],
+            }
+            for finding in self.findings
+        ]
+        return document(
+            "mutant-score",
+            self.exit_status,
+            detected=score.detected,
+            missed=score.missed,
+            errors=score.errors,
+            least_detected=LEAST_DETECTED,
+            mutants=told,
+        )
 
 
 def compute(ids: Sequence[str], options: Options, record: bool, console: rich.console.Console) -> Scored:
@@ -287,7 +275,9 @@ def bench_of(mutant: Mutant, say: Callable[[str], None]) -> Bench:
 def _build_patched_kernel(say: Callable[[str], None]) -> None:
     patch = folder() / "linux-6.12.patch"
     build.build(
-        _PATCHED_KERNEL, patches=[patch], progress=lambda done, total, what: say(f"kernel: {what} {done} of {total}")
+        _PATCHED_KERNEL,
+        patches=[str(patch)],
+        progress=lambda done, total, what: say(f"kernel: {what} {done} of {total}"),
     )
 
 

@@ -1,31 +1,81 @@
 """`conformance run`: a grid without pytest. Measures, shows progress, judges, draws."""
 
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from typing import Any
+
+import rich.console
 import rich.text
 
 from conformance.catalogue import documents
 from conformance.commands import common
-from conformance.commands.measuring import answers, measure
-from conformance.commands.status import of_verdicts
+from conformance.commands.measuring import answers
+from conformance.commands.result import Document, document
+from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
+from conformance.engine.benches import Choice
 from conformance.engine.plan import CellQuestion, plan
 from conformance.model.errors import UserError
-from conformance.model.trial import Outcome
+from conformance.model.setting import Cell, Setting
+from conformance.model.trial import Measurement, Outcome
 from conformance.model.verdict import Status
+from conformance.model.zone import Zone
 from conformance.reporting import heatmaps
-from conformance.reporting.text import terminal
+from conformance.reporting.heatmaps import CellResult, Series
+from conformance.reporting.tools import export
 
 
-def run(
-    algorithm, choice, *, grid, trials, most_trials, results, profile, overrides, workers, console, executor=None
-):  # fmt: skip
-    """Measure and show; returns the exit status (docs/command.md). Raises UserError."""
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What was measured over a grid, as heatmaps with verdicts. `not_judged`: why no zone judges it, or None."""
+
+    series: tuple[Series, ...]
+    results: str
+    not_judged: str | None
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        judged = (heatmap for one in self.series for heatmap in one.judged)
+        return exit_status(result for heatmap in judged for result in heatmap.results.values())
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/run.json: a summary of the results as `export json` writes it."""
+        summary = export.summary(self.series, ())
+        return document(
+            "run",
+            self.exit_status,
+            results=self.results,
+            not_judged=self.not_judged,
+            schemes=summary["schemes"],
+        )
+
+
+def compute(
+    algorithm: str,
+    choice: Choice,
+    *,
+    grid: str,
+    trials: int,
+    most_trials: int,
+    results: str,
+    profile: str | None,
+    overrides: Mapping[str, Any],
+    workers: int | None,
+    console: rich.console.Console,
+    executor: Callable[[], Executor] | None = None,
+) -> Measured:
+    """Measure an algorithm over a grid, and judge it where zones apply; progress and errors go to the console.
+
+    `overrides`: see documents.profile(). Raise UserError.
+    """
     cells = documents.cells(grid)
     # A mistake in the settings is named before anything is looked up or built.
     documents.profile(profile or documents.PROFILES["tcp"], cells[0], **overrides)
     bench = benches.find(choice)
     profile = profile or bench.profile
     settings = [documents.profile(profile, cell, **overrides) for cell in cells]
-    zones = _zones(algorithm, settings[0], console)
+    zones, not_judged = _zones(algorithm, settings[0])
     if not zones:
         common.require_offered(bench, algorithm)
     questions = [
@@ -42,40 +92,34 @@ def run(
         measured[answer.setting] = answer.measurements
         _complain(console, answer.setting.cell, answer.measurements)
     series = heatmaps.all_series([m for setting in settings for m in measured[setting]])
-    terminal.show(series, console)
-    console.print(f"results: {results}", soft_wrap=True)
-    return exit_status(result for one in series for heatmap in one.judged for result in heatmap.results.values())
+    return Measured(series=tuple(series), results=results, not_judged=not_judged)
 
 
-def _zones(algorithm, setting, console):
-    """The zones that apply to this setting; none, having said why."""
+def _zones(algorithm: str, setting: Setting) -> tuple[list[Zone], str | None]:
+    """Return the zones that apply to this setting; where there is none, also why."""
     zones = documents.zones_for(algorithm, setting.profile_digest)
-    if not zones:
-        try:
-            zone_id = documents.zone_of(algorithm, profile=setting.profile).id
-            why_not = f"zone {zone_id} was measured under other settings"
-        except UserError as error:
-            why_not = str(error)
-        console.print(f"not judged: {why_not}", style="yellow", soft_wrap=True)
-    return zones
+    if zones:
+        return zones, None
+    try:
+        zone_id = documents.zone_of(algorithm, profile=setting.profile).id
+        return [], f"zone {zone_id} was measured under other settings"
+    except UserError as error:
+        return [], str(error)
 
 
-def _complain(console, cell, measurements):
-    for message in sorted({m.message for m in measurements if m.outcome is Outcome.ERROR}):
+def _complain(console: rich.console.Console, cell: Cell, measurements: Sequence[Measurement]) -> None:
+    for message in sorted({str(m.message) for m in measurements if m.outcome is Outcome.ERROR}):
         console.print(rich.text.Text.assemble(("error ", "red"), f"{cell.id}: {message}"), soft_wrap=True)
 
 
-def exit_status(results):
+def exit_status(results: Iterable[CellResult]) -> ExitStatus:
     """Return the ExitStatus of CellResults, judged or not."""
     return of_verdicts(_status(result) for result in results)
 
 
-def _status(result):
+def _status(result: CellResult) -> Status:
     if result.verdict is not None:
         return result.verdict.status
     if result.value is not None:
         return Status.CONFORMS  # measured, and no zone judges it
     return Status.UNSUPPORTED if result.unsupported else Status.ERROR
-
-
-__all__ = ["exit_status", "measure", "run"]

@@ -27,6 +27,25 @@ class Update(Protocol):
     def left_out(self) -> Sequence[str]: ...
 
 
+class Known(Protocol):
+    """What a stack is known to do wrong."""
+
+    @property
+    def stack(self) -> str: ...
+    @property
+    def entries(self) -> Sequence[Expected]: ...
+
+
+def show_known(known: Known, console: rich.console.Console) -> None:
+    for entry in known.entries:
+        cells = "all cells" if entry.cells is None else ", ".join(entry.ids)
+        link = f" ({entry.link})" if entry.link else ""
+        words = f"{entry.zone_id}: {entry.verdict}: {one_line(entry.reason)}{one_line(link)}: {cells}"
+        console.print(words, soft_wrap=True)
+    if not known.entries:
+        console.print(f"nothing is known of {known.stack}: whatever violates a zone is a failure")
+
+
 def show(update: Update, console: rich.console.Console) -> None:
     if update.left_out:
         console.print(f"left out: {'; '.join(update.left_out)}", soft_wrap=True)

@@ -1,20 +1,72 @@
 """The score of `conformance mutants`: which were detected, by which cells, and the false alarms."""
 
 import collections
+import pathlib
+from collections.abc import Sequence
+from typing import Protocol
 
+import rich.console
 import rich.table
 import rich.text
 
 from conformance.model.studies import mutants
-from conformance.model.studies.mutants import Outcome
-from conformance.model.verdict import Status
+from conformance.model.studies.mutants import Finding, Outcome
+from conformance.model.verdict import Status, Verdict
 from conformance.support import files
 
 _COLOURS = {Outcome.DETECTED: "green", Outcome.MISSED: "red", Outcome.ERROR: "magenta"}
 _TELLING = 2
 
 
-def show(findings, console):
+class Run(Protocol):
+    """A whole run of a reference; see conformance/commands/false_alarms.py."""
+
+    @property
+    def algorithm(self) -> str: ...
+    @property
+    def first_seed(self) -> int: ...
+    @property
+    def status(self) -> Status: ...
+    @property
+    def why(self) -> Sequence[str]: ...
+    @property
+    def failed(self) -> bool: ...
+
+
+class FalseAlarms(Protocol):
+    @property
+    def runs(self) -> Sequence[Run]: ...
+    @property
+    def before(self) -> int: ...
+    @property
+    def recorded(self) -> pathlib.Path | None: ...
+
+
+class Scored(Protocol):
+    """What came of the mutants; see conformance/commands/mutants.py."""
+
+    @property
+    def findings(self) -> Sequence[Finding]: ...
+    @property
+    def recorded(self) -> Sequence[pathlib.Path]: ...
+
+
+def show_scored(scored: "Scored", console: rich.console.Console) -> None:
+    """Show the score, and where it was recorded."""
+    show(scored.findings, console)
+    if scored.recorded:
+        console.print(f"recorded: {', '.join(map(str, scored.recorded))}", soft_wrap=True)
+
+
+def show_counted(found: "FalseAlarms", console: rich.console.Console) -> None:
+    """Show the false alarms, and where they were recorded."""
+    show_false_alarms(found.runs, console)
+    if found.recorded:
+        before = f", {found.before} of these runs made before, of the same kernel, lab, stack and zones"
+        console.print(f"recorded: {found.recorded}{before if found.before else ''}", soft_wrap=True)
+
+
+def show(findings: Sequence[Finding], console: rich.console.Console) -> None:
     table = rich.table.Table(title="Mutants, and the zones that tell them", title_justify="left")
     for name in ("mutant", "what is wrong", "verdict", "first telling cells", "trials"):
         table.add_column(name, justify="right" if name == "trials" else "left", overflow="fold")
@@ -25,23 +77,23 @@ def show(findings, console):
     console.print(f"mutants: {mutants.score(findings)}", style="bold")
 
 
-def _why(finding):
-    """Its first telling cells, or what the trouble was."""
+def _why(finding: Finding) -> str:
+    """Return its first telling cells, or what the trouble was."""
     if finding.outcome is Outcome.ERROR:
         return next((v.reason for v in finding.verdicts if v.value is None), "nothing was measured")
     return "\n".join(words(verdict) for verdict in finding.telling[:_TELLING])
 
 
-def words(verdict):
-    """What a verdict says, in short: what is outside of what, or what the trouble was."""
+def words(verdict: Verdict) -> str:
+    """Say in short what is outside of what, or what the trouble was."""
     if verdict.value is None:
         return verdict.reason
     permitted = f"{verdict.permitted.low:.3f}..{verdict.permitted.high:.3f}"
     return f"{verdict.zone_id} {verdict.cell.id}: {verdict.value:.3f}, permitted {permitted}"
 
 
-def write(findings, target):
-    """The same as Markdown. Raises UserError."""
+def write(findings: Sequence[Finding], target: pathlib.Path) -> None:
+    """Write the same as Markdown. Raise UserError."""
     lines = ["| mutant | what is wrong | verdict | by | trials |", "|---|---|---|---|---:|"]
     for finding in findings:
         why = _why(finding).replace("\n", "; ").replace("|", "\\|")
@@ -50,8 +102,8 @@ def write(findings, target):
     files.write(target, "\n".join(lines) + "\n", "name another file with --out")
 
 
-def show_false_alarms(runs, console):
-    """`runs`: what false_alarms.Run says of each."""
+def show_false_alarms(runs: Sequence["Run"], console: rich.console.Console) -> None:
+    """Show which runs were false alarms, and what that says of the rate."""
     for run in runs:
         if run.why:
             what = "error" if run.failed else "false alarm"

@@ -1,9 +1,14 @@
 """Heatmaps in a terminal: a table of utilization for each bandwidth, loss across, delay down; verdicts on all else."""
 
+from collections.abc import Sequence
+from typing import Protocol
+
+import rich.console
 import rich.table
 import rich.text
 
 from conformance.model.verdict import Status
+from conformance.reporting import heatmaps
 from conformance.reporting.html import heatmap_table
 
 _MARKS = {
@@ -82,3 +87,22 @@ def shade(value):
     """A style for a utilization. Background from dark to light, as utilization grows; the text keeps its contrast."""
     level = round(235 + 18 * min(max(value, 0.0), 1.0))
     return f"{'white' if level < 245 else 'black'} on color({level})"
+
+
+class Measured(Protocol):
+    """What was measured over a grid; see conformance/commands/run.py."""
+
+    @property
+    def series(self) -> Sequence[heatmaps.Series]: ...
+    @property
+    def results(self) -> str: ...
+    @property
+    def not_judged(self) -> str | None: ...
+
+
+def show_measured(measured: Measured, console: rich.console.Console) -> None:
+    """Show what `conformance run` measured."""
+    if measured.not_judged:
+        console.print(f"not judged: {measured.not_judged}", style="yellow", soft_wrap=True)
+    show(measured.series, console)
+    console.print(f"results: {measured.results}", soft_wrap=True)

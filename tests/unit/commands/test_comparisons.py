@@ -14,6 +14,7 @@ from conformance.engine import benches
 from conformance.lab import manifest
 from conformance.model.errors import UserError
 from conformance.model.trial import Outcome
+from conformance.reporting.text import cross as crossed
 from conformance.reporting.text import studies
 from conformance.support import schema
 
@@ -121,7 +122,10 @@ BBR = ("bbrv1", "bbrv2", "bbrv3")
 )
 def test_cross(world, changes, status, words):
     shared = world(**changes)
-    assert cross.run(BBR, trials=5, first_seed=1, **shared) == status
+    found = cross.compute(BBR, trials=5, first_seed=1, **shared)
+    assert found.exit_status == status
+    schema.check("cross", found.to_json(), "cross")
+    crossed.show(found, shared["console"])
     assert words in shared["console"].export_text()
 
 

@@ -17,6 +17,8 @@ from conformance.engine import benches
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
+from conformance.reporting.text import scores
+from conformance.support import schema
 
 A, B = Cell(10, 20, 0), Cell(10, 20, 1)
 PLAN = mutants.Options(profile="atc25", trials=5, max_trials=20, first_seed=1001, results="r.jsonl", workers=1)
@@ -59,7 +61,10 @@ def made_up(monkeypatch, tmp_path):
 def count(n, console, record=False, **plan):
     """The exit status, and what was said."""
     at = console.file.tell()
-    status = false_alarms.run(n, dataclasses.replace(PLAN, **plan), record, console)
+    found = false_alarms.compute(n, dataclasses.replace(PLAN, **plan), record, console)
+    schema.check("false-alarms", found.to_json(), "false alarms")
+    scores.show_counted(found, console)
+    status = found.exit_status
     return status, console.file.getvalue()[at:]
 
 

@@ -12,6 +12,8 @@ from conformance.lab import adapter, manifest
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
+from conformance.reporting.text import matrix as reporting
+from conformance.support import schema
 
 
 class FakeAdapter:
@@ -45,10 +47,12 @@ def shown(monkeypatch, tmp_path):
 
 def table(tmp_path, grid=None):
     console = rich.console.Console(record=True, width=250, markup=False)
-    target = tmp_path / "matrix.md"
-    arguments = {"grid": grid, "trials": 5, "results": tmp_path / "r.jsonl", "workers": 1, "target": target}
-    assert matrix.run(["ngtcp2"], benches.Choice(), console=console, **arguments) == 0
-    return target.read_text()
+    arguments = {"grid": grid, "trials": 5, "results": tmp_path / "r.jsonl", "workers": 1}
+    found = matrix.compute(["ngtcp2"], benches.Choice(), console=console, **arguments)
+    assert found.exit_status == 0
+    schema.check("matrix", found.to_json(), "matrix")
+    reporting.show(found, console)
+    return reporting.markdown(found)
 
 
 def test_every_algorithm_has_a_row_with_its_verdict(shown):

@@ -262,6 +262,18 @@ def made_up(monkeypatch, tmp_path):
 
 
 PLAN = mutants.Options(profile=None, trials=5, max_trials=20, first_seed=101, results="r.jsonl", workers=1)
+
+
+def ran(ids, plan, record, target, console):
+    """What the command does; returns the exit status."""
+    found = mutants.compute(ids, plan, record, console)
+    schema.check("mutant-score", found.to_json(), "mutants")
+    if target:
+        scores.write(found.findings, target)
+    scores.show_scored(found, console)
+    return found.exit_status
+
+
 IDS = ("cubic-beta-0.595", "cubic-no-reduction")
 
 
@@ -275,20 +287,20 @@ def test_a_mutant_is_measured_until_it_is_detected(made_up, tmp_path, monkeypatc
     values, measured = made_up
     values[IDS[0]] = 0.7
     target = tmp_path / "score.md"
-    assert mutants.run(IDS, PLAN, False, target, console) == 1
+    assert ran(IDS, PLAN, False, target, console) == 1
     said = console.file.getvalue()
     assert "cubic/heatmap 10mbps-20ms-1pct: 0.700, permitted 0.400..0.600" in said
     assert "detected 1 of 2 (50.0%), missed 1" in said
     assert measured == [A, B, A, B, C]
     assert "| cubic-no-reduction | A loss reduces nothing. | missed |  | 15 |" in target.read_text()
     values[IDS[1]] = 0.2
-    assert mutants.run(IDS, PLAN, False, None, console) == 0
+    assert ran(IDS, PLAN, False, None, console) == 0
 
 
 def test_errors_end_with_three(made_up, tmp_path, monkeypatch, console):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(mutants, "judged", lambda *_: finding(Status.ERROR).verdicts)
-    assert mutants.run(IDS[:1], PLAN, False, None, console) == 3
+    assert ran(IDS[:1], PLAN, False, None, console) == 3
 
 
 def test_the_record_is_of_all_mutants_and_what_told_comes_first(made_up, tmp_path, monkeypatch, console):
@@ -297,15 +309,15 @@ def test_the_record_is_of_all_mutants_and_what_told_comes_first(made_up, tmp_pat
     values, measured = made_up
     values.update({mutant.id: 0.7 for mutant in CORPUS})
     with pytest.raises(UserError, match="--record keeps the score of all mutants"):
-        mutants.run(IDS, PLAN, True, None, console)
-    assert mutants.run((), PLAN, True, None, console) == 0
+        ran(IDS, PLAN, True, None, console)
+    assert ran((), PLAN, True, None, console) == 0
     kept = {(one.mutant, one.cell): one for one in mutant_record.load()}
     assert kept[IDS[0], A].values == {"utilization": [0.5] * 5}
     assert kept[IDS[0], B].values == {"utilization": [0.7] * 5}
     assert len(kept) == 2 * len(CORPUS)
     # The next time the cell that told comes first.
     measured.clear()
-    assert mutants.run(IDS, PLAN, False, None, console) == 0
+    assert ran(IDS, PLAN, False, None, console) == 0
     assert measured == [B, B]
 
 
@@ -319,7 +331,7 @@ def test_a_zone_that_rejected_nobody_is_tried_on_further_mutants(made_up, tmp_pa
     monkeypatch.setattr(mutants, "_zones", lambda mutant, plan: [shipped[0]])
     kernel = [mutant.id for mutant in CORPUS if mutant.algorithm == "cubic" and mutant.kernel]
     values[kernel[2]] = 0.7
-    mutants.run((), PLAN, True, None, console)
+    ran((), PLAN, True, None, console)
     tried = {one.mutant for one in mutant_record.load() if one.cell == B}
     assert tried == set(kernel[:3])
     assert measured[len(CORPUS) :] == [A] * len(kernel) + [B] * 3
