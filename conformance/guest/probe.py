@@ -33,6 +33,7 @@ def run(net, topology, job, cell, emit):
         ("wrong_port", _wrong_port),
         ("wrong_authority", _wrong_authority),
         ("server_killed", _server_killed),
+        ("visits", _visits),
         ("server_ends", _server_ends),
     ):
         fresh_start(net, topology, job, _SEED)
@@ -63,6 +64,15 @@ class _Pair:
         poll.register(process.pidfd, select.POLLIN)
         poll.poll(seconds * 1000)
         return process.exit_status
+
+    def visit(self, seconds, **changes):
+        """Return status and words of a client after so many virtual seconds; where it still runs, break it off."""
+        client = self.start("client", **changes)
+        facts = {"exit_status": self.wait(client, seconds), **client.output()}
+        kill_descendants(own_pids(self.net) | {self.server.pid})
+        client.end()
+        self.client = None
+        return facts
 
     def facts(self):
         """Exit status and words of both; ends them."""
@@ -170,6 +180,38 @@ def _server_killed(pair):
     kill_descendants(own_pids(pair.net) | {client.pid})
     ended = pair.wait(client, 300) is not None
     return {"ready": True, "early": early, "ended": ended, **pair.facts()}
+
+
+def _visits(pair):
+    """Have one server asked for what is not there, have a transfer broken off, and then one made to its end."""
+    pair.start("server")
+    if not pair.ready():
+        return {"ready": False, **pair.facts()}
+    missing = pair.visit(60, CC_BYTES=str(pair.job["transfer_bytes"] + 1))
+    dotted = _status_of_dotted(pair) if pair.job["transport"] == "tcp" else None
+    broken_off = pair.visit(1)
+    whole = pair.visit(120)
+    return {
+        "ready": True, "missing": missing, "status_of_dotted": dotted, "broken_off": broken_off, "whole": whole,
+        **pair.facts(),
+    }  # fmt: skip
+
+
+def _status_of_dotted(pair):
+    """Return the status of a path that leads by ".." to the body; None where the server answers no HTTP/1.1."""
+    import ssl  # late: only this clause needs it
+
+    job = pair.job
+    context = ssl.create_default_context(cafile=job["pki"] + "/ca.crt")
+    path = f"/../{os.path.basename(job['www'])}/{job['transfer_bytes']}"
+    try:
+        with netns.inside(pair.net["client"]):
+            plain = socket.create_connection((job["server_address"], job["port"]), timeout=10)
+        with plain, context.wrap_socket(plain, server_hostname=job["hostname"]) as secure:
+            secure.sendall(f"GET {path} HTTP/1.1\r\nHost: {job['hostname']}\r\nConnection: close\r\n\r\n".encode())
+            return int(secure.recv(1 << 12).split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def _server_ends(pair):
