@@ -106,14 +106,20 @@ def adapter_list(form: str) -> None:
 @click.argument("name")
 @click.option("--lang", "language", required=True, type=click.Choice(["c", "go", "python", "rust"]))
 @click.option("--into", default=".", show_default=True, metavar="DIR", help="The folder NAME is made in this one.")
-def adapter_new(name: str, language: str, into: str) -> None:
+@click.option(
+    "--transport", type=click.Choice(["tcp", "udp"]), default="tcp", show_default=True,
+    help="udp: a QUIC stack with HTTP/3, in go or rust.",
+)  # fmt: skip
+def adapter_new(name: str, language: str, into: str, transport: str) -> None:
     """Begin an adapter called NAME, from a scaffold that works as it is."""
     from conformance.commands import adapter_new
+    from conformance.lab import manifest
 
-    manifest = adapter_new.new(name, language, into)
-    out.print(f"{manifest.parent} is ready: its README.txt says what to change first. Now run", soft_wrap=True)
-    for command in ("adapter build", "adapter check", "run cubic --grid 10mbps-20ms-1pct --trials 3 --stack"):
-        out.print(f"  conformance {command} {manifest}", soft_wrap=True)
+    path = adapter_new.new(name, language, into, transport)
+    out.print(f"{path.parent} is ready: its README.txt says what to change first. Now run", soft_wrap=True)
+    algorithm = manifest.read(str(path)).offered()[0]
+    for command in ("adapter build", "adapter check", f"run {algorithm} --grid 10mbps-20ms-1pct --trials 3 --stack"):
+        out.print(f"  conformance {command} {path}", soft_wrap=True)
 
 
 @adapter.command("build")

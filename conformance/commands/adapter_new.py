@@ -17,10 +17,23 @@ from conformance.support import paths, schema
 _SCAFFOLD = paths.PACKAGE / "scaffold"
 #: what every scaffold is called, in all its files, until it gets a name
 _PLACEHOLDER = "my-stack"
+#: what the suite's own adapters in Rust share; a new one gets a copy, as it may lie anywhere
+_SHARED_CRATE, _CRATE = paths.data("adapters", "common", "rust"), pathlib.Path("cc-adapter")
 
 
-def new(name, language, into="."):
-    """Write an adapter that works as it is to the folder `into`/`name`; its manifest's path. Raises UserError."""
+def languages(transport: str) -> list[str]:
+    """Return the languages that have a scaffold over this transport, in order."""
+    return sorted(path.name for path in (_SCAFFOLD / transport).iterdir() if path.is_dir())
+
+
+def new(name: str, language: str, into: str | pathlib.Path = ".", transport: str = "tcp") -> pathlib.Path:
+    """Write an adapter that works as it is to the folder `into`/`name`, and return its manifest's path.
+
+    Raises UserError, too where the language has no scaffold over this transport.
+    """
+    if language not in languages(transport):
+        others = " or ".join(languages(transport))
+        raise UserError(f"there is no scaffold over {transport} in {language}", f"choose --lang {others}")
     if not re.fullmatch(schema.pattern("adapter", "name"), name):
         raise UserError(f"adapter name {name!r}", "use lower-case letters, digits, dots and hyphens, 63 at most")
     home = pathlib.Path(into, name)
@@ -30,17 +43,19 @@ def new(name, language, into="."):
         # Made aside and moved into place whole.
         with tempfile.TemporaryDirectory(dir=into, prefix=f".{name}.") as temporary:
             made = pathlib.Path(temporary, name)
-            _fill(made, name, _SCAFFOLD / language)
+            _fill(made, name, _SCAFFOLD / transport / language)
             made.rename(home)
     except OSError as error:
         raise UserError(f"cannot write {home}: {error.strerror}", "name another folder with --into") from None
     return home / "adapter.json"
 
 
-def _fill(home, name, scaffold):
-    """Copy a language's scaffold and the README that all share, under a new name."""
+def _fill(home: pathlib.Path, name: str, scaffold: pathlib.Path) -> None:
+    """Copy a language's scaffold, the README of its transport and the shared package it uses, under a new name."""
     sources = {file.relative_to(scaffold): file for file in scaffold.rglob("*") if "__pycache__" not in file.parts}
-    sources[pathlib.Path("README.txt")] = _SCAFFOLD / "README.txt"
+    sources[pathlib.Path("README.txt")] = scaffold.parent / "README.txt"
+    if (scaffold / "Cargo.toml").exists() and _CRATE.name in (scaffold / "Cargo.toml").read_text():
+        sources |= {_CRATE / file.relative_to(_SHARED_CRATE): file for file in _SHARED_CRATE.rglob("*")}
     for at, source in sources.items():
         if source.is_file():
             file = home / at

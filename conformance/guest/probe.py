@@ -14,8 +14,8 @@ import time
 
 from conformance.guest import netns
 from conformance.guest.process import StackProcess, kill_descendants
-from conformance.guest.protocol import Probed, TransferProbed
-from conformance.guest.seen import FramesSeen, ProbeFacts, ProcessSeen
+from conformance.guest.protocol import Probed, TransferProbed, VisitsProbed
+from conformance.guest.seen import FramesSeen, ProbeFacts, ProcessSeen, VisitFacts
 from conformance.guest.stage import transfer
 from conformance.guest.trial import environment, fresh_start, own_pids, run_trial, wait_for_port
 
@@ -39,19 +39,18 @@ def run(stage: Stage, emit: Callable[[Event], None]) -> None:
     """Make the probes in the first cell of the job, and emit an event for each."""
     before = _files()
     asked = transfer(stage, stage.job.cells[0], _SEED)
-    for name, probe in (
-        ("unknown_algorithm", _unknown_algorithm),
-        ("transfer", None),
-        ("wrong_port", _wrong_port),
-        ("wrong_authority", _wrong_authority),
-        ("server_killed", _server_killed),
-        ("server_ends", _server_ends),
-    ):
+    probes: tuple[Callable[[], Event], ...] = (
+        lambda: Probed(name="unknown_algorithm", facts=_unknown_algorithm(_Pair(stage, asked))),
+        lambda: _transfer(stage, asked, before),
+        lambda: Probed(name="wrong_port", facts=_wrong_port(_Pair(stage, asked))),
+        lambda: Probed(name="wrong_authority", facts=_wrong_authority(_Pair(stage, asked))),
+        lambda: Probed(name="server_killed", facts=_server_killed(_Pair(stage, asked))),
+        lambda: _visits(stage, asked),
+        lambda: Probed(name="server_ends", facts=_server_ends(_Pair(stage, asked))),
+    )
+    for probe in probes:
         fresh_start(stage, asked.tc, _SEED)
-        if probe is None:
-            emit(_transfer(stage, asked, before))
-        else:
-            emit(Probed(name=name, facts=probe(_Pair(stage, asked))))
+        emit(probe())
 
 
 class _Pair:
@@ -81,6 +80,16 @@ class _Pair:
         poll.register(process.pidfd, select.POLLIN)
         poll.poll(seconds * 1000)
         return process.exit_status
+
+    def visit(self, server: StackProcess, seconds: float, **changes: str) -> ProcessSeen:
+        """Return what was seen of a client after so many virtual seconds; where it still runs, break it off."""
+        client = self.start("client", **changes)
+        self.wait(client, seconds)
+        seen = client.seen()
+        kill_descendants(own_pids(self.stage.net) | {server.pid})
+        client.end()
+        del self._processes["client"]
+        return seen
 
     def end(self) -> tuple[ProcessSeen | None, ProcessSeen | None]:
         """End both. Return what was seen before that of the client and of the server, None of what was not started."""
@@ -192,6 +201,39 @@ def _server_killed(pair: _Pair) -> ProbeFacts:
     kill_descendants(own_pids(pair.stage.net) | {client.pid})
     ended = pair.wait(client, 300) is not None
     return _facts(pair, ready, ended, early)
+
+
+def _visits(stage: Stage, asked: Transfer) -> VisitsProbed:
+    """Have one server asked for what is not there, have a transfer broken off, and then one made to its end."""
+    pair = _Pair(stage, asked)
+    server, ready = pair.start_server()
+    if not ready:
+        pair.end()
+        return VisitsProbed(facts=VisitFacts(ready=False))
+    missing = pair.visit(server, 60, CC_BYTES=str(asked.transfer_bytes + 1))
+    dotted = _status_of_dotted(stage, asked) if stage.job.transport == "tcp" else None
+    pair.visit(server, 1)
+    whole = pair.visit(server, 120)
+    pair.end()
+    return VisitsProbed(facts=VisitFacts(ready=True, missing=missing, status_of_dotted=dotted, whole=whole))
+
+
+def _status_of_dotted(stage: Stage, asked: Transfer) -> int | None:
+    """Return the status of a path that leads by ".." to the body; None where the server answers no HTTP/1.1."""
+    import ssl  # late: only this clause needs it
+
+    variables = environment(stage, "client", asked)
+    context = ssl.create_default_context(cafile=variables["CC_CA"])
+    host, www = variables["CC_HOSTNAME"], variables["CC_WWW"]
+    path = f"/../{os.path.basename(www)}/{asked.transfer_bytes}"
+    try:
+        with netns.inside(stage.net["client"]):
+            plain = socket.create_connection((variables["CC_ADDRESS"], int(variables["CC_PORT"])), timeout=10)
+        with plain, context.wrap_socket(plain, server_hostname=host) as secure:
+            secure.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+            return int(secure.recv(1 << 12).split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def _server_ends(pair: _Pair) -> ProbeFacts:

@@ -10,7 +10,7 @@ import dataclasses
 import time
 
 from conformance.guest import wire
-from conformance.guest.seen import CongestionControlSeen, FramesSeen, LinkSeen, ProbeFacts, TrialFacts
+from conformance.guest.seen import CongestionControlSeen, FramesSeen, LinkSeen, ProbeFacts, TrialFacts, VisitFacts
 from conformance.guest.wire import ProtocolError, require
 
 # --- what the host asks for
@@ -213,6 +213,13 @@ class TransferProbed(_Stamped):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class VisitsProbed(_Stamped):
+    """The probe in which one server is asked by several clients is over."""
+
+    facts: VisitFacts
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Fault(_Stamped):
     """The harness itself failed; the guest ends."""
 
@@ -227,7 +234,7 @@ class End(_Stamped):
 
 Event = (
     Network | CongestionControl | CellBegins | Calibration | TrialDone | TrialFailed | Unsupported | Probed
-    | TransferProbed | Fault | End
+    | TransferProbed | VisitsProbed | Fault | End
 )  # fmt: skip
 #: {name on the wire: class}
 EVENTS: dict[str, type[Event]] = {
@@ -240,6 +247,7 @@ EVENTS: dict[str, type[Event]] = {
     "unsupported": Unsupported,
     "probe": Probed,
     "transfer_probe": TransferProbed,
+    "visits_probe": VisitsProbed,
     "fault": Fault,
     "end": End,
 }

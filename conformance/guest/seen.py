@@ -178,6 +178,20 @@ class ProbeFacts:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class VisitFacts:
+    """What one server answered to several clients in a row; None of what was not tried.
+
+    `missing`: the client that asked for a body that is not there. `status_of_dotted`: HTTP status of a path with "..".
+    `whole`: the client whose transfer came after another had been broken off.
+    """
+
+    ready: bool
+    missing: ProcessSeen | None = None
+    status_of_dotted: int | None = None
+    whole: ProcessSeen | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class FramesSeen:
     """Of the frames through the bottleneck: how many, and the median of the longest run of one byte in each."""
 

@@ -111,7 +111,7 @@ def load(stack: str, client: str = COMMON) -> Adapter:
                 f"{named}'s client speaks {other.manifest.transport}, {about.name} serves over {about.transport}",
                 "name another with --client",
             )
-    own = _files_digest(_own_files(about.folder))
+    own = _files_digest(_own_files(*about.places()))
     build = building.ensure(about, own) if about.build else None
     version, has = _describe(about.folder / about.program, build)
     programs = [pathlib.Path(found) for tool in about.needs if (found := manifest.which(tool))]
@@ -151,7 +151,7 @@ def build(
     about.require()
     if not about.build:
         return None
-    own = _files_digest(_own_files(about.folder))
+    own = _files_digest(_own_files(*about.places()))
     return building.ensure(about, own, asked=True, again=again, progress=progress)
 
 
@@ -208,10 +208,13 @@ def _tree_digest(root: pathlib.Path) -> str:
     return total.hexdigest()[: digests.DIGITS]
 
 
-def _own_files(folder: pathlib.Path) -> list[pathlib.Path]:
-    """Return the adapter's files, without expected.json and temporary files."""
-    found = [f for f in sorted(folder.rglob("*")) if f.name != "expected.json" and not files.is_aside(f)]
-    return [f for f in found if f.is_file()]
+def _own_files(*places: pathlib.Path) -> list[pathlib.Path]:
+    """Return all files of an adapter's folder and of what it shares, in order.
+
+    Left out are what is said about its results, and what is left of its writing.
+    """
+    found = [f for place in places for f in ([place] if place.is_file() else sorted(place.rglob("*")))]
+    return [f for f in found if f.is_file() and f.name != "expected.json" and not files.is_aside(f)]
 
 
 def _files_digest(files: Iterable[pathlib.Path]) -> str:

@@ -249,6 +249,8 @@ def probed(events: collections.abc.Iterable[protocol.Event]) -> dict[str, dict[s
         match event:
             case protocol.Probed(name=name, facts=facts):
                 found[name] = wire.to_json(facts)
+            case protocol.VisitsProbed(facts=visits):
+                found["visits"] = wire.to_json(visits)
             case protocol.TransferProbed(facts=transfer, frames=frames, written_outside=outside):
                 found["transfer"] = {
                     **flat(transfer),

@@ -35,12 +35,18 @@ class Manifest:
     client: str | None = None
     client_chooses: bool = False
     build: dict[str, Any] | None = None
+    #: files and folders beside this one that the build uses too
+    shares: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
 
     @property
     def folder(self) -> pathlib.Path:
         return self.path.parent
+
+    def places(self) -> list[pathlib.Path]:
+        """Return the folder, and each file or folder that it shares: all that says what the stack is."""
+        return [self.folder, *(self.folder / share for share in self.shares)]
 
     def offered(self) -> list[str]:
         """Return our names of the algorithms that it lists, in its order."""
@@ -87,12 +93,16 @@ def shipped() -> list[Manifest]:
     return [read(name) for name in names()]
 
 
-def _is_program(file: pathlib.Path) -> bool:
+def _mode(file: pathlib.Path) -> int:
+    """Return type and rights of a file, as os.stat() does; 0 where there is none."""
     try:
-        mode = file.stat().st_mode
+        return file.stat().st_mode
     except (OSError, ValueError):  # no name for a file
-        return False
-    return stat.S_ISREG(mode) and bool(mode & 0o111)
+        return 0
+
+
+def _is_program(file: pathlib.Path) -> bool:
+    return stat.S_ISREG(_mode(file)) and bool(_mode(file) & 0o111)
 
 
 def read(stack: str) -> Manifest:
@@ -126,6 +136,11 @@ def read(stack: str) -> Manifest:
         file = found.folder / program
         if not _is_program(file):
             raise UserError(f"{path}: {pointer}: {file} is not an executable file")
+    for at, place in enumerate(found.places()[1:]):
+        if not (stat.S_ISREG(_mode(place)) or stat.S_ISDIR(_mode(place))):
+            raise UserError(f"{path}: /shares/{at}: {place} is neither a file nor a folder")
+        if found.folder.resolve().is_relative_to(place.resolve()):
+            raise UserError(f"{path}: /shares/{at}: {place} holds the adapter itself", "share a folder beside it")
     if re.search(r"\s", str(found.folder)):
         raise UserError(f"{found.folder}: a guest is told of folders without spaces in their names only", "move it")
     for readable in (found.folder, found.folder / found.program):

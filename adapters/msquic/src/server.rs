@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use std::ptr::null;
 use std::sync::Arc;
 
+use cc_adapter::{address, http3, setting, Error};
 use msquic::{
     Addr, BufferRef, CertificateFile, Configuration, Connection, ConnectionEvent, ConnectionRef, Credential,
     CredentialConfig, Listener, ListenerEvent, Registration, RegistrationConfig, SendFlags, Settings, Status, Stream,
     StreamEvent, StreamOpenFlags, StreamRef, StreamShutdownFlags, StreamStartFlags,
 };
 
-use crate::http3;
 use crate::keylog::{self, Secrets};
 use crate::site::Site;
 
@@ -21,20 +21,12 @@ const REQUESTS: u16 = 100;
 const CLIENT_UNIDIRECTIONAL_STREAMS: u16 = 3; // its control stream and two of QPACK
 const INTERNAL_ERROR: u64 = 0x102;
 
-pub fn serve(algorithm: u16) -> Result<(), String> {
-    let address: SocketAddr = format!("{}:{}", required("CC_ADDRESS")?, required("CC_PORT")?)
-        .parse()
-        .map_err(|_| "CC_ADDRESS and CC_PORT are no address")?;
-    let files = CertificateFile::new(required("CC_KEY")?, required("CC_CERT")?);
-    let site = Arc::new(Site::new(required("CC_WWW")?));
-    let _listener = listen(algorithm, address, files, site).map_err(|e| format!("cannot serve: {e}"))?;
+pub fn serve(algorithm: u16) -> Result<(), Error> {
+    let files = CertificateFile::new(setting("CC_KEY")?, setting("CC_CERT")?);
+    let _listener = listen(algorithm, address()?, files, Arc::new(Site::default())).map_err(|e| format!("cannot serve: {e}"))?;
     loop {
         std::thread::park(); // until SIGTERM ends the process
     }
-}
-
-fn required(name: &str) -> Result<String, String> {
-    std::env::var(name).map_err(|_| format!("{name} is not set"))
 }
 
 fn listen(
@@ -95,7 +87,7 @@ fn open_control_stream(connection: &Connection) -> Result<(), Status> {
     })?;
     stream.start(StreamStartFlags::NONE)?;
     // msquic wants the list of buffers, too, for as long as it sends.
-    let buffers = Box::leak(Box::new([BufferRef::from(http3::CONTROL_STREAM)]));
+    let buffers = Box::leak(Box::new([BufferRef::from(http3::CONTROL)]));
     unsafe {
         stream.send(buffers, SendFlags::NONE, null())?;
         stream.into_raw();
@@ -135,8 +127,8 @@ impl Exchange {
     }
 
     fn answer(&mut self, stream: &Stream) -> Result<(), Status> {
-        let body = http3::requested_path(&self.request).and_then(|path| self.site.read(&path));
-        let head = http3::response_head(body.map(<[u8]>::len));
+        let body = http3::path(&self.request).and_then(|path| self.site.read(&path));
+        let head = body.map_or_else(http3::not_found, |body| http3::answer(body.len()));
         let pieces = std::iter::once(head.as_slice()).chain(body.unwrap_or_default().chunks(PIECE_BYTES));
         let pieces = pieces.map(BufferRef::from).collect();
         let pieces = &self.response.insert(Response { _head: head, pieces }).pieces;

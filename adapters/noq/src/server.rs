@@ -1,20 +1,15 @@
 //! Serves the files of CC_WWW over HTTP/3.
 
 use std::env;
-use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use cc_adapter::{Error, address, file, http3, tls};
 use noq::crypto::rustls::QuicServerConfig;
 use noq::{
     ConnectionError, Endpoint, Incoming, RecvStream, SendStream, ServerConfig, TransportConfig,
 };
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::version::TLS13;
 
-use crate::{Congestion, Error, address, crypto, http3, setting};
+use crate::Congestion;
 
 const REQUEST_BYTES: usize = 65536;
 
@@ -24,7 +19,8 @@ pub async fn serve(congestion: Congestion) -> Result<(), Error> {
     if let Some(folder) = env::var_os("CC_QLOG") {
         transport.qlog_from_path(folder, "noq");
     }
-    let mut config = ServerConfig::with_crypto(Arc::new(tls()?));
+    let mut config =
+        ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls::server()?)?));
     config.transport_config(Arc::new(transport));
     let endpoint = Endpoint::server(config, address()?)?;
     while let Some(incoming) = endpoint.accept().await {
@@ -35,18 +31,6 @@ pub async fn serve(congestion: Congestion) -> Result<(), Error> {
         });
     }
     Ok(())
-}
-
-fn tls() -> Result<QuicServerConfig, Error> {
-    let chain = CertificateDer::pem_file_iter(setting("CC_CERT")?)?.collect::<Result<_, _>>()?;
-    let key = PrivateKeyDer::from_pem_file(setting("CC_KEY")?)?;
-    let mut tls = rustls::ServerConfig::builder_with_provider(crypto())
-        .with_protocol_versions(&[&TLS13])?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)?;
-    tls.alpn_protocols = vec![b"h3".to_vec()];
-    tls.key_log = Arc::new(rustls::KeyLogFile::new()); // writes only where SSLKEYLOGFILE is set
-    Ok(QuicServerConfig::try_from(tls)?)
 }
 
 /// Answers a connection's requests in their order, until the client closes it.
@@ -67,20 +51,10 @@ async fn respond(mut send: SendStream, mut receive: RecvStream) -> Result<(), Er
     let request = receive.read_to_end(REQUEST_BYTES).await?;
     match http3::path(&request).as_deref().and_then(file) {
         Some(body) => {
-            send.write_all_chunks(&mut [http3::answer(body.len()).into(), body])
+            send.write_all_chunks(&mut [http3::answer(body.len()).into(), body.into()])
                 .await?
         }
         None => send.write_all(&http3::not_found()).await?,
     }
     Ok(send.finish()?)
-}
-
-/// The file of CC_WWW that a path names; none elsewhere, as a name has no slash and does not begin with a dot.
-fn file(path: &str) -> Option<Bytes> {
-    let name = path
-        .strip_prefix('/')
-        .filter(|name| !name.starts_with('.') && !name.contains('/'))?;
-    fs::read(Path::new(&env::var_os("CC_WWW")?).join(name))
-        .ok()
-        .map(Bytes::from)
 }

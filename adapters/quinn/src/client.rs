@@ -6,15 +6,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Buf;
+use cc_adapter::{Error, address, report, setting, tls};
 use http::{Request, StatusCode};
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{ClientConfig, Endpoint, TransportConfig, VarInt};
-use rustls::RootCertStore;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
-use rustls::version::TLS13;
-
-use crate::{Error, address, crypto, setting};
 
 /// quinn's default is 1.25 MB a stream, which would hold a sender back where bandwidth x delay is more.
 const WINDOW_BYTES: u32 = 1 << 30;
@@ -26,7 +21,7 @@ pub async fn fetch() -> Result<(), Error> {
     let start = Instant::now();
     let endpoint = Endpoint::client((Ipv4Addr::UNSPECIFIED, 0).into())?;
     let quic = endpoint.connect_with(config, address()?, &host)?.await?;
-    let handshake_s = start.elapsed().as_secs_f64();
+    let handshake = start.elapsed();
     let (mut driver, mut sender) = h3::client::new(h3_quinn::Connection::new(quic)).await?;
     let driving = tokio::spawn(async move { poll_fn(|context| driver.poll_close(context)).await });
 
@@ -44,10 +39,7 @@ pub async fn fetch() -> Result<(), Error> {
         };
         received += data.remaining();
     }
-    let completion_s = start.elapsed().as_secs_f64();
-    println!(
-        r#"{{"bytes": {received}, "completion_s": {completion_s:.6}, "handshake_s": {handshake_s:.6}}}"#
-    );
+    report(received, start.elapsed(), handshake);
 
     // The last request's end closes the connection; the endpoint must live until that is sent.
     drop((stream, sender));
@@ -57,18 +49,9 @@ pub async fn fetch() -> Result<(), Error> {
 }
 
 fn config() -> Result<ClientConfig, Error> {
-    let mut authorities = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(setting("CC_CA")?)? {
-        authorities.add(certificate?)?;
-    }
-    let mut tls = rustls::ClientConfig::builder_with_provider(crypto())
-        .with_protocol_versions(&[&TLS13])?
-        .with_root_certificates(authorities)
-        .with_no_client_auth();
-    tls.alpn_protocols = vec![b"h3".to_vec()];
     let mut transport = TransportConfig::default();
     transport.stream_receive_window(VarInt::from_u32(WINDOW_BYTES));
-    let mut config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
+    let mut config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls::client()?)?));
     config.transport_config(Arc::new(transport));
     Ok(config)
 }

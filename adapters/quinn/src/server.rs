@@ -1,27 +1,26 @@
 //! Serves the files of CC_WWW over HTTP/3.
 
 use std::env;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::LineWriter;
 use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use cc_adapter::{Error, address, file, tls};
 use h3::server::RequestStream;
 use http::{Request, Response, StatusCode};
 use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{Endpoint, Incoming, QlogConfig, QlogStream, ServerConfig, TransportConfig};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::version::TLS13;
 
-use crate::{Congestion, Error, address, crypto, setting};
+use crate::Congestion;
 
 pub async fn serve(congestion: Congestion) -> Result<(), Error> {
     let mut transport = TransportConfig::default();
     transport.congestion_controller_factory(congestion);
     transport.qlog_stream(qlog()?);
-    let mut config = ServerConfig::with_crypto(Arc::new(tls()?));
+    let mut config =
+        ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls::server()?)?));
     config.transport_config(Arc::new(transport));
     let endpoint = Endpoint::server(config, address()?)?;
     while let Some(incoming) = endpoint.accept().await {
@@ -32,18 +31,6 @@ pub async fn serve(congestion: Congestion) -> Result<(), Error> {
         });
     }
     Ok(())
-}
-
-fn tls() -> Result<QuicServerConfig, Error> {
-    let chain = CertificateDer::pem_file_iter(setting("CC_CERT")?)?.collect::<Result<_, _>>()?;
-    let key = PrivateKeyDer::from_pem_file(setting("CC_KEY")?)?;
-    let mut tls = rustls::ServerConfig::builder_with_provider(crypto())
-        .with_protocol_versions(&[&TLS13])?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)?;
-    tls.alpn_protocols = vec![b"h3".to_vec()];
-    tls.key_log = Arc::new(rustls::KeyLogFile::new()); // writes only where SSLKEYLOGFILE is set
-    Ok(QuicServerConfig::try_from(tls)?)
 }
 
 /// One file for all connections, in the folder that CC_QLOG names; each event is written at once, as a signal ends us.
@@ -91,16 +78,6 @@ async fn respond(
                 .body(())?,
         )
         .await?;
-    stream.send_data(body).await?;
+    stream.send_data(body.into()).await?;
     Ok(stream.finish().await?)
-}
-
-/// The file of CC_WWW that a path names; none elsewhere, as a name has no slash and does not begin with a dot.
-fn file(path: &str) -> Option<Bytes> {
-    let name = path
-        .strip_prefix('/')
-        .filter(|name| !name.starts_with('.') && !name.contains('/'))?;
-    fs::read(Path::new(&env::var_os("CC_WWW")?).join(name))
-        .ok()
-        .map(Bytes::from)
 }

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::time::Instant;
 
 use bytes::Bytes;
+use cc_adapter::http3::{self, Download};
+use cc_adapter::{Error, address, report, setting};
 use s2n_quic::Client;
 use s2n_quic::client::Connect;
 use s2n_quic::provider::limits::Limits;
 use s2n_quic::provider::tls;
-
-use crate::{Error, address, http3, setting};
 
 /// s2n-quic's default is 3.75 MB, which would hold a sender back where bandwidth x delay is more.
 const WINDOW_BYTES: u64 = 1 << 30;
@@ -35,7 +35,7 @@ pub async fn fetch() -> Result<(), Error> {
     let mut connection = client
         .connect(Connect::new(address()?).with_server_name(host.as_str()))
         .await?;
-    let handshake_s = start.elapsed().as_secs_f64();
+    let handshake = start.elapsed();
     let mut control = connection.open_send_stream().await?; // open to the end, as HTTP/3 demands
     control.send(Bytes::from_static(http3::CONTROL)).await?;
 
@@ -44,23 +44,11 @@ pub async fn fetch() -> Result<(), Error> {
         .send(http3::request(&format!("{host}:{port}"), &format!("/{size}")).into())
         .await?;
     stream.finish()?;
-    let mut answer = http3::Answer::default();
-    let mut received = 0;
-    while received < size {
-        let Some(bytes) = stream.receive().await? else {
-            return Err(format!("the body ended after {received} of {size} bytes").into());
-        };
-        received += answer
-            .read(&bytes)
-            .ok_or("the server does not speak HTTP/3")?;
-        if let Some(status) = answer.status.as_deref().filter(|status| *status != "200") {
-            return Err(format!("the server answered {status}").into());
-        }
+    let mut download = Download::new(size);
+    while !download.is_complete() {
+        download.take(stream.receive().await?.as_deref())?;
     }
-    let completion_s = start.elapsed().as_secs_f64();
-    println!(
-        r#"{{"bytes": {received}, "completion_s": {completion_s:.6}, "handshake_s": {handshake_s:.6}}}"#
-    );
+    report(download.received, start.elapsed(), handshake);
     connection.close(NO_ERROR.into());
     client.wait_idle().await?; // until that is sent
     Ok(())

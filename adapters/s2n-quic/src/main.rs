@@ -1,17 +1,13 @@
 //! s2n-quic as HTTPS server and client: one program with the verbs of the adapter contract.
 
 mod client;
-mod http3;
 mod server;
 
-use std::env;
-use std::net::SocketAddr;
 use std::process::ExitCode;
 
+use cc_adapter::{Error, Program, block_on, versions};
 use s2n_quic::Server;
 use s2n_quic::provider::congestion_controller::{Bbr, Cubic};
-
-type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// What s2n-quic calls its congestion controls, and a server with each as s2n-quic sets it up.
 const ALGORITHMS: [(&str, fn() -> Result<Server, Error>); 2] = [
@@ -19,77 +15,25 @@ const ALGORITHMS: [(&str, fn() -> Result<Server, Error>); 2] = [
     ("bbr", || server::start(Bbr::default())),
 ];
 
-const NOT_OFFERED: u8 = 127;
-
 fn main() -> ExitCode {
-    match env::args().nth(1).as_deref() {
-        Some("server") => serve(),
-        Some("client") => ended(run(client::fetch())),
-        Some("describe") => describe(),
-        _ => {
-            eprintln!("usage: s2n-quic server|client|describe");
-            ExitCode::from(64)
-        }
+    Program {
+        name: "s2n-quic",
+        version: || {
+            Ok(versions(
+                include_str!("../Cargo.lock"),
+                &[
+                    "s2n-quic",
+                    "s2n-quic-core",
+                    "s2n-quic-transport",
+                    "s2n-quic-platform",
+                    "rustls",
+                    "tokio",
+                ],
+            ))
+        },
+        algorithms: &ALGORITHMS,
+        serve: |start| block_on(async { server::serve(start()?).await }),
+        fetch: Some(|| block_on(client::fetch())),
     }
-}
-
-fn serve() -> ExitCode {
-    let called = env::var("CC_CALLED").unwrap_or_default();
-    match ALGORITHMS.iter().find(|(name, _)| *name == called) {
-        Some((_, start)) => ended(run(async { server::serve(start()?).await })),
-        None => ExitCode::from(NOT_OFFERED),
-    }
-}
-
-/// The versions are those of the lock file that this program was built with.
-fn describe() -> ExitCode {
-    let lock = include_str!("../Cargo.lock");
-    let versions: Vec<String> = [
-        "s2n-quic",
-        "s2n-quic-core",
-        "s2n-quic-transport",
-        "s2n-quic-platform",
-        "rustls",
-        "tokio",
-    ]
-    .iter()
-    .filter_map(|name| {
-        let entry = lock
-            .split_once(&format!("\nname = \"{name}\"\nversion = \""))?
-            .1;
-        Some(format!("{name} {}", entry.split_once('"')?.0))
-    })
-    .collect();
-    let names: Vec<&str> = ALGORITHMS.iter().map(|(name, _)| *name).collect();
-    println!(
-        r#"{{"version": "{}", "algorithms": {names:?}}}"#,
-        versions.join(", ")
-    );
-    ExitCode::SUCCESS
-}
-
-/// In one thread, as the guest has one core.
-fn run(work: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?
-        .block_on(work)
-}
-
-fn ended(result: Result<(), Error>) -> ExitCode {
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn setting(name: &str) -> Result<String, Error> {
-    env::var(name).map_err(|_| format!("{name} is not set").into())
-}
-
-fn address() -> Result<SocketAddr, Error> {
-    Ok(format!("{}:{}", setting("CC_ADDRESS")?, setting("CC_PORT")?).parse()?)
+    .run()
 }

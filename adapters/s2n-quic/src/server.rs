@@ -1,16 +1,13 @@
 //! Serves the files of CC_WWW over HTTP/3.
 
-use std::env;
-use std::fs;
 use std::path::Path;
 
 use bytes::Bytes;
+use cc_adapter::{Error, address, file, http3, setting};
 use s2n_quic::connection::Error as ConnectionError;
 use s2n_quic::provider::{congestion_controller, tls};
 use s2n_quic::stream::BidirectionalStream;
 use s2n_quic::{Connection, Server};
-
-use crate::{Error, address, http3, setting};
 
 const REQUEST_BYTES: usize = 65536;
 
@@ -64,20 +61,10 @@ async fn respond(mut stream: BidirectionalStream) -> Result<(), Error> {
     match http3::path(&request).as_deref().and_then(file) {
         Some(body) => {
             stream
-                .send_vectored(&mut [http3::answer(body.len()).into(), body])
+                .send_vectored(&mut [http3::answer(body.len()).into(), body.into()])
                 .await?
         }
         None => stream.send(http3::not_found().into()).await?,
     }
     Ok(stream.finish()?)
-}
-
-/// The file of CC_WWW that a path names; none elsewhere, as a name has no slash and does not begin with a dot.
-fn file(path: &str) -> Option<Bytes> {
-    let name = path
-        .strip_prefix('/')
-        .filter(|name| !name.starts_with('.') && !name.contains('/'))?;
-    fs::read(Path::new(&env::var_os("CC_WWW")?).join(name))
-        .ok()
-        .map(Bytes::from)
 }

@@ -11,6 +11,8 @@ from conformance.model.trial import Outcome, Trial
 #: a body of zeros sent in clear shows runs of them in most frames; a greeting's padding in one or two
 _PLAIN_RUN_BYTES = 16
 _UNSUPPORTED = 127
+#: the lowest status of HTTP that says a request is not to be fulfilled
+_CLIENT_ERROR = 400
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,6 +35,7 @@ def clauses(probes: Mapping[str, Facts], trial: Trial, network: Facts, own_algor
         _must_fail("a client whose port nobody listens on fails", probes["wrong_port"]),
         _must_fail("a client that trusts another authority refuses the server", probes["wrong_authority"]),
         _must_fail("a client whose server is killed fails", probes["server_killed"]),
+        *_visits(probes["visits"]),
         _ends(probes["server_ends"]),
     ]
 
@@ -83,6 +86,27 @@ def _must_fail(name: str, facts: Facts) -> Clause:
     status, claimed = facts["client"]["exit_status"], _claims_a_result(facts["client"]["stdout"])
     kept = status != 0 and not claimed
     return Clause(name=name, kept=kept, what=_status(status) + (", and it printed a result line" if claimed else ""))
+
+
+def _visits(facts: Facts) -> Iterator[Clause]:
+    """Judge what one server answers to several clients, one after the other."""
+    names = (
+        "a path that is no file is answered with an error",
+        'a path with ".." leads nowhere',
+        "a transfer works after another was broken off",
+    )
+    if not facts["ready"]:
+        yield from (Clause(name=name, kept=None, what="the server was never ready") for name in names)
+        return
+    missing, dotted, whole = facts["missing"], facts["status_of_dotted"], facts["whole"]
+    yield _must_fail(names[0], {"ready": True, "ended": missing["exit_status"] is not None, "client": missing})
+    yield Clause(
+        name=names[1],
+        kept=None if dotted is None else dotted >= _CLIENT_ERROR,
+        what="only tried where the server answers HTTP/1.1" if dotted is None else f"it was answered with {dotted}",
+    )
+    kept = whole["exit_status"] == 0 and _claims_a_result(whole["stdout"])
+    yield Clause(name=names[2], kept=kept, what=_status(whole["exit_status"]))
 
 
 def _claims_a_result(text: str) -> bool:

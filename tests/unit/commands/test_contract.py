@@ -20,14 +20,19 @@ def process(status, stdout="", stderr=""):
     return {"exit_status": status, "stdout": stdout, "stderr": stderr}
 
 
+RESULT = '{"bytes": 12500000, "completion_s": 1.0, "handshake_s": null}\n'
 GOOD = {
     "unknown_algorithm": {"ready": False, "server": process(127)},
     "transfer": {**facts(), "frames": {"seen": 400, "median_run": 3}, "written_outside": []},
     "wrong_port": {"ready": True, "ended": True, "client": process(1), "server": process(-15)},
     "wrong_authority": {"ready": True, "ended": True, "client": process(1), "server": process(-15)},
     "server_killed": {"ready": True, "early": None, "ended": True, "client": process(1), "server": process(-9)},
+    "visits": {
+        "ready": True, "missing": process(1), "status_of_dotted": 404, "broken_off": process(None),
+        "whole": process(0, RESULT), "server": process(-15),
+    },
     "server_ends": {"ready": True, "ended": True, "after_s": 0.01, "server": process(0)},
-}
+}  # fmt: skip
 
 
 def judged(own_algorithms=True, **changes):
@@ -39,11 +44,8 @@ def judged(own_algorithms=True, **changes):
 
 def test_an_adapter_that_keeps_the_contract():
     found = judged()
-    assert len(found) == 8
+    assert len(found) == 11
     assert all(clause.kept is True for clause in found), [c for c in found if not c.kept]
-
-
-RESULT = '{"bytes": 12500000, "completion_s": 1.0, "handshake_s": null}\n'
 
 
 @pytest.mark.parametrize(
@@ -58,6 +60,13 @@ RESULT = '{"bytes": 12500000, "completion_s": 1.0, "handshake_s": null}\n'
         ({"wrong_port": {"ended": False, "client": process(None)}}, "still running"),
         ({"wrong_authority": {"client": process(0, RESULT)}}, "printed a result line"),
         ({"server_killed": {"client": process(1, RESULT)}}, "printed a result line"),
+        ({"visits": {"missing": process(0)}}, "status 0"),
+        ({"visits": {"missing": process(1, RESULT)}}, "printed a result line"),
+        ({"visits": {"missing": process(None)}}, "still running"),
+        ({"visits": {"status_of_dotted": 200}}, "answered with 200"),
+        ({"visits": {"whole": process(1)}}, "status 1"),
+        ({"visits": {"whole": process(0)}}, "status 0"),
+        ({"visits": {"whole": process(None)}}, "still running"),
         ({"server_ends": {"ended": False}}, "it did not"),
     ],
 )
@@ -70,6 +79,8 @@ def test_each_clause_can_be_broken(changes, words):
 def test_what_could_not_be_tried_is_neither_kept_nor_broken():
     never = judged(wrong_port={"ready": False, "server": process(2)}, transfer={"ready": False, "server": process(2)})
     assert [clause.kept for clause in never].count(None) == 3
+    assert [c.kept for c in judged(visits={"ready": False})].count(None) == 3
+    assert [c.kept for c in judged(visits={"status_of_dotted": None})].count(None) == 1
     assert judged(own_algorithms=False)[0].kept is None
     assert [c.kept for c in judged(server_killed={"early": 0})].count(None) == 1
     assert [c.kept for c in judged(transfer={"frames": {"seen": 0, "median_run": None}})].count(None) == 1

@@ -15,16 +15,21 @@ import click.testing
 import pytest
 import rich.console
 
+from conformance.catalogue import documents
 from conformance.cli import main
 from conformance.commands import adapter_check, adapter_new
 from conformance.engine import benches
 from conformance.lab import adapter, manifest, pki
 from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+from conformance.model.trial import Outcome
 from conformance.reporting.text import setup
 from conformance.support import paths, schema
 
 SCAFFOLDS = paths.PACKAGE / "scaffold"
-LANGUAGES = sorted(path.name for path in SCAFFOLDS.iterdir() if path.is_dir())
+LANGUAGES = adapter_new.languages("tcp")
+#: all scaffolds, as (transport, language)
+ALL = [(transport, language) for transport in ("tcp", "udp") for language in adapter_new.languages(transport)]
 SIZE = 300_000
 
 
@@ -33,33 +38,36 @@ def needs(language, tool, reason="is not here"):
     return pytest.param(language, marks=pytest.mark.skipif(not shutil.which(tool), reason=f"{tool} {reason}"))
 
 
+def fetched(language, tool):
+    """This language as a parameter, skipped where its tool or the leave to fetch from a registry is lacking."""
+    here = os.environ.get("CC_TEST_FETCH") == "1" and shutil.which(tool)
+    return pytest.param(language, marks=pytest.mark.skipif(not here, reason=f"needs CC_TEST_FETCH=1 and {tool}"))
+
+
 #: those that can be built here and now; Rust's fetches from a registry
-FETCHED = pytest.param(
-    "rust",
-    marks=pytest.mark.skipif(
-        os.environ.get("CC_TEST_FETCH") != "1" or not shutil.which("cargo"), reason="needs CC_TEST_FETCH=1 and cargo"
-    ),
-)
-BUILT = [needs("python", "python3"), needs("c", "cc"), needs("go", "go"), FETCHED]
+BUILT = [needs("python", "python3"), needs("c", "cc"), needs("go", "go"), fetched("rust", "cargo")]
 
 
 def test_there_is_one_for_each_language_that_the_command_offers():
     command = main.commands["adapter"].commands["new"]
     (choice,) = [option.type for option in command.params if option.name == "language"]
     assert LANGUAGES == sorted(choice.choices) == ["c", "go", "python", "rust"]
+    assert adapter_new.languages("udp") == ["go", "rust"]
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_a_new_adapter_satisfies_the_schema_and_has_its_name_everywhere(language, tmp_path):
+@pytest.mark.parametrize(("transport", "language"), ALL)
+def test_a_new_adapter_satisfies_the_schema_and_has_its_name_everywhere(transport, language, tmp_path):
     before = os.umask(0o077)
     try:
-        path = adapter_new.new("x.1-y", language, tmp_path)
+        path = adapter_new.new("x.1-y", language, tmp_path, transport)
     finally:
         os.umask(before)
     assert path == tmp_path / "x.1-y" / "adapter.json"
     assert schema.load("adapter", path)["name"] == "x.1-y"
     about = manifest.read(str(path))  # executable, and readable by the stacks
-    assert about.offered() == ["cubic", "reno"]
+    assert about.offered() == (["reno"] if (transport, language) == ("udp", "go") else ["cubic", "reno"])
+    assert about.transport == transport
+    assert about.client == ("h3-client" if transport == "udp" else None)
     assert about.packages
     files = [file for file in path.parent.rglob("*") if file.is_file()]
     texts = [file.read_text() for file in files]
@@ -71,12 +79,12 @@ def test_a_new_adapter_satisfies_the_schema_and_has_its_name_everywhere(language
     assert sorted(tmp_path.iterdir()) == [path.parent]
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_what_newcomers_copy_is_short_and_names_no_registry(language):
-    for file in (SCAFFOLDS / language).rglob("*"):
+@pytest.mark.parametrize(("transport", "language"), ALL)
+def test_what_newcomers_copy_is_short_and_names_no_registry(transport, language):
+    for file in (SCAFFOLDS / transport / language).rglob("*"):
         if file.is_file() and "__pycache__" not in file.parts:
             text = file.read_text()
-            assert len(text.splitlines()) <= 120 or file.name == "crates.lock", file
+            assert len(text.splitlines()) <= 120 or file.name in ("crates.lock", "go.sum"), file
             assert "source = " not in text or file.name == "build", file
             assert "://" not in text.replace("https://CC_HOSTNAME", "").replace("https://%s", ""), file
 
@@ -86,6 +94,29 @@ def test_a_bad_name_is_refused(name, tmp_path):
     with pytest.raises(UserError, match="use lower-case letters"):
         adapter_new.new(name, "c", tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_transport_that_a_language_has_no_scaffold_for_is_refused(tmp_path):
+    command = ["adapter", "new", "x", "--lang", "python", "--transport", "udp", "--into", str(tmp_path)]
+    result = click.testing.CliRunner().invoke(main, command)
+    assert result.exit_code == 2
+    assert result.output == "conformance: there is no scaffold over udp in python; choose --lang go or rust\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_quic_stack_in_rust_has_a_copy_of_what_the_suites_own_adapters_share(tmp_path):
+    """It may lie anywhere, so nothing of it may lead into the suite's folder."""
+    home = adapter_new.new("x", "rust", tmp_path, "udp").parent
+    shared = paths.data("adapters", "common", "rust")
+    names = {file.relative_to(shared) for file in shared.rglob("*") if file.is_file()}
+    assert names == {file.relative_to(home / "cc-adapter") for file in home.glob("cc-adapter/**/*") if file.is_file()}
+    for name in names:
+        assert (home / "cc-adapter" / name).read_bytes() == (shared / name).read_bytes()
+    assert 'path = "cc-adapter"' in (home / "Cargo.toml").read_text()
+    assert not manifest.read(str(home / "adapter.json")).shares
+    # What is shared is pinned in the scaffold's lock file as in its manifest.
+    lock = (home / "crates.lock").read_text()
+    assert 'name = "cc-adapter"' in lock
 
 
 @pytest.mark.parametrize("there", ["folder", "file", "link"])
@@ -117,6 +148,8 @@ def test_the_command_says_how_to_go_on(tmp_path):
     assert result.exit_code == 0, result.output
     for words in ("README.txt", "adapter build", "adapter check", "run cubic"):
         assert words in result.output
+    command = ["adapter", "new", "y", "--lang", "go", "--transport", "udp", "--into", str(tmp_path)]
+    assert "run reno" in click.testing.CliRunner().invoke(main, command).output
     assert f"{tmp_path}/x/adapter.json" in result.output
 
 
@@ -260,3 +293,22 @@ def test_a_new_adapter_keeps_every_clause(language, tmp_path):
     text = console.export_text()
     assert found.exit_status == 0, text
     assert "NO" not in text and "not tried" not in text, text
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("language", [fetched("go", "go"), fetched("rust", "cargo")])
+def test_a_new_quic_stack_keeps_every_clause_and_can_be_measured(language, tmp_path):
+    path = str(adapter_new.new("fresh", language, tmp_path, "udp"))
+    adapter.build(path)
+    for client in (adapter.COMMON, adapter.OWN):
+        console = rich.console.Console(record=True, width=200, markup=False)
+        status = adapter_check.run(benches.Choice(stack=path, client=client), None, console)
+        text = console.export_text()
+        assert status == 0, text
+        # The client asks for no path with "..", and Python speaks no HTTP/3.
+        assert "NO" not in text and text.count("not tried") == 1, text
+    bench = benches.find(benches.Choice(stack=path))
+    trials = bench.trials("reno", documents.profile("packets", Cell(10, 20, 1)), [1])
+    (measurement,) = bench.place("reno").room.run(bench.adapter, [trials], threading.Event())
+    assert measurement.outcome is Outcome.OK
+    assert 0.2 < measurement.metrics["utilization"] < 1

@@ -207,3 +207,66 @@ def test_a_program_whose_name_no_file_can_have_is_no_program(stack):
         path.write_text(json.dumps({**about, "program": name}))
         with pytest.raises(UserError, match=r"adapter\.json: /program: .* is not an executable file"):
             adapter.load(str(path))
+
+
+def test_what_is_shared_counts_as_part_of_the_stack(stack, tmp_path, own_cache):
+    """An edit there builds anew, and makes another stack; expected.json and a neighbour's files do neither."""
+    common, single = tmp_path / "common", tmp_path / "one.txt"
+    (common / "src").mkdir(parents=True)
+    (common / "src" / "a").write_text("1")
+    single.write_text("2")
+    path = stack('cat "${0%/*}/../common/src/a" "${0%/*}/../one.txt" > "$CC_BUILD/made"')
+    share(path, "../common", "../one.txt")
+    first = adapter.load(path)
+    assert first.version == "12"
+    (tmp_path / "neighbour").write_text("x")
+    (common / "expected.json").write_text("{}")
+    assert adapter.load(path) == first
+    (common / "src" / "a").write_text("3")
+    second = adapter.load(path)
+    single.write_text("4")
+    third = adapter.load(path)
+    assert (second.version, third.version) == ("32", "34")
+    (common / "src" / "b").write_text("new")
+    fourth = adapter.load(path)
+    assert len({found.digest for found in (first, second, third, fourth)}) == 4
+    assert len(kept(own_cache)) == 4
+
+
+def share(path, *shares):
+    """Write into a manifest what it shares."""
+    path = pathlib.Path(path)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "shares": shares}))
+
+
+@pytest.mark.parametrize(
+    ("shares", "words"),
+    [
+        (["../nowhere"], r"/shares/0: .*/nowhere is neither a file nor a folder"),
+        (["build", "a\0b"], r"/shares/1: .* is neither a file nor a folder"),
+        (["a" * 300], r"/shares/0: .* is neither a file nor a folder"),
+        (["../pipe"], r"/shares/0: .*/pipe is neither a file nor a folder"),
+        ([".."], r"/shares/0: .* holds the adapter itself; share a folder beside it"),
+        (["."], r"/shares/0: .* holds the adapter itself"),
+        (["/etc"], r"/shares/0: '/etc' does not match"),
+        ([], r"/shares: "),
+        (["build", "build"], r"/shares: "),
+    ],
+)
+def test_what_cannot_be_shared_is_refused_in_one_line(stack, tmp_path, shares, words):
+    path = stack('echo 1 > "$CC_BUILD/made"')
+    os.mkfifo(tmp_path / "pipe")
+    share(path, *shares)
+    with pytest.raises(UserError, match=rf"adapter\.json: {words}") as refused:
+        adapter.load(path)
+    assert "\n" not in str(refused.value)
+
+
+def test_sharing_without_a_build_is_refused(stack):
+    """Only a build sees what is shared."""
+    path = pathlib.Path(stack("true"))
+    about = json.loads(path.read_text())
+    del about["build"]
+    path.write_text(json.dumps({**about, "shares": ["stack"]}))
+    with pytest.raises(UserError, match=r"adapter\.json: /: 'build' is a dependency of 'shares'"):
+        adapter.load(str(path))

@@ -2,7 +2,7 @@
 //!
 //! Bytes only: streams are the caller's. QPACK's dynamic table is never used, as neither side's settings allow one.
 
-use std::str;
+use crate::Error;
 
 /// How each side's control stream begins: the stream's type, and a SETTINGS frame in which all is as by default.
 pub const CONTROL: &[u8] = &[0x00, 0x04, 0x00];
@@ -32,21 +32,59 @@ pub fn not_found() -> Vec<u8> {
     frame(HEADERS, &[0, 0, 0xc0 | 27])
 }
 
-/// The path that a request, all of its stream, asks for.
+/// The path that a GET request, all of its stream, asks for; None for any other request.
 pub fn path(mut stream: &[u8]) -> Option<String> {
     loop {
         let (kind, length) = (take_number(&mut stream)?, take_number(&mut stream)?);
         let content = take(&mut stream, length as usize)?;
         if kind == HEADERS {
-            return value(content, ":path");
+            return value(content, ":path")
+                .filter(|_| value(content, ":method").as_deref() == Some("GET"));
+        }
+    }
+}
+
+/// The body of an answer of which the size is known, as it arrives.
+pub struct Download {
+    pub received: usize,
+    size: usize,
+    answer: Answer,
+}
+
+impl Download {
+    pub fn new(size: usize) -> Self {
+        let answer = Answer::default();
+        Self {
+            received: 0,
+            size,
+            answer,
+        }
+    }
+
+    pub fn is_complete(&self) -> bool {
+        self.received >= self.size
+    }
+
+    /// Takes what came next on the stream, or None at its end. An error where this cannot become the body any more.
+    pub fn take(&mut self, arrived: Option<&[u8]>) -> Result<(), Error> {
+        let (received, size) = (self.received, self.size);
+        let bytes =
+            arrived.ok_or_else(|| format!("the body ended after {received} of {size} bytes"))?;
+        self.received += self
+            .answer
+            .read(bytes)
+            .ok_or("the server does not speak HTTP/3")?;
+        match self.answer.status.as_deref() {
+            None | Some("200") => Ok(()),
+            Some(status) => Err(format!("the server answered {status}").into()),
         }
     }
 }
 
 /// An answer as it arrives.
 #[derive(Default)]
-pub struct Answer {
-    pub status: Option<String>,
+struct Answer {
+    status: Option<String>,
     /// The beginning of a frame that is not whole yet.
     begun: Vec<u8>,
     /// How much of a DATA frame is still to come.
@@ -55,7 +93,7 @@ pub struct Answer {
 
 impl Answer {
     /// How many bytes of the body are among those that arrived; None where they are not HTTP/3.
-    pub fn read(&mut self, mut arrived: &[u8]) -> Option<usize> {
+    fn read(&mut self, mut arrived: &[u8]) -> Option<usize> {
         let mut body = 0;
         loop {
             let part = self.left.min(arrived.len());
@@ -153,6 +191,8 @@ fn value(mut block: &[u8], wanted: &str) -> Option<String> {
 fn static_entry(index: usize) -> (String, String) {
     let (name, value) = match index {
         1 => (":path", "/"),
+        17 => (":method", "GET"),
+        15..=21 => (":method", "not GET"),
         25 => (":status", "200"),
         27 => (":status", "404"),
         24..=28 | 63..=71 => (":status", "neither 200 nor 404"),
@@ -203,9 +243,11 @@ mod tests {
             assert_eq!(path(&request("server.test:443", &asked)), Some(asked));
         }
         assert_eq!(
-            path(b"\x01\x0f\0\0\x51\x0b/index.html"),
+            path(b"\x01\x10\0\0\xd1\x51\x0b/index.html"),
             Some("/index.html".into())
-        ); // RFC 9204, B.1
+        ); // RFC 9204, B.1, with :method: GET
+        assert_eq!(path(b"\x01\x10\0\0\xd2\x51\x0b/index.html"), None); // HEAD
+        assert_eq!(path(b"\x01\x0f\0\0\x51\x0b/index.html"), None);
         assert_eq!(path(&[1, 3, 0, 0, 0x80]), None);
     }
 
@@ -225,5 +267,24 @@ mod tests {
             (answer.read(&not_found()), answer.status.as_deref()),
             (Some(0), Some("404"))
         );
+    }
+
+    #[test]
+    fn a_download_is_complete_or_says_why_not() {
+        let mut download = Download::new(5);
+        download.take(Some(&answer(5))).unwrap();
+        download.take(Some(b"123")).unwrap();
+        assert!(!download.is_complete());
+        let ended = download.take(None).unwrap_err().to_string();
+        assert_eq!(ended, "the body ended after 3 of 5 bytes");
+        download.take(Some(b"45")).unwrap();
+        assert!(download.is_complete());
+
+        let refused = Download::new(5).take(Some(&not_found())).unwrap_err();
+        assert_eq!(refused.to_string(), "the server answered 404");
+        let garbled = Download::new(5)
+            .take(Some(&[1, 3, 0, 0, 0x80]))
+            .unwrap_err();
+        assert_eq!(garbled.to_string(), "the server does not speak HTTP/3");
     }
 }

@@ -1,0 +1,73 @@
+// my-stack as HTTPS server and client over QUIC: one program with the verbs of the adapter contract.
+// It works as it is, with quic-go. Your own stack goes where it says YOUR STACK.
+package main
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"slices"
+)
+
+// YOUR STACK: its own names of its congestion controls; adapter.json says which algorithm each of them is.
+// quic-go has one, and no name to ask for it by.
+var algorithms = []string{"reno"}
+
+const (
+	usage      = 64
+	notOffered = 127
+)
+
+func main() {
+	verbs := map[string]func() error{"server": serve, "client": fetch, "describe": describe}
+	if len(os.Args) != 2 || verbs[os.Args[1]] == nil {
+		fail(usage, "usage: stack server|client|describe")
+	}
+	if called := os.Getenv("CC_CALLED"); os.Args[1] == "server" && !slices.Contains(algorithms, called) {
+		fail(notOffered, fmt.Sprintf("there is no %q", called))
+	}
+	if err := verbs[os.Args[1]](); err != nil {
+		fail(1, err)
+	}
+}
+
+func describe() error {
+	// YOUR STACK: every version that decides how it behaves.
+	version := "my-stack 0.1"
+	build, _ := debug.ReadBuildInfo()
+	for _, module := range build.Deps {
+		if module.Path == "github.com/quic-go/quic-go" {
+			version += ", quic-go " + module.Version
+		}
+	}
+	version += ", " + runtime.Version()
+	return json.NewEncoder(os.Stdout).Encode(map[string]any{"version": version, "algorithms": algorithms})
+}
+
+// fail says why in one line and ends the program.
+func fail(status int, why any) {
+	fmt.Fprintln(os.Stderr, "my-stack:", why)
+	os.Exit(status)
+}
+
+// endpoint is where the server listens and the client connects.
+func endpoint() string {
+	return net.JoinHostPort(os.Getenv("CC_ADDRESS"), os.Getenv("CC_PORT"))
+}
+
+// tlsConfig allows TLS 1.3 and nothing older; secrets are written to SSLKEYLOGFILE where that is set.
+func tlsConfig() (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS13}
+	if path := os.Getenv("SSLKEYLOGFILE"); path != "" {
+		file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		config.KeyLogWriter = file
+	}
+	return config, nil
+}
