@@ -9,43 +9,48 @@ the document says is never outside. zones/README.md argues for the numbers.
 import collections
 import itertools
 import json
+import math
 
 from conformance.catalogue import documents
 from conformance.model import response_functions, statistics, zone
 from conformance.model.errors import UserError
+from conformance.model.metrics import METRICS, RELATIVE_MARGIN
 from conformance.model.trial import Outcome
 from conformance.results import store
 from conformance.support import files, schema
 
-RELATIVE = 0.10
-#: by metric, in its unit: 0.3 % of lost bytes is one lost burst of a short transfer; a queue that is nearly empty may
-#: hold one packet or two; pacing spreads a window over part of a round trip
-ABSOLUTE = {"utilization": 0.003, "lost_pct": 0.3, "queue_mean_bdp": 0.02, "transfer_rtts": 0.3}
 MIN_TRIALS, USUAL_TRIALS = 5, 20
 _SMOKE_CELLS = 12
+#: of 0.001, in which bounds are rounded
+_SLACK = 1e-6
 
 
 def margin_rule(metric="utilization", formulas=False):
     """`formulas`: whether the algorithm's document predicts anything in the zone's cells."""
-    absolute = ABSOLUTE[metric]
+    absolute = METRICS[metric].margin
     among = "the reference's trials" + (" and what the document predicts" if formulas else "")
     return {
-        "text": f"smallest to largest of {among}, widened by {RELATIVE:.0%} and {absolute:g}",
-        "relative": RELATIVE,
+        "text": f"smallest to largest of {among}, widened by {RELATIVE_MARGIN:.0%} and {absolute:g}",
+        "relative": RELATIVE_MARGIN,
         "absolute": absolute,
     }
 
 
 def interval(values, metric="utilization"):
     """(low, high) of the permissible interval for these reference values by margin_rule(), rounded outward to 0.001."""
-    low = min(values) * (1 - RELATIVE) - ABSOLUTE[metric]
-    high = max(values) * (1 + RELATIVE) + ABSOLUTE[metric]
-    high = -(int(-high * 1000 - 1)) / 1000
-    return max(int(low * 1000) / 1000, 0.0), min(high, 1.0) if metric == "utilization" else high
+    of = METRICS[metric]
+    low = min(values) * (1 - RELATIVE_MARGIN) - of.margin
+    high = max(values) * (1 + RELATIVE_MARGIN) + of.margin
+    return of.clamped(*rounded_outward(low, high))
+
+
+def rounded_outward(low, high):
+    """Return bounds rounded to 0.001, away from each other; not by a whole step for what arithmetic adds to 0.896."""
+    return math.floor(low * 1000 + _SLACK) / 1000, math.ceil(high * 1000 - _SLACK) / 1000
 
 
 def with_predicted(values, formula):
-    """A reference's values, and what the algorithm's document predicts beside them: an oracle.formula(), or None."""
+    """Return a reference's values, and what the algorithm's document predicts: `formula` is of response_functions."""
     return [*values, formula["utilization"]] if formula else values
 
 

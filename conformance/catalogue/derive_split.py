@@ -10,13 +10,13 @@ grants a rate, this grants a gain.
 
 import itertools
 import json
-import math
 
 import numpy
 
 from conformance.catalogue import derive, documents
 from conformance.model import grid, response_functions, statistics
 from conformance.model.errors import UserError
+from conformance.model.metrics import METRICS, RELATIVE_MARGIN
 from conformance.model.split import split_paths, split_rates, split_zone
 from conformance.results import store
 from conformance.support import files, schema
@@ -30,7 +30,7 @@ _PREDICT = {"split": split_paths.predict_split, "end_to_end": split_paths.predic
 
 def margin_rule(measured=False):
     """`measured`: whether any path was, besides its cells."""
-    relative, absolute = derive.RELATIVE, derive.ABSOLUTE[_METRIC]
+    relative, absolute = RELATIVE_MARGIN, METRICS[_METRIC].margin
     also = ", measured paths by the same rule" if measured else ""
     return {
         "text": f"paths: predictions from smallest to largest of the reference's trials, widened by {relative:.0%} and"
@@ -94,10 +94,10 @@ def _path(path, values, bounds, source):
     found = {}
     for of in _PREDICT:
         of_trials = [predicted(of, path, {c: f(values[c]) for c in path.cells}) for f in (statistics.median, min, max)]
-        low, high = predicted_bounds(of, path, bounds)
+        low, high = derive.rounded_outward(*predicted_bounds(of, path, bounds))
         found[of] = {
-            "low": _outward(low, math.floor),
-            "high": _outward(high, math.ceil),
+            "low": low,
+            "high": high,
             "basis": _basis(source, n, *of_trials),
         }
     return {"class": str(path.path_class), "path": path.id, **found}
@@ -126,12 +126,6 @@ def _through(trials, source):
     return {"measured": {"low": low, "high": high, "basis": basis}}
 
 
-def _outward(value, rounding):
-    """Rounded to 0.001, but not by a whole step for what arithmetic adds to 0.896."""
-    slack = 1e-6 if rounding is math.floor else -1e-6
-    return rounding(value * 1000 + slack) / 1000
-
-
 def _basis(source, n, median, least, most, **more):
     return {
         "reference": source, "n": n, **more,
@@ -151,15 +145,16 @@ def _shares(name, values, source):
         own = [path for path in paths if path.path_class is path_class]
         (median,) = shares(own, cells, medians, filter_)
         drawn = shares(own, cells, replicates, filter_)
-        strict = shares(own, cells, replicates, filter_.scaled(1 + derive.RELATIVE))
-        lenient = shares(own, cells, replicates, filter_.scaled(1 - derive.RELATIVE))
+        strict = shares(own, cells, replicates, filter_.scaled(1 + RELATIVE_MARGIN))
+        lenient = shares(own, cells, replicates, filter_.scaled(1 - RELATIVE_MARGIN))
+        low, high = derive.rounded_outward(strict.min(), lenient.max())
         yield {
             "grid": name,
             "gain_above": filter_.gain,
             "utilization_above": filter_.utilization,
             "class": str(path_class),
-            "low": _outward(strict.min(), math.floor),
-            "high": _outward(lenient.max(), math.ceil),
+            "low": low,
+            "high": high,
             "basis": _basis(source, n, median, drawn.min(), drawn.max(), paths=len(own)),
         }
 

@@ -11,6 +11,7 @@ import re
 from conformance.catalogue import derive, derive_split, documents
 from conformance.model import grid, response_functions
 from conformance.model.errors import UserError, located
+from conformance.model.metrics import METRICS, UTILIZATION
 from conformance.model.split.split_zone import PathCheck
 from conformance.model.zone import Zone, differing
 from conformance.support import files, schema
@@ -69,7 +70,7 @@ def check(path):
     for at, (cell, permitted) in enumerate(zone.intervals.items()):
         setting = _setting(zone, path, cell)
         _check_digest(zone, path, "profile_digest", setting)
-        formula = response_functions.formula(zone.algorithm, setting) if zone.metric == "utilization" else None
+        formula = response_functions.formula(zone.algorithm, setting) if zone.metric == UTILIZATION.name else None
         with located(path, f", in cell {cell.id}"):
             _check_basis(zone, permitted, formula, f"/cells/{at}")
     return zone
@@ -83,7 +84,8 @@ def _setting(zone, path, cell):
 def _check_kind(zone, path):
     """Zones are found by their files' names, so what is in them is what they are called after."""
     for profile in documents.PROFILES.values():
-        for kind, metric in documents.METRICS.items():
+        for kind in documents.all_kinds():
+            metric = documents.metric_of(kind)
             if path.stem == documents.stem(kind, profile) and zone.metric != metric:
                 raise UserError(f"{path}: /metric: {zone.metric!r}, but a zone called {path.stem} is of {metric}")
 
@@ -99,9 +101,11 @@ def _check_rule(zone, path, rule):
 def _check_basis(zone, permitted, formula, pointer):
     """Units, the reference, the document, and the margin rule that the bounds are said to follow."""
     basis = permitted.basis
-    most = {"utilization": 1, "lost_pct": 100}.get(zone.metric)
-    if most and permitted.high > most:
-        raise UserError(f"{pointer}/high: {permitted.high:g} is more than a {zone.metric} can be, {most}")
+    metric = METRICS[zone.metric]
+    if metric.most is not None and permitted.high > metric.most:
+        raise UserError(f"{pointer}/high: {permitted.high:g} is more than a {zone.metric} can be, {metric.most:g}")
+    if permitted.low < metric.least:
+        raise UserError(f"{pointer}/low: {permitted.low:g} is less than a {zone.metric} can be, {metric.least:g}")
     if basis.get("formula") != formula:
         raise UserError(f"{pointer}/basis/formula: conformance/model/response_functions.py gives {json.dumps(formula)}")
     if not permitted.low <= basis["min"] <= basis["max"] <= permitted.high:

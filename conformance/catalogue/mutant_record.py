@@ -13,6 +13,7 @@ import json
 from conformance.catalogue import documents
 from conformance.model import grid, verdict
 from conformance.model.errors import UserError
+from conformance.model.metrics import METRICS
 from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
 from conformance.model.zone import Zone
@@ -20,7 +21,6 @@ from conformance.support import files, paths, schema
 
 #: of a zone over a grid, mutants are measured in these cells unless a user asks for more
 GRID = "10mbps"
-_METRICS = tuple(dict.fromkeys(documents.METRICS.values()))
 _DIGITS = 6
 
 
@@ -72,7 +72,7 @@ def measured(mutant_id, measurements):
     if any(m.outcome not in (Outcome.OK, Outcome.TIMEOUT) for m in measurements):
         return None
     setting = measurements[0].trial.setting
-    values = {metric: [m.value(metric) for m in measurements] for metric in _METRICS}
+    values = {metric: [m.value(metric) for m in measurements] for metric in METRICS}
     return Measured(
         mutant=mutant_id,
         profile=setting.profile,

@@ -10,7 +10,7 @@ import enum
 import functools
 
 from conformance.model import digest
-from conformance.model.emulation import tc_commands
+from conformance.model.metrics import METRICS
 from conformance.model.setting import Setting
 
 
@@ -127,34 +127,10 @@ class Measurement:
         """Goodput over bottleneck bandwidth, or None; an upper bound where the outcome is TIMEOUT."""
         return self.metrics.get("utilization")
 
-    def value(self, metric):
-        """A metric that zones are about, or None where it was not seen.
+    @property
+    def setting(self) -> Setting:
+        return self.trial.setting
 
-        utilization; lost_pct: share of the bytes the sender put on its link that never arrived, lost at random
-        or dropped by the queue (not where a proxy makes two transfers of one); queue_mean_bdp: mean length of the
-        bottleneck's queue, in bandwidth-delay products; transfer_rtts: from the end of the handshake to the last byte,
-        in round trips of the empty path.
-        """
-        if metric == "lost_pct":
-            return self._lost_pct()
-        if metric == "queue_mean_bdp":
-            mean_bytes = self.metrics.get("queue_mean_bytes")
-            return None if mean_bytes is None else mean_bytes / tc_commands.bdp_bytes(self.trial.setting.cell)
-        if metric == "transfer_rtts":
-            return self._transfer_rtts()
-        return self.metrics.get(metric)
-
-    def _transfer_rtts(self):
-        completion_s, handshake_s = self.metrics.get("completion_s"), self.metrics.get("handshake_s")
-        if completion_s is None or handshake_s is None:
-            return None
-        return (completion_s - handshake_s) / tc_commands.rtt_s(self.trial.setting.cell)
-
-    def _lost_pct(self):
-        """By the interfaces' own counters, so that it is known of every stack, whatever it says of itself."""
-        interfaces = self.evidence.get("interfaces")
-        if not interfaces or self.trial.setting.proxy:
-            return None
-        sent = sum(counters["tx_bytes"] for counters in interfaces["server"].values())
-        came = sum(counters["rx_bytes"] for counters in interfaces["client"].values())
-        return 100 * (1 - came / sent) if sent else None
+    def value(self, metric: str) -> float | None:
+        """Return the value of a metric by its name in the table (model/metrics.py), or None where it was not seen."""
+        return METRICS[metric].of(self)

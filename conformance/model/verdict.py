@@ -14,6 +14,7 @@ import math
 
 from conformance.model import statistics
 from conformance.model.errors import UserError
+from conformance.model.metrics import METRICS, Timeout
 from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
 from conformance.model.zone import Interval
@@ -216,8 +217,9 @@ def _assess(zone, cell, measurements):
     if in_the_way:
         return verdict(*in_the_way, n=len(measurements))
     highest = [m.value(zone.metric) for m in measurements]
-    if zone.metric == "transfer_rtts" and set(highest) == {None}:
-        return verdict(Status.UNSUPPORTED, "its client does not say when the handshake ended", n=len(highest))
+    missing = METRICS[zone.metric].missing
+    if missing and set(highest) == {None}:
+        return verdict(Status.UNSUPPORTED, missing, n=len(highest))
     if None in highest:
         return verdict(Status.ERROR, f"{zone.metric} was not seen in {highest.count(None)} of {len(highest)} trials")
     return verdict(**_compare(zone.metric, permitted, highest, [m.outcome is Outcome.TIMEOUT for m in measurements]))
@@ -241,7 +243,7 @@ def _compare(metric, permitted, highest, timed_out):
     def found(status, reason, p=None):
         return {"status": status, "reason": reason, "n": n, "value": value, "interval": interval, "p": p}
 
-    if any(timed_out) and metric != "utilization":
+    if any(timed_out) and METRICS[metric].timeout is Timeout.UNKNOWN:
         return found(Status.INCONCLUSIVE, f"a transfer timed out, so its {metric} is of a part of it")
     if permitted.low <= interval[0] and interval[1] <= permitted.high:
         return found(Status.CONFORMS, "inside the zone")

@@ -6,7 +6,7 @@ what a schema cannot say: each cell once, bounds in order, the reference inside 
 
 import dataclasses
 
-from conformance.model import response_functions
+from conformance.model import metrics, response_functions
 from conformance.model.errors import UserError, located
 from conformance.model.setting import Cell
 
@@ -69,6 +69,8 @@ def interval_from_json(entry, references, pointer, within=""):
 
 def from_json(data, where):
     """Build a Zone from a document that satisfies the schema; `where` names it in errors. Raises UserError."""
+    with located(f"{where}: /metric"):
+        metrics.named(data["metric"])
     intervals = {}
     for at, entry in enumerate(data["cells"]):
         pointer = f"{where}: /cells/{at}"

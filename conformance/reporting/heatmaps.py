@@ -7,6 +7,7 @@ import functools
 from conformance.catalogue import documents
 from conformance.model import digest, statistics
 from conformance.model.errors import UserError
+from conformance.model.metrics import others
 from conformance.model.setting import Cell, Setting
 from conformance.model.trial import Measurement, Outcome, Scheme
 from conformance.model.verdict import CONFIDENCE, Verdict, false_alarms, judge_zone, overall
@@ -146,6 +147,10 @@ class Series:
     def heatmaps(self):
         return (self.utilization, self.lost, *self.others)
 
+    def of(self, metric):
+        """Return the Heatmap of a Metric, or None where no zone judges it and reports do not show it."""
+        return next((h for h in self.heatmaps if h.metric == metric.name), None)
+
     @property
     def judged(self):
         """The heatmaps that a zone judges; of what none judges, those that every series has."""
@@ -240,11 +245,6 @@ def _cell(cell, measurements, verdict, metric):
     )
 
 
-_OTHER_METRICS = [
-    metric for metric in dict.fromkeys(documents.METRICS.values()) if metric not in ("utilization", "lost_pct")
-]
-
-
 def all_series(measurements):
     """The Series of any measurements, in order of scheme and profile.
 
@@ -263,8 +263,8 @@ def all_series(measurements):
             lost=heatmap(found, zones.get(("lost_pct", scheme.algorithm, profile_digest)), "lost_pct"),
             others=tuple(
                 heatmap(found, zone)
-                for metric in _OTHER_METRICS
-                if (zone := zones.get((metric, scheme.algorithm, profile_digest)))
+                for metric in others()
+                if (zone := zones.get((metric.name, scheme.algorithm, profile_digest)))
             ),
         )
         for (scheme, profile_digest, _, _), found in groups.items()
@@ -273,6 +273,16 @@ def all_series(measurements):
 
 
 def _zones():
-    """{(metric, algorithm, profile's digest): Zone} of what stacks are judged by."""
-    zones = map(documents.zone, documents.judging_files())
-    return {(zone.metric, zone.algorithm, zone.profile_digest): zone for zone in zones}
+    """Return {(metric, algorithm, profile's digest): Zone} of what stacks are judged by.
+
+    Raises UserError where two zones are about the same: which of them would judge?
+    """
+    found = {}
+    for zone in map(documents.zone, documents.judging_files()):
+        other = found.setdefault((zone.metric, zone.algorithm, zone.profile_digest), zone)
+        if other is not zone:
+            raise UserError(
+                f"zones {other.id} and {zone.id} are both about {zone.metric} under profile {zone.profile}",
+                "make one zone of the two",
+            )
+    return found

@@ -10,6 +10,7 @@ import jinja2
 import markupsafe
 
 from conformance import __version__
+from conformance.model.metrics import METRICS
 from conformance.reporting import charts, heatmaps
 from conformance.reporting.html import cell_page, colours, compare, heatmap_table, rfc9743, slugs, split_page
 from conformance.reporting.text import markdown
@@ -49,12 +50,13 @@ class _Site:
             "profiles": sorted({s.utilization.settings for s in series}),
             "trials": sum(file.trials for file in source.files),
             "symbols": colours.SYMBOLS,
-            "metrics": heatmap_table.METRICS,
+            "metrics": METRICS,
             "scales": {
-                metric: (f"{colours.FULL_SCALE[metric]:g}{unit}", f"{colours.FULL_DIFFERENCE[metric]:g}{unit}")
-                for metric, (_, _, unit, _) in heatmap_table.METRICS.items()
+                name: (f"{metric.full_scale:g}{metric.suffix}", f"{metric.full_difference:g}{metric.suffix}")
+                for name, metric in METRICS.items()
             },
             "number": heatmap_table.number,
+            "more_digits": heatmap_table.more_digits,
             "cell_words": heatmap_table.cell_words,
             "small": heatmap_table.small,
             "slug": slugs.of_series,
@@ -86,7 +88,7 @@ class _Site:
             yield f"{slugs.of_series(series)}.html", self._scheme(series)
             for bandwidth in series.bandwidths:
                 yield _cells_page(series, bandwidth), self._cells(series, bandwidth)
-        yield "data.html", self._render("data.html", columns=export.COLUMNS)
+        yield "data.html", self._render("data.html", columns=export.columns())
         yield "data/summary.json", export.summary_json(self._series, self._source.files)
         yield "data/summary.md", markdown.render(self._series).encode()
         yield "data/badge.json", badge.endpoint(self._series)
@@ -127,7 +129,7 @@ class _Site:
             series=series,
             bandwidth=bandwidth,
             grid=grid,
-            columns=cell_page.COLUMNS,
+            columns=cell_page.columns(),
             cells=[cell_page.of_cell(series, cell, self._source) for cell in cells],
         )
 
