@@ -30,9 +30,19 @@ QUEUES = {
 _SYSCTL_NAME = re.compile(r"net\.(ipv4|ipv6|core)\.[a-z0-9_.]+\Z")
 
 
-def number(value):
-    """The shortest form of a number: 10 for 10.0, so that equal settings read and digest alike."""
+#: as ids have numbers: what `exact` writes, and what a person may write instead
+_NUMBER = r"-?[\d.]+(?:e-?\d+)?"
+_CELL = re.compile(rf"({_NUMBER})mbps-({_NUMBER})ms-({_NUMBER})pct")
+
+
+def number(value: float) -> int | float:
+    """Return the shortest form of a number: 10 for 10.0, so that equal settings read and digest alike."""
     return int(value) if float(value).is_integer() else float(value)
+
+
+def exact(value: float) -> str:
+    """Return a number as ids have it: short, and exactly the number when it is read again."""
+    return repr(number(value))
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -59,12 +69,13 @@ class Cell:
 
     @property
     def id(self):
-        return f"{self.bandwidth_mbps:g}mbps-{self.one_way_delay_ms:g}ms-{self.loss_pct:g}pct"
+        """Return what `parse` reads back: equal cells, and no others, have equal ids."""
+        return f"{exact(self.bandwidth_mbps)}mbps-{exact(self.one_way_delay_ms)}ms-{exact(self.loss_pct)}pct"
 
     @classmethod
     def parse(cls, text):
         """The inverse of `id`; raises UserError."""
-        match = re.fullmatch(r"(-?[\d.]+)mbps-(-?[\d.]+)ms-(-?[\d.]+)pct", text)
+        match = _CELL.fullmatch(text)
         if not match:
             raise UserError(f"cell {text!r} is not of the form 10mbps-20ms-1pct")
         try:

@@ -4,6 +4,7 @@ import dataclasses
 
 from conformance.model.errors import UserError
 from conformance.model.metrics import METRICS, UTILIZATION
+from conformance.model.setting import exact
 from conformance.reporting import rerun
 from conformance.reporting.html import heatmap_table, traces
 
@@ -53,7 +54,7 @@ class Detail:
 
 def anchor(cell):
     """The place of a cell on the page of its series and bandwidth."""
-    return f"{cell.one_way_delay_ms:g}ms-{cell.loss_pct:g}pct"
+    return f"{exact(cell.one_way_delay_ms)}ms-{exact(cell.loss_pct)}pct"
 
 
 def of_cell(series, cell, source):

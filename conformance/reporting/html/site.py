@@ -11,6 +11,7 @@ import markupsafe
 
 from conformance import __version__
 from conformance.model.metrics import METRICS
+from conformance.model.setting import exact
 from conformance.reporting import charts, heatmaps
 from conformance.reporting.html import cell_page, colours, compare, heatmap_table, rfc9743, slugs, split_page
 from conformance.reporting.text import markdown
@@ -157,7 +158,7 @@ def algorithm_page(algorithm):
 
 
 def _cells_page(series, bandwidth):
-    return f"{slugs.of_series(series)}-{bandwidth:g}mbps.html"
+    return f"{slugs.of_series(series)}-{exact(bandwidth)}mbps.html"
 
 
 def _href(series, cell):

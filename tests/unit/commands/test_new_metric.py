@@ -136,5 +136,7 @@ def test_two_zones_about_the_same_are_refused(catalogue):
 
 def test_a_metric_that_has_no_row_is_refused(catalogue, monkeypatch):
     monkeypatch.delitem(METRICS, WASTE.name)
-    with pytest.raises(UserError, match=r"waste.json: /metric: 'waste_pct' is not one of the metrics; choose one of util"):
+    with pytest.raises(
+        UserError, match=r"waste.json: /metric: 'waste_pct' is not one of the metrics; choose one of util"
+    ):
         lint.check(documents.zone_path("cubic/waste"))

@@ -26,7 +26,9 @@ def test_the_schema_of_zones_leaves_metrics_to_the_table():
 
 
 def test_an_unknown_metric_is_refused_with_those_there_are():
-    with pytest.raises(UserError, match="'speed' is not one of the metrics; choose one of utilization, lost_pct, queue"):
+    with pytest.raises(
+        UserError, match="'speed' is not one of the metrics; choose one of utilization, lost_pct, queue"
+    ):
         metrics.named("speed")
     assert metrics.named("lost_pct") is metrics.LOST_PCT
 
