@@ -110,12 +110,17 @@ def _check_values(measurement):
             raise ValueError(f"/metrics/{name} is {value!r:.40}, less than nothing")
     if measurement.outcome is Outcome.OK and measurement.utilization is None:
         raise ValueError("/metrics/utilization is missing")
-    for side, by_name in (measurement.evidence.get("interfaces") or {}).items():
+    interfaces = measurement.evidence.get("interfaces") or {}
+    if interfaces and (lacking := [side for side in ("server", "client") if side not in interfaces]):
+        raise ValueError(f"/evidence/interfaces/{lacking[0]} is missing")
+    for side, by_name in interfaces.items():
         for name, counters in by_name.items():
+            for key in ("tx_bytes", "rx_bytes"):
+                if key not in counters:
+                    raise ValueError(f"/evidence/interfaces/{side}/{name}/{key} is missing")
             for key, value in counters.items():
                 if type(value) is not int or not 0 <= value < schema.LARGEST:
                     raise ValueError(f"/evidence/interfaces/{side}/{name}/{key} is {value!r:.40}, not a count")
-    measurement.value("lost_pct")  # of counters that are all there
 
 
 def dumps(measurement):
