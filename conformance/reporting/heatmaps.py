@@ -9,7 +9,7 @@ from conformance.model import digest, statistics
 from conformance.model.errors import UserError
 from conformance.model.metrics import others
 from conformance.model.setting import Cell, Setting
-from conformance.model.trial import Measurement, Outcome, Scheme
+from conformance.model.trial import SHORT_DIGEST, Measurement, Outcome, Scheme
 from conformance.model.verdict import CONFIDENCE, Verdict, false_alarms, judge_zone, overall
 from conformance.model.zone import Interval, Zone
 
@@ -191,6 +191,23 @@ class Series:
         return digest.of_value(
             [dataclasses.asdict(h.scheme), h.setting.profile_digest, h.room, h.lab_digest],
         )
+
+
+def labels(all_series):
+    """Return {scheme: what reports call it}: its id, and its stack's digest where several builds have one id."""
+    builds = collections.defaultdict(set)
+    for series in all_series:
+        builds[series.scheme.id].add(series.scheme.stack_digest)
+    return {
+        series.scheme: f"{series.scheme.id} ({series.scheme.stack_digest[:SHORT_DIGEST]})"
+        if len(builds[series.scheme.id]) > 1
+        else series.scheme.id
+        for series in all_series
+    }
+
+
+def label(names, series):
+    return names[series.scheme]
 
 
 def settings(setting):

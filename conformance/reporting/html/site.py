@@ -12,6 +12,7 @@ import markupsafe
 from conformance import __version__
 from conformance.model.metrics import METRICS
 from conformance.model.setting import exact
+from conformance.model.trial import CLIENT
 from conformance.reporting import charts, heatmaps
 from conformance.reporting.html import cell_page, colours, compare, heatmap_table, rfc9743, slugs, split_page
 from conformance.reporting.text import markdown
@@ -61,6 +62,7 @@ class _Site:
             "cell_words": heatmap_table.cell_words,
             "small": heatmap_table.small,
             "slug": slugs.of_series,
+            "label": functools.partial(heatmaps.label, heatmaps.labels(series)),
             "anchor": cell_page.anchor,
             "compared": {a for a in self._algorithms if len(self._of(a)) > 1},
             "algorithm_page": algorithm_page,
@@ -144,7 +146,7 @@ class _Site:
 
 def own_version(scheme):
     """The stack's version without that of the client it is tested with (adapter.load() puts that behind it)."""
-    return scheme.stack_version.split("; client ")[0]
+    return scheme.stack_version.split(CLIENT)[0]
 
 
 def title_of(algorithm, all_series):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 
 from conformance.model.metrics import METRICS
+from conformance.reporting import heatmaps
 from conformance.reporting.html import colours, heatmap_table
 from conformance.support.console import count, printable
 
@@ -70,13 +71,14 @@ def render(all_series, title="Congestion-control conformance", known=lambda zone
 
     `known(zone id, cell)`: what a stack is known to do there, in words, or None.
     """
+    names = heatmaps.labels(all_series)
     schemes = [
-        (code(series.scheme.id), code(series.utilization.settings), Raw("<br>".join(map(_verdict, series.judged))))
+        (code(names[series.scheme]), code(series.utilization.settings), Raw("<br>".join(map(_verdict, series.judged))))
         for series in all_series
     ]
     lines = [f"### {title}", "", *table(("scheme", "settings", "verdicts"), schemes)]
     for series in all_series:
-        lines += _cells(series, known)
+        lines += _cells(series, names[series.scheme], known)
     return "\n".join(lines) + "\n"
 
 
@@ -86,7 +88,7 @@ def _verdict(heatmap):
     return f"{METRICS[heatmap.metric].title}: {colours.SYMBOLS[verdict]} **{verdict}**: {heatmap.words}{rate}"
 
 
-def _cells(series, known):
+def _cells(series, name, known):
     found = [
         (heatmap.metric, result)
         for heatmap in series.heatmaps
@@ -95,7 +97,7 @@ def _cells(series, known):
     ]
     if not found:
         return []
-    what = _escaped(f"{series.scheme.id}, {series.utilization.settings}")
+    what = _escaped(f"{name}, {series.utilization.settings}")
     lines = ["", f"<details><summary>{count(len(found), 'verdict')} of {what}</summary>", ""]
     rows: list[tuple[str, ...]] = []
     for metric, result in found[:_MOST_CELLS]:

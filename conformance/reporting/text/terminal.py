@@ -5,6 +5,7 @@ import rich.text
 
 from conformance.model.metrics import METRICS
 from conformance.model.verdict import Status
+from conformance.reporting import heatmaps
 from conformance.reporting.html import heatmap_table
 
 _MARKS = {
@@ -21,11 +22,12 @@ _MOST_NAMED = 4
 
 
 def show(all_series, console):
+    names = heatmaps.labels(all_series)
     for series in all_series:
         heatmap = series.utilization
         console.print()
         console.print(
-            rich.text.Text.assemble((heatmap.scheme_id, "bold"), f"  {heatmap.settings}; {heatmap.stack_version}")
+            rich.text.Text.assemble((names[series.scheme], "bold"), f"  {heatmap.settings}; {heatmap.stack_version}")
         )
         for bandwidth in sorted({cell.bandwidth_mbps for cell in heatmap.results}):
             console.print(_table(heatmap, bandwidth))
