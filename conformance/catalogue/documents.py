@@ -24,7 +24,7 @@ def profile(
     queue: str | None = None,
     offload: bool | None = None,
     transfer_s: float | None = None,
-    sysctls: Iterable[tuple[str, str]] = (),
+    sysctls: Mapping[str, str] | Iterable[tuple[str, str]] = (),
     rival: str | None = None,
 ) -> Setting:
     """Return the Setting of a profile at `cell`; other arguments replace the profile's own, or add to them.
@@ -79,7 +79,8 @@ def _profile_document(name: str) -> Mapping[str, Any]:
     if not path.exists():
         known = ", ".join(sorted(p.stem for p in paths.data("zones", "profiles").glob("*.json")))
         raise UserError(f"profile {name!r} is not known", f"choose one of {known}")
-    return schema.load("profile", path)
+    document: Mapping[str, Any] = schema.load("profile", path)
+    return document
 
 
 #: kinds of zones that stacks are judged by, named after their files: utilization and loss over the grid

@@ -26,7 +26,7 @@ class Measured(Protocol):
     def setting(self) -> Setting: ...
 
     @property
-    def metrics(self) -> Mapping[str, float | None]: ...
+    def metrics(self) -> Mapping[str, Any]: ...
 
     @property
     def evidence(self) -> Mapping[str, Any]: ...
@@ -94,19 +94,20 @@ def _lost_pct(measured: Measured) -> float | None:
     interfaces = measured.evidence.get("interfaces")
     if not interfaces or measured.setting.proxy:  # a proxy makes two transfers of one
         return None
-    sent = sum(counters["tx_bytes"] for counters in interfaces["server"].values())
-    came = sum(counters["rx_bytes"] for counters in interfaces["client"].values())
+    sent: int = sum(counters["tx_bytes"] for counters in interfaces["server"].values())
+    came: int = sum(counters["rx_bytes"] for counters in interfaces["client"].values())
     return 100 * (1 - came / sent) if sent else None
 
 
 def _queue_mean_bdp(measured: Measured) -> float | None:
-    mean_bytes = measured.metrics.get("queue_mean_bytes")
+    mean_bytes: float | None = measured.metrics.get("queue_mean_bytes")
     return None if mean_bytes is None else mean_bytes / tc_commands.bdp_bytes(measured.setting.cell)
 
 
 def _transfer_rtts(measured: Measured) -> float | None:
     """Return the time from the end of the handshake to the last byte, in round trips of the empty path."""
-    completion_s, handshake_s = measured.metrics.get("completion_s"), measured.metrics.get("handshake_s")
+    completion_s: float | None = measured.metrics.get("completion_s")
+    handshake_s: float | None = measured.metrics.get("handshake_s")
     if completion_s is None or handshake_s is None:
         return None
     return (completion_s - handshake_s) / tc_commands.rtt_s(measured.setting.cell)

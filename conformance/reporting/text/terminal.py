@@ -83,7 +83,7 @@ def _text(metric, result):
     return rich.text.Text(f"{result.value:.{digits}f} {mark}", style=style or shade(result.value))
 
 
-def shade(value):
+def shade(value: float) -> str:
     """A style for a utilization. Background from dark to light, as utilization grows; the text keeps its contrast."""
     level = round(235 + 18 * min(max(value, 0.0), 1.0))
     return f"{'white' if level < 245 else 'black'} on color({level})"
