@@ -6,15 +6,17 @@ strictly. What an algorithm's document predicts is no part of them: the stack ma
 
 import collections
 import dataclasses
+import pathlib
+from collections.abc import Sequence
 
 from conformance.catalogue import derive, documents
 from conformance.model import zone as zones
 from conformance.model.errors import UserError, located
-from conformance.model.trial import Outcome
+from conformance.model.trial import Measurement, Outcome
 from conformance.results import store
 
 
-def zones_of(measurements, profile):
+def zones_of(measurements: Sequence[Measurement], profile: str) -> list[tuple[str, zones.Zone]]:
     """[(kind, Zone)] of each algorithm in a stack's measurements. Raises UserError where they cannot serve."""
     found = []
     for algorithm in sorted({m.trial.scheme.algorithm for m in measurements}):
@@ -27,7 +29,7 @@ def zones_of(measurements, profile):
             if not held:
                 continue
             document = derive.derive(
-                held, algorithm, "as it was", documents.METRICS[kind], under, f"{kind}-baseline", documented=False
+                held, algorithm, "as it was", documents.metric_of(kind), under, f"{kind}-baseline", documented=False
             )
             made = zones.from_json(document, f"baseline, {algorithm}")
             # Nobody chose cells of a baseline: its smoke tier is that of the algorithm's zone, where it has one.
@@ -37,13 +39,13 @@ def zones_of(measurements, profile):
     return found
 
 
-def _enough(measurements):
+def _enough(measurements: Sequence[Measurement]) -> list[Measurement]:
     """Those whose cells have trials enough. `identify` has fewer: it makes no baseline, and is in nobody's way."""
     trials = collections.Counter(m.trial.setting for m in measurements)
     return [m for m in measurements if trials[m.trial.setting] >= derive.MIN_TRIALS]
 
 
-def read(path, stack, profile):
+def read(path: pathlib.Path | str, stack: str, profile: str) -> list[tuple[str, zones.Zone]]:
     """[(kind, Zone)] of a results file's measurements of a stack that is judged under `profile`. Raises UserError."""
     profiles = set(documents.kinds(profile).values())
     own = [

@@ -9,49 +9,67 @@ the document says is never outside. zones/README.md argues for the numbers.
 import collections
 import itertools
 import json
+import math
+import pathlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from conformance.catalogue import documents
 from conformance.model import response_functions, statistics, zone
 from conformance.model.errors import UserError
-from conformance.model.trial import Outcome
+from conformance.model.metrics import METRICS, RELATIVE_MARGIN, UTILIZATION
+from conformance.model.setting import Cell, Setting
+from conformance.model.trial import Measurement, Outcome
+from conformance.model.zone import Interval, Permits, Zone
 from conformance.results import store
 from conformance.support import files, schema
 
-RELATIVE = 0.10
-#: by metric, in its unit: 0.3 % of lost bytes is one lost burst of a short transfer; a queue that is nearly empty may
-#: hold one packet or two; pacing spreads a window over part of a round trip
-ABSOLUTE = {"utilization": 0.003, "lost_pct": 0.3, "queue_mean_bdp": 0.02, "transfer_rtts": 0.3}
 MIN_TRIALS, USUAL_TRIALS = 5, 20
 _SMOKE_CELLS = 12
+#: a zone's id, and a cell of it
+Feature = tuple[str, Cell]
+#: of 0.001, in which bounds are rounded
+_SLACK = 1e-6
 
 
-def margin_rule(metric="utilization", formulas=False):
+def margin_rule(metric: str = UTILIZATION.name, formulas: bool = False) -> dict[str, Any]:
     """`formulas`: whether the algorithm's document predicts anything in the zone's cells."""
-    absolute = ABSOLUTE[metric]
+    absolute = METRICS[metric].margin
     among = "the reference's trials" + (" and what the document predicts" if formulas else "")
     return {
-        "text": f"smallest to largest of {among}, widened by {RELATIVE:.0%} and {absolute:g}",
-        "relative": RELATIVE,
+        "text": f"smallest to largest of {among}, widened by {RELATIVE_MARGIN:.0%} and {absolute:g}",
+        "relative": RELATIVE_MARGIN,
         "absolute": absolute,
     }
 
 
-def interval(values, metric="utilization"):
+def interval(values: Sequence[float], metric: str = UTILIZATION.name) -> tuple[float, float]:
     """(low, high) of the permissible interval for these reference values by margin_rule(), rounded outward to 0.001."""
-    low = min(values) * (1 - RELATIVE) - ABSOLUTE[metric]
-    high = max(values) * (1 + RELATIVE) + ABSOLUTE[metric]
-    high = -(int(-high * 1000 - 1)) / 1000
-    return max(int(low * 1000) / 1000, 0.0), min(high, 1.0) if metric == "utilization" else high
+    of = METRICS[metric]
+    low = min(values) * (1 - RELATIVE_MARGIN) - of.margin
+    high = max(values) * (1 + RELATIVE_MARGIN) + of.margin
+    return of.clamped(*rounded_outward(low, high))
 
 
-def with_predicted(values, formula):
-    """A reference's values, and what the algorithm's document predicts beside them: an oracle.formula(), or None."""
-    return [*values, formula["utilization"]] if formula else values
+def rounded_outward(low: float, high: float) -> tuple[float, float]:
+    """Return bounds rounded to 0.001, away from each other; not by a whole step for what arithmetic adds to 0.896."""
+    return math.floor(low * 1000 + _SLACK) / 1000, math.ceil(high * 1000 - _SLACK) / 1000
+
+
+def with_predicted(values: Sequence[float], formula: Mapping[str, Any] | None) -> list[float]:
+    """Return a reference's values, and what the algorithm's document predicts: `formula` is of response_functions."""
+    return [*values, formula["utilization"]] if formula else list(values)
 
 
 def derive(
-    measurements, algorithm, version_text, metric="utilization", profile="atc25", name="heatmap", documented=True
-):
+    measurements: Sequence[Measurement],
+    algorithm: str,
+    version_text: str,
+    metric: str = UTILIZATION.name,
+    profile: str = "atc25",
+    name: str = "heatmap",
+    documented: bool = True,
+) -> dict[str, Any]:
     """The zone document of `algorithm`. Raises UserError where the measurements cannot serve as a reference.
 
     `documented`: whether it also rests on what the algorithm's document predicts.
@@ -62,7 +80,7 @@ def derive(
     formulas = {
         cell: formula
         for cell, setting in settings.items()
-        if documented and metric == "utilization" and (formula := response_functions.formula(algorithm, setting))
+        if documented and metric == UTILIZATION.name and (formula := response_functions.formula(algorithm, setting))
     }
     return {
         "$schema": "../../conformance/schemas/zone.json",
@@ -76,7 +94,9 @@ def derive(
     }
 
 
-def reference(measurements, algorithm, version_text, metric, profile, name):
+def reference(
+    measurements: Sequence[Measurement], algorithm: str, version_text: str, metric: str, profile: str, name: str
+) -> tuple[dict[Cell, list[float]], dict[str, Any]]:
     """({cell: values of its trials}, what zone documents of every kind say of where they come from).
 
     Raises UserError where the measurements cannot serve as a reference.
@@ -106,7 +126,7 @@ def reference(measurements, algorithm, version_text, metric, profile, name):
     }
 
 
-def one_run(own, metric, what):
+def one_run(own: Sequence[Measurement], metric: str, what: str) -> tuple[dict[Setting, list[float]], dict[str, Any]]:
     """({setting: values of its trials}, what a document says of such a reference) of trials that may serve as one.
 
     Raises UserError where they are of unlike runs, too few of a setting, or anything but completed.
@@ -122,14 +142,15 @@ def one_run(own, metric, what):
             f"results hold {len(kinds)} unlike runs of {first.algorithm}: {' and '.join(unlike)} differ",
             "give those of one run, as `conformance gate --out` leaves them",
         )
-    values = collections.defaultdict(list)
+    values: dict[Setting, list[float]] = collections.defaultdict(list)
     for m in own:
         where = f"{'path' if m.trial.setting.segments else 'cell'} {m.trial.setting.id}"
         if m.outcome is not Outcome.OK:
             raise UserError(f"a reference trial in {where} is {m.outcome}: {m.message}")
-        if m.value(metric) is None:
+        value = m.value(metric)
+        if value is None:
             raise UserError(f"a reference trial in {where} has no {metric}")
-        values[m.trial.setting].append(m.value(metric))
+        values[m.trial.setting].append(value)
     few = [setting.id for setting, found in values.items() if len(found) < MIN_TRIALS]
     if few:
         raise UserError(f"{few[0]} has fewer than {MIN_TRIALS} reference trials", "measure it more often")
@@ -142,7 +163,9 @@ def one_run(own, metric, what):
     }
 
 
-def _entry(cell, values, reference, metric, formula):
+def _entry(
+    cell: Cell, values: Sequence[float], reference: str, metric: str, formula: Mapping[str, Any] | None
+) -> dict[str, Any]:
     low, high = interval(with_predicted(values, formula), metric)
     return {
         **cell.to_json(),
@@ -159,12 +182,14 @@ def _entry(cell, values, reference, metric, formula):
     }
 
 
-def gap(mine, theirs):
+def gap(mine: Interval, theirs: Interval) -> float:
     """How far two intervals are apart, in widths of the first; not above zero where they overlap."""
     return max(mine.low - theirs.high, theirs.low - mine.high) / (mine.high - mine.low)
 
 
-def apart(algorithms, profile="atc25"):
+def apart(
+    algorithms: Iterable[str], profile: str = "atc25"
+) -> Iterator[tuple[str, str, str, int, list[tuple[Cell, float]]]]:
     """Yield (one, other, metric, number of common cells, [(cell, gap)] of those that tell them apart, widest first)."""
     for one, other in itertools.combinations(algorithms, 2):
         for kind in documents.KINDS:
@@ -175,7 +200,7 @@ def apart(algorithms, profile="atc25"):
             yield one, other, mine.metric, len(common), found
 
 
-def telling_features(own, others, count=_SMOKE_CELLS):
+def telling_features(own: Iterable[Zone], others: Sequence[Zone], count: int = _SMOKE_CELLS) -> list[Feature]:
     """At most `count` pairs (zone id, cell) whose intervals in `own` are apart from those of other algorithms.
 
     `own` and `others` are zones, of any metrics. For each other algorithm in turn the cheapest that is left: of the
@@ -183,15 +208,15 @@ def telling_features(own, others, count=_SMOKE_CELLS):
     """
     queues = []
     for algorithm in sorted({other.algorithm for other in others}):
-        found = {}
+        found: dict[Feature, float] = {}
         for mine in own:
             for theirs in others:
                 if theirs.algorithm == algorithm and theirs.metric == mine.metric:
                     for cell in set(mine.intervals) & set(theirs.intervals):
                         found[mine.id, cell] = gap(mine.intervals[cell], theirs.intervals[cell])
         telling = [feature for feature, width in found.items() if width > 0]
-        queues.append(sorted(telling, key=lambda f, found=found: (f[1].bandwidth_mbps, -found[f], f[1], f[0])))
-    chosen = []
+        queues.append([f for *_, f in sorted((f[1].bandwidth_mbps, -found[f], f[1], f[0], f) for f in telling)])
+    chosen: list[Feature] = []
     for rank in range(max((len(q) for q in queues), default=0)):
         for queue in queues:
             if rank < len(queue) and queue[rank] not in chosen and len(chosen) < count:
@@ -199,12 +224,19 @@ def telling_features(own, others, count=_SMOKE_CELLS):
     return chosen
 
 
-def derive_file(results, algorithm, version_text, target, metric="utilization", profile="atc25"):
+def derive_file(
+    results: pathlib.Path,
+    algorithm: str,
+    version_text: str,
+    target: pathlib.Path,
+    metric: str = UTILIZATION.name,
+    profile: str = "atc25",
+) -> Zone:
     """Write the zone document derived from a results file, without smoke cells; returns the Zone."""
     return _write(derive(store.read(results), algorithm, version_text, metric, profile, target.stem), target)
 
 
-def choose_smoke_cells():
+def choose_smoke_cells() -> list[Zone]:
     """Choose the smoke cells of every zone that ships anew, all metrics together; returns the Zones."""
     paths = [
         path
@@ -225,23 +257,24 @@ def choose_smoke_cells():
     return found
 
 
-def _write(document, target):
+def _write(document: Mapping[str, Any], target: pathlib.Path) -> Zone:
     schema.check("zone", document, target)
     found = zone.from_json(document, target)
     files.write(target, dumps({**document, "version": version(found, target)}))
     return found
 
 
-def version(derived, target):
+def version(derived: Permits[Any], target: pathlib.Path) -> int:
     """The version of a zone just derived: one more than that of the file whose place it takes, if it permits others."""
     try:
-        before, number = documents.any_zone(target), json.loads(target.read_text(encoding="utf-8"))["version"]
+        before: Permits[Any] = documents.any_zone(target)
+        number = int(json.loads(target.read_text(encoding="utf-8"))["version"])
     except (UserError, OSError):
         return 1
     return number + any(zone.differing(before, derived))
 
 
-def dumps(document):
+def dumps(document: Mapping[str, Any]) -> str:
     """The zone as text: one line for each cell, so that a difference between versions reads well."""
     head = {key: value for key, value in document.items() if key != "cells"}
     text = json.dumps(head, indent=2, ensure_ascii=False)

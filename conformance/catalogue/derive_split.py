@@ -10,14 +10,21 @@ grants a rate, this grants a gain.
 
 import itertools
 import json
-import math
+import pathlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy
+import numpy.typing
 
 from conformance.catalogue import derive, documents
 from conformance.model import grid, response_functions, statistics
 from conformance.model.errors import UserError
+from conformance.model.metrics import METRICS, RELATIVE_MARGIN
+from conformance.model.setting import Cell, Setting
 from conformance.model.split import split_paths, split_rates, split_zone
+from conformance.model.split.split_paths import Path
+from conformance.model.trial import Measurement
 from conformance.results import store
 from conformance.support import files, schema
 
@@ -25,12 +32,13 @@ _REPLICATES, _REPLICATE_TRIALS, _SEED = 1000, 5, 1
 #: shares are of the smallest grid unless the user asks for more: minutes, and all that stacks over UDP have zones for
 _GRIDS = ("10mbps", "full")
 _METRIC = "utilization"
+Rows = numpy.typing.NDArray[numpy.float64]
 _PREDICT = {"split": split_paths.predict_split, "end_to_end": split_paths.predict_end_to_end}
 
 
-def margin_rule(measured=False):
+def margin_rule(measured: bool = False) -> dict[str, Any]:
     """`measured`: whether any path was, besides its cells."""
-    relative, absolute = derive.RELATIVE, derive.ABSOLUTE[_METRIC]
+    relative, absolute = RELATIVE_MARGIN, METRICS[_METRIC].margin
     also = ", measured paths by the same rule" if measured else ""
     return {
         "text": f"paths: predictions from smallest to largest of the reference's trials, widened by {relative:.0%} and"
@@ -44,7 +52,9 @@ def margin_rule(measured=False):
     }
 
 
-def derive_split(measurements, algorithm, version_text, profile="atc25", name="split"):
+def derive_split(
+    measurements: Sequence[Measurement], algorithm: str, version_text: str, profile: str = "atc25", name: str = "split"
+) -> dict[str, Any]:
     """The split-zone document of `algorithm`. Raises UserError where the measurements cannot serve as a reference."""
     values, head = derive.reference(measurements, algorithm, version_text, _METRIC, profile, name)
     grids = [known for known in _GRIDS if set(grid.cells(known)) <= set(values)]
@@ -68,42 +78,52 @@ def derive_split(measurements, algorithm, version_text, profile="atc25", name="s
     }
 
 
-def _transfer_s(measurements, profile):
+def _transfer_s(measurements: Sequence[Measurement], profile: str) -> float:
     settings = (m.trial.setting for m in measurements)
     return next(s.transfer_s for s in settings if s.profile == profile and not s.segments)
 
 
-def _bounds(trials, algorithm, setting):
+def _bounds(trials: Sequence[float], algorithm: str, setting: Setting) -> tuple[float, float]:
     """(low, high) of a cell's interval, as its own zone has it."""
     return derive.interval(derive.with_predicted(trials, response_functions.formula(algorithm, setting)))
 
 
-def predicted(of, path, utilizations):
+def predicted(of: str, path: Path, utilizations: Mapping[Cell, float]) -> float:
     """Utilization of a path, predicted from {cell: utilization} of its cells; `of`: one of split_zone.PREDICTIONS."""
-    rates = {cell: utilizations[cell] * cell.bandwidth_mbps for cell in path.cells}
-    return _PREDICT[of](path, rates) / path.bandwidth_mbps
+    rates = {cell: utilizations[cell] * cell.bandwidth_mbps for cell in path.cells if cell is not None}
+    rate = _PREDICT[of](path, rates)
+    assert rate is not None  # all of its cells are there
+    return rate / path.bandwidth_mbps
 
 
-def predicted_bounds(of, path, bounds):
+def predicted_bounds(of: str, path: Path, bounds: Mapping[Cell, tuple[float, float]]) -> tuple[float, float]:
     """(low, high) of the same, from {cell: (low, high)}."""
-    return [predicted(of, path, {cell: bounds[cell][side] for cell in path.cells}) for side in (0, 1)]
+    low, high = (predicted(of, path, {c: bounds[c][side] for c in path.cells if c is not None}) for side in (0, 1))
+    return low, high
 
 
-def _path(path, values, bounds, source):
-    n = min(len(values[cell]) for cell in path.cells)
+def _path(
+    path: Path, values: Mapping[Cell, Sequence[float]], bounds: Mapping[Cell, tuple[float, float]], source: str
+) -> dict[str, Any]:
+    cells = [cell for cell in path.cells if cell is not None]
+    n = min(len(values[cell]) for cell in cells)
     found = {}
     for of in _PREDICT:
-        of_trials = [predicted(of, path, {c: f(values[c]) for c in path.cells}) for f in (statistics.median, min, max)]
-        low, high = predicted_bounds(of, path, bounds)
+        median, least, most = (
+            predicted(of, path, {c: f(values[c]) for c in cells}) for f in (statistics.median, min, max)
+        )
+        low, high = derive.rounded_outward(*predicted_bounds(of, path, bounds))
         found[of] = {
-            "low": _outward(low, math.floor),
-            "high": _outward(high, math.ceil),
-            "basis": _basis(source, n, *of_trials),
+            "low": low,
+            "high": high,
+            "basis": _basis(source, n, median, least, most),
         }
     return {"class": str(path.path_class), "path": path.id, **found}
 
 
-def _measured(measurements, algorithm, profile, paths):
+def _measured(
+    measurements: Sequence[Measurement], algorithm: str, profile: str, paths: Iterable[Path]
+) -> tuple[dict[Path, list[float]], str | None, dict[str, Any] | None]:
     """({path: utilizations of its trials, split}, their settings' digest, what to say of the reference).
 
     They may be of another run than the cells', say on a later kernel: nothing is computed from both. Of paths that were
@@ -118,7 +138,7 @@ def _measured(measurements, algorithm, profile, paths):
     return {settings[setting]: found for setting, found in values.items()}, digest, about
 
 
-def _through(trials, source):
+def _through(trials: Sequence[float] | None, source: str) -> dict[str, Any]:
     if not trials:
         return {}
     low, high = derive.interval(trials, _METRIC)
@@ -126,20 +146,14 @@ def _through(trials, source):
     return {"measured": {"low": low, "high": high, "basis": basis}}
 
 
-def _outward(value, rounding):
-    """Rounded to 0.001, but not by a whole step for what arithmetic adds to 0.896."""
-    slack = 1e-6 if rounding is math.floor else -1e-6
-    return rounding(value * 1000 + slack) / 1000
-
-
-def _basis(source, n, median, least, most, **more):
+def _basis(source: str, n: int, median: float, least: float, most: float, **more: Any) -> dict[str, Any]:
     return {
         "reference": source, "n": n, **more,
         "median": round(median, 4), "min": round(least, 4), "max": round(most, 4),
     }  # fmt: skip
 
 
-def _shares(name, values, source):
+def _shares(name: str, values: Mapping[Cell, Sequence[float]], source: str) -> Iterator[dict[str, Any]]:
     """A row for each filter and class of one grid."""
     cells = grid.cells(name)
     paths = split_paths.paths(cells)
@@ -151,33 +165,41 @@ def _shares(name, values, source):
         own = [path for path in paths if path.path_class is path_class]
         (median,) = shares(own, cells, medians, filter_)
         drawn = shares(own, cells, replicates, filter_)
-        strict = shares(own, cells, replicates, filter_.scaled(1 + derive.RELATIVE))
-        lenient = shares(own, cells, replicates, filter_.scaled(1 - derive.RELATIVE))
+        strict = shares(own, cells, replicates, filter_.scaled(1 + RELATIVE_MARGIN))
+        lenient = shares(own, cells, replicates, filter_.scaled(1 - RELATIVE_MARGIN))
+        low, high = derive.rounded_outward(strict.min(), lenient.max())
         yield {
             "grid": name,
             "gain_above": filter_.gain,
             "utilization_above": filter_.utilization,
             "class": str(path_class),
-            "low": _outward(strict.min(), math.floor),
-            "high": _outward(lenient.max(), math.ceil),
+            "low": low,
+            "high": high,
             "basis": _basis(source, n, median, drawn.min(), drawn.max(), paths=len(own)),
         }
 
 
-def _replicates(rates):
+def _replicates(rates: Iterable[Rows]) -> Rows:
     """An array of replicates x cells: medians of trials drawn with replacement, of [trials of a cell]."""
     generator = numpy.random.default_rng(_SEED)
     drawn = [generator.choice(trials, size=(_REPLICATES, _REPLICATE_TRIALS)) for trials in rates]
-    return numpy.median(numpy.stack(drawn), axis=2).T
+    medians: Rows = numpy.median(numpy.stack(drawn), axis=2).T
+    return medians
 
 
-def shares(paths, cells, rates, filter_):
+def _cell(path: Path, part: int) -> Cell:
+    cell = path.cells[part]
+    assert cell is not None  # paths of a grid compose to cells of it
+    return cell
+
+
+def shares(paths: Sequence[Path], cells: Sequence[Cell], rates: Rows, filter_: split_rates.Filter) -> Rows:
     """The share of these paths that pass a filter, for each row of `rates` (rows x cells, Mbit/s).
 
     What split_rates.count says, in bulk: it would take minutes for the replicates of the full grid.
     """
     at = {cell: number for number, cell in enumerate(cells)}
-    first, second, whole = (numpy.array([at[path.cells[part]] for path in paths]) for part in range(3))
+    first, second, whole = (numpy.array([at[_cell(path, part)] for path in paths]) for part in range(3))
     bandwidths = numpy.array([path.bandwidth_mbps for path in paths])
     rate = numpy.minimum(rates[:, first], rates[:, second])
     passes = numpy.ones(rate.shape, dtype=bool)
@@ -185,10 +207,13 @@ def shares(paths, cells, rates, filter_):
         passes &= rate > filter_.gain * rates[:, whole]
     if filter_.utilization is not None:
         passes &= rate > filter_.utilization * bandwidths
-    return passes.mean(axis=1)
+    found: Rows = passes.mean(axis=1)
+    return found
 
 
-def derive_file(results, algorithm, version_text, target, profile="atc25"):
+def derive_file(
+    results: pathlib.Path, algorithm: str, version_text: str, target: pathlib.Path, profile: str = "atc25"
+) -> split_zone.SplitZone:
     """Write the split-zone document derived from a results file; returns the SplitZone."""
     document = derive_split(store.read(results), algorithm, version_text, profile, target.stem)
     schema.check("split-zone", document, target)
@@ -197,7 +222,7 @@ def derive_file(results, algorithm, version_text, target, profile="atc25"):
     return zone
 
 
-def dumps(document):
+def dumps(document: Mapping[str, Any]) -> str:
     """The document as text: one line for each path and share, so that a difference between versions reads well."""
     rows = ("paths", "shares")
     text = json.dumps({k: v for k, v in document.items() if k not in rows}, indent=2, ensure_ascii=False)[:-2]

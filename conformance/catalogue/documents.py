@@ -3,11 +3,14 @@
 import dataclasses
 import functools
 import pathlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from conformance.model import grid
 from conformance.model import zone as zones
 from conformance.model.errors import UserError
-from conformance.model.setting import RIVAL_TOPOLOGY, Proxy, Setting, end_to_end
+from conformance.model.metrics import METRICS
+from conformance.model.setting import RIVAL_TOPOLOGY, Cell, Proxy, Setting, end_to_end
 from conformance.model.split import split_zone as split_zones
 from conformance.support import paths, schema, spelling
 
@@ -15,8 +18,19 @@ from conformance.support import paths, schema, spelling
 PATH_TOPOLOGY = "two_segment"
 
 
-def profile(name, cell, queue=None, offload=None, transfer_s=None, sysctls=(), rival=None):
-    """The Setting of a profile at `cell`; other arguments replace, or add to, the profile's own. Raises UserError."""
+def profile(
+    name: str,
+    cell: Cell,
+    queue: str | None = None,
+    offload: bool | None = None,
+    transfer_s: float | None = None,
+    sysctls: Mapping[str, str] | Iterable[tuple[str, str]] = (),
+    rival: str | None = None,
+) -> Setting:
+    """Return the Setting of a profile at `cell`; other arguments replace the profile's own, or add to them.
+
+    Raises UserError.
+    """
     data = _profile_document(name)
     rival = rival or data.get("rival")
     return Setting(
@@ -34,49 +48,45 @@ def profile(name, cell, queue=None, offload=None, transfer_s=None, sysctls=(), r
 
 
 @functools.lru_cache(maxsize=1024)
-def profile_or_none(name, cell):
-    """The Setting of a profile at `cell`, or None where the suite does not know the profile."""
+def profile_or_none(name: str, cell: Cell) -> Setting | None:
+    """Return the Setting of a profile at `cell`, or None where the suite does not know the profile."""
     known = any(path.stem == name for path in paths.data("zones", "profiles").glob("*.json"))
     return profile(name, cell) if known else None
 
 
-def path(name, segments, proxy=None, queue_sized_by="path", **overrides):
-    """The Setting of a profile over a path of two segments, with a Proxy between them or none. Raises UserError."""
+def path(
+    name: str, segments: Sequence[Cell], proxy: Proxy | None = None, queue_sized_by: str = "path", **overrides: Any
+) -> Setting:
+    """Return the Setting of a profile over a path of two segments, with a Proxy between them or none.
+
+    Raises UserError.
+    """
     one = profile(name, end_to_end(segments), **overrides)
     return dataclasses.replace(
         one, topology=PATH_TOPOLOGY, segments=tuple(segments), proxy=proxy, queue_sized_by=queue_sized_by
     )
 
 
-def split_path(name, segments):
-    """The Setting under which a split path's zone was measured, and is: the suite's own splitter, as it is."""
+def split_path(name: str, segments: Sequence[Cell]) -> Setting:
+    """Return the Setting under which a split path's zone was measured, and is: the suite's own splitter, as it is."""
     return path(name, segments, Proxy())
 
 
 @functools.cache
-def _profile_document(name):
-    """Read and checked once, not for each of a grid's cells."""
+def _profile_document(name: str) -> Mapping[str, Any]:
+    """Read and check a profile once, not for each of a grid's cells. Raises UserError."""
     path = paths.data("zones", "profiles", f"{name}.json")
     if not path.exists():
         known = ", ".join(sorted(p.stem for p in paths.data("zones", "profiles").glob("*.json")))
         raise UserError(f"profile {name!r} is not known", f"choose one of {known}")
-    return schema.load("profile", path)
+    document: Mapping[str, Any] = schema.load("profile", path)
+    return document
 
 
 #: kinds of zones that stacks are judged by, named after their files: utilization and loss over the grid
 KINDS = ("heatmap", "loss")
-#: what zones of each kind are about
-METRICS = {
-    "heatmap": "utilization",
-    "loss": "lost_pct",
-    "startup": "transfer_rtts",
-    "competing": "utilization",
-    "sawtooth-utilization": "utilization",
-    "sawtooth-queue": "queue_mean_bdp",
-    "identify-utilization": "utilization",
-    "identify-queue": "queue_mean_bdp",
-}
-#: further kinds that they are judged by, over a few cells each, under profiles of their own
+#: kinds of zones over a few cells each, under profiles of their own, in the order in which stacks are judged by them;
+#: kinds that have zones and are not named here follow, by name
 FURTHER_KINDS = (
     "startup",
     "competing",
@@ -90,16 +100,17 @@ FURTHER_KINDS = (
 #: 64 KB, which would make 1 % of loss mean something else for each stack.
 PROFILES = {"tcp": "atc25", "udp": "packets"}
 _FIRST_PROFILE = PROFILES["tcp"]
+_SPLIT = "split"
 
 
-def zone_files(kind="heatmap", profile=_FIRST_PROFILE):
-    """Files of the zones that ship, by kind: heatmap, loss, split, identify-* (what `identify` rests on), * (all)."""
+def zone_files(kind: str = "heatmap", profile: str = _FIRST_PROFILE) -> list[pathlib.Path]:
+    """Return the files of the zones that ship, by kind: heatmap, loss, split, ...; a pattern finds several."""
     named = f"*/{stem(kind, profile)}.json"
     return sorted(p for p in paths.data("zones").glob(named) if p.parent.name != "profiles")
 
 
-def stem(kind, profile):
-    """What files of zones of a kind are called, over cells measured under a profile of stacks."""
+def stem(kind: str, profile: str) -> str:
+    """Return what files of zones of a kind are called, over cells measured under a profile of stacks."""
     return kind if profile == _FIRST_PROFILE else f"{kind}-{profile}"
 
 
@@ -107,27 +118,56 @@ def stem(kind, profile):
 GRID_ZONES = frozenset(stem(kind, profile) for kind in KINDS for profile in PROFILES.values())
 
 
-def zone_path(zone_id):
-    """File of the zone of this id, among those that ship."""
+def all_kinds() -> tuple[str, ...]:
+    """Return all kinds of zones that cells are judged by: KINDS, and all others that have zones."""
+    found = {path.stem for path in zone_files("*")} - GRID_ZONES
+    others = {name for name in found if marker(name) != _SPLIT}
+    order = {kind: at for at, kind in enumerate(FURTHER_KINDS)}
+    return (*KINDS, *sorted(others, key=lambda kind: (order.get(kind, len(order)), kind)))
+
+
+def _first_of(kind: str) -> zones.Zone:
+    """Return the first zone of a kind: all of them are about one metric, under one profile."""
+    return zone(zone_files(kind)[0])
+
+
+def metric_of(kind: str) -> str:
+    """Return the name of the metric that zones of a kind are about, as they say themselves."""
+    return _first_of(kind).metric
+
+
+def markers() -> dict[str, str]:
+    """Return {what `pytest -m` calls kinds of zones: what they are about}."""
+    found: dict[str, list[str]] = {}
+    for kind in all_kinds():
+        found.setdefault(marker(kind), []).append(METRICS[metric_of(kind)].title)
+    return {name: " and ".join(dict.fromkeys(titles)) for name, titles in found.items()}
+
+
+def zone_path(zone_id: str) -> pathlib.Path:
+    """Return the file of the zone of this id, among those that ship."""
     return paths.data("zones", f"{zone_id}.json").resolve()
 
 
-def shipped_path(zone_id):
-    """The same, if there is such a zone. Raises UserError."""
+def shipped_path(zone_id: str) -> pathlib.Path:
+    """Return the same, if there is such a zone. Raises UserError."""
     path = zone_path(zone_id)
     if not path.is_file():
         raise UserError(f"there is no zone {zone_id!r}", "`conformance zones check` lists those that ship")
     return path
 
 
-def profile_of(zone_id):
-    """Name of the profile of a zone that ships; None where there is none of this id."""
+def profile_of(zone_id: str) -> str | None:
+    """Return the name of the profile of a zone that ships; None where there is none of this id."""
     path = zone_path(zone_id)
     return any_zone(path).profile if path.is_file() else None
 
 
-def cells(named):
-    """The cells of a grid by its name (model/grid.py), or those of a zone that ships by its id. Raises UserError."""
+def cells(named: str) -> tuple[Cell, ...]:
+    """Return the cells of a grid by its name (model/grid.py), or those of a zone that ships by its id.
+
+    Raises UserError.
+    """
     if "/" not in named:
         return grid.cells(named)
     found = any_zone(shipped_path(named))
@@ -136,70 +176,101 @@ def cells(named):
     return found.cells
 
 
-def zone(path):
-    """The Zone in a file. Raises UserError naming file and place."""
+def zone(path: pathlib.Path | str) -> zones.Zone:
+    """Return the Zone in a file. Raises UserError naming file and place."""
+    return _zone(*_stamped(path))
+
+
+def split_zone(path: pathlib.Path | str) -> split_zones.SplitZone:
+    """Return the SplitZone in a file. Raises UserError naming file and place."""
+    return _split_zone(*_stamped(path))
+
+
+def any_zone(path: pathlib.Path | str) -> zones.Zone | split_zones.SplitZone:
+    """Return the Zone or SplitZone in a file, as its `$schema` says. Raises UserError naming file and place."""
+    return split_zone(path) if _is_split(*_stamped(path)) else zone(path)
+
+
+def _stamped(path: pathlib.Path | str) -> tuple[pathlib.Path, tuple[int, int, int] | None]:
+    """Return a file's path, and what changes where the file does: zones are parsed and checked once for each."""
     path = pathlib.Path(path)
+    try:
+        about = path.stat()
+    except OSError:
+        return path, None  # whoever reads it says what is wrong
+    return path, (about.st_mtime_ns, about.st_size, about.st_ino)
+
+
+@functools.lru_cache(maxsize=1024)
+def _zone(path: pathlib.Path, _stamp: object) -> zones.Zone:
     return zones.from_json(schema.load("zone", path), path)
 
 
-def split_zone(path):
-    """The SplitZone in a file. Raises UserError naming file and place."""
-    path = pathlib.Path(path)
+@functools.lru_cache(maxsize=1024)
+def _split_zone(path: pathlib.Path, _stamp: object) -> split_zones.SplitZone:
     return split_zones.from_json(schema.load("split-zone", path), path)
 
 
-def any_zone(path):
-    """The Zone or SplitZone in a file, as its `$schema` says. Raises UserError naming file and place."""
-    data = schema.read(pathlib.Path(path))
-    named = data.get("$schema") if isinstance(data, dict) else None
-    return split_zone(path) if str(named).endswith("split-zone.json") else zone(path)
+@functools.lru_cache(maxsize=1024)
+def _is_split(path: pathlib.Path, _stamp: object) -> bool:
+    data = schema.read(path)
+    return isinstance(data, dict) and str(data.get("$schema")).endswith("split-zone.json")
 
 
-def all_zones(kind="heatmap", profile=_FIRST_PROFILE):
+def all_zones(kind: str = "heatmap", profile: str = _FIRST_PROFILE) -> list[zones.Zone]:
+    """Return the zones of a kind that ship. Raises UserError."""
     return [zone(path) for path in zone_files(kind, profile)]
 
 
-def judging_files():
-    """Files of all zones that cells are judged by."""
+def judging_files() -> list[pathlib.Path]:
+    """Return the files of all zones that cells are judged by."""
     grids = [path for profile in PROFILES.values() for kind in KINDS for path in zone_files(kind, profile)]
-    return grids + [path for kind in FURTHER_KINDS for path in zone_files(kind)]
+    return grids + [path for kind in all_kinds() if kind not in KINDS for path in zone_files(kind)]
 
 
-def further_kinds(profile):
-    """The FURTHER_KINDS for a stack that is judged under `profile`, by its transport.
+def further_kinds(profile: str) -> list[str]:
+    """Return all kinds but KINDS for a stack that is judged under `profile`, by its transport.
 
-    A minute at 30 Mbit/s is 225 MB, more than the files in a guest may hold, which many QUIC servers serve from.
+    A minute at 30 Mbit/s is 225 MB, more than the files in a guest may hold, which many QUIC servers serve from: they
+    are not judged by `sawtooth`. Nor is a stack judged by a zone under the profile of another transport.
     """
-    return [kind for kind in FURTHER_KINDS if profile == PROFILES["tcp"] or marker(kind) != "sawtooth"]
+    others = set(PROFILES.values()) - {profile}
+    return [
+        kind
+        for kind in all_kinds()
+        if kind not in KINDS
+        and (profile == PROFILES["tcp"] or marker(kind) != "sawtooth")
+        and _first_of(kind).profile not in others
+    ]
 
 
-def kinds(profile):
-    """{kind: the profile of its zones}, of all kinds that a stack is judged by under `profile`."""
-    return dict.fromkeys(KINDS, profile) | {kind: marker(kind) for kind in further_kinds(profile)}
+def kinds(profile: str) -> dict[str, str]:
+    """Return {kind: the profile of its zones}, of all kinds that a stack is judged by under `profile`."""
+    return dict.fromkeys(KINDS, profile) | {kind: _first_of(kind).profile for kind in further_kinds(profile)}
 
 
-def judging(profile):
-    """[(kind, Zone)] that ship for stacks that are judged under this profile: all of algorithms with a grid's zones."""
+def judging(profile: str) -> list[tuple[str, zones.Zone]]:
+    """Return [(kind, Zone)] that ship for stacks judged under this profile: all of algorithms with a grid's zones."""
     grids = [(kind, zone) for kind in KINDS for zone in all_zones(kind, profile)]
     judged = {zone.algorithm for _, zone in grids}
     further = [(kind, zone) for kind in further_kinds(profile) for zone in all_zones(kind)]
     return grids + [(kind, zone) for kind, zone in further if zone.algorithm in judged]
 
 
-def judges(zone_id, profile):
-    """Whether stacks that are judged under this profile are judged by this zone, or split zone."""
+def judges(zone_id: str, profile: str) -> bool:
+    """Return whether stacks that are judged under this profile are judged by this zone, or split zone."""
     algorithm, _, name = zone_id.partition("/")
-    names = {stem(kind, profile) for kind in (*KINDS, "split")} | set(further_kinds(profile))
+    names = {stem(kind, profile) for kind in (*KINDS, _SPLIT)} | set(further_kinds(profile))
     return name in names and algorithm in {path.parent.name for path in zone_files("heatmap", profile)}
 
 
-def marker(kind):
-    """What `pytest -m` calls a kind: sawtooth-queue and sawtooth-utilization are both sawtooth."""
+def marker(kind: str) -> str:
+    """Return what `pytest -m` calls a kind: sawtooth-queue and sawtooth-utilization are both sawtooth."""
     return kind.partition("-")[0]
 
 
-def zone_of(algorithm, kind="heatmap", profile=_FIRST_PROFILE):
-    """The zone of an algorithm; raises UserError naming the algorithms there are."""
+def zone_of(algorithm: str, kind: str = "heatmap", profile: str = _FIRST_PROFILE) -> zones.Zone:
+    """Return the zone of an algorithm; raises UserError naming the algorithms there are."""
     by_algorithm = {path.parent.name: path for path in zone_files(kind, profile)}
     if algorithm not in by_algorithm:
         what = "" if kind == "heatmap" else f" of {kind}"
@@ -213,14 +284,14 @@ def zone_of(algorithm, kind="heatmap", profile=_FIRST_PROFILE):
     return zone(by_algorithm[algorithm])
 
 
-def zones_for(algorithm, profile_digest):
-    """The zones that ship for an algorithm and were measured under a profile of this digest; perhaps none."""
-    zones = [zone(path) for path in judging_files() if path.parent.name == algorithm]
-    return [found for found in zones if found.profile_digest == profile_digest]
+def zones_for(algorithm: str, profile_digest: str) -> list[zones.Zone]:
+    """Return the zones that ship for an algorithm, measured under a profile of this digest; perhaps none."""
+    found = [zone(path) for path in judging_files() if path.parent.name == algorithm]
+    return [zone for zone in found if zone.profile_digest == profile_digest]
 
 
-def split_zones_for(algorithm, profile_digest):
-    """The split zones that ship for an algorithm, of cells measured under a profile of this digest; perhaps none."""
-    files = [path for profile in PROFILES.values() for path in zone_files("split", profile)]
+def split_zones_for(algorithm: str, profile_digest: str) -> list[split_zones.SplitZone]:
+    """Return the split zones that ship for an algorithm, of cells under a profile of this digest; perhaps none."""
+    files = [path for profile in PROFILES.values() for path in zone_files(_SPLIT, profile)]
     found = [split_zone(path) for path in files if path.parent.name == algorithm]
     return [zone for zone in found if zone.profile_digest == profile_digest]

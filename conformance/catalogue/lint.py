@@ -7,38 +7,42 @@ are at hand.
 import json
 import pathlib
 import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from conformance.catalogue import derive, derive_split, documents
 from conformance.model import grid, response_functions
 from conformance.model.errors import UserError, located
-from conformance.model.split.split_zone import PathCheck
-from conformance.model.zone import Zone, differing
+from conformance.model.metrics import METRICS, UTILIZATION
+from conformance.model.setting import Cell, Setting
+from conformance.model.split.split_zone import PathCheck, SplitZone
+from conformance.model.zone import Interval, Permits, Zone, differing
 from conformance.support import files, schema
 
 #: of bounds that were computed from unrounded values
 _ROUNDING = 0.002
 
 
-def find(named):
+def find(named: pathlib.Path | str) -> pathlib.Path:
     """The path of a zone that ships, by its id, or the path that was given. Raises UserError."""
     given = pathlib.Path(named)
     if given.exists() or not re.fullmatch(r"[a-z0-9]{1,30}/[a-z0-9-]{1,60}", str(named)):
         if given.is_dir() or (not given.exists() and re.fullmatch(r"[a-z0-9-]{1,60}", str(named))):
             raise UserError(f"{named} is neither a zone's file nor its id", _example(str(named)))
         return given
-    return documents.shipped_path(named)
+    return documents.shipped_path(str(named))
 
 
-def _example(named):
-    """How to name a zone, by an example of the algorithm that was named, if it is one."""
+def _example(named: str) -> str:
+    """Return how to name a zone, by an example of the algorithm that was named, if it is one."""
     ids = [f"{path.parent.name}/{path.stem}" for path in documents.zone_files("*")]
     zone_id = next((wanted for wanted in (f"{named}/heatmap", f"cubic/{named}") if wanted in ids), "cubic/heatmap")
     return f"give an id such as {zone_id}, or a file"
 
 
-def check_all(named):
+def check_all(named: Iterable[pathlib.Path | str]) -> Iterator[tuple[pathlib.Path, Zone | SplitZone]]:
     """Yield (path, Zone or SplitZone) of each file or id, once it and all before it hold. Raises UserError."""
-    seen = {}
+    seen: dict[str, pathlib.Path] = {}
     for path in map(find, named):
         zone = check(path)
         if zone.id in seen:
@@ -47,7 +51,7 @@ def check_all(named):
         yield path, zone
 
 
-def check(path):
+def check(path: pathlib.Path | str) -> Zone | SplitZone:
     """The Zone or SplitZone in a file, all of whose invariants hold. Raises UserError naming file and place."""
     path = pathlib.Path(path)
     zone = documents.any_zone(path)
@@ -69,26 +73,27 @@ def check(path):
     for at, (cell, permitted) in enumerate(zone.intervals.items()):
         setting = _setting(zone, path, cell)
         _check_digest(zone, path, "profile_digest", setting)
-        formula = response_functions.formula(zone.algorithm, setting) if zone.metric == "utilization" else None
+        formula = response_functions.formula(zone.algorithm, setting) if zone.metric == UTILIZATION.name else None
         with located(path, f", in cell {cell.id}"):
             _check_basis(zone, permitted, formula, f"/cells/{at}")
     return zone
 
 
-def _setting(zone, path, cell):
+def _setting(zone: Zone | SplitZone, path: pathlib.Path, cell: Cell) -> Setting:
     with located(f"{path}: /profile"):
         return documents.profile(zone.profile, cell)
 
 
-def _check_kind(zone, path):
+def _check_kind(zone: Zone, path: pathlib.Path) -> None:
     """Zones are found by their files' names, so what is in them is what they are called after."""
     for profile in documents.PROFILES.values():
-        for kind, metric in documents.METRICS.items():
+        for kind in documents.all_kinds():
+            metric = documents.metric_of(kind)
             if path.stem == documents.stem(kind, profile) and zone.metric != metric:
                 raise UserError(f"{path}: /metric: {zone.metric!r}, but a zone called {path.stem} is of {metric}")
 
 
-def _check_rule(zone, path, rule):
+def _check_rule(zone: Zone | SplitZone, path: pathlib.Path, rule: Mapping[str, Any]) -> None:
     """One rule for all zones: with a rule of its own, a zone could permit anything."""
     for name, wanted in rule.items():
         if zone.margin_rule[name] != wanted:
@@ -96,12 +101,14 @@ def _check_rule(zone, path, rule):
             raise UserError(f"{path}: /margin_rule/{name}: {given}", "derive the zone anew")
 
 
-def _check_basis(zone, permitted, formula, pointer):
+def _check_basis(zone: Zone, permitted: Interval, formula: Mapping[str, Any] | None, pointer: str) -> None:
     """Units, the reference, the document, and the margin rule that the bounds are said to follow."""
     basis = permitted.basis
-    most = {"utilization": 1, "lost_pct": 100}.get(zone.metric)
-    if most and permitted.high > most:
-        raise UserError(f"{pointer}/high: {permitted.high:g} is more than a {zone.metric} can be, {most}")
+    metric = METRICS[zone.metric]
+    if metric.most is not None and permitted.high > metric.most:
+        raise UserError(f"{pointer}/high: {permitted.high:g} is more than a {zone.metric} can be, {metric.most:g}")
+    if permitted.low < metric.least:
+        raise UserError(f"{pointer}/low: {permitted.low:g} is less than a {zone.metric} can be, {metric.least:g}")
     if basis.get("formula") != formula:
         raise UserError(f"{pointer}/basis/formula: conformance/model/response_functions.py gives {json.dumps(formula)}")
     if not permitted.low <= basis["min"] <= basis["max"] <= permitted.high:
@@ -117,7 +124,9 @@ def _check_basis(zone, permitted, formula, pointer):
     _check_bounds(permitted, derive.interval(values, zone.metric), pointer)
 
 
-def _check_bounds(permitted, follows, pointer, what="the margin rule"):
+def _check_bounds(
+    permitted: Interval, follows: tuple[float, float], pointer: str, what: str = "the margin rule"
+) -> None:
     """`follows`: (low, high) that follow from `what`."""
     low, high = follows
     if abs(permitted.low - low) > _ROUNDING or abs(permitted.high - high) > _ROUNDING:
@@ -125,7 +134,7 @@ def _check_bounds(permitted, follows, pointer, what="the margin rule"):
         raise UserError(f"{pointer}: {bounds} does not follow from {what}: {low:.4g}..{high:.4g}", "derive it anew")
 
 
-def _check_digest(zone, path, name, setting):
+def _check_digest(zone: Zone | SplitZone, path: pathlib.Path, name: str, setting: Setting) -> None:
     if setting.profile_digest != getattr(zone, name):
         raise UserError(
             f"{path}: /{name}: profile {zone.profile} has digest {setting.profile_digest} now",
@@ -133,7 +142,7 @@ def _check_digest(zone, path, name, setting):
         )
 
 
-def _check_split(zone, path):
+def _check_split(zone: SplitZone, path: pathlib.Path) -> None:
     for check in zone.checks:
         _check_digest(zone, path, "profile_digest", _setting(zone, path, check.cells[0]))
         if check.measured:
@@ -147,18 +156,19 @@ def _check_split(zone, path):
     _check_rule(zone, path, derive_split.margin_rule(any(check.measured for check in paths)))
     heatmap = _heatmap_beside(zone, path)
     bounds = {cell: (i.low, i.high) for cell, i in heatmap.intervals.items()} if heatmap else {}
+    source = f"the cells of {heatmap.id}" if heatmap else ""
     for at, check in enumerate(paths):
         if bounds.keys() >= set(check.cells):
             for of, permitted in check.permitted.items():
                 by_cells = derive_split.predicted_bounds(of, check.path, bounds)
-                _check_bounds(permitted, by_cells, f"{path}: /paths/{at}/{of}", f"the cells of {heatmap.id}")
+                _check_bounds(permitted, by_cells, f"{path}: /paths/{at}/{of}", source)
         if check.measured:
             basis = check.measured.basis
             by_rule = derive.interval([basis["min"], basis["max"]])
             _check_bounds(check.measured, by_rule, f"{path}: /paths/{at}/measured")
 
 
-def _heatmap_beside(zone, path):
+def _heatmap_beside(zone: SplitZone, path: pathlib.Path) -> Zone | None:
     """The zone in the same folder whose cells the split part's paths were predicted from; None without it."""
     beside = path.parent / f"{documents.stem('heatmap', zone.profile)}.json"
     heatmap = documents.zone(beside) if beside.is_file() else None
@@ -168,7 +178,7 @@ def _heatmap_beside(zone, path):
     return heatmap if set.intersection(*digests) else None
 
 
-def _check_grid(zone, path):
+def _check_grid(zone: Zone, path: pathlib.Path) -> None:
     """Zones over a grid have all of it, at each bandwidth that occurs; others have cells chosen one by one."""
     if path.stem not in documents.GRID_ZONES:
         return
@@ -180,7 +190,7 @@ def _check_grid(zone, path):
                 raise UserError(f"{path}: /cells: the grid has a hole at {cell.id}")
 
 
-def format_file(path, write):
+def format_file(path: pathlib.Path | str, write: bool) -> bool:
     """Whether the file was in canonical form: cells in order of the grid, paths as they are, one a line, names as in
     the schema, to the byte.
 
@@ -199,10 +209,12 @@ def format_file(path, write):
     return same
 
 
-def differences(one, other):
+def differences(one: Zone | SplitZone, other: Zone | SplitZone) -> list[tuple[Any, Interval | None, Interval | None]]:
     """What differing() yields of two zones, in order. Raises UserError where they are about different things."""
     for what in ("algorithm", "metric", "profile"):
         a, b = getattr(one, what), getattr(other, what)
         if a != b:
             raise UserError(f"the zones' {what} differs: {a} and {b}", "compare two versions of one zone")
-    return sorted(differing(one, other), key=lambda difference: difference[0])
+    first: Permits[Any] = one
+    second: Permits[Any] = other
+    return sorted(differing(first, second), key=lambda difference: difference[0])

@@ -9,26 +9,30 @@ import collections
 import dataclasses
 import functools
 import json
+import pathlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from conformance.catalogue import documents
 from conformance.model import grid, verdict
 from conformance.model.errors import UserError
+from conformance.model.metrics import METRICS
 from conformance.model.setting import Cell
-from conformance.model.trial import Outcome
+from conformance.model.studies.mutants import Where
+from conformance.model.trial import Measurement, Outcome
 from conformance.model.zone import Zone
 from conformance.support import files, paths, schema
 
 #: of a zone over a grid, mutants are measured in these cells unless a user asks for more
 GRID = "10mbps"
-_METRICS = tuple(dict.fromkeys(documents.METRICS.values()))
 _DIGITS = 6
 
 
-def path():
+def path() -> pathlib.Path:
     return paths.PACKAGE.parent / "mutants" / "detected.json"
 
 
-def limited(zone, to=GRID):
+def limited(zone: Zone, to: str = GRID) -> Zone:
     """The part of a zone that mutants are judged by. Raises UserError where there is no such grid."""
     if zone.id.partition("/")[2] not in documents.GRID_ZONES:
         return zone
@@ -44,47 +48,49 @@ class Measured:
     profile: str
     profile_digest: str
     cell: Cell
-    values: dict[str, list[float]]
-    timed_out: list[bool]
+    values: Mapping[str, list[float]]
+    timed_out: Sequence[bool]
 
     @property
-    def algorithm(self):
+    def algorithm(self) -> str:
         """The one that the mutant claims to be."""
         return self.mutant.partition("-")[0]
 
-    def outside(self, zone):
+    def outside(self, zone: Zone) -> bool | None:
         """Whether a limited() zone of any algorithm is violated, by however many trials; None where it has no such."""
         judged = self.profile_digest == zone.profile_digest and zone.metric in self.values
         if not judged or self.cell not in zone.intervals:
             return None
         return verdict.violates(zone, self.cell, self.values[zone.metric], self.timed_out, len(zone.intervals))
 
-    def violates(self, zone):
+    def violates(self, zone: Zone) -> bool | None:
         """outside(), of a zone of the algorithm that the mutant claims to be; None of all others."""
         return self.outside(zone) if self.algorithm == zone.algorithm else None
 
-    def to_json(self):
+    def to_json(self) -> dict[str, Any]:
         return {**dataclasses.asdict(self), "cell": self.cell.id}
 
 
-def measured(mutant_id, measurements):
+def measured(mutant_id: str, measurements: Sequence[Measurement]) -> Measured | None:
     """The Measured of a mutant's measurements of one cell; None where any failed."""
     if any(m.outcome not in (Outcome.OK, Outcome.TIMEOUT) for m in measurements):
         return None
     setting = measurements[0].trial.setting
-    values = {metric: [m.value(metric) for m in measurements] for metric in _METRICS}
+    values = {
+        metric: [round(v, _DIGITS) for m in measurements if (v := m.value(metric)) is not None] for metric in METRICS
+    }
     return Measured(
         mutant=mutant_id,
         profile=setting.profile,
         profile_digest=setting.profile_digest,
         cell=setting.cell,
-        values={name: [round(v, _DIGITS) for v in found] for name, found in values.items() if None not in found},
+        values={name: found for name, found in values.items() if len(found) == len(measurements)},
         timed_out=[m.outcome is Outcome.TIMEOUT for m in measurements],
     )
 
 
 @functools.cache
-def _load(at, _changed):
+def _load(at: pathlib.Path, _changed: int) -> tuple[Measured, ...]:
     try:
         return tuple(Measured(**{**row, "cell": Cell.parse(row["cell"])}) for row in schema.read(at))
     except (ValueError, KeyError, TypeError, AttributeError, UserError) as error:
@@ -92,40 +98,40 @@ def _load(at, _changed):
         raise UserError(why, "write it anew with `conformance mutants --record`") from None
 
 
-def load():
+def load() -> tuple[Measured, ...]:
     """All that is Measured; nothing where there is no file. Raises UserError."""
     at = path()
     return _load(at, at.stat().st_mtime_ns) if at.exists() else ()
 
 
-def record(found):
+def record(found: Iterable[Measured]) -> pathlib.Path:
     """Write what is Measured of all mutants; the file's path. Raises UserError."""
     rows = sorted(found, key=lambda one: (one.mutant, one.profile, one.cell))
     files.write(path(), "[\n" + ",\n".join(json.dumps(row.to_json()) for row in rows) + "\n]\n")
     return path()
 
 
-def shipped():
+def shipped() -> list[Zone]:
     """The zones over cells that ship, each limited()."""
     found = map(documents.any_zone, documents.zone_files("*"))
     return [limited(zone) for zone in found if isinstance(zone, Zone)]
 
 
-def rejected_by(zones, found):
+def rejected_by(zones: Sequence[Zone], found: Iterable[Measured]) -> dict[str, set[str]]:
     """{mutant: ids of the zones that reject it}, of what is Measured."""
-    rejected = collections.defaultdict(set)
+    rejected: dict[str, set[str]] = collections.defaultdict(set)
     for one in found:
         rejected[one.mutant].update(zone.id for zone in zones if one.violates(zone))
     return rejected
 
 
-def telling(mutant_id, zones):
+def telling(mutant_id: str, zones: Sequence[Zone]) -> tuple[list[Where], list[Where]]:
     """What told this mutant, and what told others: each [(profile, cell)]; see model.mutants.order()."""
     told = [(one.mutant, (one.profile, one.cell)) for one in load() if any(one.violates(zone) for zone in zones)]
     return [where for mutant, where in told if mutant == mutant_id], [where for _, where in told]
 
 
-def check(whole, file):
+def check(whole: Zone, file: object) -> str:
     """What there is to say of a zone. Raises UserError where it accepts every mutant it was tried on, or one that it
     rejected when keep() was called.
     """
@@ -149,7 +155,7 @@ def check(whole, file):
     return f"rejects {len(rejected)} of {len(rejected | accepted)} mutants{whose}"
 
 
-def keep():
+def keep() -> pathlib.Path:
     """Write down which mutants each zone that ships rejects, so that none is lost without a word; the file's path."""
     found = {zone.id: sorted(_rejected(zone)[0]) for zone in shipped()}
     rows = [f"{json.dumps(zone_id)}: {json.dumps(mutants)}" for zone_id, mutants in sorted(found.items())]
@@ -157,11 +163,11 @@ def keep():
     return _kept_path()
 
 
-def _kept_path():
+def _kept_path() -> pathlib.Path:
     return path().with_name("rejected.json")
 
 
-def _kept():
+def _kept() -> dict[str, set[str]]:
     """{zone id: mutants that it rejected}; nothing where there is no file. Raises UserError."""
     at = _kept_path()
     try:
@@ -170,7 +176,7 @@ def _kept():
         raise UserError(f"{at}: not what zones reject: {error}", "run `conformance zones check --record`") from None
 
 
-def _rejected(zone):
+def _rejected(zone: Zone) -> tuple[set[str], collections.Counter[str], bool]:
     """(mutants that a limited() zone rejects, {mutant: cells in which it was tried}, whether they are of its own).
 
     Of its own algorithm, where that has any that were measured in its cells; else of all others. These are no less
@@ -182,6 +188,6 @@ def _rejected(zone):
     return {mutant for mutant, outside in judged if outside}, cells, bool(own)
 
 
-def _tried(zone, asked):
+def _tried(zone: Zone, asked: Callable[[Measured, Zone], bool | None]) -> list[tuple[str, bool]]:
     """[(mutant, whether it is rejected)] of each cell in which it was `asked` and had an answer."""
     return [(one.mutant, outside) for one in load() if (outside := asked(one, zone)) is not None]

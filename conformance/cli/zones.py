@@ -9,6 +9,7 @@ import click
 from conformance.cli.base import FORMAT, finish, out, progress_console
 from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
+from conformance.model.metrics import METRICS, UTILIZATION
 
 
 @click.group()
@@ -77,8 +78,8 @@ def zones_show(zone: str, form: str) -> None:
 @click.option("--version-text", required=True, help="Which version of the algorithm, with its document.")
 @click.option(
     "--metric",
-    type=click.Choice(["utilization", "lost_pct", "queue_mean_bdp", "transfer_rtts", "split"]),
-    default="utilization",
+    type=click.Choice([*METRICS, "split"]),
+    default=UTILIZATION.name,
     show_default=True,
     help="What the zone is about; split: what a connection-splitting proxy may bring, predicted.",
 )

@@ -172,6 +172,6 @@ def _row(
 
 
 def _beside(verdict: Verdict) -> str:
-    kind = "loss " if "/loss" in verdict.zone_id else ""
+    kind = documents.marker(verdict.zone_id.partition("/")[2])
     sign = "+" if (verdict.value or 0) > verdict.permitted.high else "-"
-    return f"{kind}{verdict.cell.id} {sign}"
+    return f"{'' if kind == documents.KINDS[0] else f'{kind} '}{verdict.cell.id} {sign}"

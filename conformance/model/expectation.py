@@ -7,6 +7,8 @@ and was not expected. Else the list would rot: nobody notices what is repaired.
 import dataclasses
 import enum
 import shlex
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
 
 from conformance.model.errors import UserError, located
 from conformance.model.setting import Cell
@@ -14,6 +16,27 @@ from conformance.model.verdict import Status
 
 #: the reason of entries that `conformance expect update` adds, for a person to replace
 UNEXPLAINED = "not explained yet"
+
+
+#: a cell, or the id of a check of a split zone
+Place = Cell | str
+
+
+class Judged(Protocol):
+    """A verdict on a cell, or on a check of a split zone."""
+
+    @property
+    def status(self) -> Status: ...
+
+
+class JudgedZone(Protocol):
+    """A ZoneVerdict, or what is judged of a split zone."""
+
+    @property
+    def zone_id(self) -> str: ...
+
+    @property
+    def verdicts(self) -> Mapping[Any, Judged]: ...
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -24,23 +47,25 @@ class Expected:
     """
 
     zone_id: str
-    cells: frozenset[Cell | str] | None
+    cells: frozenset[Place] | None
     verdict: Status
     reason: str
     link: str | None = None
 
     @property
-    def ids(self):
-        """Of its cells or checks, in order; None where it is about all."""
-        return None if self.cells is None else [getattr(cell, "id", cell) for cell in sorted(self.cells)]
+    def ids(self) -> list[str] | None:
+        """Return the ids of its cells or checks, in order; None where it is about all."""
+        return (
+            None if self.cells is None else [cell if isinstance(cell, str) else cell.id for cell in sorted(self.cells)]
+        )
 
     @property
-    def words(self):
+    def words(self) -> str:
         """What the stack is known to do, and why, as the end of a sentence."""
         does = "violate" if self.verdict is Status.VIOLATES else f"be {self.verdict}"
         return f"known to {does}: {self.reason}" + (f" ({self.link})" if self.link else "")
 
-    def covers(self, zone_id, cell):
+    def covers(self, zone_id: str, cell: Place) -> bool:
         return self.zone_id == zone_id and (self.cells is None or cell in self.cells)
 
 
@@ -52,7 +77,7 @@ class Surprise(enum.StrEnum):
     GONE = "expected, but it does not happen any more"
 
 
-def compare(verdict, expected):
+def compare(verdict: Judged, expected: Expected | None) -> Surprise:
     """The Surprise that a Verdict is, given its Expected or None; inconclusive and error never are one."""
     if expected is None:
         return Surprise.NEW if verdict.status is Status.VIOLATES else Surprise.NONE
@@ -61,25 +86,25 @@ def compare(verdict, expected):
     return Surprise.NEW if verdict.status is Status.VIOLATES else Surprise.GONE
 
 
-def gone_command(stack, results, options=""):
+def gone_command(stack: str, results: object, options: str = "") -> str:
     """The command that takes out of a stack's list what does not happen any more; `options` chose what was tested."""
     return f"conformance expect update --gone {shlex.quote(stack)} {shlex.quote(str(results))}{options}"
 
 
-def find(entries, zone_id, cell):
+def find(entries: Iterable[Expected], zone_id: str, cell: Place) -> Expected | None:
     """The Expected that covers a cell, or None."""
     return next((entry for entry in entries if entry.covers(zone_id, cell)), None)
 
 
-def _cells(zone_id, texts):
+def _cells(zone_id: str, texts: Iterable[str]) -> frozenset[Place]:
     """What `texts` name in a zone: cells, or, of a split zone, checks by their ids."""
     split = zone_id.partition("/")[2].startswith("split")
     return frozenset(texts if split else map(Cell.parse, texts))
 
 
-def from_json(data, where):
+def from_json(data: Mapping[str, Any], where: object) -> tuple[Expected, ...]:
     """Entries of a document that satisfies the schema; `where` names it in errors. Raises UserError."""
-    entries = []
+    entries: list[Expected] = []
     for at, entry in enumerate(data["expected"]):
         pointer = f"{where}: /expected/{at}"
         with located(f"{pointer}/cells"):
@@ -96,7 +121,7 @@ def from_json(data, where):
     return tuple(entries)
 
 
-def to_json(entries):
+def to_json(entries: Iterable[Expected]) -> dict[str, Any]:
     """The document; entries in order of zone, cells in order of the grid."""
     return {
         "$schema": "../../conformance/schemas/expected.json",
@@ -114,7 +139,12 @@ def to_json(entries):
     }
 
 
-def update(entries, zone_verdicts, all_of, add=True):
+def update(
+    entries: Iterable[Expected],
+    zone_verdicts: Iterable[JudgedZone],
+    all_of: Callable[[str], Iterable[Place]],
+    add: bool = True,
+) -> tuple[Expected, ...]:
     """Entries that say what these ZoneVerdicts found; cells that were not measured or not clear keep what they had.
 
     Reasons and links of what is still so are kept; what is new is UNEXPLAINED, or, without `add`, left out.

@@ -2,9 +2,11 @@
 
 import itertools
 import re
+from collections.abc import Collection, Iterable
 
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
+from conformance.model.zone import Zone
 
 BANDWIDTHS_MBPS = (10, 20, 30, 40, 50)
 ONE_WAY_DELAYS_MS = (1, 20, 40, 60, 80, 100)
@@ -14,11 +16,11 @@ FULL = "full"
 SMOKE = "smoke"
 
 
-def _product(bandwidths):
+def _product(bandwidths: Iterable[float]) -> tuple[Cell, ...]:
     return tuple(Cell(*cell) for cell in itertools.product(bandwidths, ONE_WAY_DELAYS_MS, LOSSES_PCT))
 
 
-def _bandwidths(name):
+def _bandwidths(name: str) -> tuple[int, ...]:
     """Those of a grid that is all of some; none of cells by id, or of no grid."""
     if name == FULL:
         return BANDWIDTHS_MBPS
@@ -26,7 +28,7 @@ def _bandwidths(name):
     return tuple(b for b in BANDWIDTHS_MBPS if one and int(one.group(1)) == b)
 
 
-def within(name, of_zone):
+def within(name: str, of_zone: Iterable[Cell]) -> tuple[Cell, ...]:
     """What a grid's name means of a zone's cells: all, those of a bandwidth, or those named. Raises UserError.
 
     Zones of few cells have others than the grids have.
@@ -37,7 +39,7 @@ def within(name, of_zone):
     return tuple(cell for cell in of_zone if cell.bandwidth_mbps in bandwidths or cell in named)
 
 
-def check(name, zones, besides=()):
+def check(name: str, zones: Collection[Zone], besides: Iterable[str] = ()) -> None:
     """Raise UserError where there is no such grid, or a cell that it names is in none of these zones."""
     named = () if _bandwidths(name) else cells(name, besides)
     if lacking := [cell.id for cell in named if not any(cell in zone.intervals for zone in zones)]:
@@ -45,7 +47,7 @@ def check(name, zones, besides=()):
         raise UserError(f"no zone of {algorithms} has {', '.join(lacking)}", "`conformance zones show` draws a zone")
 
 
-def cells(name, besides=()):
+def cells(name: str, besides: Iterable[str] = ()) -> tuple[Cell, ...]:
     """The cells of a grid: `full` (150), `10mbps` (30, one bandwidth), or cells by id, with commas.
 
     Raises UserError, which offers what the caller knows `besides`.

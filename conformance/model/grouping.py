@@ -2,11 +2,14 @@
 
 import collections
 import dataclasses
+from collections.abc import Iterable
 
 from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+from conformance.model.trial import Measurement, Trial
 
 
-def by_scheme(measurements):
+def by_scheme(measurements: Iterable[Measurement]) -> dict[str, dict[Cell, list[Measurement]]]:
     """{scheme's id: {cell: measurements}} of results of one transfer length, each scheme measured in one way.
 
     Raises UserError naming the two that differ: transfers of different lengths among any of them (algorithms that
@@ -14,7 +17,8 @@ def by_scheme(measurements):
     room or version of the lab.
     """
     _one_length(measurements)
-    firsts, found = {}, collections.defaultdict(lambda: collections.defaultdict(list))
+    firsts: dict[str, Trial] = {}
+    found: dict[str, dict[Cell, list[Measurement]]] = collections.defaultdict(lambda: collections.defaultdict(list))
     for m in measurements:
         scheme_id = m.trial.scheme.id
         difference = _difference(firsts.setdefault(scheme_id, m.trial), m.trial)
@@ -25,8 +29,8 @@ def by_scheme(measurements):
     return {scheme_id: dict(cells) for scheme_id, cells in found.items()}
 
 
-def _one_length(measurements):
-    lengths = {}
+def _one_length(measurements: Iterable[Measurement]) -> None:
+    lengths: dict[float, str] = {}
     for m in measurements:
         setting = m.trial.setting
         lengths.setdefault(setting.transfer_s, setting.profile)
@@ -38,21 +42,21 @@ def _one_length(measurements):
             )
 
 
-def _difference(one, other):
+def _difference(one: Trial, other: Trial) -> tuple[str, str, str, str] | None:
     """(what, one's, other's, how to mend it) of the first thing that differs, or None."""
     a, b = one.setting, other.setting
     if a.profile != b.profile:
         return "profiles", a.profile, b.profile, "choose one with --profile"
     if one.scheme.kernel_digest != other.scheme.kernel_digest:
-        kernels = (f"{t.scheme.kernel} (digest {t.scheme.kernel_digest})" for t in (one, other))
-        return "kernels", *kernels, "choose one by name or digest with --kernel"
+        mine, theirs = (f"{t.scheme.kernel} (digest {t.scheme.kernel_digest})" for t in (one, other))
+        return "kernels", mine, theirs, "choose one by name or digest with --kernel"
     if one.scheme.stack_digest != other.scheme.stack_digest:
-        stacks = (f"{t.scheme.stack_version} (digest {t.scheme.stack_digest})" for t in (one, other))
-        return "stacks", *stacks, "give results of one of them"
+        mine, theirs = (f"{t.scheme.stack_version} (digest {t.scheme.stack_digest})" for t in (one, other))
+        return "stacks", mine, theirs, "give results of one of them"
     for name in (field.name for field in dataclasses.fields(a) if field.name != "cell"):
-        mine, theirs = getattr(a, name), getattr(b, name)
-        if mine != theirs:
-            return f"profile {a.profile} with {name}", repr(mine), repr(theirs), "give results of one of them"
+        if getattr(a, name) != getattr(b, name):
+            mine, theirs = repr(getattr(a, name)), repr(getattr(b, name))
+            return f"profile {a.profile} with {name}", mine, theirs, "give results of one of them"
     for name in ("room", "lab_digest"):
         if getattr(one, name) != getattr(other, name):
             return name.replace("_", " ") + "s", getattr(one, name), getattr(other, name), "give results of one of them"

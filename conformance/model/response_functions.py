@@ -9,8 +9,11 @@ section 5.1: 1.054 (RTT / p)^(3/4) with C = 0.4 and beta = 0.7, and never less t
 """
 
 import math
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from conformance.model.emulation import tc_commands
+from conformance.model.setting import Setting
 
 #: payload of a full segment on Ethernet with TCP timestamps, as the references send them
 SEGMENT_BYTES = 1448
@@ -29,17 +32,17 @@ TOLERANCE = 0.25
 RANDOM_LOSSES = 1.15
 
 
-def reno_window_segments(loss):
-    """Average congestion window at this loss probability."""
+def reno_window_segments(loss: float) -> float:
+    """Return the average congestion window at this loss probability."""
     return 1.22 / math.sqrt(loss)
 
 
-def cubic_window_segments(loss, rtt_s, random_losses=1.0):
-    """The same of CUBIC, `random_losses` times what periodic ones would leave."""
-    return max(random_losses * 1.054 * (rtt_s / loss) ** 0.75, reno_window_segments(loss))
+def cubic_window_segments(loss: float, rtt_s: float, random_losses: float = 1.0) -> float:
+    """Return the same of CUBIC, `random_losses` times what periodic ones would leave."""
+    return max(random_losses * 1.054 * math.pow(rtt_s / loss, 0.75), reno_window_segments(loss))
 
 
-_WINDOWS = {
+_WINDOWS: Mapping[str, tuple[str, Callable[[float, float], float]]] = {
     "reno": ("1.22 / sqrt(p), RFC 3649 section 2", lambda loss, rtt_s: reno_window_segments(loss)),
     "cubic": (
         f"1.054 (RTT / p)^(3/4) x {RANDOM_LOSSES} for random losses, not below 1.22 / sqrt(p), RFC 9438 section 5.1",
@@ -48,8 +51,8 @@ _WINDOWS = {
 }
 
 
-def formula(algorithm, setting):
-    """{"text", "utilization"}: what the documents predict for a setting; None where they do not apply.
+def formula(algorithm: str, setting: Setting) -> dict[str, Any] | None:
+    """Return {"text", "utilization"}, what the documents predict for a setting; None where they do not apply.
 
     Segments must be lost one by one, which segmentation offload undoes.
     """
@@ -66,6 +69,6 @@ def formula(algorithm, setting):
     return {"text": text, "utilization": round(utilization, 4)}
 
 
-def agrees(utilization, formula):
+def agrees(utilization: float, formula: Mapping[str, Any]) -> bool:
     """Whether a measured utilization is what a formula() predicts, within TOLERANCE."""
-    return abs(utilization / formula["utilization"] - 1) <= TOLERANCE
+    return abs(utilization / float(formula["utilization"]) - 1) <= TOLERANCE

@@ -12,6 +12,8 @@ import dataclasses
 import functools
 import math
 import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 from conformance.model import digest
 from conformance.model.errors import UserError
@@ -30,9 +32,19 @@ QUEUES = {
 _SYSCTL_NAME = re.compile(r"net\.(ipv4|ipv6|core)\.[a-z0-9_.]+\Z")
 
 
-def number(value):
-    """The shortest form of a number: 10 for 10.0, so that equal settings read and digest alike."""
+#: as ids have numbers: what `exact` writes, and what a person may write instead
+NUMBER = r"-?[\d.]+(?:e-?\d+)?"
+_CELL = re.compile(rf"({NUMBER})mbps-({NUMBER})ms-({NUMBER})pct")
+
+
+def number(value: float) -> int | float:
+    """Return the shortest form of a number: 10 for 10.0, so that equal settings read and digest alike."""
     return int(value) if float(value).is_integer() else float(value)
+
+
+def exact(value: float) -> str:
+    """Return a number as ids have it: short, and exactly the number when it is read again."""
+    return repr(number(value))
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -43,7 +55,7 @@ class Cell:
     one_way_delay_ms: float
     loss_pct: float
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name, low, high, why in (
             ("bandwidth_mbps", 0.1, 10_000, "must be from 0.1 to 10000"),
             ("one_way_delay_ms", 0, 10_000, "must be from 0 to 10000"),
@@ -58,13 +70,14 @@ class Cell:
             object.__setattr__(self, name, number(value))
 
     @property
-    def id(self):
-        return f"{self.bandwidth_mbps:g}mbps-{self.one_way_delay_ms:g}ms-{self.loss_pct:g}pct"
+    def id(self) -> str:
+        """Return what `parse` reads back: equal cells, and no others, have equal ids."""
+        return f"{exact(self.bandwidth_mbps)}mbps-{exact(self.one_way_delay_ms)}ms-{exact(self.loss_pct)}pct"
 
     @classmethod
-    def parse(cls, text):
+    def parse(cls, text: str) -> Self:
         """The inverse of `id`; raises UserError."""
-        match = re.fullmatch(r"(-?[\d.]+)mbps-(-?[\d.]+)ms-(-?[\d.]+)pct", text)
+        match = _CELL.fullmatch(text)
         if not match:
             raise UserError(f"cell {text!r} is not of the form 10mbps-20ms-1pct")
         try:
@@ -72,11 +85,11 @@ class Cell:
         except ValueError:
             raise UserError(f"cell {text!r} is not of the form 10mbps-20ms-1pct") from None
 
-    def to_json(self):
+    def to_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
 
 
-def end_to_end(segments):
+def end_to_end(segments: Sequence[Cell]) -> Cell:
     """The Cell that segments in a row come to: the smallest bandwidth, the sum of delays, and either's loss.
 
     Loss is of packets that may be lost in each, independently: l1 + l2 - l1 l2 of two. Commutes exactly, associates up
@@ -90,18 +103,19 @@ def end_to_end(segments):
     )
 
 
-def path_id(segments):
+def path_id(segments: Sequence[Cell]) -> str:
     return "+".join(cell.id for cell in segments)
 
 
-def parse_path(text):
+def parse_path(text: str) -> tuple[Cell, Cell]:
     """The inverse of `path_id`, of two segments; raises UserError."""
     parts = text.split("+")
     if len(parts) != 2:
         raise UserError(
             f"path {text!r} is not of the form 10mbps-20ms-0pct+50mbps-60ms-1pct", "the client's side first"
         )
-    return tuple(Cell.parse(part.strip()) for part in parts)
+    first, second = (Cell.parse(part.strip()) for part in parts)
+    return first, second
 
 
 #: our own proxy, and the other one that can take its place
@@ -109,7 +123,7 @@ SPLITTER, PEPSAL = "splitter", "pepsal"
 _ALGORITHM_NAME = re.compile(r"[a-z0-9_]{1,15}\Z")
 
 
-def _check_algorithm(name, value):
+def _check_algorithm(name: str, value: str) -> None:
     if not _ALGORITHM_NAME.match(value):
         raise UserError(f"{name} is {value!r}", "it must be a kernel's name of a congestion control")
 
@@ -133,7 +147,7 @@ class Proxy:
     unsent_bytes: int | None = None
     back_pressure_bytes: int | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.program not in (SPLITTER, PEPSAL):
             raise UserError(f"proxy {self.program!r} is not known", f"choose {SPLITTER} or {PEPSAL}")
         for field in dataclasses.fields(self):
@@ -175,7 +189,7 @@ class Setting:
     #: kernel's name of the congestion control of a second flow, which is there first and fills the bottleneck; or none
     rival: str | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self._check_path()
         kind, _, size = self.queue.partition(":")
         if kind not in QUEUES:
@@ -202,7 +216,7 @@ class Setting:
             if not _SYSCTL_NAME.match(name):
                 raise UserError(f"sysctl {name!r} is not one of the network's", "names begin with net.")
 
-    def _check_path(self):
+    def _check_path(self) -> None:
         if self.rival is not None and self.segments:
             raise UserError("a path of two segments has no rival", "choose a profile without one")
         if (self.topology == RIVAL_TOPOLOGY) != (self.rival is not None):
@@ -221,25 +235,25 @@ class Setting:
             raise UserError(f"{path_id(self.segments)} is no path of two segments that come to {self.cell.id}")
 
     @property
-    def links(self):
+    def links(self) -> tuple[Cell, ...]:
         """The cells of its links, the client's first: one of one segment, two of a path."""
         return self.segments or (self.cell,)
 
     @property
-    def bottleneck(self):
+    def bottleneck(self) -> int:
         """Index of the slowest link, where the transfer's data queues; of equals, the one that they come to first."""
         return max(range(len(self.links)), key=lambda i: (-self.links[i].bandwidth_mbps, i))
 
     @property
-    def id(self):
+    def id(self) -> str:
         return path_id(self.links)
 
     @property
-    def transfer_bytes(self):
+    def transfer_bytes(self) -> int:
         """`transfer_s` seconds at the bottleneck's rate, as the ATC'25 testbed sizes its transfers."""
         return math.floor(self.transfer_s * 1e6 * self.cell.bandwidth_mbps / 8)
 
-    def to_json(self):
+    def to_json(self) -> dict[str, Any]:
         data = {**dataclasses.asdict(self), "sysctls": dict(self.sysctls), "cell": self.cell.to_json()}
         if self.rival is None:
             del data["rival"]
@@ -251,7 +265,7 @@ class Setting:
         return data
 
     @classmethod
-    def from_json(cls, data):
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
         path = {
             "segments": tuple(Cell(**cell) for cell in data.get("segments", ())),
             "proxy": Proxy(**data["proxy"]) if data.get("proxy") else None,
@@ -259,7 +273,7 @@ class Setting:
         return cls(**{**data, **path, "cell": Cell(**data["cell"]), "sysctls": tuple(sorted(data["sysctls"].items()))})
 
     @functools.cached_property
-    def profile_digest(self):
+    def profile_digest(self) -> str:
         """Digest of all but the cell and the segments: what must agree before results may be compared."""
         data = self.to_json()
         del data["cell"]

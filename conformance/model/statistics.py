@@ -8,19 +8,12 @@ Statistics, 3rd ed., section 7.1). With 5 values the widest one, minimum to maxi
 """
 
 import math
+from collections.abc import Iterable, Sequence
+from statistics import median as median
 
 
-def median(values):
-    """The middle value, or the mean of the two middle ones. Raises ValueError when there is none."""
-    ordered = sorted(values)
-    if not ordered:
-        raise ValueError("no values, no median")
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
-
-
-def median_interval(values, confidence=0.9):
-    """(low, high): the narrowest symmetric order-statistic interval with at least this confidence.
+def median_interval(values: Iterable[float], confidence: float = 0.9) -> tuple[float, float]:
+    """Return (low, high), the narrowest symmetric order-statistic interval with at least this confidence.
 
     Where there are too few values for that confidence (fewer than 5 for 90 %), nothing is known:
     (-inf, inf).
@@ -37,16 +30,16 @@ def median_interval(values, confidence=0.9):
     return best
 
 
-def bias_and_rms(differences):
-    """(mean, root mean square) of differences. Raises ValueError when there is none."""
+def bias_and_rms(differences: Sequence[float]) -> tuple[float, float]:
+    """Return (mean, root mean square) of differences. Raises ValueError when there is none."""
     if not differences:
         raise ValueError("no differences")
     n = len(differences)
     return math.fsum(differences) / n, math.sqrt(math.fsum(d * d for d in differences) / n)
 
 
-def exceedance_p(n, k, reference_n):
-    """Probability that at least k of n trials lie below all of `reference_n` others of the same distribution.
+def exceedance_p(n: int, k: int, reference_n: int) -> float:
+    """Return the probability that at least k of n trials lie below all of `reference_n` others, of one distribution.
 
     Then the k smallest of all n + reference_n values are all of the first kind: C(n, k) / C(n + reference_n, k), and
     by symmetry the same above (exceedances: E. J. Gumbel, H. von Schelling, Ann. Math. Stat. 21, 1950; precedence
@@ -56,13 +49,15 @@ def exceedance_p(n, k, reference_n):
     return math.comb(n, k) / math.comb(n + reference_n, k)
 
 
-def sign_test_p(n, k):
-    """Probability that at least k of n values lie on one given side of their median, or beyond it."""
-    return sum(math.comb(n, i) for i in range(k, n + 1)) / 2**n
+def sign_test_p(n: int, k: int) -> float:
+    """Return the probability that at least k of n values lie on one given side of their median, or beyond it."""
+    import scipy.stats  # late: it takes long, and few verdicts need it
+
+    return float(scipy.stats.binom.sf(k - 1, n, 0.5))
 
 
-def holm_adjusted(p_values):
-    """Adjusted p-values: at most alpha exactly where Holm's procedure rejects at family-wise rate alpha.
+def holm_adjusted(p_values: Sequence[float]) -> list[float]:
+    """Return adjusted p-values: at most alpha exactly where Holm's procedure rejects at family-wise rate alpha.
 
     The chance that any true hypothesis is among those rejected is at most alpha, however they depend on each other
     (S. Holm, A simple sequentially rejective multiple test procedure, Scand. J. Stat. 6, 1979).
@@ -75,6 +70,6 @@ def holm_adjusted(p_values):
     return adjusted
 
 
-def holm(p_values, alpha):
-    """Indices of the hypotheses that Holm's procedure rejects: {index}."""
+def holm(p_values: Sequence[float], alpha: float) -> set[int]:
+    """Return the indices of the hypotheses that Holm's procedure rejects: {index}."""
     return {index for index, p in enumerate(holm_adjusted(p_values)) if p <= alpha}

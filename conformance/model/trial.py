@@ -8,15 +8,32 @@ stored under.
 import dataclasses
 import enum
 import functools
+import re
+from collections.abc import Mapping
+from typing import Any, Self
 
 from conformance.model import digest
-from conformance.model.emulation import tc_commands
+from conformance.model.metrics import METRICS
 from conformance.model.setting import Setting
+
+#: what stands in a stack's version before that of a client that is not its own
+CLIENT = "; client "
+#: adapters of the kernel's own TCP are called so, and their variants linux-tcp-h2, ...
+_KERNEL_STACK = "linux-tcp"
+#: what passes for a version in a stack's own words: 0.11.19, v1.40, 1.1.1w; not the 9 of libngtcp2-9
+_VERSION = re.compile(r"(?<![\w.+~-])v?(\d{1,10}(?:\.\d{1,10}){1,3}[a-z0-9]{0,8})(?![\w.])")
+_WORD = re.compile(r"[A-Za-z]{3,}")
+#: of a digest, where a short form is enough to tell few builds apart
+SHORT_DIGEST = 8
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Scheme:
-    """Algorithm, implementation and version under test, e.g. bbrv1/linux-tcp/6.12.117."""
+    """What is under test: an algorithm, its implementation and that implementation's version.
+
+    The kernel's TCP has the kernel's version, such as bbrv1/linux-tcp/6.12.117. A stack in user space has its own, such
+    as cubic/quinn/0.11.19, whatever kernel carries its packets.
+    """
 
     algorithm: str
     stack: str
@@ -27,12 +44,37 @@ class Scheme:
     kernel_digest: str
 
     @property
-    def id(self):
-        return f"{self.algorithm}/{self.stack}/{self.kernel_release}"
+    def id(self) -> str:
+        return f"{self.algorithm}/{self.stack}/{self.version}"
+
+    @property
+    def in_kernel(self) -> bool:
+        """Return whether the kernel's TCP is under test.
+
+        Result lines do not say so, and those of older labs never will: the adapter's name does, here and nowhere else.
+        """
+        return self.stack == _KERNEL_STACK or self.stack.startswith(f"{_KERNEL_STACK}-")
+
+    @property
+    def version(self) -> str:
+        """Return the version of the implementation, short: the kernel's release, or the stack's own.
+
+        What a stack says of its version is untrusted, long, and names libraries too. Taken is what looks like a version
+        behind a word of the stack's name, else the first that there is; else the stack's digest tells builds apart.
+        """
+        if self.in_kernel:
+            return self.kernel_release
+        own = self.stack_version.split(CLIENT)[0]
+        found = [(match.group(1), own[: match.start()].lower()) for match in _VERSION.finditer(own)]
+        names = [word.lower() for word in _WORD.findall(self.stack)]
+        behind = [(version, (before.split(",")[-1].split() or [""])[-1]) for version, before in found]
+        by_name = [version for version, word in behind if word in (*names, self.stack)]
+        by_part = [version for version, word in behind if any(name in word for name in names)]
+        return next(iter((*by_name, *by_part, *(version for version, _ in found))), self.stack_digest[:SHORT_DIGEST])
 
 
 @functools.lru_cache(maxsize=4096)
-def _canonical(part):
+def _canonical(part: Setting | Scheme) -> str:
     """What of a Setting or a Scheme goes into keys. Remembered: reports ask for the keys of ten thousands of trials."""
     if isinstance(part, Setting):
         return digest.canonical(part.to_json())
@@ -52,11 +94,11 @@ class Trial:
     lab_digest: str
 
     @property
-    def key(self):
+    def key(self) -> str:
         rest = digest.canonical([self.seed, self.room, self.lab_digest])
         return digest.of_bytes(f"[{_canonical(self.setting)},{_canonical(self.scheme)},{rest[1:]}".encode())
 
-    def to_json(self):
+    def to_json(self) -> dict[str, Any]:
         return {
             "setting": self.setting.to_json(),
             "scheme": dataclasses.asdict(self.scheme),
@@ -66,7 +108,7 @@ class Trial:
         }
 
     @classmethod
-    def from_json(cls, data):
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
         return cls(
             setting=Setting.from_json(data["setting"]),
             scheme=Scheme(**data["scheme"]),
@@ -95,11 +137,11 @@ class Measurement:
     trial: Trial
     outcome: Outcome
     message: str | None = None
-    metrics: dict = dataclasses.field(default_factory=dict)
-    evidence: dict = dataclasses.field(default_factory=dict)
-    host: dict = dataclasses.field(default_factory=dict)
+    metrics: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    evidence: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    host: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
-    def to_json(self):
+    def to_json(self) -> dict[str, Any]:
         return {
             "schema": "measurement/1",
             "key": self.trial.key,
@@ -112,7 +154,7 @@ class Measurement:
         }
 
     @classmethod
-    def from_json(cls, data):
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
         return cls(
             trial=Trial.from_json(data["trial"]),
             outcome=Outcome(data["outcome"]),
@@ -123,38 +165,15 @@ class Measurement:
         )
 
     @property
-    def utilization(self):
+    def utilization(self) -> float | None:
         """Goodput over bottleneck bandwidth, or None; an upper bound where the outcome is TIMEOUT."""
-        return self.metrics.get("utilization")
+        value: float | None = self.metrics.get("utilization")
+        return value
 
-    def value(self, metric):
-        """A metric that zones are about, or None where it was not seen.
+    @property
+    def setting(self) -> Setting:
+        return self.trial.setting
 
-        utilization; lost_pct: share of the bytes the sender put on its link that never arrived, lost at random
-        or dropped by the queue (not where a proxy makes two transfers of one); queue_mean_bdp: mean length of the
-        bottleneck's queue, in bandwidth-delay products; transfer_rtts: from the end of the handshake to the last byte,
-        in round trips of the empty path.
-        """
-        if metric == "lost_pct":
-            return self._lost_pct()
-        if metric == "queue_mean_bdp":
-            mean_bytes = self.metrics.get("queue_mean_bytes")
-            return None if mean_bytes is None else mean_bytes / tc_commands.bdp_bytes(self.trial.setting.cell)
-        if metric == "transfer_rtts":
-            return self._transfer_rtts()
-        return self.metrics.get(metric)
-
-    def _transfer_rtts(self):
-        completion_s, handshake_s = self.metrics.get("completion_s"), self.metrics.get("handshake_s")
-        if completion_s is None or handshake_s is None:
-            return None
-        return (completion_s - handshake_s) / tc_commands.rtt_s(self.trial.setting.cell)
-
-    def _lost_pct(self):
-        """By the interfaces' own counters, so that it is known of every stack, whatever it says of itself."""
-        interfaces = self.evidence.get("interfaces")
-        if not interfaces or self.trial.setting.proxy:
-            return None
-        sent = sum(counters["tx_bytes"] for counters in interfaces["server"].values())
-        came = sum(counters["rx_bytes"] for counters in interfaces["client"].values())
-        return 100 * (1 - came / sent) if sent else None
+    def value(self, metric: str) -> float | None:
+        """Return the value of a metric by its name in the table (model/metrics.py), or None where it was not seen."""
+        return METRICS[metric].of(self)

@@ -11,12 +11,15 @@ import dataclasses
 import enum
 import itertools
 import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 from conformance.model import statistics
 from conformance.model.errors import UserError
+from conformance.model.metrics import METRICS, Timeout
 from conformance.model.setting import Cell
-from conformance.model.trial import Outcome
-from conformance.model.zone import Interval
+from conformance.model.trial import Measurement, Outcome
+from conformance.model.zone import Interval, Zone
 
 #: the chance that a run over a whole zone finds any violation where there is none
 ALPHA = 0.01
@@ -55,18 +58,18 @@ class Verdict:
     p: float | None = None
 
 
-def false_alarms(family, by="Holm"):
+def false_alarms(family: int, by: str = "Holm") -> str:
     """How often a zone whose `family` cells are taken together is wrongly violated, as a sentence's part."""
     cells = f"{family} cell{'s' if family != 1 else ''}"
     return f"false alarms in at most {ALPHA:.0%} of runs ({by} over {cells})"
 
 
-def decided(statuses):
+def decided(statuses: Iterable[Status]) -> bool:
     """Whether any of these says something of the stack."""
     return bool(set(statuses) - {Status.UNSUPPORTED, Status.ERROR})
 
 
-def false_alarms_of_any(statuses):
+def false_alarms_of_any(statuses: Iterable[Iterable[Status]]) -> str | None:
     """The same of several zones, any of them, each given by its cells' statuses; more often, as each has a chance.
 
     None where fewer than two say anything of the stack.
@@ -82,15 +85,15 @@ class ZoneVerdict:
     """The verdicts on the cells of a zone, taken together. `family`: how many cells could have violated it."""
 
     zone_id: str
-    verdicts: dict[Cell, Verdict]
+    verdicts: Mapping[Cell, Verdict]
     family: int
 
     @property
-    def status(self):
+    def status(self) -> Status:
         return overall(self.verdicts.values())
 
     @property
-    def false_alarms(self):
+    def false_alarms(self) -> str:
         """The rate that holds for this zone, as a sentence's part."""
         return false_alarms(self.family)
 
@@ -99,18 +102,38 @@ class ZoneVerdict:
 _WORST_FIRST = (Status.ERROR, Status.VIOLATES, Status.UNSUPPORTED, Status.INCONCLUSIVE, Status.CONFORMS)
 
 
-def overall(verdicts):
+class HasStatus(Protocol):
+    """A verdict of any kind."""
+
+    @property
+    def status(self) -> Status: ...
+
+
+class ProfiledZone(Protocol):
+    """A Zone or a SplitZone."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def profile(self) -> str: ...
+
+    @property
+    def profile_digest(self) -> str: ...
+
+
+def overall(verdicts: Iterable[HasStatus]) -> Status:
     """The Status of a zone from the verdicts on its cells: violates where one does, conforms where all do."""
     found = {verdict.status for verdict in verdicts}
     return next(status for status in _WORST_FIRST if status in found)
 
 
-def last_look(first, most=None):
+def last_look(first: int, most: int | None = None) -> int:
     """The most trials of a cell that begins with `first`: `most`, or the usual where nothing was asked for."""
     return most or max(first, _USUALLY_MOST)
 
 
-def looks(first, most):
+def looks(first: int, most: int) -> tuple[int, ...]:
     """Numbers of trials at which a cell is judged: at most LOOKS of them, from `first` to `most`, evenly in ratio."""
     if not 1 <= first <= most:
         raise UserError(f"at most {most} trials, beginning with {first}", "the first number may not be above the last")
@@ -120,12 +143,12 @@ def looks(first, most):
     return tuple(sorted({round(first * ratio**i) for i in range(LOOKS)}))
 
 
-def trials_to_violate(zone, family):
+def trials_to_violate(zone: Zone, family: int) -> int:
     """The fewest trials with which any cell can violate, were all of them outside, of `family` that are judged."""
     return min(_fewest(permitted, family) for permitted in zone.intervals.values())
 
 
-def refuse_blind(zone, family, most):
+def refuse_blind(zone: Zone, family: int, most: int) -> None:
     """Raise UserError where `most` trials can never show that any of `family` cells violates; who judges may not."""
     needed = trials_to_violate(zone, family)
     if needed > most:
@@ -135,12 +158,12 @@ def refuse_blind(zone, family, most):
         )
 
 
-def _fewest(permitted, family):
+def _fewest(permitted: Interval, family: int) -> int:
     known = (n for n in itertools.count(1) if 1 - 2 / 2**n >= CONFIDENCE)  # the widest interval of a median
     return next(n for n in known if _chance(n, n, permitted) <= ALPHA / LOOKS / family)
 
 
-def obstacle(zone, measurements):
+def obstacle(zone: ProfiledZone, measurements: Sequence[Measurement]) -> tuple[Status, str] | None:
     """(Status, reason) where measurements of some cells say nothing about congestion control, else None.
 
     Raises UserError where they are of more than one scheme, or under another profile than the zone's.
@@ -164,7 +187,7 @@ def obstacle(zone, measurements):
     return None
 
 
-def judge(zone, cell, measurements, family=1):
+def judge(zone: Zone, cell: Cell, measurements: Sequence[Measurement], family: int = 1) -> Verdict:
     """Judge one cell of a zone by the measurements of one scheme; `family` cells of the zone are judged in all.
 
     A trial that timed out may have any utilization up to its bound. Any error makes the cell an error: what failed may
@@ -175,7 +198,7 @@ def judge(zone, cell, measurements, family=1):
     return verdict if verdict.p is None or verdict.p <= ALPHA / LOOKS / family else _unclear(verdict)
 
 
-def judge_zone(zone, measured):
+def judge_zone(zone: Zone, measured: Mapping[Cell, Sequence[Measurement]]) -> ZoneVerdict:
     """The ZoneVerdict of `measured`, {cell: measurements of one scheme}, by Holm's procedure over its cells.
 
     Raises UserError as judge() does, and where the cells are of more than one scheme.
@@ -193,7 +216,7 @@ def judge_zone(zone, measured):
     return ZoneVerdict(zone_id=zone.id, verdicts=settled, family=len(settled))
 
 
-def _unclear(verdict):
+def _unclear(verdict: Verdict) -> Verdict:
     return dataclasses.replace(
         verdict,
         status=Status.INCONCLUSIVE,
@@ -201,11 +224,11 @@ def _unclear(verdict):
     )
 
 
-def _assess(zone, cell, measurements):
+def _assess(zone: Zone, cell: Cell, measurements: Sequence[Measurement]) -> Verdict:
     """The Verdict as if `p` were small enough."""
     permitted = zone.intervals[cell]
 
-    def verdict(status, reason, **kw):
+    def verdict(status: Status, reason: str, **kw: Any) -> Verdict:
         return Verdict(status=status, zone_id=zone.id, cell=cell, permitted=permitted, reason=reason, **kw)
 
     if not measurements:
@@ -215,21 +238,24 @@ def _assess(zone, cell, measurements):
     in_the_way = obstacle(zone, measurements)
     if in_the_way:
         return verdict(*in_the_way, n=len(measurements))
-    highest = [m.value(zone.metric) for m in measurements]
-    if zone.metric == "transfer_rtts" and set(highest) == {None}:
-        return verdict(Status.UNSUPPORTED, "its client does not say when the handshake ended", n=len(highest))
-    if None in highest:
-        return verdict(Status.ERROR, f"{zone.metric} was not seen in {highest.count(None)} of {len(highest)} trials")
+    values = [m.value(zone.metric) for m in measurements]
+    missing = METRICS[zone.metric].missing
+    if missing and set(values) == {None}:
+        return verdict(Status.UNSUPPORTED, missing, n=len(values))
+    highest = [value for value in values if value is not None]
+    if len(highest) < len(values):
+        unseen = len(values) - len(highest)
+        return verdict(Status.ERROR, f"{zone.metric} was not seen in {unseen} of {len(values)} trials")
     return verdict(**_compare(zone.metric, permitted, highest, [m.outcome is Outcome.TIMEOUT for m in measurements]))
 
 
-def violates(zone, cell, values, timed_out, family):
+def violates(zone: Zone, cell: Cell, values: Sequence[float], timed_out: Sequence[bool], family: int) -> bool:
     """Whether judge() would say so of trials that gave these values of the zone's metric."""
     found = _compare(zone.metric, zone.intervals[cell], values, timed_out)
     return found["status"] is Status.VIOLATES and found["p"] <= ALPHA / LOOKS / family
 
 
-def _compare(metric, permitted, highest, timed_out):
+def _compare(metric: str, permitted: Interval, highest: Sequence[float], timed_out: Sequence[bool]) -> dict[str, Any]:
     """What a Verdict says of values, those of trials that timed out being upper bounds, and of what is permitted."""
     n, value = len(highest), statistics.median(highest)
     lowest = [-math.inf if late else v for late, v in zip(timed_out, highest, strict=True)]
@@ -238,10 +264,10 @@ def _compare(metric, permitted, highest, timed_out):
         statistics.median_interval(highest, CONFIDENCE)[1],
     )
 
-    def found(status, reason, p=None):
+    def found(status: Status, reason: str, p: float | None = None) -> dict[str, Any]:
         return {"status": status, "reason": reason, "n": n, "value": value, "interval": interval, "p": p}
 
-    if any(timed_out) and metric != "utilization":
+    if any(timed_out) and METRICS[metric].timeout is Timeout.UNKNOWN:
         return found(Status.INCONCLUSIVE, f"a transfer timed out, so its {metric} is of a part of it")
     if permitted.low <= interval[0] and interval[1] <= permitted.high:
         return found(Status.CONFORMS, "inside the zone")
@@ -258,7 +284,7 @@ def _compare(metric, permitted, highest, timed_out):
     return found(Status.INCONCLUSIVE, f"{where} the zone, but not clear of its bounds: more trials needed")
 
 
-def _chance(n, outside, permitted):
+def _chance(n: int, outside: int, permitted: Interval) -> float:
     """How likely n trials of the reference itself would have so many outside, on either side.
 
     An interval derived from reference trials holds all of them. One that rests on something else, a formula or a

@@ -5,21 +5,23 @@ what a schema cannot say: each cell once, bounds in order, the reference inside 
 """
 
 import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol, TypeVar
 
-from conformance.model import response_functions
+from conformance.model import metrics, response_functions
 from conformance.model.errors import UserError, located
 from conformance.model.setting import Cell
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """Permissible values in one cell, ends included, and their basis (reference, n, median, ...)."""
+    """The permissible values in one cell, ends included, and their basis (reference, n, median, ...)."""
 
     low: float
     high: float
-    basis: dict
+    basis: Mapping[str, Any]
 
-    def __contains__(self, value):
+    def __contains__(self, value: float) -> bool:
         return self.low <= value <= self.high
 
 
@@ -33,21 +35,31 @@ class Zone:
     metric: str
     profile: str
     profile_digest: str
-    margin_rule: dict
-    references: dict
-    intervals: dict[Cell, Interval]
+    margin_rule: Mapping[str, Any]
+    references: Mapping[str, Mapping[str, Any]]
+    intervals: Mapping[Cell, Interval]
     smoke: tuple[Cell, ...]
 
     @property
-    def cells(self):
+    def cells(self) -> tuple[Cell, ...]:
         return tuple(self.intervals)
 
     @property
-    def summary(self):
+    def summary(self) -> str:
         return f"{self.id}: {len(self.intervals)} cells, {len(self.smoke)} smoke cells"
 
 
-def differing(one, other):
+P = TypeVar("P")
+
+
+class Permits(Protocol[P]):
+    """What permits intervals in places: a Zone in cells, a SplitZone in places of its own."""
+
+    @property
+    def intervals(self) -> Mapping[P, Interval]: ...
+
+
+def differing(one: "Permits[P]", other: "Permits[P]") -> Iterator[tuple[P, Interval | None, Interval | None]]:
     """Yield (cell or Place, interval or None in `one`, and in `other`) where two zones permit different values."""
     for place in {**one.intervals, **other.intervals}:
         a, b = one.intervals.get(place), other.intervals.get(place)
@@ -55,7 +67,9 @@ def differing(one, other):
             yield place, a, b
 
 
-def interval_from_json(entry, references, pointer, within=""):
+def interval_from_json(
+    entry: Mapping[str, Any], references: Mapping[str, Any], pointer: str, within: str = ""
+) -> Interval:
     """The Interval of an entry with low, high and basis; `within` says of what, in an error. Raises UserError."""
     low, high, basis = entry["low"], entry["high"], entry["basis"]
     if not low <= high:
@@ -67,9 +81,11 @@ def interval_from_json(entry, references, pointer, within=""):
     return Interval(low=low, high=high, basis=basis)
 
 
-def from_json(data, where):
+def from_json(data: Mapping[str, Any], where: object) -> Zone:
     """Build a Zone from a document that satisfies the schema; `where` names it in errors. Raises UserError."""
-    intervals = {}
+    with located(f"{where}: /metric"):
+        metrics.named(data["metric"])
+    intervals: dict[Cell, Interval] = {}
     for at, entry in enumerate(data["cells"]):
         pointer = f"{where}: /cells/{at}"
         with located(pointer):
@@ -85,7 +101,7 @@ def from_json(data, where):
                 f" predicts, {formula['utilization']:g} within {response_functions.TOLERANCE:.0%}"
             )
         intervals[cell] = interval
-    smoke = []
+    smoke: list[Cell] = []
     for at, text in enumerate(data["smoke"]):
         with located(f"{where}: /smoke/{at}"):
             smoke.append(Cell.parse(text))

@@ -6,6 +6,7 @@ import textwrap
 import altair
 import vl_convert
 
+from conformance.model.metrics import METRICS
 from conformance.reporting.html import colours, heatmap_table
 
 FORMATS = ("svg", "png", "pdf")
@@ -19,9 +20,7 @@ _SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down
 def rows(drawn):
     """One record for each cell of a Heatmap, as its chart reads them; None or no text where something is not known."""
     metric = drawn.metric
-    form = heatmap_table.METRICS[metric][1]
     for cell, result in drawn.results.items():
-        permitted = result.permitted
         yield {
             "bandwidth": f"{cell.bandwidth_mbps:g} Mbit/s",
             "bandwidth_mbps": cell.bandwidth_mbps,
@@ -31,7 +30,7 @@ def rows(drawn):
             "measured_text": heatmap_table.value_text(metric, result),
             "measured_ink": colours.ink_of(colours.value_step(metric, result.value)),
             "reference": result.reference,
-            "reference_text": f"{permitted.low:{form}}\n{permitted.high:{form}}" if permitted else "",
+            "reference_text": heatmap_table.permitted_text(metric, result),
             "reference_ink": colours.ink_of(colours.value_step(metric, result.reference)),
             "difference": result.difference,
             "difference_text": heatmap_table.signed(metric, result.difference),
@@ -45,12 +44,12 @@ def heatmap(drawn):
     """Measured, zone and difference of a Heatmap, one above the other; bandwidths side by side."""
     data = list(rows(drawn))
     metric = drawn.metric
-    name, _, unit, _ = heatmap_table.METRICS[metric]
-    values = {"scale": _scale(colours.VIRIDIS, [0, colours.FULL_SCALE[metric]]), "title": f"{name}{unit}"}
+    of = METRICS[metric]
+    values = {"scale": _scale(colours.VIRIDIS, [0, of.full_scale]), "title": f"{of.title}{of.suffix}"}
     panels = [_panel(data, "measured", f"Measured: median of up to {drawn.trials} trials", values)]
     if drawn.zone is not None:
-        full = colours.FULL_DIFFERENCE[metric]
-        differences = {"scale": _scale(colours.PUOR, [-full, full]), "title": f"difference{unit}"}
+        full = of.full_difference
+        differences = {"scale": _scale(colours.PUOR, [-full, full]), "title": f"difference{of.suffix}"}
         panels.append(_panel(data, "reference", "Permissible zone: low and high, coloured by the reference", values))
         panels.append(_panel(data, "difference", "Difference: measured minus reference", differences))
     title = altair.TitleParams(drawn.scheme_id, subtitle=_lines(drawn), anchor="start")

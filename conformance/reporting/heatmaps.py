@@ -7,8 +7,9 @@ import functools
 from conformance.catalogue import documents
 from conformance.model import digest, statistics
 from conformance.model.errors import UserError
+from conformance.model.metrics import others
 from conformance.model.setting import Cell, Setting
-from conformance.model.trial import Measurement, Outcome, Scheme
+from conformance.model.trial import SHORT_DIGEST, Measurement, Outcome, Scheme
 from conformance.model.verdict import CONFIDENCE, Verdict, false_alarms, judge_zone, overall
 from conformance.model.zone import Interval, Zone
 
@@ -146,6 +147,10 @@ class Series:
     def heatmaps(self):
         return (self.utilization, self.lost, *self.others)
 
+    def of(self, metric):
+        """Return the Heatmap of a Metric, or None where no zone judges it and reports do not show it."""
+        return next((h for h in self.heatmaps if h.metric == metric.name), None)
+
     @property
     def judged(self):
         """The heatmaps that a zone judges; of what none judges, those that every series has."""
@@ -186,6 +191,23 @@ class Series:
         return digest.of_value(
             [dataclasses.asdict(h.scheme), h.setting.profile_digest, h.room, h.lab_digest],
         )
+
+
+def labels(all_series):
+    """Return {scheme: what reports call it}: its id, and its stack's digest where several builds have one id."""
+    builds = collections.defaultdict(set)
+    for series in all_series:
+        builds[series.scheme.id].add(series.scheme.stack_digest)
+    return {
+        series.scheme: f"{series.scheme.id} ({series.scheme.stack_digest[:SHORT_DIGEST]})"
+        if len(builds[series.scheme.id]) > 1
+        else series.scheme.id
+        for series in all_series
+    }
+
+
+def label(names, series):
+    return names[series.scheme]
 
 
 def settings(setting):
@@ -240,11 +262,6 @@ def _cell(cell, measurements, verdict, metric):
     )
 
 
-_OTHER_METRICS = [
-    metric for metric in dict.fromkeys(documents.METRICS.values()) if metric not in ("utilization", "lost_pct")
-]
-
-
 def all_series(measurements):
     """The Series of any measurements, in order of scheme and profile.
 
@@ -263,8 +280,8 @@ def all_series(measurements):
             lost=heatmap(found, zones.get(("lost_pct", scheme.algorithm, profile_digest)), "lost_pct"),
             others=tuple(
                 heatmap(found, zone)
-                for metric in _OTHER_METRICS
-                if (zone := zones.get((metric, scheme.algorithm, profile_digest)))
+                for metric in others()
+                if (zone := zones.get((metric.name, scheme.algorithm, profile_digest)))
             ),
         )
         for (scheme, profile_digest, _, _), found in groups.items()
@@ -273,6 +290,16 @@ def all_series(measurements):
 
 
 def _zones():
-    """{(metric, algorithm, profile's digest): Zone} of what stacks are judged by."""
-    zones = map(documents.zone, documents.judging_files())
-    return {(zone.metric, zone.algorithm, zone.profile_digest): zone for zone in zones}
+    """Return {(metric, algorithm, profile's digest): Zone} of what stacks are judged by.
+
+    Raises UserError where two zones are about the same: which of them would judge?
+    """
+    found = {}
+    for zone in map(documents.zone, documents.judging_files()):
+        other = found.setdefault((zone.metric, zone.algorithm, zone.profile_digest), zone)
+        if other is not zone:
+            raise UserError(
+                f"zones {other.id} and {zone.id} are both about {zone.metric} under profile {zone.profile}",
+                "make one zone of the two",
+            )
+    return found

@@ -7,19 +7,26 @@ result, must not become one verdict. The result depends on what is in the files,
 import dataclasses
 import functools
 import pathlib
+from collections.abc import Callable, Iterable
 
 from conformance.model import digest
 from conformance.model.errors import UserError
-from conformance.model.trial import Outcome
+from conformance.model.setting import Cell
+from conformance.model.trial import Measurement, Outcome, Trial
 from conformance.results import store
 from conformance.support import files
+
+#: what results are sorted by
+Order = tuple[str, str, str, Cell, tuple[Cell, ...], int]
+#: {what runs are compared within: (what may not differ in them, where the first of them stands)}
+Runs = dict[tuple[str, str, str], tuple[dict[str, str], str]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Line:
     """Where a measurement stands; `seen`: a digest of what may not differ between two lines of one trial."""
 
-    order: tuple
+    order: Order
     settled: bool
     seen: str
     line: str
@@ -27,12 +34,14 @@ class _Line:
     at: int
 
     @property
-    def rank(self):
+    def rank(self) -> tuple[bool, str]:
         """The least is kept: what is settled before errors, and the same one in whatever order files are given."""
         return not self.settled, self.line
 
 
-def merge(sources, target, say=lambda text: None):
+def merge(
+    sources: Iterable[pathlib.Path | str], target: pathlib.Path | str, say: Callable[[str], None] = lambda text: None
+) -> int:
     """Write the measurements of all the files `sources` to `target`; returns how many.
 
     In order of scheme, profile, cell and seed. Files may be larger than memory. A line that was cut short is left out,
@@ -40,7 +49,8 @@ def merge(sources, target, say=lambda text: None):
     UserError where a line is broken, where runs are unlike, or where one trial has two results that differ apart from
     `host`.
     """
-    found, runs = {}, {}
+    found: dict[str, _Line] = {}
+    runs: Runs = {}
     for path in dict.fromkeys(pathlib.Path(file) for file in sources):
         for number, at, measurement in store.scan(path, functools.partial(_left_out, say, path)):
             _check_alike(runs, measurement, f"{path}:{number}")
@@ -61,11 +71,11 @@ def merge(sources, target, say=lambda text: None):
     return len(found)
 
 
-def _left_out(say, path, number):
+def _left_out(say: Callable[[str], None], path: pathlib.Path, number: int) -> None:
     say(f"{path}:{number}: left out, as it was cut short: its trial is to be made again")
 
 
-def _check_alike(runs, measurement, where):
+def _check_alike(runs: Runs, measurement: Measurement, where: str) -> None:
     trial = measurement.trial
     name = trial.scheme.algorithm, trial.scheme.stack, trial.setting.profile_digest
     run = {
@@ -85,14 +95,14 @@ def _check_alike(runs, measurement, where):
     )
 
 
-def order(trial):
+def order(trial: Trial) -> Order:
     """What results are sorted by."""
     setting = trial.setting
     # Paths that come to the same cell may differ: one mirrors the other.
     return trial.scheme.id, setting.profile, setting.profile_digest, setting.cell, setting.segments, trial.seed
 
 
-def _line(measurement, path, at):
+def _line(measurement: Measurement, path: pathlib.Path, at: int) -> _Line:
     trial, data = measurement.trial, measurement.to_json()
     seen = digest.of_value({name: data[name] for name in ("outcome", "message", "metrics", "evidence")})
     return _Line(
@@ -105,7 +115,7 @@ def _line(measurement, path, at):
     )
 
 
-def _write(lines, target):
+def _write(lines: Iterable[_Line], target: pathlib.Path | str) -> None:
     """Moved into place whole: `target` may be one of the files that are read."""
     with files.replacing(target, "choose another --out") as f:
         for line in lines:

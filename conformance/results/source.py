@@ -7,8 +7,11 @@ what verdicts need; a line that is shown in full is read again from where it sta
 import dataclasses
 import hashlib
 import pathlib
+from collections.abc import Iterable
+from typing import Any
 
 from conformance.model.errors import UserError
+from conformance.model.trial import Measurement
 from conformance.results import store
 
 #: what of the interface counters Measurement.value() needs
@@ -27,9 +30,11 @@ class File:
 class Source:
     """Measurements without traces, of one or more result files; of trials made twice the last counts."""
 
-    def __init__(self, paths):
+    def __init__(self, paths: Iterable[pathlib.Path | str]) -> None:
         """Raises UserError where a file cannot be read, has a broken line, or where there are no results at all."""
-        found, files, shared = {}, [], {}
+        found: dict[str, tuple[pathlib.Path, int, int, Measurement]] = {}
+        files: list[File] = []
+        shared: dict[Any, Any] = {}
         for path in dict.fromkeys(pathlib.Path(p) for p in paths):
             trials = 0
             for number, at, measurement in store.scan(path):
@@ -42,20 +47,20 @@ class Source:
             raise UserError(f"no results in {', '.join(str(p) for p in paths)}", "run `make conformance` first")
         self.files = tuple(files)
         self.measurements = [measurement for *_, measurement in found.values()]
-        self._where = {key: where for key, (*where, _) in found.items()}
+        self._where = {key: (path, number, at) for key, (path, number, at, _) in found.items()}
 
-    def whole(self, measurement):
+    def whole(self, measurement: Measurement) -> Measurement:
         """The same Measurement with all its evidence, traces included. Raises UserError."""
         path, _, at = self._where[measurement.trial.key]
         return store.read_at(path, at)
 
-    def where(self, measurement):
+    def where(self, measurement: Measurement) -> str:
         """File and line."""
         path, number, _ = self._where[measurement.trial.key]
         return f"{path}:{number}"
 
 
-def _lean(measurement, shared):
+def _lean(measurement: Measurement, shared: dict[Any, Any]) -> Measurement:
     """Without what verdicts do not need; equal settings and schemes become one object."""
     trial = measurement.trial
     trial = dataclasses.replace(

@@ -11,11 +11,15 @@ import os
 import pathlib
 import re
 import threading
+from collections.abc import Callable, Iterator
 
 from conformance.model.errors import UserError, located
-from conformance.model.trial import Measurement, Outcome
+from conformance.model.setting import Setting
+from conformance.model.trial import Measurement, Outcome, Scheme, Trial
 from conformance.support import schema
 
+#: what lines have in common whose schema is checked once
+Kind = tuple[Scheme, Setting, str, Outcome]
 #: where commands keep results unless told otherwise
 DEFAULT_RESULTS = "results/results.jsonl"
 #: what need not be measured again; errors are tried anew
@@ -24,7 +28,7 @@ _SETTLED = {Outcome.OK, Outcome.TIMEOUT, Outcome.UNSUPPORTED}
 _MAY_BE_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def read(*paths):
+def read(*paths: pathlib.Path | str) -> list[Measurement]:
     """Measurements of results files, in order, the last of each key. Raises UserError naming file and line.
 
     What two files hold, one perhaps a copy of the other, was measured once and counts once.
@@ -32,13 +36,15 @@ def read(*paths):
     return list({measurement.trial.key: measurement for path in paths for _, _, measurement in scan(path)}.values())
 
 
-def scan(path, cut_short=lambda number: None):
+def scan(
+    path: pathlib.Path | str, cut_short: Callable[[int], None] = lambda number: None
+) -> Iterator[tuple[int, int, Measurement]]:
     """(line number, where it begins in the file, Measurement) of every line, in order.
 
     One at a time: files may be larger than memory. `cut_short` is told the numbers of lines that a crash or a full disk
     ended early, and that are passed over. Raises UserError naming file and line.
     """
-    known = set()
+    known: set[Kind] = set()
     try:
         with open(path, "rb") as f:
             at = 0
@@ -53,7 +59,7 @@ def scan(path, cut_short=lambda number: None):
         raise UserError(f"cannot read results {path}: {error.strerror}") from None
 
 
-def read_at(path, at):
+def read_at(path: pathlib.Path | str, at: int) -> Measurement:
     """The Measurement whose line begins there, as scan() said. Raises UserError."""
     try:
         with open(path, "rb") as f:
@@ -63,12 +69,12 @@ def read_at(path, at):
         raise UserError(f"cannot read results {path}: {error.strerror}") from None
 
 
-def _cut_short(line):
+def _cut_short(line: bytes) -> bool:
     """True for the beginning of a line of ours: an append that a crash or a full disk ended early."""
     return line.startswith(b'{"evidence":') and not line.rstrip().endswith(b"}")
 
 
-def _parse(line, where, known):
+def _parse(line: bytes, where: str, known: set[Kind]) -> Measurement:
     """The Measurement of a line; `known`: the schemes and settings of lines that were checked before it."""
     try:
         # Decoded here, as json.loads() lets halves of characters pass.
@@ -98,7 +104,7 @@ def _parse(line, where, known):
         raise UserError(f"{where}: {type(error).__name__}: {error}") from None
 
 
-def _check_values(measurement):
+def _check_values(measurement: Measurement) -> None:
     """What differs from one trial to the next, and is counted with. Raises ValueError, TypeError, ..."""
     trial = measurement.trial
     if type(trial.seed) is not int or not all(type(part) is dict for part in (measurement.evidence, measurement.host)):
@@ -110,15 +116,20 @@ def _check_values(measurement):
             raise ValueError(f"/metrics/{name} is {value!r:.40}, less than nothing")
     if measurement.outcome is Outcome.OK and measurement.utilization is None:
         raise ValueError("/metrics/utilization is missing")
-    for side, by_name in (measurement.evidence.get("interfaces") or {}).items():
+    interfaces = measurement.evidence.get("interfaces") or {}
+    if interfaces and (lacking := [side for side in ("server", "client") if side not in interfaces]):
+        raise ValueError(f"/evidence/interfaces/{lacking[0]} is missing")
+    for side, by_name in interfaces.items():
         for name, counters in by_name.items():
+            for key in ("tx_bytes", "rx_bytes"):
+                if key not in counters:
+                    raise ValueError(f"/evidence/interfaces/{side}/{name}/{key} is missing")
             for key, value in counters.items():
                 if type(value) is not int or not 0 <= value < schema.LARGEST:
                     raise ValueError(f"/evidence/interfaces/{side}/{name}/{key} is {value!r:.40}, not a count")
-    measurement.value("lost_pct")  # of counters that are all there
 
 
-def dumps(measurement):
+def dumps(measurement: Measurement) -> bytes:
     """A measurement as a line of a results file."""
     data = json.dumps(measurement.to_json(), sort_keys=True, separators=(",", ":"), allow_nan=False)
     return data.encode() + b"\n"
@@ -127,10 +138,11 @@ def dumps(measurement):
 class Store:
     """A results file that is being added to. Safe for threads and for processes."""
 
-    def __init__(self, path):
+    def __init__(self, path: pathlib.Path | str) -> None:
         self.path = pathlib.Path(path)
         self._lock = threading.Lock()
-        self._settled, self._known = {}, set()
+        self._settled: dict[str, Measurement] = {}
+        self._known: set[Kind] = set()
         self._read_up_to = self._lines = 0
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -141,7 +153,7 @@ class Store:
             ) from None
         self._catch_up()
 
-    def _catch_up(self):
+    def _catch_up(self) -> None:
         with open(self.path, "rb") as f:
             f.seek(self._read_up_to)
             data = f.read()
@@ -155,14 +167,14 @@ class Store:
         self._read_up_to += complete
         self._lines += data.count(b"\n", 0, complete)
 
-    def find(self, trial):
+    def find(self, trial: Trial) -> Measurement | None:
         """The settled measurement of this trial, by whichever process it was made, or None."""
         with self._lock:
             if trial.key not in self._settled and self.path.stat().st_size > self._read_up_to:
                 self._catch_up()
             return self._settled.get(trial.key)
 
-    def add(self, measurement):
+    def add(self, measurement: Measurement) -> None:
         """Append one line; raises UserError where the disk does not take it, leaving what was there intact."""
         schema.check("measurement", measurement.to_json(), f"measurement {measurement.trial.key}")
         line = dumps(measurement)
@@ -176,7 +188,7 @@ class Store:
             if measurement.outcome in _SETTLED:
                 self._settled[measurement.trial.key] = measurement
 
-    def _append(self, line):
+    def _append(self, line: bytes) -> None:
         fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)

@@ -86,7 +86,7 @@ def _split_cases(zone: SplitZone, option: Options, stack: str) -> Iterator[Case]
 
 def kinds() -> list[str]:
     """Return all kinds of tests."""
-    return [*documents.KINDS, *documents.FURTHER_KINDS, SPLIT]
+    return [*documents.all_kinds(), SPLIT]
 
 
 def check_mark_expression(expression: str, known: Iterable[str]) -> None:

@@ -13,6 +13,7 @@ from conformance.engine.plan import CellQuestion, Judged, Measured, SplitQuestio
 from conformance.model import expectation
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, Surprise, gone_command
+from conformance.model.metrics import digits_to_tell
 from conformance.model.split.split_zone import Finding, SplitVerdict
 from conformance.model.verdict import CONFIDENCE, Status, Verdict
 from conformance.results import store
@@ -22,6 +23,8 @@ from conformance.suite.options import Options, chosen
 from conformance.suite.session import Session
 from conformance.support.console import one_line
 
+#: of values and bounds in a sentence, where that is enough to tell them apart
+_DIGITS = 3
 SESSION = pytest.StashKey[Session]()
 
 
@@ -161,9 +164,11 @@ class CellItem(JudgedItem):
         if v.value is None or v.interval is None:
             return ()
         baseline = self.options.baseline
+        digits = digits_to_tell((v.value, *v.interval), v.permitted.low, v.permitted.high, _DIGITS)
+        interval = _interval(v.interval, digits=digits)
         return (
-            ("measured", f"{self.zone.metric} {v.value:.3f} (median of {v.n} trials; {_interval(v.interval)})"),
-            ("permitted", _permitted(v, "its earlier self" if baseline else "the reference itself")),
+            ("measured", f"{self.zone.metric} {v.value:.{digits}f} (median of {v.n} trials; {interval})"),
+            ("permitted", _permitted(v, "its earlier self" if baseline else "the reference itself", digits)),
             ("basis", f"{_basis(v.permitted.basis, baseline)}; {self.zone.margin_rule['text']}"),
         )
 
@@ -206,18 +211,18 @@ class SplitItem(JudgedItem):
         )
 
 
-def _interval(interval: tuple[float, float], confidence: float = CONFIDENCE) -> str:
+def _interval(interval: tuple[float, float], confidence: float = CONFIDENCE, digits: int = _DIGITS) -> str:
     low, high = interval
     if high == math.inf:
         return "too few for an interval"
     if low == -math.inf:
-        return f"at most {high:.3f}, as some timed out"
-    return f"{100 * confidence:.5g}% interval {low:.3f}..{high:.3f}"
+        return f"at most {high:.{digits}f}, as some timed out"
+    return f"{100 * confidence:.5g}% interval {low:.{digits}f}..{high:.{digits}f}"
 
 
-def _permitted(found: Verdict | Finding, who: str = "the reference itself") -> str:
+def _permitted(found: Verdict | Finding, who: str = "the reference itself", digits: int = _DIGITS) -> str:
     chance = "" if found.p is None else f"; {who} would be so far outside in {found.p:.1g} of runs"
-    return f"{found.permitted.low:.3f}..{found.permitted.high:.3f}{chance}"
+    return f"{found.permitted.low:.{digits}f}..{found.permitted.high:.{digits}f}{chance}"
 
 
 def _range(value: tuple[float, float]) -> str:

@@ -2,37 +2,40 @@
 control characters it holds, it is shown, and never obeyed.
 """
 
+from typing import Any
+
 import rich.console
+import rich.text
 
 
 class Console(rich.console.Console):
     """Without markup, emoji and highlighting; characters that no terminal should see are written as escapes."""
 
-    def __init__(self, **options):
+    def __init__(self, **options: Any) -> None:
         super().__init__(highlight=False, markup=False, emoji=False, **options)
 
-    def render_str(self, text, **options):
+    def render_str(self, text: str, **options: Any) -> rich.text.Text:
         return super().render_str(printable(text), **options)
 
 
-def printable(text):
+def printable(text: str) -> str:
     r"""Control characters (but for newlines), what switches direction, and halves of characters as \x1b or \ud800."""
     return "".join(
         c if c.isprintable() or c in "\n\N{NO-BREAK SPACE}" else c.encode("unicode_escape").decode() for c in text
     )
 
 
-def count(n, noun, plural=None):
+def count(n: int, noun: str, plural: str | None = None) -> str:
     """A number of things, in words: 1 cell, 2 cells."""
     return f"{n} {noun if n == 1 else plural or noun + 's'}"
 
 
-def one_line(text):
+def one_line(text: str) -> str:
     """printable(), without newlines either: what follows one could pass for a line of ours."""
     return printable(text).replace("\n", "\\n")
 
 
-def duration(seconds):
+def duration(seconds: float) -> str:
     """A length of time for people: 45 s, 3 min 20 s, 2 h 05 min."""
     seconds = round(seconds)
     if seconds < 60:

@@ -6,6 +6,8 @@ import os
 import pathlib
 import shutil
 import uuid
+from collections.abc import Iterator
+from typing import BinaryIO
 
 from conformance.model.errors import UserError
 
@@ -13,7 +15,7 @@ OTHER_FOLDER = "name another folder with --out"
 _ASIDE = ".new"
 
 
-def write(target, content, mend=None):
+def write(target: pathlib.Path | str, content: bytes | str, mend: str | None = None) -> pathlib.Path:
     """Put bytes or text in a file's place in one step, making its folder; returns its path. Raises UserError.
 
     A link stays one: what it points to is replaced. What is no file (a pipe, /dev/null) is written to.
@@ -24,7 +26,7 @@ def write(target, content, mend=None):
 
 
 @contextlib.contextmanager
-def replacing(target, mend=None):
+def replacing(target: pathlib.Path | str, mend: str | None = None) -> Iterator[BinaryIO]:
     """A file to write bytes to, which takes the place of `target` once all is well. Raises UserError."""
     target = pathlib.Path(target)
     with errors(target, mend):
@@ -59,23 +61,23 @@ def replacing(target, mend=None):
             aside.unlink(missing_ok=True)
 
 
-def _make_alike(aside, about):
+def _make_alike(aside: pathlib.Path, about: os.stat_result) -> None:
     with contextlib.suppress(OSError):
         os.chown(aside, about.st_uid, about.st_gid)
     aside.chmod(about.st_mode & 0o7777)
 
 
-def _aside(where):
+def _aside(where: pathlib.Path) -> pathlib.Path:
     return where / f".{uuid.uuid4().hex}{_ASIDE}"
 
 
-def is_aside(path):
+def is_aside(path: pathlib.Path) -> bool:
     """Whether this is what a run that was killed left behind."""
     return path.name.startswith(".") and path.name.endswith(_ASIDE)
 
 
 @contextlib.contextmanager
-def folder(target, mend=None):
+def folder(target: pathlib.Path | str, mend: str | None = None) -> Iterator[pathlib.Path]:
     """A fresh folder whose files are moved to the folder `target`, one by one, once all are made. Raises UserError.
 
     Files of `target` with other names stay.
@@ -95,7 +97,7 @@ def folder(target, mend=None):
             shutil.rmtree(aside, ignore_errors=True)
 
 
-def check_empty(target):
+def check_empty(target: pathlib.Path | str) -> None:
     """Raise UserError unless `target` is an empty folder, or nothing yet: what is kept there is never mingled."""
     target = pathlib.Path(target)
     with errors(target, OTHER_FOLDER):
@@ -103,7 +105,7 @@ def check_empty(target):
             raise UserError(f"{target} is not empty", OTHER_FOLDER)
 
 
-def check_writable(target, mend=None):
+def check_writable(target: pathlib.Path | str, mend: str | None = None) -> None:
     """Make the folder `target`, and see that it takes what is written later: before all is measured, not after. Raises
     UserError.
     """
@@ -112,7 +114,7 @@ def check_writable(target, mend=None):
 
 
 @contextlib.contextmanager
-def errors(target, mend=None):
+def errors(target: pathlib.Path | str, mend: str | None = None) -> Iterator[None]:
     """What a file system refuses is the user's to mend. Raises UserError."""
     try:
         yield

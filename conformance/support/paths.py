@@ -6,14 +6,14 @@ import pathlib
 PACKAGE = pathlib.Path(__file__).resolve().parent.parent
 
 
-def data(*parts):
+def data(*parts: str) -> pathlib.Path:
     """A file or folder that ships with the suite: from the checkout, or from the installed package."""
     checkout = PACKAGE.parent
     root = checkout if (checkout / "zones").is_dir() else PACKAGE / "_data"
     return root.joinpath(*parts)
 
 
-def cache(*parts):
+def cache(*parts: str) -> pathlib.Path:
     """In the user's cache: CC_CONFORMANCE_CACHE, else XDG_CACHE_HOME, else ~/.cache."""
     own = os.environ.get("CC_CONFORMANCE_CACHE")
     if own:

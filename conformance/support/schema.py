@@ -2,28 +2,34 @@
 
 import functools
 import json
+import pathlib
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
 
 from conformance.model.errors import UserError
 from conformance.support import paths
 
+#: the steps to a value in a document
+Place = tuple[str | int, ...]
 #: of any number: Python's integers know no bounds, what is counted with them does
 LARGEST = 1e300
 
 
 @functools.cache
-def _validator(name):
+def _validator(name: str) -> Any:
     import jsonschema  # late: the host room is also run where there is only the standard library
 
     document = json.loads((paths.PACKAGE / "schemas" / f"{name}.json").read_text())
     return jsonschema.Draft202012Validator(document)
 
 
-def pattern(name, field):
+def pattern(name: str, field: str) -> str:
     """The regular expression that a field of documents of schema `name` has to match."""
-    return _validator(name).schema["properties"][field]["pattern"]
+    found: str = _validator(name).schema["properties"][field]["pattern"]
+    return found
 
 
-def check(name, data, where):
+def check(name: str, data: Any, where: object) -> None:
     """Raise UserError naming `where`, the JSON pointer and what was expected, unless `data` satisfies schema `name`."""
     from jsonschema.exceptions import best_match
 
@@ -32,18 +38,18 @@ def check(name, data, where):
         raise UserError(f"{where}: {_pointer(error.absolute_path)}: {_shorten(error.message)}")
 
 
-def load(name, path):
+def load(name: str, path: pathlib.Path) -> Any:
     """The JSON document at `path`, checked. Raises UserError."""
     data = read(path)
     check(name, data, path)
     return data
 
 
-def ordered(name, data):
+def ordered(name: str, data: Any) -> Any:
     """A document that satisfies schema `name`, the names in each object in the schema's order, free ones sorted."""
     root = _validator(name).schema
 
-    def order(value, of):
+    def order(value: Any, of: Any) -> Any:
         of = root["$defs"][of["$ref"].rpartition("/")[2]] if "$ref" in of else of
         if isinstance(value, list):
             return [order(one, of.get("items", {})) for one in value]
@@ -56,7 +62,7 @@ def ordered(name, data):
     return order(data, root)
 
 
-def read(path):
+def read(path: pathlib.Path) -> Any:
     """The JSON document at `path`, whatever it holds. Raises UserError."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -72,8 +78,11 @@ def read(path):
     return data
 
 
-def check_values(data, where):
-    """Raise UserError naming `where` and the JSON pointer of what no schema forbids, and nothing can be done with."""
+def check_values(data: Any, where: object) -> None:
+    """Reject what JSON Schema cannot: duplicate names, numbers that no float holds, halves of characters.
+
+    Raises UserError naming `where` and the JSON pointer.
+    """
     for parts, value in _places(data):
         if why := _why_not(parts, value):
             raise UserError(f"{where}: {_pointer(parts)}: {why}")
@@ -83,14 +92,14 @@ class _Twice:
     """Stands for the values of a name that an object has more than once: which of them was meant?"""
 
 
-def _object(pairs):
-    found = {}
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
     for name, value in pairs:
         found[name] = _Twice() if name in found else value
     return found
 
 
-def _why_not(parts, value):
+def _why_not(parts: Place, value: object) -> str | None:
     """What is wrong with a value or its name, in words; None where they are sound."""
     if isinstance(value, _Twice):
         return "stands there twice"
@@ -103,16 +112,16 @@ def _why_not(parts, value):
     return None
 
 
-def _pointer(parts):
+def _pointer(parts: Sequence[str | int]) -> str:
     """A JSON pointer (RFC 6901), but for what is unprintable."""
     return "/" + "/".join(
         str(part).replace("~", "~0").replace("/", "~1").encode("unicode_escape").decode() for part in parts
     )
 
 
-def _places(data):
+def _places(data: Any) -> Iterator[tuple[Place, Any]]:
     """Yield (where, value) of everything in a document of any depth."""
-    rest = [((), data)]
+    rest: list[tuple[Place, Any]] = [((), data)]
     while rest:
         parts, value = rest.pop()
         yield parts, value
@@ -122,10 +131,10 @@ def _places(data):
             rest += (((*parts, at), inner) for at, inner in enumerate(value))
 
 
-def refuse(constant):
+def refuse(constant: str) -> NoReturn:
     """For json.loads(): JSON has no NaN and no infinities."""
     raise ValueError(f"{constant} is not a number")
 
 
-def _shorten(message, limit=200):
+def _shorten(message: str, limit: int = 200) -> str:
     return message if len(message) <= limit else message[: limit // 2] + " ... " + message[-limit // 2 :]

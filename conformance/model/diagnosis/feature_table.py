@@ -19,6 +19,10 @@ PROFILE = "identify"
 _ALONE, _DIRECT, _LESS, _FOLLOWS = 3.0, 1.0, 0.5, 0.25
 
 
+#: what a feature points at: of senders that a loss should slow down, and of BBR
+Label = tuple[str | None, str | None]
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Feature:
     """`label`: what it points at, for senders that a loss should slow down and for BBR; None where it says nothing.
@@ -29,7 +33,7 @@ class Feature:
 
     name: str
     cell: str
-    label: tuple
+    label: Label
     tolerance: float
     says: str
     above: str = "more than it should"
@@ -46,15 +50,15 @@ class Feature:
     of_kept: bool = False
 
     @property
-    def id(self):
+    def id(self) -> str:
         return f"{self.name}-{self.cell}"
 
 
-def _of_loss(label):
+def _of_loss(label: str) -> Label:
     return (label, None)
 
 
-def _of_bbr(label):
+def _of_bbr(label: str) -> Label:
     return (None, label)
 
 

@@ -8,10 +8,12 @@ algorithm or a limit.
 
 import dataclasses
 import itertools
+from collections.abc import Iterable, Iterator
 
 import numpy
+import numpy.typing
 
-from conformance.model.diagnosis.flow import loss_events
+from conformance.model.diagnosis.flow import Floats, Flow, LossEvent, loss_events
 
 #: round trips that nothing else may be lost in, before and after an isolated loss
 _QUIET_BEFORE, _QUIET_AFTER = 4, 3
@@ -36,25 +38,25 @@ _SETTLED, _BEGINNING = 60, 10
 class Samples:
     """`values` and `times_s` (since the first packet), arrays of the same length."""
 
-    values: numpy.ndarray
-    times_s: numpy.ndarray
+    values: Floats
+    times_s: Floats
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.values)
 
 
-def _samples(pairs):
+def _samples(pairs: Iterable[tuple[float | None, float]]) -> Samples:
     """Samples of (value, time) pairs, those without a value left out."""
     kept = [(value, at) for value, at in pairs if value is not None and numpy.isfinite(value)]
     values, times = zip(*kept, strict=True) if kept else ((), ())
     return Samples(values=numpy.array(values, dtype=float), times_s=numpy.array(times, dtype=float))
 
 
-def _one(value, at_s):
+def _one(value: float | None, at_s: float) -> Samples:
     return _samples([(value, at_s)])
 
 
-def initial_window(flow):
+def initial_window(flow: Flow) -> Samples:
     """Full packets' worth sent in the round trip after the request, before any of them can be acknowledged.
 
     Full as they are then: QUIC's packets grow once a probe for a larger MTU, which is alone, has come through.
@@ -67,7 +69,7 @@ def initial_window(flow):
     return _one(float(sizes.sum() / full), flow.request_s)
 
 
-def start_up_growth(flow):
+def start_up_growth(flow: Flow) -> Samples:
     """By how much each round trip's packets outnumber those of the one before, until the path is full or one is
     lost.
     """
@@ -75,12 +77,12 @@ def start_up_growth(flow):
     return _samples([(b / a, at) for (_, a), (at, b) in itertools.pairwise(rounds) if a])
 
 
-def start_up_time(flow):
+def start_up_time(flow: Flow) -> Samples:
     """Round trips from the request until one is filled to 80 %."""
     return _one(len(_start_up_rounds(flow)), flow.request_s)
 
 
-def start_up_length(flow):
+def start_up_length(flow: Flow) -> Samples:
     """Round trips from the request until the rate is no longer above 1.35 times the bottleneck's, as it may not be
     for long.
     """
@@ -93,7 +95,7 @@ def start_up_length(flow):
     return _one(last or None, at + last * flow.base_rtt_s)
 
 
-def start_up_losses(flow):
+def start_up_losses(flow: Flow) -> Samples:
     """Packets lost until two round trips after the first loss was known, in BDP."""
     events = loss_events(flow)
     if not events:
@@ -103,27 +105,27 @@ def start_up_losses(flow):
     return _one(lost * flow.full_bytes / flow.bdp_bytes, events[0].known_s)
 
 
-def start_up_burst(flow):
+def start_up_burst(flow: Flow) -> Samples:
     """Packets sent at once, as a packet sees it on average, in the first ten round trips but for the first."""
     start_s = flow.request_s + flow.base_rtt_s
     return _bursts(flow, start_s, start_s + (_BEGINNING - 1) * flow.base_rtt_s)
 
 
-def burst(flow):
+def burst(flow: Flow) -> Samples:
     """Packets sent at once, as a packet sees it on average, when start-up is over."""
     return _bursts(flow, _settled_s(flow), flow.sent_s[-1])
 
 
-def kept(flow):
+def kept(flow: Flow) -> Samples:
     """The share of the window that each isolated loss left."""
     return _samples([(event.kept, event.known_s) for event in _isolated(flow)])
 
 
-def trough(flow):
+def trough(flow: Flow) -> Samples:
     """The least in flight in the three round trips after each isolated loss, just before something was sent, by the
     window before.
     """
-    pairs = []
+    pairs: list[tuple[float, float]] = []
     for event in _isolated(flow):
         a, b = numpy.searchsorted(flow.sent_s, (event.known_s, event.known_s + _QUIET_AFTER * event.rtt_s))
         if b > a:
@@ -131,13 +133,13 @@ def trough(flow):
     return _samples(pairs)
 
 
-def responded(flow):
+def responded(flow: Flow) -> Samples:
     """1 for each loss event that was followed by a smaller window, 0 for others."""
     events = [event for event in loss_events(flow) if event.before >= _SURE_WINDOW and event.after > 0]
     return _samples([(float(event.kept < REDUCED), event.known_s) for event in events])
 
 
-def kept_of_several(flow):
+def kept_of_several(flow: Flow) -> Samples:
     """The share of the window that events of several lost packets left."""
     events = loss_events(flow)
     return _samples(
@@ -149,12 +151,12 @@ def kept_of_several(flow):
     )
 
 
-def growth(flow):
+def growth(flow: Flow) -> Samples:
     """Packets per round trip by which the window grows between losses: the slope of each epoch."""
     return _samples([(_slope(windows), at) for at, _, windows in _epochs(flow) if len(windows) >= _LEAST_EPOCH])
 
 
-def doubling(flow):
+def doubling(flow: Flow) -> Samples:
     """By how much the window of the third round trip after a reduction exceeds that of the second."""
     return _samples(
         [
@@ -165,9 +167,9 @@ def doubling(flow):
     )
 
 
-def half_time_share(flow):
+def half_time_share(flow: Flow) -> Samples:
     """Of what an epoch grows, the share reached at half time: 0.5 linear, more concave, less convex."""
-    pairs = []
+    pairs: list[tuple[float, float]] = []
     for at, _, windows in _epochs(flow):
         rise = windows[-1] - windows[0] if len(windows) >= _LEAST_SHAPE else 0
         if rise >= _LEAST_RISE:
@@ -176,13 +178,13 @@ def half_time_share(flow):
     return _samples(pairs)
 
 
-def epoch_s(flow):
+def epoch_s(flow: Flow) -> Samples:
     """Seconds from one reduction to the next."""
     times = [event.known_s for event in loss_events(flow)]
     return _samples([(b - a, a) for a, b in itertools.pairwise(times)])
 
 
-def mean_window(flow):
+def mean_window(flow: Flow) -> Samples:
     """Mean of the flight over time, when start-up is over, in full packets."""
     start_s, end_s = _settled_s(flow), flow.sent_s[-1]
     inside = (flow.sent_s >= start_s) & (flow.sent_s < end_s)
@@ -193,20 +195,20 @@ def mean_window(flow):
     return _one((flow.flight[inside][:-1] * lengths).sum() / total / flow.full_bytes if total else None, start_s)
 
 
-def throughput(flow):
+def throughput(flow: Flow) -> Samples:
     """What left the queue, of what it could have, from the request to the end."""
     arrived = ~flow.lost
     took_s = flow.out_s[arrived][-1] - flow.request_s
     return _one(flow.bytes[arrived].sum() / flow.bytes_per_s / took_s if took_s > 0 else None, flow.request_s)
 
 
-def queue_mean(flow):
+def queue_mean(flow: Flow) -> Samples:
     """Mean time in the queue when start-up is over, in base round trips: the queue in BDP."""
     waits, times = _waits(flow, _settled_s(flow), flow.sent_s[-1])
     return _one(waits.mean() if len(waits) else None, times[0] if len(waits) else 0.0)
 
 
-def queue_low(flow):
+def queue_low(flow: Flow) -> Samples:
     """The 5th percentile of the time in the queue when start-up is over, in base round trips: what always stands
     there.
     """
@@ -214,31 +216,31 @@ def queue_low(flow):
     return _one(numpy.percentile(waits, 5) if len(waits) else None, times[0] if len(waits) else 0.0)
 
 
-def queue_after_start_up(flow):
+def queue_after_start_up(flow: Flow) -> Samples:
     """Mean time in the queue in the second half of the first 60 round trips, in base round trips."""
     middle_s = flow.request_s + _SETTLED / 3 * flow.base_rtt_s
     waits, _ = _waits(flow, middle_s, _settled_s(flow))
     return _one(waits.mean() if len(waits) else None, middle_s)
 
 
-def rate_high(flow):
+def rate_high(flow: Flow) -> Samples:
     """The 95th percentile of the sending rate over a round trip, when start-up is over, by the bottleneck's."""
     return _rate_percentile(flow, 95)
 
 
-def rate_low(flow):
+def rate_low(flow: Flow) -> Samples:
     """The 5th percentile of the same."""
     return _rate_percentile(flow, 5)
 
 
-def flight_high(flow):
+def flight_high(flow: Flow) -> Samples:
     """The 95th percentile of the flight when start-up is over, in BDP."""
     a = numpy.searchsorted(flow.sent_s, _settled_s(flow))
     flights = flow.flight[a:] / flow.bdp_bytes
     return _one(numpy.percentile(flights, 95) if len(flights) else None, _settled_s(flow))
 
 
-def dips_per_10_s(flow):
+def dips_per_10_s(flow: Flow) -> Samples:
     """How often in 10 s the flight falls below 0.6 of its median for 100 ms or more with nothing lost before, or below
     a quarter, whatever is lost.
     """
@@ -256,49 +258,50 @@ def dips_per_10_s(flow):
     return _one(10 * len(found) / (end_s - start_s), min(found, default=start_s))
 
 
-def _stretches(times, low):
+def _stretches(times: Floats, low: numpy.typing.NDArray[numpy.bool_]) -> list[float]:
     """When stretches of samples that are `low` begin, those that last."""
     edges = numpy.flatnonzero(numpy.diff(numpy.concatenate(([0], low.astype(int), [0]))))
     ends = zip(edges[::2], edges[1::2], strict=True)
     return [times[a] for a, b in ends if b < len(times) and times[b] - times[a] >= _DIP_S]
 
 
-def packet_fill(flow):
+def packet_fill(flow: Flow) -> Samples:
     """Mean size of what is sent after the request, by that of a full packet."""
     a = numpy.searchsorted(flow.sent_s, flow.request_s)
     return _one(flow.bytes[a:].mean() / flow.full_bytes if len(flow.bytes) > a else None, flow.request_s)
 
 
-def ack_ratio(flow):
+def ack_ratio(flow: Flow) -> Samples:
     """Packets of the client's for each of the server's."""
     return _one(flow.ack_ratio, flow.request_s)
 
 
-def _sizes(flow, start_s, end_s):
+def _sizes(flow: Flow, start_s: float, end_s: float) -> Floats:
     a, b = numpy.searchsorted(flow.sent_s, (start_s, end_s))
     return flow.bytes[a:b]
 
 
-def _sent(flow, start_s, end_s):
+def _sent(flow: Flow, start_s: float, end_s: float) -> float:
     return float(_sizes(flow, start_s, end_s).sum()) / flow.full_bytes
 
 
-def _rate(flow, start_s):
+def _rate(flow: Flow, start_s: float) -> float:
     """The sending rate in the base round trip from `start_s` on, by the bottleneck's."""
     return _sent(flow, start_s, start_s + flow.base_rtt_s) * flow.full_bytes / flow.bdp_bytes
 
 
-def _settled_s(flow):
+def _settled_s(flow: Flow) -> float:
     return flow.request_s + _SETTLED * flow.base_rtt_s
 
 
-def _start_up_rounds(flow):
+def _start_up_rounds(flow: Flow) -> list[tuple[float, float]]:
     """[(time, full packets sent)] of the round trips from the request to the one that fills the path, or the first
     loss.
     """
     lost = numpy.flatnonzero(flow.lost)
     end_s = flow.known_s[lost[0]] if len(lost) else flow.sent_s[-1]
-    found, at = [], flow.request_s
+    found: list[tuple[float, float]] = []
+    at = flow.request_s
     while at < end_s:
         found.append((at, _sent(flow, at, at + flow.base_rtt_s)))
         if found[-1][1] * flow.full_bytes >= _FILLED * flow.bdp_bytes:
@@ -307,24 +310,25 @@ def _start_up_rounds(flow):
     return found
 
 
-def _quiet(event, later, flow, round_trips):
+def _quiet(event: LossEvent, later: LossEvent | None, flow: Flow, round_trips: float) -> bool:
     """Whether a window of so many round trips after a loss shows nothing but it."""
     end_s = event.known_s + round_trips * event.rtt_s
     return end_s < (later.known_s if later else flow.sent_s[-1]) and event.after > 0
 
 
-def _isolated(flow):
+def _isolated(flow: Flow) -> Iterator[LossEvent]:
     """Loss events of one packet, with nothing lost around them, in windows that are not small; never the first,
     which ends start-up.
     """
     events = loss_events(flow)
-    for before, event, later in zip(events, events[1:], [*events[2:], None], strict=False):
+    following: list[LossEvent | None] = [*events[2:], None]
+    for before, event, later in zip(events, events[1:], following, strict=False):
         alone = event.known_s - before.known_s > _QUIET_BEFORE * event.rtt_s
         if event.losses == 1 and event.before >= _LEAST_WINDOW and alone and _quiet(event, later, flow, _QUIET_AFTER):
             yield event
 
 
-def _epochs(flow):
+def _epochs(flow: Flow) -> Iterator[tuple[float, float, Floats]]:
     """(start, seconds of a round trip, windows of the round trips) between the end of each recovery and the next
     loss.
     """
@@ -332,24 +336,24 @@ def _epochs(flow):
     for event, later in itertools.zip_longest(events, events[1:]):
         # What is under way when the transfer ends shows nothing: the last round trips have no more to send.
         end_s = later.known_s if later else flow.sent_s[-1] - _QUIET_AFTER * event.rtt_s
-        at, windows = event.known_s + event.rtt_s, []
-        start_s = at
+        at = start_s = event.known_s + event.rtt_s
+        seen: list[float] = []
         while True:
             rtt_s = float(numpy.interp(at, flow.sent_s, flow.rtt_s))
             if at + rtt_s > end_s:
                 break
-            windows.append(flow.window(at, at + rtt_s))
+            seen.append(flow.window(at, at + rtt_s))
             at += rtt_s
-        windows = numpy.array(windows)
+        windows = numpy.array(seen)
         if len(windows) and numpy.all(numpy.isfinite(windows)):
             yield start_s, event.rtt_s, windows
 
 
-def _slope(windows):
+def _slope(windows: Floats) -> float:
     return float(numpy.polyfit(numpy.arange(len(windows)), windows, 1)[0])
 
 
-def _bursts(flow, start_s, end_s):
+def _bursts(flow: Flow, start_s: float, end_s: float) -> Samples:
     """Mean over packets of the length of the burst that each is in."""
     a, b = numpy.searchsorted(flow.sent_s, (start_s, end_s))
     if b - a < 2:
@@ -360,7 +364,7 @@ def _bursts(flow, start_s, end_s):
     return _one(float((lengths**2).sum() / lengths.sum()), float(flow.sent_s[longest]))
 
 
-def _waits(flow, start_s, end_s):
+def _waits(flow: Flow, start_s: float, end_s: float) -> tuple[Floats, Floats]:
     """Times in the queue, in base round trips, of delivered packets sent in [start_s, end_s), and when they were
     sent.
     """
@@ -369,7 +373,7 @@ def _waits(flow, start_s, end_s):
     return waits / flow.base_rtt_s, flow.sent_s[inside]
 
 
-def _rate_percentile(flow, percentile):
+def _rate_percentile(flow: Flow, percentile: float) -> Samples:
     start_s = _settled_s(flow)
     starts = numpy.arange(start_s, flow.sent_s[-1] - flow.base_rtt_s, flow.base_rtt_s / 4)
     if len(starts) < 40:
@@ -379,6 +383,6 @@ def _rate_percentile(flow, percentile):
     return _one(value, float(starts[numpy.abs(rates - value).argmin()]))
 
 
-def _lost_between(flow, start_s, end_s):
+def _lost_between(flow: Flow, start_s: float, end_s: float) -> bool:
     a, b = numpy.searchsorted(flow.sent_s, (start_s, end_s))
     return bool(flow.lost[a:b].any())

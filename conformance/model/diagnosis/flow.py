@@ -12,11 +12,16 @@ RFC 9002, 6.1.1). Acknowledgements that are lost or delayed come later; the flig
 
 import collections
 import dataclasses
+from collections.abc import Sequence
+from typing import Any
 
 import numpy
+import numpy.typing
 
+from conformance.model.diagnosis.pcap import Packet
 from conformance.model.errors import UserError
 
+Floats = numpy.typing.NDArray[Any]
 #: packets sent later that are delivered before one counts as lost: kPacketThreshold, duplicate ACKs
 _REORDERING = 3
 #: fewer packets are no transfer
@@ -33,12 +38,12 @@ class Flow:
     bytes in flight just after it was sent, itself included. `rtt_s`: of the path at that time, with the queue.
     """
 
-    sent_s: numpy.ndarray
-    bytes: numpy.ndarray
-    out_s: numpy.ndarray
-    known_s: numpy.ndarray
-    flight: numpy.ndarray
-    rtt_s: numpy.ndarray
+    sent_s: Floats
+    bytes: Floats
+    out_s: Floats
+    known_s: Floats
+    flight: Floats
+    rtt_s: Floats
     #: of a full packet
     full_bytes: int
     #: when the transfer was asked for
@@ -51,24 +56,24 @@ class Flow:
     ack_ratio: float
 
     @property
-    def lost(self):
+    def lost(self) -> numpy.typing.NDArray[numpy.bool_]:
         """Whether each packet was lost."""
         return numpy.isnan(self.out_s)
 
     @property
-    def base_rtt_s(self):
+    def base_rtt_s(self) -> float:
         return 2 * self.one_way_s
 
     @property
-    def bdp_bytes(self):
+    def bdp_bytes(self) -> float:
         return self.base_rtt_s * self.bytes_per_s
 
-    def window(self, start_s, end_s):
+    def window(self, start_s: float, end_s: float) -> float:
         """The most in flight in [start_s, end_s), in full packets; NaN where nothing was sent then."""
         a, b = numpy.searchsorted(self.sent_s, (start_s, end_s))
         return float(self.flight[a:b].max()) / self.full_bytes if b > a else numpy.nan
 
-    def window_after(self, start_s, end_s):
+    def window_after(self, start_s: float, end_s: float) -> float:
         """The same, but where nothing was sent then, the window was smaller than what was in flight: as the next
         sending shows.
         """
@@ -77,12 +82,12 @@ class Flow:
         return float(self.flight[at]) / self.full_bytes if numpy.isnan(found) and at < len(self.sent_s) else found
 
 
-def matched(sent, came):
+def matched(sent: Sequence[Packet], came: Sequence[Packet]) -> tuple[Floats, int]:
     """When each packet of `sent` came out, NaN where it did not; and how many came out that were never sent.
 
     Both are lists of pcap.Packet, in order. Equal ones are matched first to first, as no queue here reorders.
     """
-    where = collections.defaultdict(collections.deque)
+    where: dict[bytes, collections.deque[int]] = collections.defaultdict(collections.deque)
     for at, packet in enumerate(sent):
         where[packet.identity].append(at)
     out_s = numpy.full(len(sent), numpy.nan)
@@ -96,7 +101,7 @@ def matched(sent, came):
     return out_s, strange
 
 
-def known(out_s, one_way_s):
+def known(out_s: Floats, one_way_s: float) -> Floats:
     """When the sender can have known what became of each packet; see the head of this file.
 
     `out_s` is (n,), NaN where lost, and ends with a delivered packet. Where fewer than three are delivered later, the
@@ -113,14 +118,22 @@ def known(out_s, one_way_s):
     return found
 
 
-def in_flight(sent_s, sizes, known_s):
+def in_flight(sent_s: Floats, sizes: Floats, known_s: Floats) -> Floats:
     """Bytes in flight just after each sending, itself included: what was sent less what is known. All (n,)."""
     order = numpy.argsort(known_s, kind="stable")
     resolved = numpy.concatenate(([0], numpy.cumsum(sizes[order])))
     return numpy.cumsum(sizes) - resolved[numpy.searchsorted(known_s[order], sent_s, side="right")]
 
 
-def flow(sent, came, asked, *, one_way_s, bytes_per_s, first_s=0.0):
+def flow(
+    sent: Sequence[Packet],
+    came: Sequence[Packet],
+    asked: Sequence[Packet],
+    *,
+    one_way_s: float,
+    bytes_per_s: float,
+    first_s: float = 0.0,
+) -> Flow:
     """The Flow of a transfer. `sent`, `came`: the server's packets, before and after the queue; `asked`: the client's,
     as they reached the server. Lists of pcap.Packet. `first_s`: the time of the first frame that was captured. Raises
     UserError where they are not of one transfer.
@@ -157,12 +170,12 @@ _REQUEST_BYTES = 100
 _CERTAINLY_RESPONSE_BYTES = 6000
 
 
-def _request_s(sent_s, sizes, asked, began_s):
+def _request_s(sent_s: Floats, sizes: Floats, asked: Sequence[Packet], began_s: float) -> float:
     """When the last thing reached the server that was no acknowledgement, before it sent more than a handshake.
 
     Later ones may be probes for a larger MTU.
     """
-    at = min(numpy.searchsorted(numpy.cumsum(sizes), _CERTAINLY_RESPONSE_BYTES), len(sent_s) - 1)
+    at = min(int(numpy.searchsorted(numpy.cumsum(sizes), _CERTAINLY_RESPONSE_BYTES)), len(sent_s) - 1)
     times = [p.seconds - began_s for p in asked if p.bytes > _REQUEST_BYTES and p.seconds - began_s <= sent_s[at]]
     return max(times, default=0.0)
 
@@ -183,14 +196,14 @@ class LossEvent:
     after: float
 
     @property
-    def kept(self):
+    def kept(self) -> float:
         """The share of the window that was left."""
         return self.after / self.before
 
 
-def loss_events(flow):
+def loss_events(flow: Flow) -> list[LossEvent]:
     """The LossEvents of a Flow, in order."""
-    found = []
+    found: list[LossEvent] = []
     lost = numpy.flatnonzero(flow.lost)
     at = 0
     while at < len(lost):

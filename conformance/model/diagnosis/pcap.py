@@ -4,8 +4,10 @@ The frames are a stack's, and a stack is not trusted: whatever they hold, the an
 UserError, and never more packets than MOST_PACKETS.
 """
 
+import builtins
 import dataclasses
 import struct
+from collections.abc import Iterable, Sequence
 
 from conformance.model.errors import UserError
 
@@ -27,18 +29,18 @@ class Packet:
 
     seconds: float
     bytes: int
-    identity: bytes
+    identity: "builtins.bytes"
 
 
-def first_s(data):
+def first_s(data: bytes) -> float:
     """The time of a capture's first frame, whatever it is. `data` as packets() takes it. Raises UserError."""
     if len(data) < _FILE_HEADER_BYTES + _RECORD.size:
         raise UserError("the capture holds no frame")
     seconds, nanoseconds, _, _ = _RECORD.unpack_from(data, _FILE_HEADER_BYTES)
-    return seconds + nanoseconds / 1e9
+    return float(seconds + nanoseconds / 1e9)
 
 
-def last_s(sides):
+def last_s(sides: Iterable[Sequence[Packet]]) -> float:
     """The time of the last packet of a capture's two lists, as packets() gives them. Raises UserError."""
     times = [packets[-1].seconds for packets in sides if packets]
     if not times:
@@ -46,7 +48,7 @@ def last_s(sides):
     return max(times)
 
 
-def packets(data, protocol, server):
+def packets(data: bytes, protocol: int, server: bytes) -> tuple[list[Packet], list[Packet]]:
     """(the server's packets, those to it), each a list of Packet in order of the file.
 
     `data`: bytes of a pcap file. Only IPv4 of `protocol` (6 TCP, 17 UDP) counts; `server` is the address, four bytes.
@@ -54,7 +56,8 @@ def packets(data, protocol, server):
     """
     if data[:4] != _MAGIC:
         raise UserError("the capture is no pcap file with nanoseconds")
-    theirs, others = [], []
+    theirs: list[Packet] = []
+    others: list[Packet] = []
     at, end = _FILE_HEADER_BYTES, len(data)
     while at < end:
         if at + _RECORD.size > end:

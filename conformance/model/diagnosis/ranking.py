@@ -8,11 +8,13 @@ rank of the best.
 
 import dataclasses
 import math
+from collections.abc import Mapping
 
 import numpy
 
 from conformance.model.diagnosis import features
 from conformance.model.diagnosis.feature_table import CLEAN, FEATURES, FEW, Feature
+from conformance.model.diagnosis.flow import Flow
 
 _TIMES = 3
 #: of a normal distribution: from one quartile to the other; the median's standard error by the mean's
@@ -34,10 +36,10 @@ class Reading:
     n: int
     spread: float
     #: (seed, seconds since the first packet) of a few samples near the value
-    seen: tuple
+    seen: tuple[tuple[int, float], ...]
 
 
-def read(feature, flows):
+def read(feature: Feature, flows: Mapping[int, Flow]) -> Reading | None:
     """The Reading of a feature in {seed: Flow} of its cell; None where there are too few samples."""
     found = {seed: getattr(features, feature.name)(flow) for seed, flow in flows.items()}
     found = {seed: samples for seed, samples in found.items() if len(samples)}
@@ -59,19 +61,19 @@ def read(feature, flows):
     )  # fmt: skip
 
 
-def readings(flows):
+def readings(flows: Mapping[str, Mapping[int, Flow]]) -> dict[Feature, Reading]:
     """{Feature: Reading}, without those that nothing was seen of. `flows` is {cell's name: {seed: Flow}}."""
-    found = {feature: read(feature, flows[feature.cell]) for feature in FEATURES if flows.get(feature.cell)}
-    found = {feature: reading for feature, reading in found.items() if reading is not None}
+    read_of = {feature: read(feature, flows[feature.cell]) for feature in FEATURES if flows.get(feature.cell)}
+    found = {feature: reading for feature, reading in read_of.items() if reading is not None}
     kept = next((reading.value for feature, reading in found.items() if feature.name == "kept"), None)
     return {
-        feature: _divided(reading, kept) if feature.of_kept else reading
+        feature: _divided(reading, kept) if feature.of_kept and kept is not None else reading
         for feature, reading in found.items()
         if not feature.of_kept or (kept is not None and 0 < kept < _KEPT_ALL)
     }
 
 
-def _divided(reading, by):
+def _divided(reading: Reading, by: float) -> Reading:
     return dataclasses.replace(
         reading, **{name: getattr(reading, name) / by for name in ("value", "low", "high", "spread")}
     )
@@ -90,11 +92,11 @@ class Evidence:
     theirs: Reading
 
     @property
-    def weight(self):
+    def weight(self) -> float:
         return min(self.score, _MOST_SCORE) * self.feature.weight
 
     @property
-    def sentence(self):
+    def sentence(self) -> str:
         """What was measured, what the reference did, and what it would mean."""
         feature, ours = self.feature, self.ours
         said = {name: f"{getattr(ours, name):.{feature.digits}f}" for name in ("value", "low", "high")}
@@ -109,16 +111,16 @@ class Suspect:
     """What may be wrong, with its Evidence, the heaviest first."""
 
     label: str
-    evidence: tuple
+    evidence: tuple[Evidence, ...]
 
     @property
-    def weight(self):
+    def weight(self) -> float:
         return self.evidence[0].weight
 
 
-def suspects(algorithm, ours, theirs):
+def suspects(algorithm: str, ours: Mapping[Feature, Reading], theirs: Mapping[Feature, Reading]) -> list[Suspect]:
     """The Suspects, the likeliest first; none where nothing differs. Both are {Feature: Reading}."""
-    by_label = {}
+    by_label: dict[str, list[Evidence]] = {}
     for feature in FEATURES:
         if feature in ours and feature in theirs:
             label = _label(feature, algorithm, ours[feature], theirs[feature])
@@ -133,7 +135,7 @@ def suspects(algorithm, ours, theirs):
     return sorted(ranked, key=lambda suspect: -suspect.weight)
 
 
-def difference(feature, ours, theirs):
+def difference(feature: Feature, ours: Reading, theirs: Reading) -> float:
     """How far two Readings are apart, in units of what they may be."""
     if feature.only_above and ours.value <= theirs.value:
         return 0.0
@@ -148,7 +150,7 @@ def difference(feature, ours, theirs):
     return abs(a.value - b.value) / max(tolerance, _TIMES * b.spread, _TIMES * noise)
 
 
-def _logarithm(reading):
+def _logarithm(reading: Reading) -> Reading:
     """The Reading of the logarithm, with spread and quartiles as shares of the value."""
     value = math.log(reading.value)
     half = (reading.high - reading.low) / 2 / reading.value
@@ -157,13 +159,13 @@ def _logarithm(reading):
     )
 
 
-def _standard_error(reading):
+def _standard_error(reading: Reading) -> float:
     """Of the median of so many samples, from their quartiles, as of a normal distribution: 1.253 sigma / sqrt(n)."""
     sigma = (reading.high - reading.low) / _QUARTILES_SIGMAS
     return _MEDIANS_ERROR * sigma / math.sqrt(reading.n) if reading.n else 0.0
 
 
-def _label(feature, algorithm, ours, theirs):
+def _label(feature: Feature, algorithm: str, ours: Reading, theirs: Reading) -> str | None:
     label = feature.label[algorithm.startswith("bbr")]
     if label == "beta" and ours.value > _UNTOUCHED[feature.name]:
         return "response"
@@ -171,7 +173,7 @@ def _label(feature, algorithm, ours, theirs):
 
 
 #: what the documents say of a feature, by algorithm, where there is no reference to measure
-_BBR = {
+_BBR: Mapping[tuple[str, str], float] = {
     ("initial_window", CLEAN): 10,  # RFC 6928, 2; RFC 9002, 7.2
     (
         "start_up_growth",
@@ -179,13 +181,13 @@ _BBR = {
     ): 2,  # draft-cardwell-iccrg-bbr-congestion-control-02, 4.3.1.1: it doubles each round trip
     ("rate_high", CLEAN): 1.25,  # ibid., 4.3.4.1: ProbeBW's highest gain
 }
-_LOSS_BASED = {
+_LOSS_BASED: Mapping[tuple[str, str], float] = {
     ("initial_window", CLEAN): 10,
     ("start_up_growth", CLEAN): 2,  # RFC 5681, 3.1; RFC 9002, 7.3.1
     ("responded", FEW): 1,  # RFC 5681, 3.2; RFC 9002, 7.3.2
     ("responded", CLEAN): 1,
 }
-_DOCUMENTS = {
+_DOCUMENTS: Mapping[str, Mapping[tuple[str, str], float]] = {
     "cubic": {**_LOSS_BASED, ("kept", FEW): 0.7},  # RFC 9438, 4.6
     # RFC 5681, 3.1 and 3.2: a segment a round trip, and half
     "reno": {**_LOSS_BASED, ("kept", FEW): 0.5, ("growth", FEW): 1, ("half_time_share", CLEAN): 0.5},
@@ -195,7 +197,7 @@ _DOCUMENTS = {
 }
 
 
-def documented(algorithm):
+def documented(algorithm: str) -> dict[Feature, Reading]:
     """{Feature: Reading} of what the documents say of an algorithm; for one that is not known here, nothing."""
     said = _DOCUMENTS.get(algorithm, {})
     return {

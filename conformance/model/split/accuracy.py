@@ -8,6 +8,7 @@ halves, each measured alone (split.predict_split), as in the ATC'25 study.
 import dataclasses
 import itertools
 import math
+from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.model.setting import Cell
 
@@ -23,10 +24,10 @@ class Panel:
     title: str
     row_title: str
     column_title: str
-    paths: dict
+    paths: Mapping[tuple[str, str], tuple[Cell, ...]]
 
 
-def panels():
+def panels() -> tuple[Panel, ...]:
     """Without loss, delay against bandwidth; with 4 %, delay against loss, both links at the bottleneck's rate."""
     lossless = {
         (_label(delays), _label(rates)): _segments(rates, delays, (0, 0))
@@ -43,21 +44,21 @@ def panels():
     )
 
 
-def _label(split):
+def _label(split: Iterable[float]) -> str:
     return "+".join(f"{part:g}" for part in split)
 
 
-def _segments(rates, delays, losses):
+def _segments(rates: Sequence[float], delays: Sequence[float], losses: Sequence[float]) -> tuple[Cell, ...]:
     return tuple(Cell(*values) for values in zip(rates, delays, losses, strict=True))
 
 
-def p50(values):
+def p50(values: Iterable[float]) -> float | None:
     """The study's 50th percentile: of an even number of values the upper one of the two in the middle; None of none."""
     ordered = sorted(values)
     return ordered[len(ordered) // 2] if ordered else None
 
 
-def relative_error(predicted, measured):
+def relative_error(predicted: float | None, measured: float | None) -> float | None:
     """(predicted - measured) / measured: positive where the prediction promises too much; None where one is missing."""
     return None if predicted is None or not measured else (predicted - measured) / measured
 
@@ -73,7 +74,7 @@ class Accuracy:
     bias: float
 
 
-def summary(errors):
+def summary(errors: Sequence[float | None]) -> Accuracy | None:
     """The Accuracy of relative errors, None for what is missing; None where all are."""
     known = [error for error in errors if error is not None]
     if not known:

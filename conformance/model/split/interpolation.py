@@ -9,17 +9,18 @@ around it, so a trough or a peak between them is missed.
 
 import itertools
 import math
+from collections.abc import Mapping, Sequence
 
 from conformance.model.setting import Cell
 
 _AXES = ("bandwidth_mbps", "one_way_delay_ms", "loss_pct")
 
 
-def _scale(axis, value):
+def _scale(axis: str, value: float) -> float:
     return math.sqrt(value) if axis == "loss_pct" else math.log(max(value, 1e-3))
 
 
-def interpolate(rates, cell):
+def interpolate(rates: Mapping[Cell, float], cell: Cell) -> float | None:
     """The rate at `cell` from {cell: rate}; None outside the box of the measured cells, or by a missing one.
 
     A measured cell gives its own rate. Rates must be above zero.
@@ -42,7 +43,7 @@ def interpolate(rates, cell):
     return math.exp(logarithm)
 
 
-def _bracket(axis, known, value):
+def _bracket(axis: str, known: Sequence[float], value: float) -> list[tuple[float, float]] | None:
     """[(value, weight)] of the one or two of `known` that stand around `value`, or None."""
     if value in known:
         return [(value, 1.0)]
@@ -55,14 +56,14 @@ def _bracket(axis, known, value):
     return [(low, 1 - weight), (high, weight)]
 
 
-def leave_one_out(rates):
+def leave_one_out(rates: Mapping[Cell, float]) -> dict[str, list[tuple[Cell, float]]]:
     """{axis: [(cell, predicted over measured)]}: every cell with neighbours on both sides of an axis, from those.
 
     The gap bridged is twice the grid's own, so a cell halfway between two of the grid's is not usually worse off.
     """
     found = {}
     for axis in _AXES:
-        ratios = []
+        ratios: list[tuple[Cell, float]] = []
         for cell, rate in rates.items():
             rest = [getattr(cell, other) for other in _AXES if other != axis]
             line = {c: r for c, r in rates.items() if [getattr(c, other) for other in _AXES if other != axis] == rest}
@@ -74,7 +75,7 @@ def leave_one_out(rates):
     return found
 
 
-def typical_and_worst(ratios):
+def typical_and_worst(ratios: Sequence[tuple[Cell, float]]) -> tuple[float, float]:
     """(typical, worst) relative error of [(cell, predicted over measured)]: 0.1 is wrong by a factor of 1.1."""
     errors = [abs(math.log(ratio)) for _, ratio in ratios]
     return math.expm1(math.fsum(errors) / len(errors)), math.expm1(max(errors))

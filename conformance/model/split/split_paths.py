@@ -12,12 +12,13 @@ import dataclasses
 import enum
 import functools
 import re
+from collections.abc import Iterable, Mapping
 
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell, end_to_end
+from conformance.model.setting import NUMBER, Cell, end_to_end
 
 
-def compose_on_grid(s1, s2):
+def compose_on_grid(s1: Cell, s2: Cell) -> Cell | None:
     """end_to_end() by the published grid's rules, or None where they give no path: l1 + l2 above 4 %, or above 100 ms.
 
     A delay of 1 ms stands for none: 1 + x = x, so that sums of the grid's delays are delays of the grid; losses add.
@@ -56,29 +57,29 @@ class Path:
     exact: bool = False
 
     @property
-    def id(self):
+    def id(self) -> str:
         return f"{self.s1.id}+{self.s2.id}"
 
     @property
-    def segments(self):
+    def segments(self) -> tuple[Cell, Cell]:
         return (self.s1, self.s2)
 
     @property
-    def bandwidth_mbps(self):
+    def bandwidth_mbps(self) -> float:
         return min(self.s1.bandwidth_mbps, self.s2.bandwidth_mbps)
 
     @functools.cached_property
-    def end_to_end(self):
+    def end_to_end(self) -> Cell | None:
         """The cell that both together are like, or None where the grid's rules give none."""
         return end_to_end((self.s1, self.s2)) if self.exact else compose_on_grid(self.s1, self.s2)
 
     @property
-    def cells(self):
+    def cells(self) -> tuple[Cell | None, ...]:
         """The cells whose measurements the predictions rest on."""
         return (self.s1, self.s2, self.end_to_end)
 
     @functools.cached_property
-    def path_class(self):
+    def path_class(self) -> PathClass:
         """The published tests, in the published order: the first that holds decides."""
         s1, s2 = self.s1, self.s2
         if s2.one_way_delay_ms == 1 and s2.loss_pct > 0 and s1.one_way_delay_ms > 1 and s1.loss_pct == 0:
@@ -90,40 +91,42 @@ class Path:
         return PathClass.ZERO_LOSS if s1.loss_pct == s2.loss_pct == 0 else PathClass.OTHER
 
     @classmethod
-    def parse(cls, text):
+    def parse(cls, text: str) -> "Path":
         """Of two segments with `,` or `+` between them, such as 100ms-0pct-20mbps,1ms-4pct-20mbps. Raises UserError."""
         parts = re.split(r"[,+]", text)
         if len(parts) != 2:
             raise UserError(
                 f"path {text!r} has {len(parts)} segments, not two", "write it as 100ms-0pct-20mbps,1ms-4pct-20mbps"
             )
-        return cls(*(_segment(part.strip()) for part in parts))
+        first, second = (_segment(part.strip()) for part in parts)
+        return cls(first, second)
 
 
-def _segment(text):
-    """A Cell from its three parts, in any order: the units say which is which."""
-    found = dict((unit, number) for number, unit in re.findall(r"(?:^|-)([\d.]+)(mbps|ms|pct)(?=-|$)", text))
+def _segment(text: str) -> Cell:
+    """Return a Cell from its three parts, in any order: the units say which is which."""
+    parts = re.findall(rf"(?:^|-)({NUMBER})(mbps|ms|pct)(?=-|$)", text)
+    found = {unit: number for number, unit in parts}
     try:
-        if text.count("-") != 2:
+        if len(parts) != 3 or "-".join(f"{number}{unit}" for number, unit in parts) != text:
             raise ValueError
         return Cell(float(found["mbps"]), float(found["ms"]), float(found["pct"]))
     except (KeyError, ValueError):
         raise UserError(f"segment {text!r} is not of the form 20mbps-100ms-0pct") from None
 
 
-def paths(cells):
+def paths(cells: Iterable[Cell]) -> tuple[Path, ...]:
     """All ordered pairs of these cells whose composition is one of them, too: 7,875 of the full grid's 150."""
     return _paths(tuple(cells))
 
 
 @functools.lru_cache(maxsize=16)  # zones and checks ask for the same few grids again and again
-def _paths(cells):
+def _paths(cells: tuple[Cell, ...]) -> tuple[Path, ...]:
     among = frozenset(cells)
     made = (Path(s1, s2) for s1 in cells for s2 in cells)
     return tuple(path for path in made if path.end_to_end in among)
 
 
-def representative_paths(bandwidth_mbps=None):
+def representative_paths(bandwidth_mbps: float | None = None) -> dict[PathClass, Path]:
     """One Path of each class: those of the published Figure 1, at their own bandwidths or at this one.
 
     Figure 1 has classes I (near), II and III. I far is its mirror image; zero loss and other are class III's path with
@@ -143,12 +146,12 @@ def representative_paths(bandwidth_mbps=None):
     }
 
 
-def predict_split(path, rates):
+def predict_split(path: Path, rates: Mapping[Cell, float]) -> float | None:
     """Rate of a connection split between the two segments, or None where one was not measured."""
     first, second = rates.get(path.s1), rates.get(path.s2)
     return None if first is None or second is None else min(first, second)
 
 
-def predict_end_to_end(path, rates):
+def predict_end_to_end(path: Path, rates: Mapping[Cell, float]) -> float | None:
     """Rate of one connection over both segments, or None where the composed cell was not measured or is not there."""
     return None if path.end_to_end is None else rates.get(path.end_to_end)

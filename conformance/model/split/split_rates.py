@@ -5,15 +5,19 @@ width where cells were measured to the end, and a filter holds, does not, or is 
 """
 
 import collections
-import collections.abc
 import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Self
 
 from conformance.model import statistics
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.split import split_paths
-from conformance.model.trial import Outcome
+from conformance.model.trial import Measurement, Outcome
 
+#: (low, high) of a value that is known to lie between
+Bounds = tuple[float, float]
+ByCell = Mapping[Cell, Sequence[Measurement]]
 #: what to make of transfers that timed out. bound: their cell's rate is between 0 and what they reached. zero: as the
 #: published study, where one such trial makes the cell's rate 0, and the gain over a rate of 0 is infinite.
 TIMEOUTS = ("bound", "zero")
@@ -23,23 +27,24 @@ TIMEOUTS = ("bound", "zero")
 class Rates:
     """Least and most goodput of each cell that was measured, in Mbit/s. The same cells are in both."""
 
-    low: collections.abc.Mapping[Cell, float]
-    high: collections.abc.Mapping[Cell, float]
+    low: Mapping[Cell, float]
+    high: Mapping[Cell, float]
     zero_is_infinite_gain: bool = False
 
     @classmethod
-    def exactly(cls, rates):
+    def exactly(cls, rates: Mapping[Cell, float]) -> Self:
         return cls(low=rates, high=rates)
 
     @classmethod
-    def medians(cls, by_cell, timeouts="bound"):
+    def medians(cls, by_cell: ByCell, timeouts: str = "bound") -> Self:
         """From {cell: measurements}. A cell with an error or unsupported trial was not measured, nor was an empty one.
 
         The median of trials of which some are between bounds is between the medians of the bounds.
         """
         if timeouts not in TIMEOUTS:
             raise UserError(f"timeouts {timeouts!r}", f"choose one of {', '.join(TIMEOUTS)}")
-        low, high = {}, {}
+        low: dict[Cell, float] = {}
+        high: dict[Cell, float] = {}
         for cell, measurements in by_cell.items():
             found = trial_rates(measurements)
             if found is None:
@@ -50,9 +55,10 @@ class Rates:
         return cls(low=low, high=high, zero_is_infinite_gain=timeouts == "zero")
 
     @classmethod
-    def intervals(cls, by_cell, confidence=0.9):
+    def intervals(cls, by_cell: ByCell, confidence: float = 0.9) -> Self:
         """The confidence intervals of the cells' medians: 0 to infinity where there are too few trials for one."""
-        low, high = {}, {}
+        low: dict[Cell, float] = {}
+        high: dict[Cell, float] = {}
         for cell, measurements in by_cell.items():
             found = trial_rates(measurements)
             if found is not None:
@@ -61,7 +67,7 @@ class Rates:
         return cls(low=low, high=high)
 
 
-def cut_off(measurements, timeout_s):
+def cut_off(measurements: Iterable[Measurement], timeout_s: float) -> Iterator[Measurement]:
     """The measurements as they would be, had transfers been given up after `timeout_s` seconds."""
     for m in measurements:
         if m.outcome is Outcome.OK and m.metrics["completion_s"] > timeout_s:
@@ -71,11 +77,11 @@ def cut_off(measurements, timeout_s):
         yield m
 
 
-def trial_rates(measurements):
+def trial_rates(measurements: Sequence[Measurement]) -> tuple[list[float], list[float]] | None:
     """(least, most) goodput of each trial in Mbit/s, as two lists; None where the cell was not measured."""
     if not measurements or any(m.outcome not in (Outcome.OK, Outcome.TIMEOUT) for m in measurements):
         return None
-    most = [m.utilization * m.trial.setting.cell.bandwidth_mbps for m in measurements]
+    most = [(m.utilization or 0.0) * m.trial.setting.cell.bandwidth_mbps for m in measurements]
     least = [0.0 if m.outcome is Outcome.TIMEOUT else rate for m, rate in zip(measurements, most, strict=True)]
     return least, most
 
@@ -85,42 +91,45 @@ class Prediction:
     """Predicted rates of a path in Mbit/s, each as (low, high), or None where a cell it needs was not measured."""
 
     path: split_paths.Path
-    split: tuple[float, float] | None
-    end_to_end: tuple[float, float] | None
+    split: Bounds | None
+    end_to_end: Bounds | None
     zero_is_infinite_gain: bool = False
 
-    def utilization(self, of):
+    def utilization(self, of: str) -> Bounds | None:
         """(low, high) of `split` or `end_to_end`, over the path's bandwidth; None where not known."""
-        rate = getattr(self, of)
-        return None if rate is None else tuple(bound / self.path.bandwidth_mbps for bound in rate)
+        rate: Bounds | None = getattr(self, of)
+        return None if rate is None else (rate[0] / self.path.bandwidth_mbps, rate[1] / self.path.bandwidth_mbps)
 
-    def gains(self, factor):
+    def gains(self, factor: float) -> bool | None:
         """Whether splitting brings more than `factor` times the rate: True, False, or None where it is not known."""
         if self.split is None or self.end_to_end is None:
             return None
         if self.zero_is_infinite_gain and self.end_to_end[1] == 0:
             return True
-        return _above(self.split, tuple(factor * rate for rate in self.end_to_end))
+        return _above(self.split, (factor * self.end_to_end[0], factor * self.end_to_end[1]))
 
-    def uses(self, utilization):
+    def uses(self, utilization: float) -> bool | None:
         """Whether the split connection uses more than this share of the path's bandwidth: True, False or None."""
         used = self.utilization("split")
         return None if used is None else _above(used, (utilization, utilization))
 
 
-def _above(value, limit):
+def _above(value: Bounds, limit: Bounds) -> bool | None:
     if value[0] > limit[1]:
         return True
     return False if value[1] <= limit[0] else None
 
 
-def predict(path, rates):
+def predict(path: split_paths.Path, rates: Rates) -> Prediction:
     """The Prediction for a path from Rates. Both predictions grow with rates, so bounds give bounds."""
-    made = {}
+    made: dict[str, Bounds | None] = {}
     for name, function in (("split", split_paths.predict_split), ("end_to_end", split_paths.predict_end_to_end)):
         low, high = function(path, rates.low), function(path, rates.high)
-        made[name] = None if low is None else (low, high)
-    return Prediction(path=path, zero_is_infinite_gain=rates.zero_is_infinite_gain, **made)
+        made[name] = None if low is None or high is None else (low, high)
+    return Prediction(
+        path=path, split=made["split"], end_to_end=made["end_to_end"],
+        zero_is_infinite_gain=rates.zero_is_infinite_gain,
+    )  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,18 +140,18 @@ class Filter:
     utilization: float | None = None
 
     @property
-    def title(self):
+    def title(self) -> str:
         """Short enough for tables: "use" is the split connection's predicted utilization."""
         gain = [] if self.gain is None else [f"gain > {self.gain:g}x"]
         return ", ".join(gain + ([] if self.utilization is None else [f"use > {self.utilization:g}"]))
 
-    def scaled(self, factor):
+    def scaled(self, factor: float) -> "Filter":
         """The same filter with both limits multiplied."""
         return Filter(*(None if limit is None else limit * factor for limit in (self.gain, self.utilization)))
 
-    def passes(self, prediction):
+    def passes(self, prediction: Prediction) -> bool | None:
         """True, False, or None where it is not known."""
-        found = set()
+        found: set[bool | None] = set()
         if self.gain is not None:
             found.add(prediction.gains(self.gain))
         if self.utilization is not None:
@@ -168,22 +177,22 @@ class Count:
     unknown: int = 0
 
     @property
-    def paths(self):
+    def paths(self) -> int:
         return self.passed + self.failed + self.unknown
 
     @property
-    def share(self):
+    def share(self) -> Bounds:
         """(low, high): of all paths, what share passes, whatever the unknown ones do."""
         return self.passed / self.paths, (self.passed + self.unknown) / self.paths
 
-    def add(self, passes):
+    def add(self, passes: bool | None) -> None:
         name = {True: "passed", False: "failed", None: "unknown"}[passes]
         setattr(self, name, getattr(self, name) + 1)
 
 
-def count(predictions, filter_):
+def count(predictions: Iterable[Prediction], filter_: Filter) -> dict[split_paths.PathClass, Count]:
     """{path class: Count} of one filter, in the order of PathClass, without classes that have no path."""
-    found = collections.defaultdict(Count)
+    found: dict[split_paths.PathClass, Count] = collections.defaultdict(Count)
     for prediction in predictions:
         found[prediction.path.path_class].add(filter_.passes(prediction))
     return {path_class: found[path_class] for path_class in split_paths.PathClass if path_class in found}

@@ -9,11 +9,16 @@ Transfers of another length are another profile, so they are never judged by the
 
 import collections
 import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from conformance.model import grid, verdict
 from conformance.model.errors import UserError, located
+from conformance.model.setting import Cell
 from conformance.model.split import split_paths as model
 from conformance.model.split import split_rates
+from conformance.model.split.split_rates import Bounds
+from conformance.model.trial import Measurement
 from conformance.model.verdict import Status
 from conformance.model.zone import Interval, Zone, interval_from_json
 
@@ -30,7 +35,7 @@ class Place:
     what: str
 
     @property
-    def id(self):
+    def id(self) -> str:
         return f"{self.where}: {self.what}"
 
 
@@ -42,22 +47,22 @@ class PathCheck:
     """
 
     path: model.Path
-    permitted: dict[str, Interval]
+    permitted: Mapping[str, Interval]
     measured: Interval | None = None
 
     @property
-    def id(self):
+    def id(self) -> str:
         return f"{self.path.path_class}-{self.path.id}".replace(" ", "-")
 
     @property
-    def name(self):
+    def name(self) -> str:
         return f"{self.path.id} (class {self.path.path_class})"
 
     @property
-    def cells(self):
-        return tuple(dict.fromkeys(self.path.cells))
+    def cells(self) -> tuple[Cell, ...]:
+        return tuple(dict.fromkeys(cell for cell in self.path.cells if cell is not None))
 
-    def values(self, rates):
+    def values(self, rates: split_rates.Rates) -> dict[str, Bounds | None]:
         """{what is judged: (low, high) or None}"""
         prediction = split_rates.predict(self.path, rates)
         return {name: prediction.utilization(name) for name in self.permitted}
@@ -69,28 +74,31 @@ class ShareCheck:
 
     grid: str
     filter: split_rates.Filter
-    permitted: dict[model.PathClass, Interval]
+    permitted: Mapping[model.PathClass, Interval]
     measured: None = None
 
     @property
-    def id(self):
+    def id(self) -> str:
         limits = {"gain": self.filter.gain, "use": self.filter.utilization}
         parts = (f"{name}-above-{limit:g}" for name, limit in limits.items() if limit is not None)
         return f"{self.grid}-{'-'.join(parts)}"
 
     @property
-    def name(self):
+    def name(self) -> str:
         return f"share of paths with {self.filter.title}, grid {self.grid}"
 
     @property
-    def cells(self):
+    def cells(self) -> tuple[Cell, ...]:
         return grid.cells(self.grid)
 
-    def values(self, rates):
+    def values(self, rates: split_rates.Rates) -> dict[str, Bounds | None]:
         """{what is judged: (low, high) or None}"""
         predictions = [split_rates.predict(path, rates) for path in model.paths(self.cells)]
         found = split_rates.count(predictions, self.filter)
         return {path_class: found[path_class].share for path_class in self.permitted}
+
+
+Check = PathCheck | ShareCheck
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -108,27 +116,27 @@ class SplitZone:
     path_profile_digest: str | None
     transfer_s: float
     default_grid: str
-    margin_rule: dict
-    references: dict
-    checks: tuple[PathCheck | ShareCheck, ...]
+    margin_rule: Mapping[str, Any]
+    references: Mapping[str, Mapping[str, Any]]
+    checks: tuple[Check, ...]
 
     @property
-    def summary(self):
+    def summary(self) -> str:
         paths = sum(isinstance(check, PathCheck) for check in self.checks)
         measured = sum(check.measured is not None for check in self.checks)
         also = f" ({measured} measured)" if measured else ""
         return f"{self.id}: {paths} paths{also}, {len(self.checks) - paths} shares of paths"
 
     @property
-    def metric(self):
+    def metric(self) -> str:
         return "split"
 
     @property
-    def intervals(self):
+    def intervals(self) -> dict[Place, Interval]:
         """{Place: Interval} of all checks, in the order of the document."""
         return {Place(check.name, _called(what)): i for check in self.checks for what, i in _permitted(check)}
 
-    def checks_within(self, cells):
+    def checks_within(self, cells: Iterable[Cell]) -> tuple[Check, ...]:
         """The checks that need no cell but these."""
         known = frozenset(cells)
         return tuple(check for check in self.checks if known.issuperset(check.cells))
@@ -161,7 +169,13 @@ class SplitVerdict:
     n: int = 0
 
 
-def judge(zone, check, measured, through=None, family=1):
+def judge(
+    zone: SplitZone,
+    check: Check,
+    measured: Mapping[Cell, Sequence[Measurement]],
+    through: Sequence[Measurement] | None = None,
+    family: int = 1,
+) -> SplitVerdict:
     """Judge a check by {cell: measurements} of one scheme, of all cells that it needs.
 
     `through`: measurements of the check's path, split, by the same scheme; None where it cannot be split, and then that
@@ -173,9 +187,10 @@ def judge(zone, check, measured, through=None, family=1):
     intervals of all cells hold their medians, so does whatever is predicted from them, however many predictions there
     are. Raises UserError for unlike runs.
     """
-    through = None if check.measured is None else through
     given = {cell.id: measured.get(cell, ()) for cell in check.cells}
-    if through is not None:
+    if not isinstance(check, PathCheck) or check.measured is None:
+        through = None
+    elif through is not None:
         given[f"{check.path.id}, split"] = through
     missing = [name for name, measurements in given.items() if not measurements]
     if missing:
@@ -188,55 +203,64 @@ def judge(zone, check, measured, through=None, family=1):
     values = check.values(split_rates.Rates.medians(measured))
     intervals = check.values(split_rates.Rates.intervals(measured, confidence))
     findings = [
-        _find(_called(what), values[what], intervals[what], confidence, permitted)
-        for what, permitted in check.permitted.items()
+        _find(_called(what), value, interval, confidence, permitted)
+        for what, permitted in _predicted(check)
+        if (value := values[what]) is not None and (interval := intervals[what]) is not None
     ]
-    if through is not None:
+    if isinstance(check, PathCheck) and through is not None:
         findings.append(_find_measured(zone, check, through, family))
     status = verdict.overall(findings)
     reasons = "; ".join(f"{finding.what}: {finding.reason}" for finding in findings if finding.status is status)
     return SplitVerdict(status=status, reason=reasons, findings=tuple(findings), n=n)
 
 
-def _permitted(check):
+def _predicted(check: Check) -> list[tuple[str, Interval]]:
+    return list(check.permitted.items())
+
+
+def _permitted(check: Check) -> Iterator[tuple[str, Interval]]:
     """(what, Interval) of a check."""
-    yield from check.permitted.items()
+    yield from _predicted(check)
     if check.measured:
         yield MEASURED, check.measured
 
 
-def _called(what):
+def _called(what: str) -> str:
     return PREDICTIONS.get(what) or (what if what == MEASURED else f"class {what}")
 
 
-def _obstacle(zone, check, measured, through):
+def _obstacle(
+    zone: SplitZone, check: Check, measured: Mapping[Cell, Sequence[Measurement]], through: Sequence[Measurement] | None
+) -> tuple[Status, str] | None:
     """(Status, reason) where measurements say nothing of congestion control, else None. Raises UserError if unlike."""
     cells = [m for cell in check.cells for m in measured[cell]]
     found = verdict.obstacle(zone, cells)
-    if through is None:
+    if through is None or not isinstance(check, PathCheck):
         return found
     runs = {(m.trial.scheme, m.trial.room, m.trial.lab_digest) for m in (*cells, *through)}
     if len(runs) > 1 or {m.trial.setting.segments for m in through} != {check.path.segments}:
         raise UserError(f"measurements of unlike runs or paths at {check.path.id}", "judge each run by itself")
-    return found or verdict.obstacle(dataclasses.replace(zone, profile_digest=zone.path_profile_digest), through)
+    return found or verdict.obstacle(dataclasses.replace(zone, profile_digest=zone.path_profile_digest or ""), through)
 
 
-def _find_measured(zone, check, through, family):
+def _find_measured(zone: SplitZone, check: PathCheck, through: Sequence[Measurement], family: int) -> Finding:
     """As a cell of a heatmap is judged: the path is the one that it comes to."""
-    cell = through[0].trial.setting.cell
+    cell, measured = through[0].trial.setting.cell, check.measured
+    assert measured is not None  # else there is nothing to judge by
     alone = Zone(
         id=zone.id, algorithm=zone.algorithm, metric="utilization", profile=zone.profile,
-        profile_digest=zone.path_profile_digest, margin_rule=zone.margin_rule, references=zone.references,
-        intervals={cell: check.measured}, smoke=(),
+        profile_digest=zone.path_profile_digest or "", margin_rule=zone.margin_rule, references=zone.references,
+        intervals={cell: measured}, smoke=(),
     )  # fmt: skip
     found = verdict.judge(alone, cell, through, family)
+    assert found.value is not None and found.interval is not None  # _obstacle() found none
     return Finding(
         what=MEASURED, status=found.status, reason=found.reason, value=(found.value, found.value),
-        interval=found.interval, confidence=verdict.CONFIDENCE, permitted=check.measured, p=found.p,
+        interval=found.interval, confidence=verdict.CONFIDENCE, permitted=measured, p=found.p,
     )  # fmt: skip
 
 
-def _find(what, value, interval, confidence, permitted):
+def _find(what: str, value: Bounds, interval: Bounds, confidence: float, permitted: Interval) -> Finding:
     if interval[1] < permitted.low:
         status, reason = Status.VIOLATES, "below the zone"
     elif interval[0] > permitted.high:
@@ -254,11 +278,13 @@ def _find(what, value, interval, confidence, permitted):
     )  # fmt: skip
 
 
-def from_json(data, where):
+def from_json(data: Mapping[str, Any], where: object) -> SplitZone:
     """Build a SplitZone from a document that satisfies the schema; `where` names it in errors. Raises UserError."""
     references = data["references"]
-    checks = [_path_check(entry, f"{where}: /paths/{at}", references) for at, entry in enumerate(data["paths"])]
-    rows = collections.defaultdict(dict)
+    checks: list[Check] = [
+        _path_check(entry, f"{where}: /paths/{at}", references) for at, entry in enumerate(data["paths"])
+    ]
+    rows: dict[tuple[str, split_rates.Filter], dict[model.PathClass, Interval]] = collections.defaultdict(dict)
     for at, entry in enumerate(data["shares"]):
         pointer = f"{where}: /shares/{at}"
         key = entry["grid"], split_rates.Filter(entry["gain_above"], entry["utilization_above"])
@@ -285,7 +311,7 @@ def from_json(data, where):
     return SplitZone(checks=tuple(checks), path_profile_digest=digest, **{name: data[name] for name in fields})
 
 
-def _path_check(entry, pointer, references):
+def _path_check(entry: Mapping[str, Any], pointer: str, references: Mapping[str, Any]) -> PathCheck:
     with located(f"{pointer}/path"):
         path = model.Path.parse(entry["path"])
     if path.path_class != entry["class"]:

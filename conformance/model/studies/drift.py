@@ -9,6 +9,7 @@ of: the same random numbers meet other packets as soon as anything differs.
 
 import dataclasses
 import math
+from collections.abc import Mapping, Sequence
 
 import numpy
 import scipy.stats
@@ -30,11 +31,16 @@ class Drift:
     moved: bool
 
     @property
-    def difference(self):
+    def difference(self) -> float:
         return self.after - self.before
 
 
-def compare(before, after, alpha=ALPHA, matters=MATTERS):
+def compare(
+    before: Mapping[Cell, Sequence[float]],
+    after: Mapping[Cell, Sequence[float]],
+    alpha: float = ALPHA,
+    matters: float = MATTERS,
+) -> list[Drift]:
     """Drifts, in order of cell, of the cells that both hold; each is {cell: [value of each trial]}."""
     cells = sorted(set(before) & set(after))
     adjusted = statistics.holm_adjusted([rank_sum_p(before[cell], after[cell]) for cell in cells])
@@ -45,12 +51,12 @@ def compare(before, after, alpha=ALPHA, matters=MATTERS):
     return found
 
 
-def smallest_p(n):
+def smallest_p(n: int) -> float:
     """The smallest p-value that n trials a side can give, when all of one side lie above all of the other."""
     return 2 / math.comb(2 * n, n)
 
 
-def rank_sum_p(a, b):
+def rank_sum_p(a: Sequence[float], b: Sequence[float]) -> float:
     """Two-sided p-value of the rank sum test, by its permutation distribution given the ties that there are."""
     doubled = (2 * scipy.stats.rankdata([*a, *b])).astype(int)  # mid-ranks are halves
     observed, total = int(doubled[: len(a)].sum()), int(doubled.sum())

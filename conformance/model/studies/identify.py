@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.model import statistics
+from conformance.model.metrics import METRICS, Timeout
 from conformance.model.setting import Cell
 from conformance.model.trial import Measurement, Outcome
 from conformance.model.zone import Interval, Zone
@@ -83,7 +84,7 @@ def _value(metric: str, permitted: Interval, measurements: Sequence[Measurement]
         return None
     value = statistics.median(values)
     if any(m.outcome is Outcome.TIMEOUT for m in measurements) and not (
-        metric == "utilization" and value < permitted.low
+        METRICS[metric].timeout is Timeout.UPPER_BOUND and value < permitted.low
     ):
         return None
     return value

@@ -6,11 +6,15 @@ known: then it counts for neither. How the mutants are made and run is not known
 
 import dataclasses
 import enum
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import scipy.stats
 
 from conformance.model.errors import UserError
-from conformance.model.verdict import Status
+from conformance.model.setting import Cell
+from conformance.model.verdict import Status, Verdict
+from conformance.model.zone import Interval, Zone
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -23,21 +27,21 @@ class Mutant:
     id: str
     algorithm: str
     what: str
-    reference: dict
+    reference: Mapping[str, Any]
     suspect: str
     stack: str
     measured: str
     kernel: str | None = None
-    parameters: dict = dataclasses.field(default_factory=dict)
+    parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 #: the stack whose congestion control is the guest kernel's
 KERNEL_STACK = "linux-tcp"
 
 
-def from_json(data, where):
+def from_json(data: Mapping[str, Any], where: object) -> tuple[Mutant, ...]:
     """The mutants of a document that satisfies the schema; `where` names it in errors. Raises UserError."""
-    found = {}
+    found: dict[str, Mutant] = {}
     for at, entry in enumerate(data["mutants"]):
         if entry["id"] in found:
             raise UserError(f"{where}: /mutants/{at}: mutant {entry['id']} stands twice")
@@ -54,13 +58,18 @@ def from_json(data, where):
     return tuple(found.values())
 
 
-def choose(mutants, ids):
+def choose(mutants: Sequence[Mutant], ids: Sequence[str]) -> Sequence[Mutant]:
     """Those of these ids, or all where none is named. Raises UserError."""
     known = {mutant.id: mutant for mutant in mutants}
     for name in ids:
         if name not in known:
             raise UserError(f"mutant {name!r} is not known", f"choose of {', '.join(known)}")
     return [known[name] for name in ids] if ids else list(mutants)
+
+
+#: a profile, and a cell under it
+Where = tuple[str, Cell]
+T = TypeVar("T")
 
 
 class Outcome(enum.StrEnum):
@@ -74,11 +83,11 @@ class Finding:
     """What came of one mutant: the verdicts on its cells, and how many trials they took."""
 
     mutant: Mutant
-    verdicts: tuple
+    verdicts: tuple[Verdict, ...]
     trials: int
 
     @property
-    def outcome(self):
+    def outcome(self) -> Outcome:
         found = {verdict.status for verdict in self.verdicts}
         if Status.VIOLATES in found:
             return Outcome.DETECTED
@@ -86,15 +95,16 @@ class Finding:
         return Outcome.ERROR if not found or found & {Status.ERROR, Status.UNSUPPORTED} else Outcome.MISSED
 
     @property
-    def telling(self):
+    def telling(self) -> list[Verdict]:
         """The verdicts that violate, those furthest outside first."""
         return sorted((v for v in self.verdicts if v.status is Status.VIOLATES), key=_outside, reverse=True)
 
 
-def _outside(verdict):
+def _outside(verdict: Verdict) -> float:
     """How far a median is outside, in widths of what is permitted."""
     low, high = verdict.permitted.low, verdict.permitted.high
-    return max(low - verdict.value, verdict.value - high) / max(high - low, 1e-9)
+    assert verdict.value is not None  # what violates was measured
+    return float(max(low - verdict.value, verdict.value - high)) / max(high - low, 1e-9)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -104,48 +114,48 @@ class Score:
     errors: int
 
     @property
-    def share(self):
+    def share(self) -> float | None:
         """Of the mutants that ran, the share that was detected; None where none ran."""
         ran = self.detected + self.missed
         return self.detected / ran if ran else None
 
-    def __str__(self):
+    def __str__(self) -> str:
         share = "" if self.share is None else f" ({self.share:.1%})"
         errors = f", {self.errors} errors" if self.errors else ""
         return f"detected {self.detected} of {self.detected + self.missed}{share}, missed {self.missed}{errors}"
 
 
-def score(findings):
+def score(findings: Sequence[Finding]) -> Score:
     count = {outcome: sum(f.outcome is outcome for f in findings) for outcome in Outcome}
     return Score(detected=count[Outcome.DETECTED], missed=count[Outcome.MISSED], errors=count[Outcome.ERROR])
 
 
-def order(zones, first=(), most=()):
+def order(zones: Sequence[Zone], first: Sequence[Where] = (), most: Sequence[Where] = ()) -> list[Where]:
     """[(profile, cell)] of these zones, those first that are likely to tell a mutant from the algorithm.
 
     `first`: those that told this one before; `most`: those that told others, one entry for each. Then those whose zone
     is narrow for what it permits.
     """
-    widths = {}
+    widths: dict[Where, float] = {}
     for zone in zones:
         for cell, interval in zone.intervals.items():
             where = zone.profile, cell
             widths[where] = min(_width(interval), widths.get(where, float("inf")))
 
-    def key(where):
+    def key(where: Where) -> tuple[int, int, float, Where]:
         at = first.index(where) if where in first else len(first)
         return at, -most.count(where), widths[where], where
 
     return sorted(widths, key=key)
 
 
-def _width(interval):
+def _width(interval: Interval) -> float:
     """Relative to its middle; what permits everything is widest."""
     middle = (interval.high + interval.low) / 2
     return (interval.high - interval.low) / middle if middle else float("inf")
 
 
-def rounds(items, sizes):
+def rounds(items: Sequence[T], sizes: Sequence[int]) -> Iterator[Sequence[T]]:
     """Split a list into lists of these sizes, the last as often as needed."""
     at = 0
     for size in (*sizes, *[sizes[-1]] * len(items)):
@@ -154,7 +164,7 @@ def rounds(items, sizes):
         at += size
 
 
-def upper_bound(k, n, confidence=0.95):
+def upper_bound(k: int, n: int, confidence: float = 0.95) -> float:
     """One-sided upper bound of the probability of what happened k times in n.
 
     Exact (C. J. Clopper, E. S. Pearson, Biometrika 26, 1934): 0 of 200 gives 1.5 % at 95 %.

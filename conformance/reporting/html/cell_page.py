@@ -3,6 +3,8 @@
 import dataclasses
 
 from conformance.model.errors import UserError
+from conformance.model.metrics import METRICS, UTILIZATION
+from conformance.model.setting import exact
 from conformance.reporting import rerun
 from conformance.reporting.html import heatmap_table, traces
 
@@ -18,10 +20,16 @@ class Trial:
     message: str | None
 
 
-COLUMNS = (
-    "utilization", "goodput, Mbit/s", "completion, s", "lost, %", "mean queue, BDP", "least RTT, ms",
-    "retransmitted, segments",
-)  # fmt: skip
+#: of a trial, beside the metrics: (name in result lines, head, digits)
+_BEFORE = (("goodput_mbps", "goodput, Mbit/s", 3), ("completion_s", "completion, s", 3))
+_AFTER = (("min_rtt_ms", "least RTT, ms", 2), ("retransmitted_segments", "retransmitted, segments", 0))
+
+
+def columns():
+    """Return the heads of the columns of the trials' table."""
+    first, *others = METRICS.values()
+    seen = [[head for _, head, _ in part] for part in (_BEFORE, _AFTER)]
+    return (first.label, *seen[0], *(metric.label for metric in others), *seen[1])
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -46,7 +54,7 @@ class Detail:
 
 def anchor(cell):
     """The place of a cell on the page of its series and bandwidth."""
-    return f"{cell.one_way_delay_ms:g}ms-{cell.loss_pct:g}pct"
+    return f"{exact(cell.one_way_delay_ms)}ms-{exact(cell.loss_pct)}pct"
 
 
 def of_cell(series, cell, source):
@@ -82,13 +90,10 @@ def of_cell(series, cell, source):
     )
 
 
-_NAMES = {"utilization": "utilization", "lost_pct": "loss", "queue_mean_bdp": "mean queue", "transfer_rtts": "length"}
-
-
 def _words(style, metric):
     if style != "median":
-        return f"{style} {_NAMES[metric]}"
-    return "median trial" if metric == "utilization" else f"median trial by {_NAMES[metric]}"
+        return f"{style} {METRICS[metric].noun}"
+    return "median trial" if metric == UTILIZATION.name else f"median trial by {METRICS[metric].noun}"
 
 
 def _telling(series, cell):
@@ -112,17 +117,21 @@ def _three(result, metric):
 
 
 def _row(measurement, style):
-    metrics = measurement.metrics
+    first, *others = METRICS.values()
+    before, after = (
+        [(measurement.metrics.get(name), digits) for name, _, digits in part] for part in (_BEFORE, _AFTER)
+    )
     numbers = (
-        (measurement.utilization, ".4f"), (metrics.get("goodput_mbps"), ".3f"), (metrics.get("completion_s"), ".3f"),
-        (measurement.value("lost_pct"), ".2f"), (measurement.value("queue_mean_bdp"), ".3f"),
-        (metrics.get("min_rtt_ms"), ".2f"), (metrics.get("retransmitted_segments"), ".0f"),
-    )  # fmt: skip
+        (measurement.value(first.name), first.digits + 2),
+        *before,
+        *((measurement.value(metric.name), metric.digits + 1) for metric in others),
+        *after,
+    )
     return Trial(
         seed=measurement.trial.seed,
         shown_as=style,
         outcome=str(measurement.outcome),
-        numbers=tuple("" if value is None else f"{value:{form}}" for value, form in numbers),
+        numbers=tuple("" if value is None else f"{value:.{digits}f}" for value, digits in numbers),
         message=measurement.message,
     )
 

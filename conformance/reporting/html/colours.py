@@ -5,13 +5,12 @@ ColorBrewer (C. Brewer, 2002), safe for red-green blindness; in print the sign t
 apart. Verdicts: colours of Okabe and Ito (2008), never without their mark.
 """
 
+from conformance.model.metrics import METRICS
+
 #: steps of a scale: pages name a step by its class (u0 ... u20, d0 ... d20) in the place of a colour
 STEPS = 21
 VIRIDIS = ("440154", "482475", "414487", "355f8d", "2a788e", "21918c", "22a884", "44bf70", "7ad151", "bddf26", "fde725")
 PUOR = ("2d004b", "542788", "8073ac", "b2abd2", "d8daeb", "f7f7f7", "fee0b6", "fdb863", "e08214", "b35806", "7f3b08")
-#: the most that is drawn of a metric, and of its difference to the reference; beyond, the end of the scale
-FULL_SCALE = {"utilization": 1.0, "lost_pct": 8.0, "queue_mean_bdp": 1.0, "transfer_rtts": 10.0}
-FULL_DIFFERENCE = {"utilization": 0.3, "lost_pct": 3.0, "queue_mean_bdp": 0.3, "transfer_rtts": 3.0}
 #: what stands beside a number in a cell, by verdict
 MARKS = {
     "conforms": "", "violates": "✗", "inconclusive": "?", "unsupported": "-", "error": "!", "not judged": "",
@@ -22,12 +21,12 @@ SYMBOLS = {**MARKS, "conforms": "✓", "not judged": "·"}
 
 def value_step(metric, value):
     """The class of a measured value, or of one that is missing."""
-    return "none" if value is None else f"u{_step(value / FULL_SCALE[metric])}"
+    return "none" if value is None else f"u{_step(value / METRICS[metric].full_scale)}"
 
 
 def difference_step(metric, difference):
     """The class of a difference, or of one that is missing."""
-    return "none" if difference is None else f"d{_step(0.5 + difference / FULL_DIFFERENCE[metric] / 2)}"
+    return "none" if difference is None else f"d{_step(0.5 + difference / METRICS[metric].full_difference / 2)}"
 
 
 def _step(share):

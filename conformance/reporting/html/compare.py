@@ -3,6 +3,7 @@
 import dataclasses
 
 from conformance.model.setting import Cell
+from conformance.model.trial import SHORT_DIGEST
 from conformance.reporting.html import colours, heatmap_table
 
 
@@ -45,11 +46,14 @@ def _section(found):
 
 
 def _names(found):
-    """Stack and kernel; where that is not enough to tell two apart, a digest too."""
-    short = [f"{s.scheme.stack} on {s.scheme.kernel_release}" for s in found]
-    return [
-        name if short.count(name) == 1 else f"{name} ({s.digest[:4]})" for name, s in zip(short, found, strict=True)
-    ]
+    """Name stack and kernel; where that is not enough to tell two apart, add the stack's digest, else the series'."""
+    names = [f"{s.scheme.stack} on {s.scheme.kernel_release}" for s in found]
+    for digests in ([s.scheme.stack_digest for s in found], [s.digest for s in found]):
+        names = [
+            name if names.count(name) == 1 else f"{name} ({digest[:SHORT_DIGEST]})"
+            for name, digest in zip(names, digests, strict=True)
+        ]
+    return names
 
 
 def _row(cell, found):

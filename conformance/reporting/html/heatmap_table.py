@@ -2,15 +2,8 @@
 
 import dataclasses
 
+from conformance.model.metrics import METRICS, Timeout, digits_to_tell
 from conformance.reporting.html import colours
-
-#: how a metric is called, its number format, its unit after a number, and what it is
-METRICS = {
-    "utilization": ("utilization", ".2f", "", "Utilization: goodput over bandwidth"),
-    "lost_pct": ("lost", ".1f", " %", "Lost: share of the sender's bytes that never arrived, %"),
-    "queue_mean_bdp": ("mean queue", ".2f", " BDP", "Mean queue at the bottleneck, in bandwidth-delay products"),
-    "transfer_rtts": ("transfer", ".1f", " round trips", "Length of the transfer, in round trips"),
-}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -39,51 +32,76 @@ def cell_words(cell):
     return f"{cell.bandwidth_mbps:g} Mbit/s, {cell.one_way_delay_ms:g} ms, {cell.loss_pct:g} % loss"
 
 
-def number(metric, value, more=0, sign=""):
-    """A value of a metric for people, `more` digits longer than in cells; "none" where it is not known."""
-    if value is None:
-        return "none"
-    _, form, unit, _ = METRICS[metric]
-    return f"{value:{sign}.{int(form[1]) + more}f}{unit}"
+def number(metric, value, more=0):
+    """Return a value of a metric for people, `more` digits longer than in cells; "none" where it is not known."""
+    return METRICS[metric].text(value, more)
+
+
+def more_digits(metric, result, more=1):
+    """Return how many digits more than in cells, at least `more`, show that a result is outside its zone if it is."""
+    permitted, digits = result.permitted, METRICS[metric].digits
+    values = [v for v in (result.value, *(result.interval or ())) if v is not None]
+    return digits_to_tell(values, permitted.low, permitted.high, digits + more) - digits if permitted else more
+
+
+def cell_digits(metric, result):
+    """Return the digits of a cell's median and of its bounds."""
+    permitted, digits = result.permitted, METRICS[metric].digits
+    known = permitted is not None and result.value is not None
+    return digits_to_tell([result.value], permitted.low, permitted.high, digits) if known else digits
+
+
+def _is_bound(metric, result):
+    return result.late and METRICS[metric].timeout is Timeout.UPPER_BOUND
 
 
 def value_text(metric, result):
-    """The median as a cell shows it; a bound as a bound, and nothing for what is not known."""
+    """Return the median as a cell shows it; a bound as a bound, and nothing for what is not known."""
     if result.value is None:
         return ""
-    bound = "\N{LESS-THAN OR EQUAL TO}" if result.late and metric == "utilization" else ""
-    return f"{bound}{result.value:{METRICS[metric][1]}}"
+    bound = "\N{LESS-THAN OR EQUAL TO}" if _is_bound(metric, result) else ""
+    return f"{bound}{result.value:.{cell_digits(metric, result)}f}"
+
+
+def permitted_text(metric, result):
+    """Return the bounds of a cell's zone as it shows them, one above the other; nothing where no zone judges."""
+    if result.permitted is None:
+        return ""
+    return "\n".join(
+        f"{edge:.{cell_digits(metric, result)}f}" for edge in (result.permitted.low, result.permitted.high)
+    )
 
 
 def signed(metric, difference):
     """A difference of a metric with its sign; none for what rounds to zero, and nothing for what is not known."""
     if difference is None:
         return ""
-    text = f"{difference:+{METRICS[metric][1]}}"
+    text = f"{difference:+.{METRICS[metric].digits}f}"
     return text.replace("-", "\N{MINUS SIGN}") if float(text) else text[1:]
 
 
 def about(metric, result):
     """One cell's result in words: trials, interval, zone, verdict."""
-    name = METRICS[metric][0]
-    lines = [cell_words(result.cell)]
+    name = METRICS[metric].title
+    lines, more = [cell_words(result.cell)], more_digits(metric, result, 2)
     if result.value is None:
         lines.append(f"{result.status}: {result.message or 'nothing was measured'}")
         return "\n".join(lines)
     if result.late:
-        bound = "at most " if metric == "utilization" else "of a part of the transfer "
+        bound = "at most " if _is_bound(metric, result) else "of a part of the transfer "
         lines.append(f"{result.late} of {result.n} transfers timed out")
-        lines.append(f"{name} {bound}{number(metric, result.value, 2)}, median of {result.n}; no interval")
+        lines.append(f"{name} {bound}{number(metric, result.value, more)}, median of {result.n}; no interval")
     else:
         interval = (
-            f"90 % interval {number(metric, result.interval[0], 2)} to {number(metric, result.interval[1], 2)}"
+            f"90 % interval {number(metric, result.interval[0], more)} to {number(metric, result.interval[1], more)}"
             if result.interval
             else "too few trials for an interval"
         )
-        lines.append(f"{name} {number(metric, result.value, 2)}, median of {result.n}; {interval}")
-    lines.append(f"trials from {number(metric, result.low, 2)} to {number(metric, result.high, 2)}")
+        lines.append(f"{name} {number(metric, result.value, more)}, median of {result.n}; {interval}")
+    lines.append(f"trials from {number(metric, result.low, more)} to {number(metric, result.high, more)}")
     if result.permitted:
-        low, high = (number(metric, edge, 1) for edge in (result.permitted.low, result.permitted.high))
+        more = more_digits(metric, result)
+        low, high = (number(metric, edge, more) for edge in (result.permitted.low, result.permitted.high))
         lines.append(f"permitted {low} to {high}: {result.status}, {result.verdict.reason}")
     return "\n".join(lines)
 
@@ -119,10 +137,13 @@ def _measured(metric, result, href):
 
 def _permitted(metric, result):
     """Coloured by the reference, so that it compares with what was measured."""
-    permitted, form = result.permitted, METRICS[metric][1]
-    text = f"{permitted.low:{form}}\n{permitted.high:{form}}" if permitted else ""
     return Box(
-        text=text, step=colours.value_step(metric, result.reference), status="conforms", mark="", about="", href=""
+        text=permitted_text(metric, result),
+        step=colours.value_step(metric, result.reference),
+        status="conforms",
+        mark="",
+        about="",
+        href="",
     )
 
 
@@ -178,7 +199,7 @@ def small(heatmap):
     ordered = sorted(by_class.items(), key=lambda item: (item[0].startswith("mark"), item[0]))
     return Small(
         width=left - _GAP, height=height, paths=tuple((name, "".join(parts)) for name, parts in ordered),
-        about=f"{METRICS[heatmap.metric][0]} in {len(heatmap.results)} cells; {heatmap.words}",
+        about=f"{METRICS[heatmap.metric].title} in {len(heatmap.results)} cells; {heatmap.words}",
     )  # fmt: skip
 
 

@@ -10,6 +10,9 @@ import jinja2
 import markupsafe
 
 from conformance import __version__
+from conformance.model.metrics import METRICS
+from conformance.model.setting import exact
+from conformance.model.trial import CLIENT
 from conformance.reporting import charts, heatmaps
 from conformance.reporting.html import cell_page, colours, compare, heatmap_table, rfc9743, slugs, split_page
 from conformance.reporting.text import markdown
@@ -49,15 +52,17 @@ class _Site:
             "profiles": sorted({s.utilization.settings for s in series}),
             "trials": sum(file.trials for file in source.files),
             "symbols": colours.SYMBOLS,
-            "metrics": heatmap_table.METRICS,
+            "metrics": METRICS,
             "scales": {
-                metric: (f"{colours.FULL_SCALE[metric]:g}{unit}", f"{colours.FULL_DIFFERENCE[metric]:g}{unit}")
-                for metric, (_, _, unit, _) in heatmap_table.METRICS.items()
+                name: (f"{metric.full_scale:g}{metric.suffix}", f"{metric.full_difference:g}{metric.suffix}")
+                for name, metric in METRICS.items()
             },
             "number": heatmap_table.number,
+            "more_digits": heatmap_table.more_digits,
             "cell_words": heatmap_table.cell_words,
             "small": heatmap_table.small,
             "slug": slugs.of_series,
+            "label": functools.partial(heatmaps.label, heatmaps.labels(series)),
             "anchor": cell_page.anchor,
             "compared": {a for a in self._algorithms if len(self._of(a)) > 1},
             "algorithm_page": algorithm_page,
@@ -86,7 +91,7 @@ class _Site:
             yield f"{slugs.of_series(series)}.html", self._scheme(series)
             for bandwidth in series.bandwidths:
                 yield _cells_page(series, bandwidth), self._cells(series, bandwidth)
-        yield "data.html", self._render("data.html", columns=export.COLUMNS)
+        yield "data.html", self._render("data.html", columns=export.columns())
         yield "data/summary.json", export.summary_json(self._series, self._source.files)
         yield "data/summary.md", markdown.render(self._series).encode()
         yield "data/badge.json", badge.endpoint(self._series)
@@ -127,7 +132,7 @@ class _Site:
             series=series,
             bandwidth=bandwidth,
             grid=grid,
-            columns=cell_page.COLUMNS,
+            columns=cell_page.columns(),
             cells=[cell_page.of_cell(series, cell, self._source) for cell in cells],
         )
 
@@ -141,7 +146,7 @@ class _Site:
 
 def own_version(scheme):
     """The stack's version without that of the client it is tested with (adapter.load() puts that behind it)."""
-    return scheme.stack_version.split("; client ")[0]
+    return scheme.stack_version.split(CLIENT)[0]
 
 
 def title_of(algorithm, all_series):
@@ -155,7 +160,7 @@ def algorithm_page(algorithm):
 
 
 def _cells_page(series, bandwidth):
-    return f"{slugs.of_series(series)}-{bandwidth:g}mbps.html"
+    return f"{slugs.of_series(series)}-{exact(bandwidth)}mbps.html"
 
 
 def _href(series, cell):

@@ -11,6 +11,7 @@ import re
 import xml.etree.ElementTree as xml
 
 from conformance.model.expectation import UNEXPLAINED, Surprise
+from conformance.model.metrics import digits_to_tell
 from conformance.model.verdict import ALPHA, CONFIDENCE, Status, decided, false_alarms, false_alarms_of_any
 from conformance.reporting import heatmaps
 from conformance.reporting.html import site
@@ -23,6 +24,8 @@ from conformance.support.console import count, one_line
 #: of findings and of cells that are named; the site has the others
 _MOST_NAMED = 20
 _MOST_UNMEASURED = 6
+#: of values and bounds in a sentence, where that is enough to tell them apart
+_DIGITS = 3
 _ENDS = {0: "passes", 1: "fails", 3: "cannot tell: error", 4: "cannot tell"}
 #: what XML 1.0 may hold (W3C, section 2.2); a stack may say anything
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -169,10 +172,12 @@ def words(finding):
     verdict = finding.verdict
     text = f"{verdict.status} {verdict.zone_id} at {verdict.cell.id}: {verdict.reason}"
     if verdict.value is not None:
-        low, high = verdict.interval
+        (low, high), permitted = verdict.interval, verdict.permitted
+        digits = digits_to_tell((verdict.value, low, high), permitted.low, permitted.high, _DIGITS)
         text += (
-            f"; median {verdict.value:.3f} of {verdict.n} trials ({CONFIDENCE:.0%} interval {low:.3f}..{high:.3f}),"
-            f" permitted {verdict.permitted.low:.3f}..{verdict.permitted.high:.3f}"
+            f"; median {verdict.value:.{digits}f} of {verdict.n} trials"
+            f" ({CONFIDENCE:.0%} interval {low:.{digits}f}..{high:.{digits}f}),"
+            f" permitted {permitted.low:.{digits}f}..{permitted.high:.{digits}f}"
         )
     if verdict.status is Status.INCONCLUSIVE:
         text += "; --max-trials lets it have more"

@@ -6,6 +6,8 @@ What a stack calls itself may hold anything: it stands in code spans, where neit
 import re
 from collections.abc import Collection, Iterable, Sequence
 
+from conformance.model.metrics import METRICS
+from conformance.reporting import heatmaps
 from conformance.reporting.html import colours, heatmap_table
 from conformance.support.console import count, printable
 
@@ -69,25 +71,24 @@ def render(all_series, title="Congestion-control conformance", known=lambda zone
 
     `known(zone id, cell)`: what a stack is known to do there, in words, or None.
     """
+    names = heatmaps.labels(all_series)
     schemes = [
-        (code(series.scheme.id), code(series.utilization.settings), Raw("<br>".join(map(_verdict, series.judged))))
+        (code(names[series.scheme]), code(series.utilization.settings), Raw("<br>".join(map(_verdict, series.judged))))
         for series in all_series
     ]
     lines = [f"### {title}", "", *table(("scheme", "settings", "verdicts"), schemes)]
     for series in all_series:
-        lines += _cells(series, known)
+        lines += _cells(series, names[series.scheme], known)
     return "\n".join(lines) + "\n"
 
 
 def _verdict(heatmap):
     verdict = heatmap.verdict
     rate = f"; {heatmap.false_alarms}" if heatmap.false_alarms else ""
-    return (
-        f"{heatmap_table.METRICS[heatmap.metric][0]}: {colours.SYMBOLS[verdict]} **{verdict}**: {heatmap.words}{rate}"
-    )
+    return f"{METRICS[heatmap.metric].title}: {colours.SYMBOLS[verdict]} **{verdict}**: {heatmap.words}{rate}"
 
 
-def _cells(series, known):
+def _cells(series, name, known):
     found = [
         (heatmap.metric, result)
         for heatmap in series.heatmaps
@@ -96,20 +97,17 @@ def _cells(series, known):
     ]
     if not found:
         return []
-    what = _escaped(f"{series.scheme.id}, {series.utilization.settings}")
+    what = _escaped(f"{name}, {series.utilization.settings}")
     lines = ["", f"<details><summary>{count(len(found), 'verdict')} of {what}</summary>", ""]
     rows: list[tuple[str, ...]] = []
     for metric, result in found[:_MOST_CELLS]:
-        permitted = result.permitted
-        zone = (
-            f"{heatmap_table.number(metric, permitted.low, 1)} to {heatmap_table.number(metric, permitted.high, 1)}"
-            if permitted
-            else ""
-        )
+        permitted, more = result.permitted, heatmap_table.more_digits(metric, result)
+        edges = (permitted.low, permitted.high) if permitted else ()
+        zone = " to ".join(heatmap_table.number(metric, edge, more) for edge in edges)
         why = result.verdict.reason if result.verdict else result.message or ""
         if result.verdict and (words := known(result.verdict.zone_id, result.cell)):
             why += f"; {words}"
-        value = f"{heatmap_table.METRICS[metric][0]} {heatmap_table.number(metric, result.value, 1)}"
+        value = f"{METRICS[metric].title} {heatmap_table.number(metric, result.value, more)}"
         mark = f"{colours.SYMBOLS[result.status]} {result.status}"
         rows.append((result.cell.id, mark, value, zone, code(why)))
     if len(found) > _MOST_CELLS:

@@ -7,6 +7,7 @@ import rich.console
 import rich.table
 import rich.text
 
+from conformance.model.metrics import METRICS
 from conformance.model.verdict import Status
 from conformance.reporting import heatmaps
 from conformance.reporting.html import heatmap_table
@@ -25,11 +26,12 @@ _MOST_NAMED = 4
 
 
 def show(all_series, console):
+    names = heatmaps.labels(all_series)
     for series in all_series:
         heatmap = series.utilization
         console.print()
         console.print(
-            rich.text.Text.assemble((heatmap.scheme_id, "bold"), f"  {heatmap.settings}; {heatmap.stack_version}")
+            rich.text.Text.assemble((names[series.scheme], "bold"), f"  {heatmap.settings}; {heatmap.stack_version}")
         )
         for bandwidth in sorted({cell.bandwidth_mbps for cell in heatmap.results}):
             console.print(_table(heatmap, bandwidth))
@@ -43,8 +45,9 @@ def _name(heatmap, console):
     """What does not conform, as the table does not show it."""
     found = [r for r in heatmap.results.values() if r.permitted and r.status != "conforms"]
     for result in found[:_MOST_NAMED]:
+        more = heatmap_table.more_digits(heatmap.metric, result)
         value, low, high = (
-            heatmap_table.number(heatmap.metric, v, 1)
+            heatmap_table.number(heatmap.metric, v, more)
             for v in (result.value, result.permitted.low, result.permitted.high)
         )
         console.print(f"  {result.status} at {result.cell.id}: {value}, permitted {low} to {high}", soft_wrap=True)
@@ -55,7 +58,7 @@ def _name(heatmap, console):
 def summary(heatmap):
     """One sentence: how many cells are inside the zone, what the others are, and how often that would be chance."""
     if not heatmap.zone:
-        return f"{heatmap_table.METRICS[heatmap.metric][0]}: {heatmap.words}"
+        return f"{METRICS[heatmap.metric].title}: {heatmap.words}"
     return f"zone {heatmap.zone.id}: {heatmap.words}; {heatmap.false_alarms}"
 
 
@@ -70,20 +73,21 @@ def _table(heatmap, bandwidth):
         table.add_column(f"{loss:g} %", justify="right")
     for delay in sorted({cell.one_way_delay_ms for cell in results}):
         row = {c.loss_pct: r for c, r in results.items() if c.one_way_delay_ms == delay}
-        table.add_row(f"{delay:g} ms", *(_text(row.get(loss)) for loss in losses))
+        table.add_row(f"{delay:g} ms", *(_text(heatmap.metric, row.get(loss)) for loss in losses))
     return table
 
 
-def _text(result):
+def _text(metric, result):
     if result is None:
         return ""
     mark, style = _MARKS[result.verdict.status] if result.verdict else (" ", "")
     if result.value is None:
         return rich.text.Text(f"none {mark}", style=style or "dim")
-    return rich.text.Text(f"{result.value:.2f} {mark}", style=style or shade(result.value))
+    digits = heatmap_table.cell_digits(metric, result)
+    return rich.text.Text(f"{result.value:.{digits}f} {mark}", style=style or shade(result.value))
 
 
-def shade(value):
+def shade(value: float) -> str:
     """A style for a utilization. Background from dark to light, as utilization grows; the text keeps its contrast."""
     level = round(235 + 18 * min(max(value, 0.0), 1.0))
     return f"{'white' if level < 245 else 'black'} on color({level})"

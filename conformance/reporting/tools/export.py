@@ -7,6 +7,7 @@ import json
 
 from conformance import __version__
 from conformance.model import statistics
+from conformance.model.metrics import LOST_PCT, UTILIZATION, others
 from conformance.model.setting import number
 from conformance.model.trial import Outcome
 from conformance.model.verdict import ALPHA
@@ -24,8 +25,12 @@ class Column:
     of: object
 
 
+def _result(metric, name):
+    return lambda series, cell: getattr(series.of(metric).results[cell], name)
+
+
 def _utilization(name):
-    return lambda series, cell: getattr(series.utilization.results[cell], name)
+    return _result(UTILIZATION, name)
 
 
 def _scheme(name):
@@ -36,47 +41,58 @@ def _setting(name):
     return lambda series, cell: getattr(series.setting, name)
 
 
-def _edge(which, side):
+def _edge(metric, side):
     """Of the interval of the median: None where there are too few trials for one."""
 
     def of(series, cell):
-        interval = getattr(series, which).results[cell].interval
+        interval = series.of(metric).results[cell].interval
         return None if interval is None else interval[side]
 
     return of
 
 
-def _permitted(which, side):
-    return lambda series, cell: getattr(getattr(series, which).results[cell].permitted, side, None)
+def _permitted(metric, side):
+    return lambda series, cell: getattr(series.of(metric).results[cell].permitted, side, None)
 
 
 def _outcomes(outcome):
     return lambda series, cell: sum(m.outcome is outcome for m in series.utilization.results[cell].measurements)
 
 
-def _lost(name):
-    return lambda series, cell: getattr(series.lost.results[cell], name)
-
-
-def _other(metric):
-    """The verdict on a metric that few zones are about; None where none judges it."""
+def _verdict(metric):
+    """Return the column of the verdict on a metric that few zones are about; None where none judges it."""
 
     def of(series, cell):
-        return next((h.results[cell].status for h in series.others if h.metric == metric), None)
+        judged = series.of(metric)
+        return judged and judged.results[cell].status
 
     return of
 
 
-def _median(metric):
+def _median(name):
+    """Return the column of the median of what result lines call so."""
+    return _median_of(lambda measurement: measurement.metrics.get(name))
+
+
+def _median_of(value):
     def of(series, cell):
-        values = [m.value(metric) for m in series.utilization.results[cell].measurements if m.metrics]
+        values = [value(m) for m in series.utilization.results[cell].measurements if m.metrics]
         known = [v for v in values if v is not None]
         return statistics.median(known) if known else None
 
     return of
 
 
-COLUMNS = (
+def _others():
+    """Yield the columns of the metrics that few zones are about: median and verdict."""
+    for metric in others():
+        unit = f", in {metric.unit}" if metric.unit else ""
+        yield Column(metric.name, _NUMBER, f"median of the {metric.noun}{unit}", _median_of(metric.of))
+        verdict = f"on the {metric.noun}, where a zone judges it"
+        yield Column(f"{metric.column}_verdict", _TEXT, verdict, _verdict(metric))
+
+
+_FIRST_COLUMNS = (
     Column("algorithm", _TEXT, "the algorithm that the stack claims to run", _scheme("algorithm")),
     Column("stack", _TEXT, "adapter's name", _scheme("stack")),
     Column("stack_version", _TEXT, "what the stack says of itself", _scheme("stack_version")),
@@ -101,35 +117,37 @@ COLUMNS = (
            _outcomes(Outcome.TIMEOUT)),
     Column("trials_error", _COUNT, "trials that failed", _outcomes(Outcome.ERROR)),
     Column("utilization", _NUMBER, "median of goodput over bandwidth", _utilization("value")),
-    Column("utilization_low", _NUMBER, "90 % interval of the median, lower end", _edge("utilization", 0)),
-    Column("utilization_high", _NUMBER, "90 % interval of the median, upper end", _edge("utilization", 1)),
+    Column("utilization_low", _NUMBER, "90 % interval of the median, lower end", _edge(UTILIZATION, 0)),
+    Column("utilization_high", _NUMBER, "90 % interval of the median, upper end", _edge(UTILIZATION, 1)),
     Column("utilization_min", _NUMBER, "least of the trials", _utilization("low")),
     Column("utilization_max", _NUMBER, "most of the trials", _utilization("high")),
-    Column("permitted_low", _NUMBER, "zone of utilization, lower end", _permitted("utilization", "low")),
-    Column("permitted_high", _NUMBER, "zone of utilization, upper end", _permitted("utilization", "high")),
+    Column("permitted_low", _NUMBER, "zone of utilization, lower end", _permitted(UTILIZATION, "low")),
+    Column("permitted_high", _NUMBER, "zone of utilization, upper end", _permitted(UTILIZATION, "high")),
     Column("verdict", _TEXT, "on utilization", _utilization("status")),
-    Column("lost_pct", _NUMBER, "median share of the sender's bytes that never arrived", _lost("value")),
-    Column("lost_low", _NUMBER, "90 % interval of the median, lower end", _edge("lost", 0)),
-    Column("lost_high", _NUMBER, "90 % interval of the median, upper end", _edge("lost", 1)),
-    Column("lost_permitted_low", _NUMBER, "zone of loss, lower end", _permitted("lost", "low")),
-    Column("lost_permitted_high", _NUMBER, "zone of loss, upper end", _permitted("lost", "high")),
-    Column("lost_verdict", _TEXT, "on loss", _lost("status")),
+    Column("lost_pct", _NUMBER, "median share of the sender's bytes that never arrived", _result(LOST_PCT, "value")),
+    Column("lost_low", _NUMBER, "90 % interval of the median, lower end", _edge(LOST_PCT, 0)),
+    Column("lost_high", _NUMBER, "90 % interval of the median, upper end", _edge(LOST_PCT, 1)),
+    Column("lost_permitted_low", _NUMBER, "zone of loss, lower end", _permitted(LOST_PCT, "low")),
+    Column("lost_permitted_high", _NUMBER, "zone of loss, upper end", _permitted(LOST_PCT, "high")),
+    Column("lost_verdict", _TEXT, "on loss", _result(LOST_PCT, "status")),
     Column("goodput_mbps", _NUMBER, "median", _median("goodput_mbps")),
     Column("completion_s", _NUMBER, "median", _median("completion_s")),
     Column("min_rtt_ms", _NUMBER, "median of the least RTT, of Linux TCP", _median("min_rtt_ms")),
-    Column("queue_mean_bdp", _NUMBER, "median of the queue's mean length", _median("queue_mean_bdp")),
-    Column("queue_verdict", _TEXT, "on the queue's mean length, where a zone judges it", _other("queue_mean_bdp")),
-    Column("transfer_rtts", _NUMBER, "median of the transfer's length in round trips", _median("transfer_rtts")),
-    Column("transfer_verdict", _TEXT, "on it, where a zone judges it", _other("transfer_rtts")),
-    Column("message", _TEXT, "why there is no result, where there is none", _utilization("message")),
 )  # fmt: skip
+_LAST_COLUMN = Column("message", _TEXT, "why there is no result, where there is none", _utilization("message"))
+
+
+def columns():
+    """Return all columns of the table of cells, those of every metric among them."""
+    return (*_FIRST_COLUMNS, *_others(), _LAST_COLUMN)
 
 
 def rows(all_series):
     """One {column: value} for each cell of each Series; None where something is not known."""
+    found = columns()
     for series in all_series:
         for cell in series.cells:
-            yield {column.name: column.of(series, cell) for column in COLUMNS}
+            yield {column.name: column.of(series, cell) for column in found}
 
 
 def csv_bytes(all_series):
@@ -138,7 +156,7 @@ def csv_bytes(all_series):
     A stack's words are untrusted: text that a spreadsheet would take for a formula gets an apostrophe before it.
     """
     text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, [column.name for column in COLUMNS], lineterminator="\r\n")
+    writer = csv.DictWriter(text, [column.name for column in columns()], lineterminator="\r\n")
     writer.writeheader()
     writer.writerows({name: _inert(value) for name, value in row.items()} for row in rows(all_series))
     return text.getvalue().encode()
@@ -154,9 +172,9 @@ def parquet_bytes(all_series):
     import pyarrow.parquet
 
     found = list(rows(all_series))
-    columns = {c.name: pyarrow.array([r[c.name] for r in found], pyarrow.type_for_alias(c.kind)) for c in COLUMNS}
+    typed = {c.name: pyarrow.array([r[c.name] for r in found], pyarrow.type_for_alias(c.kind)) for c in columns()}
     sink = io.BytesIO()
-    pyarrow.parquet.write_table(pyarrow.table(columns), sink, compression="zstd")
+    pyarrow.parquet.write_table(pyarrow.table(typed), sink, compression="zstd")
     return sink.getvalue()
 
 

@@ -1,12 +1,14 @@
 """Paths of two segments: what they come to, what their links are told, what is checked and believed of them."""
 
+import contextlib
 import copy
 
 import pytest
 from helpers import NETWORK, facts, scheme, setting
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from test_calibration import GOOD, QDISCS
+from test_setting import cells as any_cell
 
 from conformance.catalogue import documents
 from conformance.model import grid
@@ -58,6 +60,16 @@ def test_a_path_survives_json_and_the_schema(first, second, sized_by, proxy):
 @given(st.sampled_from(grid.cells("full")), st.sampled_from(grid.cells("full")))
 def test_a_path_survives_its_id(first, second):
     assert parse_path(path_id((first, second))) == (first, second)
+
+
+@given(any_cell, any_cell)
+@example(Cell(10, 20.5, 1.23), Cell(10, 3.25, 4.56))
+@example(Cell(1234.5678, 1e-05, 1e-300), Cell(1234.5678, 1e-05, 1e-300))
+def test_any_path_survives_its_id_and_so_does_what_it_comes_to(first, second):
+    assert parse_path(path_id((first, second))) == (first, second)
+    with contextlib.suppress(UserError):  # delays and losses may add up to more than a cell has
+        whole = end_to_end((first, second))
+        assert Cell.parse(whole.id) == whole
 
 
 def test_ids():

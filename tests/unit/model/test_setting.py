@@ -2,7 +2,7 @@ import math
 
 import pytest
 from helpers import setting
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from conformance.catalogue import documents
@@ -43,6 +43,27 @@ def test_a_setting_survives_json(cell):
 @given(st.sampled_from(grid.cells("full")))
 def test_a_cell_survives_its_id(cell):
     assert Cell.parse(cell.id) == cell
+
+
+@given(cells, cells)
+@example(Cell(1234.5678, 20, 1), Cell(1234.57, 20, 1))
+@example(Cell(10, 1e-05, 5e-324), Cell(10, 0, 0))
+def test_every_cell_has_an_id_of_its_own_that_reads_back(one, other):
+    assert Cell.parse(one.id) == one
+    assert (one.id == other.id) == (one == other)
+
+
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        (Cell(10.0, 20, 1.0), "10mbps-20ms-1pct"),
+        (Cell(10, 0.5, 0.01), "10mbps-0.5ms-0.01pct"),
+        (Cell(1234.5678, 1e-05, -0.0), "1234.5678mbps-1e-05ms-0pct"),
+        (Cell(10_000, 10_000, 50), "10000mbps-10000ms-50pct"),
+    ],
+)
+def test_ids_are_short(cell, words):
+    assert cell.id == words
 
 
 @pytest.mark.parametrize("text", ["10mbps", "10mbps-20ms", "10mbps-20ms-1", "1.2.3mbps-1ms-1pct", "amps-1ms-1pct", ""])

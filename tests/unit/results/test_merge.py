@@ -5,6 +5,8 @@ import itertools
 
 import pytest
 from helpers import measurement, measurements
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from conformance.catalogue import documents
 from conformance.model.errors import UserError
@@ -114,3 +116,43 @@ def test_a_number_that_no_float_holds_is_named(tmp_path):
     with pytest.raises(UserError, match=r"results\.jsonl:1: Out of range float values"):
         merge.merge([path], tmp_path / "merged.jsonl")
     assert not (tmp_path / "merged.jsonl").exists()
+
+
+def a_result(cell, seed, failed, wall_s):
+    """A measurement that depends on its trial alone, but for errors and for the machine."""
+    if failed:
+        made = measurement(seed=seed, cell=cell, outcome=Outcome.ERROR, message=f"the guest died ({wall_s})")
+    else:
+        made = measurement((seed + cell.one_way_delay_ms) / 100, seed, cell=cell)
+    return dataclasses.replace(made, host={"wall_s": wall_s})
+
+
+shards = st.lists(
+    st.lists(
+        st.builds(a_result, st.sampled_from([A, B]), st.integers(1, 4), st.booleans(), st.integers(1, 3)), max_size=5
+    ),
+    min_size=1,
+    max_size=3,
+).filter(any)
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data(), shards)
+def test_merging_commutes_is_idempotent_and_associates(write, tmp_path, data, found):
+    paths = [write(f"shard{at}", shard) for at, shard in enumerate(found)]
+
+    def merged(name, *files):
+        merge.merge(files, tmp_path / name)
+        return (tmp_path / name).read_bytes()
+
+    whole = merged("whole", *paths)
+    assert merged("again", tmp_path / "whole") == whole
+    assert merged("twice", *paths, *paths, tmp_path / "whole") == whole
+    assert merged("shuffled", *data.draw(st.permutations(paths))) == whole
+    held = [path for path, shard in zip(paths, found, strict=True) if shard]
+    merged("first", held[0])
+    assert merged("in steps", tmp_path / "first", *held[1:]) == whole
+    kept = {m.trial.key: m for m in store.read(tmp_path / "whole")}
+    assert set(kept) == {m.trial.key for shard in found for m in shard}
+    for m in (m for shard in found for m in shard):
+        assert m.outcome is Outcome.ERROR or kept[m.trial.key].outcome is not Outcome.ERROR

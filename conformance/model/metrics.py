@@ -1,0 +1,206 @@
+"""The metrics that zones may be about: one row of METRICS says all that the suite knows of a metric.
+
+A new metric needs its row here and a zone file that names it. It is then judged, derived, drawn, exported and gated;
+nothing else knows metrics by name, but for reports that say something of one metric alone.
+"""
+
+import dataclasses
+import enum
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+from conformance.model.emulation import tc_commands
+from conformance.model.errors import UserError
+from conformance.model.setting import Setting
+
+#: what a zone's margins are relative to a reference's least and most value, for every metric
+RELATIVE_MARGIN = 0.10
+#: digits that `digits_to_tell` adds at most: values that are closer to a bound than that are no matter of rounding
+_MOST_MORE_DIGITS = 6
+
+
+class Measured(Protocol):
+    """What of a Measurement (model/trial.py) metrics are computed from."""
+
+    @property
+    def setting(self) -> Setting: ...
+
+    @property
+    def metrics(self) -> Mapping[str, Any]: ...
+
+    @property
+    def evidence(self) -> Mapping[str, Any]: ...
+
+
+class Timeout(enum.StrEnum):
+    """What a metric's value means of a transfer that timed out."""
+
+    #: the transfer would have had this value or a smaller one
+    UPPER_BOUND = "upper_bound"
+    #: the value is of a part of the transfer, and says nothing of the whole
+    UNKNOWN = "unknown"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A metric.
+
+    name: in zone files, exports and pytest's properties. title: what stands before a value; noun: what is least or
+    most, such as "lowest loss"; heading: what it is, in one line. unit: follows a value, "" for a share.
+    digits: behind the decimal point, for people. least, most: what a value may be; `most` None where there is no bound.
+    margin: the absolute margin of zones, in the metric's unit. full_scale, full_difference: the ends of the colours of
+    values (from 0), and of differences (either sign). missing: why no trial of a stack may have a value, or None where
+    that is a fault of the lab. column: what the names of its further columns in exports begin with.
+    of: its value in a measurement, None where it was not seen.
+    """
+
+    name: str
+    title: str
+    noun: str
+    heading: str
+    unit: str = ""
+    digits: int
+    least: float = 0.0
+    most: float | None = None
+    margin: float
+    full_scale: float
+    full_difference: float
+    timeout: Timeout = Timeout.UNKNOWN
+    missing: str | None = None
+    column: str
+    of: Callable[[Measured], float | None]
+
+    @property
+    def suffix(self) -> str:
+        """Return the unit as it follows a number."""
+        return f" {self.unit}" if self.unit else ""
+
+    @property
+    def label(self) -> str:
+        """Return the head of a table's column: title and unit."""
+        return f"{self.title}, {self.unit}" if self.unit else self.title
+
+    def text(self, value: float | None, more: int = 0, sign: str = "") -> str:
+        """Return a value with its unit, `more` digits longer than usual; "none" where it is not known."""
+        return "none" if value is None else f"{value:{sign}.{self.digits + more}f}{self.suffix}"
+
+    def clamped(self, low: float, high: float) -> tuple[float, float]:
+        """Return an interval without what no value can be."""
+        return max(low, self.least), high if self.most is None else min(high, self.most)
+
+
+def _lost_pct(measured: Measured) -> float | None:
+    """Return the loss by the interfaces' own counters: so it is known of every stack, whatever it says of itself."""
+    interfaces = measured.evidence.get("interfaces")
+    if not interfaces or measured.setting.proxy:  # a proxy makes two transfers of one
+        return None
+    sent: int = sum(counters["tx_bytes"] for counters in interfaces["server"].values())
+    came: int = sum(counters["rx_bytes"] for counters in interfaces["client"].values())
+    return 100 * (1 - came / sent) if sent else None
+
+
+def _queue_mean_bdp(measured: Measured) -> float | None:
+    mean_bytes: float | None = measured.metrics.get("queue_mean_bytes")
+    return None if mean_bytes is None else mean_bytes / tc_commands.bdp_bytes(measured.setting.cell)
+
+
+def _transfer_rtts(measured: Measured) -> float | None:
+    """Return the time from the end of the handshake to the last byte, in round trips of the empty path."""
+    completion_s: float | None = measured.metrics.get("completion_s")
+    handshake_s: float | None = measured.metrics.get("handshake_s")
+    if completion_s is None or handshake_s is None:
+        return None
+    return (completion_s - handshake_s) / tc_commands.rtt_s(measured.setting.cell)
+
+
+UTILIZATION = Metric(
+    name="utilization",
+    title="utilization",
+    noun="utilization",
+    heading="Utilization: goodput over bandwidth",
+    digits=2,
+    most=1.0,
+    margin=0.003,
+    full_scale=1.0,
+    full_difference=0.3,
+    timeout=Timeout.UPPER_BOUND,
+    column="utilization",
+    of=lambda measured: measured.metrics.get("utilization"),
+)
+LOST_PCT = Metric(
+    name="lost_pct",
+    title="lost",
+    noun="loss",
+    heading="Lost: share of the sender's bytes that never arrived, %",
+    unit="%",
+    digits=1,
+    most=100.0,
+    margin=0.3,  # one lost burst of a short transfer
+    full_scale=8.0,
+    full_difference=3.0,
+    column="lost",
+    of=_lost_pct,
+)
+#: {name: Metric}, in the order of reports; every report shows the first two, and others where a zone judges them
+METRICS: Mapping[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        UTILIZATION,
+        LOST_PCT,
+        Metric(
+            name="queue_mean_bdp",
+            title="mean queue",
+            noun="mean queue",
+            heading="Mean queue at the bottleneck, in bandwidth-delay products",
+            unit="BDP",
+            digits=2,
+            margin=0.02,  # a queue that is nearly empty may hold one packet or two
+            full_scale=1.0,
+            full_difference=0.3,
+            column="queue",
+            of=_queue_mean_bdp,
+        ),
+        Metric(
+            name="transfer_rtts",
+            title="transfer",
+            noun="length",
+            heading="Length of the transfer, in round trips",
+            unit="round trips",
+            digits=1,
+            margin=0.3,  # pacing spreads a window over part of a round trip
+            full_scale=10.0,
+            full_difference=3.0,
+            missing="its client does not say when the handshake ended",
+            column="transfer",
+            of=_transfer_rtts,
+        ),
+    )
+}
+
+
+def named(name: str) -> Metric:
+    """Return the metric of this name. Raises UserError naming those that there are."""
+    if name not in METRICS:
+        raise UserError(f"{name!r} is not one of the metrics", f"choose one of {', '.join(METRICS)}")
+    return METRICS[name]
+
+
+def others() -> list[Metric]:
+    """Return the metrics that reports show only where a zone judges them."""
+    return [metric for metric in METRICS.values() if metric not in (UTILIZATION, LOST_PCT)]
+
+
+def digits_to_tell(values: Iterable[float], low: float, high: float, digits: int) -> int:
+    """Return how many digits values and the bounds of an interval need, `digits` or more, to be told apart.
+
+    With so many, a value that is outside the interval is also outside when all are rounded: a person who reads that
+    0.06 violates 0.06 to 0.10 cannot see why.
+    """
+    known = list(values)
+
+    def hidden(digits: int) -> bool:
+        below, above = round(low, digits), round(high, digits)
+        return any((v < low and round(v, digits) >= below) or (v > high and round(v, digits) <= above) for v in known)
+
+    most = digits + _MOST_MORE_DIGITS
+    return next((enough for enough in range(digits, most) if not hidden(enough)), most)

@@ -1,0 +1,78 @@
+"""The table of metrics, and how values are rounded so that their order stays to be seen."""
+
+import dataclasses
+import json
+
+import pytest
+from helpers import measurement, measurements_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.model import metrics
+from conformance.model.errors import UserError
+from conformance.model.metrics import METRICS, digits_to_tell
+from conformance.support import paths
+
+
+def test_every_row_is_found_by_its_own_name_and_has_columns_of_its_own():
+    assert [metric.name for metric in METRICS.values()] == list(METRICS)
+    assert len({metric.column for metric in METRICS.values()}) == len(METRICS)
+    assert metrics.others() == list(METRICS.values())[2:]
+
+
+def test_the_schema_of_zones_leaves_metrics_to_the_table():
+    schema = json.loads((paths.PACKAGE / "schemas" / "zone.json").read_text())
+    assert "enum" not in schema["properties"]["metric"]
+
+
+def test_an_unknown_metric_is_refused_with_those_there_are():
+    with pytest.raises(
+        UserError, match="'speed' is not one of the metrics; choose one of utilization, lost_pct, queue"
+    ):
+        metrics.named("speed")
+    assert metrics.named("lost_pct") is metrics.LOST_PCT
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_each_is_read_from_a_measurement_or_not_seen(name):
+    (seen,) = measurements_of(name, [0.25])
+    assert METRICS[name].of(seen) == pytest.approx(0.25)
+    nothing = dataclasses.replace(measurement(), metrics={}, evidence={})
+    assert METRICS[name].of(nothing) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("utilization", "0.46"), ("lost_pct", "0.5 %"), ("transfer_rtts", "0.5 round trips")]
+)
+def test_values_are_shown_with_their_unit(name, words):
+    assert METRICS[name].text(0.456) == words
+    assert METRICS[name].text(0.4567, 2, "+").startswith("+0.45")
+    assert METRICS[name].text(None) == "none"
+
+
+def test_an_interval_ends_where_no_value_can_be():
+    assert metrics.UTILIZATION.clamped(-0.1, 1.2) == (0.0, 1.0)
+    assert METRICS["queue_mean_bdp"].clamped(-0.1, 1.2) == (0.0, 1.2)
+    assert metrics.LOST_PCT.label == "lost, %"
+
+
+def test_a_value_outside_is_seen_to_be_outside():
+    """Measured 0.06 beside permitted 0.06 to 0.10 contradicts "below the zone"."""
+    assert digits_to_tell([0.0564], 0.058, 0.095, 2) == 3
+    assert digits_to_tell([0.0336, 0.0331, 0.0339], 0.034, 0.060, 3) == 4
+    assert digits_to_tell([0.0581], 0.058, 0.095, 2) == 2, "inside: equal when rounded is no contradiction"
+    assert digits_to_tell([0.5], 0.058, 0.095, 2) == 2
+    assert digits_to_tell([0.058 - 1e-12], 0.058, 0.095, 2) == 8, "no matter of rounding"
+    assert digits_to_tell([], 0.058, 0.095, 2) == 2
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=1, max_size=4), st.integers(0, 10**6), st.integers(0, 10**6))
+def test_rounded_values_lie_on_the_side_of_the_bounds_where_they_are(values, one, other):
+    low, high = sorted((one / 10**6, other / 10**6))
+    values = [value / 10**6 for value in values]
+    digits = digits_to_tell(values, low, high, 2)
+    assert 2 <= digits <= 6
+    for value in values:
+        shown, least, most = (float(f"{v:.{digits}f}") for v in (value, low, high))
+        assert (shown < least) == (value < low)
+        assert (shown > most) == (value > high)

@@ -1,0 +1,89 @@
+"""Laws of verdicts: the order of trials does not matter, and a wider zone never turns conforms into violates."""
+
+import dataclasses
+
+import pytest
+from helpers import CELL, measurements_of, zone
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conformance.model.metrics import METRICS
+from conformance.model.setting import Cell
+from conformance.model.trial import Outcome
+from conformance.model.verdict import Status, judge, judge_zone, overall
+from conformance.model.zone import Interval
+
+OTHER = Cell(10, 40, 1)
+values = st.lists(st.integers(0, 40).map(lambda n: n / 40), min_size=1, max_size=20)
+edges = st.tuples(st.integers(0, 40), st.integers(0, 40)).map(lambda pair: tuple(n / 40 for n in sorted(pair)))
+outcomes = st.lists(
+    st.sampled_from([Outcome.OK, Outcome.OK, Outcome.OK, Outcome.TIMEOUT, Outcome.ERROR, Outcome.UNSUPPORTED]),
+    min_size=20,
+    max_size=20,
+)
+
+
+def trials(found, ended=None, metric="utilization", cell=CELL):
+    made = measurements_of(metric, found, cell=cell)
+    if ended is None:
+        return made
+    return [
+        dataclasses.replace(m, outcome=outcome, message=f"{outcome}")
+        for m, outcome in zip(made, ended[: len(made)], strict=True)
+    ]
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@settings(max_examples=50, deadline=None)
+@given(st.data(), values, edges, outcomes)
+def test_the_order_of_trials_does_not_matter(metric, data, found, bounds, ended):
+    measured = trials(found, ended, metric)
+    shuffled = data.draw(st.permutations(measured))
+    judged = zone(*bounds, metric=metric)
+    one, other = judge(judged, CELL, measured), judge(judged, CELL, shuffled)
+    if one.status in (Status.ERROR, Status.UNSUPPORTED):
+        assert other.status is one.status
+    else:
+        assert one == other
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.data(), values, values, edges)
+def test_the_order_of_cells_does_not_matter(data, here, there, bounds):
+    judged = zone(*bounds)
+    judged = dataclasses.replace(judged, intervals={**judged.intervals, OTHER: judged.intervals[CELL]})
+    cells = {CELL: trials(here), OTHER: trials(there, cell=OTHER)}
+    one = judge_zone(judged, cells)
+    other = judge_zone(judged, dict(data.draw(st.permutations(list(cells.items())))))
+    assert one.verdicts == other.verdicts
+    assert one.status is other.status is overall(one.verdicts.values())
+
+
+@settings(max_examples=50, deadline=None)
+@given(values, edges, edges, outcomes, st.sampled_from([1, 30]), st.sampled_from([None, 5, 20]))
+def test_a_wider_zone_never_turns_conforms_into_violates(found, bounds, more, ended, family, reference_n):
+    low, high = bounds
+    wide_low, wide_high = low - more[0], high + more[1]
+    measured = trials(found, ended)
+
+    def status(least, most):
+        basis = {"reference": "r", "median": (low + high) / 2, "min": low, "max": high}
+        permitted = Interval(low=least, high=most, basis={**basis, "n": reference_n} if reference_n else basis)
+        return judge(zone(intervals={CELL: permitted}), CELL, measured, family).status
+
+    narrow, wide = status(low, high), status(wide_low, wide_high)
+    assert not (narrow is Status.CONFORMS and wide is not Status.CONFORMS)
+    assert not (wide is Status.VIOLATES and narrow is not Status.VIOLATES)
+
+
+@settings(max_examples=50, deadline=None)
+@given(values, edges)
+def test_nothing_conforms_and_violates(found, bounds):
+    """What conforms to a zone is outside of no part of it that holds the same interval of the median."""
+    verdict = judge(zone(*bounds), CELL, trials(found))
+    if verdict.status is Status.CONFORMS:
+        assert bounds[0] <= verdict.interval[0] <= verdict.value <= verdict.interval[1] <= bounds[1]
+        assert verdict.p is None
+    if verdict.status is Status.VIOLATES:
+        assert verdict.interval[1] < bounds[0] or verdict.interval[0] > bounds[1]
+        assert verdict.p is not None

@@ -1,0 +1,48 @@
+"""Two builds of one version in one report can be told apart, by digits that the footer has, too."""
+
+import io
+
+import rich.console
+from helpers import measurements
+
+from conformance.reporting import heatmaps
+from conformance.reporting.html import compare, site
+from conformance.reporting.text import markdown, terminal
+from conformance.results import source, store
+
+ONE, OTHER = "a1b2c3d4" + "0" * 8, "e5f6a7b8" + "0" * 8
+
+
+def quinn(digest, **changes):
+    return measurements([0.4] * 5, stack="quinn", stack_version="quinn 0.11.12", stack_digest=digest, **changes)
+
+
+def test_builds_of_one_version_are_labelled_by_their_stack_s_digest(tmp_path):
+    kept = store.Store(tmp_path / "results.jsonl")
+    for made in (*quinn(ONE), *quinn(OTHER), *measurements([0.4] * 5)):
+        kept.add(made)
+    found = source.Source([kept.path])
+    series = heatmaps.all_series(found.measurements)
+    assert set(heatmaps.labels(series).values()) == {
+        "cubic/linux-tcp/6.12.0", "cubic/quinn/0.11.12 (a1b2c3d4)", "cubic/quinn/0.11.12 (e5f6a7b8)",
+    }  # fmt: skip
+    (section,) = compare.sections(series)
+    assert section.names == ("linux-tcp on 6.12.0", "quinn on 6.12.0 (a1b2c3d4)", "quinn on 6.12.0 (e5f6a7b8)")
+    text = io.StringIO()
+    terminal.show(series, rich.console.Console(file=text, width=120))
+    site.write(found, tmp_path / "site")
+    pages = [path.read_text() for path in (tmp_path / "site").glob("cubic-quinn-*.html")]
+    for digest in (ONE, OTHER):
+        label = f"cubic/quinn/0.11.12 ({digest[:8]})"
+        assert label in text.getvalue()
+        assert f"`{label}`" in markdown.render(series)
+        assert any(label in page and f"digest {digest}" in page for page in pages)
+        assert digest[:8] in (tmp_path / "site" / "index.html").read_text()
+
+
+def test_builds_of_one_digest_are_told_apart_by_what_else_differs():
+    series = heatmaps.all_series([*quinn(ONE), *quinn(ONE, lab_digest="8" * 16)])
+    (section,) = compare.sections(series)
+    assert len(set(section.names)) == 2
+    assert all(name.startswith("quinn on 6.12.0 (a1b2c3d4)") for name in section.names)
+    assert set(heatmaps.labels(series).values()) == {"cubic/quinn/0.11.12"}
