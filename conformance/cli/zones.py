@@ -92,14 +92,15 @@ def zones_derive(
     from conformance.catalogue import derive, derive_split
 
     if metric == "split":
-        zone = derive_split.derive_file(results, algorithm, version_text, target, profile)
+        summary = derive_split.derive_file(results, algorithm, version_text, target, profile).summary
     else:
         zone = derive.derive_file(results, algorithm, version_text, target, metric, profile)
         fewest = min(i.basis["n"] for i in zone.intervals.values())
         if fewest < derive.USUAL_TRIALS:
             said = f"there are cells with {fewest} trials: the fewer, the narrower a zone; those that ship rest on"
             out.print(f"{said} {derive.USUAL_TRIALS} a cell", style="yellow", soft_wrap=True)
-    out.print(f"zone {zone.summary}, {target}", soft_wrap=True)
+        summary = zone.summary
+    out.print(f"zone {summary}, {target}", soft_wrap=True)
 
 
 @zones.command("smoke")

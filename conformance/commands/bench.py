@@ -175,7 +175,7 @@ def _cost(measurements: Sequence[Measurement]) -> Cost:
         wall_s=wall_s,
         start_s=walls[0] - wall_s,
         virtual_s=statistics.median(m.metrics["virtual_s"] for m in measurements),
-        utilization=statistics.median(m.utilization for m in measurements),
+        utilization=statistics.median(m.utilization for m in measurements if m.utilization is not None),
         calls_a_packet=statistics.median(calls) if calls else None,
     )
 

@@ -144,7 +144,7 @@ def _mininet() -> Check:
 def _builds(stack: str) -> Check:
     """What the adapter compiles on this machine can be compiled."""
     about = manifest.read(stack)
-    lacking = building.missing(about.build)
+    lacking = building.missing(about.build or {})
     what = f"what {stack} is built with: {', '.join(lacking) + ' missing' if lacking else 'all there'}"
     return Check(not lacking, what, f"apt-get install {' '.join(about.packages)}")
 

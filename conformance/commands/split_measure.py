@@ -58,7 +58,7 @@ class MeasuredPath:
         if self.bad:
             return None
         bandwidth = self.setting.cell.bandwidth_mbps
-        rates = [m.utilization * bandwidth for m in self.measurements]
+        rates = [m.utilization * bandwidth for m in self.measurements if m.utilization is not None]
         median = float(statistics.median(rates))
         timed_out = any(m.outcome is Outcome.TIMEOUT for m in self.measurements)
         return Rates(

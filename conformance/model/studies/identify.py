@@ -79,10 +79,11 @@ def scores(zones: Iterable[Zone], measurements: Mapping[Cell, Sequence[Measureme
 
 def _value(metric: str, permitted: Interval, measurements: Sequence[Measurement]) -> float | None:
     """Return the median, or None where it is not known."""
-    values = [m.value(metric) for m in measurements]
-    if not values or None in values or not {m.outcome for m in measurements} <= {Outcome.OK, Outcome.TIMEOUT}:
+    values = [value for m in measurements if (value := m.value(metric)) is not None]
+    unseen = not values or len(values) < len(measurements)
+    if unseen or not {m.outcome for m in measurements} <= {Outcome.OK, Outcome.TIMEOUT}:
         return None
-    value = statistics.median(values)
+    value = float(statistics.median(values))
     if any(m.outcome is Outcome.TIMEOUT for m in measurements) and not (
         METRICS[metric].timeout is Timeout.UPPER_BOUND and value < permitted.low
     ):

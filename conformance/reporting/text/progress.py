@@ -100,7 +100,7 @@ class Bar:
         if self._budget_s is not None:
             left_s = max(self._budget_s - (self._clock() - self._began), 0)
             words = [*words, f"{duration(left_s)} of the budget left"]
-        return one_line("; ".join(words))
+        return str(one_line("; ".join(words)))
 
 
 @contextlib.contextmanager
