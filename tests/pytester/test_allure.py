@@ -13,6 +13,8 @@ from test_plugin import GRID, PATH
 from conformance.commands import trace as tracing
 from conformance.model.trial import Measurement, Outcome
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def results(suite, pytester):

@@ -15,6 +15,8 @@ from conformance.model.errors import UserError
 from conformance.suite import options, summary
 from conformance.support import paths
 
+pytestmark = pytest.mark.slow
+
 CELLS = [f"c{i}" for i in range(64)]
 
 GRID = ("--grid", "10mbps-20ms-1pct,10mbps-20ms-2pct")

@@ -92,6 +92,7 @@ def world(monkeypatch, tmp_path):
 BBR = ("bbrv1", "bbrv2", "bbrv3")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "status", "words"),
     [
