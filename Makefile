@@ -1,10 +1,16 @@
-# `make conformance` does everything a newcomer needs; `make test` runs the suite's own tests.
-.PHONY: conformance test fast setup kernel fidelity bench bbr identify-check reference zones-check mutants mutants-record published attest attest-raise lint clean
+# `make conformance` does everything a newcomer needs; `make test` runs the suite's own tests; `make help` lists the rest.
+.PHONY: attest attest-raise bbr bench clean conformance coverage fast fidelity format guests help identify-check kernel \
+  lint mutants mutants-record published quick reference setup test zones-check
+.NOTPARALLEL:
 .DEFAULT_GOAL := conformance
 
 CONFORMANCE := .venv/bin/conformance
 PYTEST := .venv/bin/pytest
 TRIALS ?= 5
+#: what `make quick` tests
+QUICK := $(addprefix tests/unit/,model engine catalogue support guest test_layers.py)
+#: percent of the model's branches that its tests take, at least
+FLOOR := 95
 #: whole runs of the references that count the false alarms
 RUNS ?= 200
 #: the generations of BBR whose kernels the user has built (docs/bbr-kernels.md)
@@ -17,13 +23,25 @@ conformance: kernel  ## set up, build the guest kernel, test Linux TCP's smoke t
 	$(PYTEST) -q -m cubic --grid 10mbps --trials $(TRIALS) || status=$$?; \
 	$(CONFORMANCE) report && exit $$status
 
-test: kernel  ## the suite's own tests: fast ones first, then those that boot guests
-	./setup.sh quic
-	$(CONFORMANCE) zones check
-	$(PYTEST) tests
+help:  ## list what make can do here
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS='	' read -r target text; do \
+	  printf '%-16s %s\n' "$$target" "$$text"; done
+
+quick: lint  ## lint, then the tests of model, engine and documents (half a minute)
+	$(PYTEST) $(QUICK) -q -m "not slow and not guest" -n auto
+
+test: lint zones-check fast guests  ## the suite's own tests: lint, those that boot nothing, those that boot guests (eight minutes)
 
 fast: setup  ## the tests that boot no guest
-	$(PYTEST) tests -m "not guest"
+	$(PYTEST) tests -q -m "not guest" -n auto
+
+guests: kernel  ## the tests that boot guests; one at a time on each core
+	./setup.sh quic
+	$(PYTEST) tests -q -m guest -n auto
+
+coverage: setup  ## branch coverage of the model by its own tests and those of documents; fails below the floor
+	$(PYTEST) tests/unit/model tests/unit/catalogue -q -n auto --cov=conformance/model --cov-branch \
+	  --cov-report=term-missing:skip-covered --cov-fail-under=$(FLOOR)
 
 setup:  ## install what is missing
 	@./setup.sh
@@ -82,9 +100,16 @@ attest: kernel  ## replay the golden trials: equal results attest the present so
 attest-raise: kernel  ## results are meant to change: record the golden trials anew, under a new lab version
 	.venv/bin/python tests/golden/attest.py --raise
 
-lint: setup
+lint: setup  ## style, types and layers
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
+	.venv/bin/lint-imports --no-logo
+	.venv/bin/mypy
 
-clean:
+format: setup  ## mend what `make lint` says of style, and the form of zone files
+	.venv/bin/ruff check --fix .
+	.venv/bin/ruff format .
+	$(CONFORMANCE) zones fmt
+
+clean:  ## remove the virtual environment, results and reports
 	rm -rf .venv results report

@@ -17,12 +17,6 @@ from conformance.model.trial import Measurement, Outcome
 from conformance.model.zone import Interval
 
 STACK = "fake"
-#: lines of a conftest.py: zones of split paths as if their paths had been measured, whatever ships
-MEASURED = """
-from conformance.catalogue import documents
-_as_shipped = documents.split_zone
-documents.split_zone = lambda path: fake_room.with_measured(_as_shipped(path))
-"""
 #: read once, not for each trial
 zone_of = functools.cache(documents.zone_of)
 
@@ -123,8 +117,9 @@ class Bench(benches.Bench):
         return scheme(algorithm, stack=STACK)
 
 
-def install(kind="good", room=Room):
-    """From now on, engine.bench() gives this one, in this process."""
+def install(kind="good", room=Room, patch=setattr):
+    """From now on, benches.find() gives this one, in this process, until what `patch` did is undone."""
+    _split_paths.cache_clear()
 
     def bench(choice=None):
         choice = choice or benches.Choice()
@@ -135,7 +130,24 @@ def install(kind="good", room=Room):
             adapter=Adapter(), lab="virtual", place=lambda algorithm: place, lab_digest="7" * 16, choice=choice
         )  # fmt: skip
 
-    benches.find = bench
+    patch(benches, "find", bench)
+
+
+def measure_paths(patch=setattr):
+    """Let zones of split paths be as if their paths had been measured, whatever ships."""
+    as_shipped = documents.split_zone
+    patch(documents, "split_zone", lambda path: with_measured(as_shipped(path)))
+
+
+def measure_no_paths(patch=setattr):
+    """Let zones of split paths be as if their paths had not been measured, whatever ships."""
+    as_shipped = documents.split_zone
+
+    def unmeasured(path):
+        zone = as_shipped(path)
+        return dataclasses.replace(zone, checks=tuple(dataclasses.replace(c, measured=None) for c in zone.checks))
+
+    patch(documents, "split_zone", unmeasured)
 
 
 class Deadly(Room):

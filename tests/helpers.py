@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import json
 
 from hypothesis import strategies as st
 
@@ -44,6 +45,11 @@ def measurement(utilization=0.5, seed=1, outcome=Outcome.OK, message=None, **tri
             "bytes": made.setting.transfer_bytes, "completion_s": 20.0, "goodput_mbps": 5.0, "utilization": utilization,
         }  # fmt: skip
     return Measurement(trial=made, outcome=outcome, message=message, metrics=metrics, host={"wall_s": 0.1})
+
+
+def line(measurement):
+    """Return the result line without what depends on the machine."""
+    return json.dumps({**measurement.to_json(), "host": None}, sort_keys=True)
 
 
 def measurements(values, **changes):

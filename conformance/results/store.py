@@ -24,6 +24,8 @@ Kind = tuple[Scheme, Setting, str, Outcome]
 DEFAULT_RESULTS = "results/results.jsonl"
 #: what need not be measured again; errors are tried anew
 _SETTLED = {Outcome.OK, Outcome.TIMEOUT, Outcome.UNSUPPORTED}
+#: of every line that add() writes
+_BEGINNING = b'{"evidence":'
 #: an escaped half of a character, or of a whole one: to look for them in all values takes long
 _MAY_BE_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -71,7 +73,21 @@ def read_at(path: pathlib.Path | str, at: int) -> Measurement:
 
 def _cut_short(line: bytes) -> bool:
     """True for the beginning of a line of ours: an append that a crash or a full disk ended early."""
-    return line.startswith(b'{"evidence":') and not line.rstrip().endswith(b"}")
+    line = line.rstrip()
+    if not line.startswith(_BEGINNING):
+        return bool(line) and _BEGINNING.startswith(line)
+    if not line.endswith(b"}"):
+        return True
+    if line.count(b"{") <= line.count(b"}"):
+        return False
+    # An object within the line ended there, or a text holds a brace.
+    try:
+        json.loads(line)
+    except ValueError:
+        return True
+    except RecursionError:
+        pass
+    return False
 
 
 def _parse(line: bytes, where: str, known: set[Kind]) -> Measurement:

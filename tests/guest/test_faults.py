@@ -16,7 +16,8 @@ import tempfile
 import threading
 
 import pytest
-from test_guest import guests, line
+from helpers import line
+from test_guest import guests
 
 from conformance.catalogue import documents
 from conformance.engine import benches

@@ -12,6 +12,7 @@ import threading
 import time
 
 import pytest
+from helpers import line
 
 from conformance.catalogue import documents
 from conformance.engine import benches, runs
@@ -42,11 +43,6 @@ def go(bench, settings, seeds=(1,), algorithm="cubic", room=None, **options):
     """Measurements as the room yields them, without a store."""
     batches = [bench.trials(algorithm, s, seeds) for s in settings]
     return list((room or bench.place(algorithm).room).run(bench.adapter, batches, threading.Event(), **options))
-
-
-def line(measurement):
-    """The result line without what depends on the machine."""
-    return json.dumps({**measurement.to_json(), "host": None}, sort_keys=True)
 
 
 def guests(pid=None):

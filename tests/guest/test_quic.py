@@ -1,8 +1,8 @@
 """A real QUIC stack in a guest: Debian's ngtcp2, fetched from by the common client. Skipped where it is missing."""
 
 import pytest
-from helpers import setting
-from test_guest import go, line
+from helpers import line, setting
+from test_guest import go
 
 from conformance.engine import benches
 from conformance.kernel import store

@@ -6,8 +6,8 @@ import signal
 import time
 
 import pytest
-from helpers import setting
-from test_guest import go, line
+from helpers import line, setting
+from test_guest import go
 
 from conformance.catalogue import documents
 from conformance.engine import benches

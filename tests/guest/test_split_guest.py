@@ -5,7 +5,6 @@ import os
 import threading
 
 import pytest
-from fake_room import MEASURED
 
 from conformance.catalogue import documents
 from conformance.engine import benches
@@ -156,7 +155,7 @@ def test_connections_that_pass_by_the_proxy_are_an_error(bench, fake_pepsal):
 def test_the_suite_measures_a_path_of_the_zone_through_the_proxy(pytester, monkeypatch):
     """One trial is too few to judge by, and enough to see what was measured."""
     monkeypatch.setenv("CC_CONFORMANCE_CACHE", CACHE)
-    pytester.makeconftest(f"import sys\nsys.path.insert(0, {TESTS!r})\nimport fake_room\n{MEASURED}")
+    pytester.makeconftest(f"import sys\nsys.path.insert(0, {TESTS!r})\nimport fake_room\nfake_room.measure_paths()\n")
     grid = ("--grid", "10mbps-40ms-0pct,10mbps-80ms-0pct", "--trials", "1", "--max-trials", "1", "--results", "r.jsonl")
     result = pytester.runpytest_subprocess(
         "--pyargs", "conformance.suite", "-p", "no:cacheprovider", "-m", "cubic and split", *grid, "-rs"

@@ -1,26 +1,19 @@
 """`pytest --alluredir`, JUnit XML and kept traces, with a room that needs no guest."""
 
 import collections
+import dataclasses
 import json
 import xml.etree.ElementTree as xml
 
+import fake_room
 import pytest
-from helpers import EVIL
-from test_plugin import FAKE, GRID, MEASURED, PATH
+from helpers import EVIL, trace
+from test_plugin import GRID, PATH
 
-from conformance.support import paths
+from conformance.commands import trace as tracing
+from conformance.model.trial import Measurement, Outcome
 
-TESTS = str(paths.PACKAGE.parent / "tests")
-
-
-@pytest.fixture
-def suite(pytester):
-    def run(*arguments, kind="good", more=""):
-        pytester.makeconftest(FAKE.format(tests=TESTS, kind=kind) + more)
-        pytester.makeini("[pytest]\naddopts = --strict-markers --no-why\n")
-        return pytester.runpytest_subprocess("--pyargs", "conformance.suite", "-p", "no:cacheprovider", *arguments)
-
-    return run
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -70,16 +63,13 @@ def test_cells_are_tests_of_their_own_with_labels_and_links(results):
 
 
 def test_heatmaps_and_traces_are_attached(results, pytester):
-    trace = """
-from helpers import trace
-import dataclasses
-plain = fake_room.made
-def made(trial, kind):
-    measured = plain(trial, kind)
-    return dataclasses.replace(measured, evidence={**measured.evidence, "trace": trace()})
-fake_room.made = made
-"""
-    found = results("-m", "cubic and heatmap", *GRID, kind="bad", more=trace)
+    plain = fake_room.made
+
+    def made(trial, kind):
+        measured = plain(trial, kind)
+        return dataclasses.replace(measured, evidence={**measured.evidence, "trace": trace()})
+
+    found = results("-m", "cubic and heatmap", *GRID, kind="bad", more=lambda patch: patch(fake_room, "made", made))
     names = {name: [a["name"] for a in result["attachments"]] for name, result in found.items()}
     assert names["cubic heatmap at 10mbps-20ms-1pct, fake"] == ["trace, seed 1", "result lines 10mbps-20ms-1pct"]
     last = found["cubic heatmap at 10mbps-20ms-2pct, fake"]["attachments"]
@@ -92,7 +82,7 @@ fake_room.made = made
 
 
 def test_split_paths_are_told_too(results):
-    found = results("-m", "cubic and split", *PATH, kind="unsplit", more=MEASURED)
+    found = results("-m", "cubic and split", *PATH, kind="unsplit", more=fake_room.measure_paths)
     assert len(found) == 2 and {result["status"] for result in found.values()} == {"failed"}
     near = found["cubic split at 10mbps-100ms-0pct+10mbps-1ms-4pct (class I near), fake"]
     assert "split, measured: below the zone" in near["descriptionHtml"]
@@ -100,13 +90,10 @@ def test_split_paths_are_told_too(results):
 
 
 def test_what_a_stack_says_is_escaped(results):
-    evil = f"""
-from conformance.model.trial import Measurement, Outcome
-def made(trial, kind):
-    return Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message={EVIL!r})
-fake_room.made = made
-"""
-    for result in results("-m", "cubic and heatmap", *GRID, more=evil).values():
+    def made(trial, kind):
+        return Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message=EVIL)
+
+    for result in results("-m", "cubic and heatmap", *GRID, more=lambda p: p(fake_room, "made", made)).values():
         assert result["status"] == "skipped"
         assert "<script>" not in result["descriptionHtml"] and "&lt;script&gt;" in result["descriptionHtml"]
 
@@ -123,12 +110,12 @@ def test_junit_xml_holds_verdicts(suite, pytester):
 
 
 def test_traces_are_kept_of_cells_that_violate(suite):
-    fake = """
-from conformance.commands import trace
-def run(algorithm, choice, *, cell, seed, target, console, **options):
-    console.print(f"traced {algorithm} {cell} {seed} {target}", soft_wrap=True)
-trace.run = run
-"""
+    def run(algorithm, choice, *, cell, seed, target, console, **options):
+        console.print(f"traced {algorithm} {cell} {seed} {target}", soft_wrap=True)
+
+    def fake(patch):
+        patch(tracing, "run", run)
+
     keep = "-m", "cubic", *GRID, "--keep-traces", "kept"
     done = suite(*keep, kind="bad", more=fake)
     done.stdout.fnmatch_lines(["traced cubic 10mbps-20ms-1pct 1 kept/cubic-10mbps-20ms-1pct"])

@@ -6,37 +6,18 @@ import shutil
 import types
 import xml.etree.ElementTree as xml
 
+import fake_room
 import pytest
-from fake_room import MEASURED
 
 from conformance.catalogue import documents
+from conformance.commands import why
+from conformance.model.errors import UserError
 from conformance.suite import options, summary
 from conformance.support import paths
 
+pytestmark = pytest.mark.slow
+
 CELLS = [f"c{i}" for i in range(64)]
-
-#: replaces the engine's bench by one whose room makes up measurements
-FAKE = """
-import sys
-sys.path.insert(0, {tests!r})
-import fake_room
-fake_room.install({kind!r})
-"""
-
-
-@pytest.fixture
-def suite(pytester):
-    """Run pytest over the shipped suite; `kind` says what the fake room measures."""
-
-    def run(*arguments, kind="good", more=""):
-        tests = str(paths.PACKAGE.parent / "tests")
-        pytester.makeconftest(FAKE.format(tests=tests, kind=kind) + more)
-        # As in the repository: zone markers are registered by the plugin, so strictness must not hurt.
-        pytester.makeini("[pytest]\naddopts = --strict-markers --no-why\n")
-        return pytester.runpytest_subprocess("--pyargs", "conformance.suite", "-p", "no:cacheprovider", *arguments)
-
-    return run
-
 
 GRID = ("--grid", "10mbps-20ms-1pct,10mbps-20ms-2pct")
 
@@ -155,18 +136,17 @@ def test_a_cell_gets_more_trials_until_it_is_clear(suite, pytester):
 
 
 def test_what_violates_is_traced_to_say_what_looks_wrong(suite, pytester):
-    fake = """
-from conformance.commands import why
-from conformance.model.errors import UserError
-def look(algorithm, choice, seeds, target, console):
-    if algorithm == "reno":
-        raise UserError("no guest kernel")
-    if algorithm == "bbrv1":
-        raise why.Untraced(4, "no bbr here")
-    return f"suspect of {algorithm}: beta, {len(seeds)} traces"
-why.look = look
-why.showing.show = lambda report, console: console.print(report)
-"""
+    def fake(patch):
+        def look(algorithm, choice, seeds, target, console):
+            if algorithm == "reno":
+                raise UserError("no guest kernel")
+            if algorithm == "bbrv1":
+                raise why.Untraced(4, "no bbr here")
+            return f"suspect of {algorithm}: beta, {len(seeds)} traces"
+
+        patch(why, "look", look)
+        patch(why.showing, "show", lambda report, console: console.print(report))
+
     ask = "-o", "addopts=--strict-markers", "-m", "(cubic or reno or bbrv1) and heatmap", *GRID
     said = suite(*ask, kind="bad", more=fake).stdout
     said.fnmatch_lines(["*what looks wrong*", "*: beta, 3 traces"])
@@ -266,9 +246,9 @@ def test_the_stack_is_called_what_its_manifest_calls_it_whatever_its_folder(tmp_
     assert options.stack_name(option) == "interop-endpoint"
 
 
-def test_an_interrupted_session_says_that_nothing_is_lost(suite):
+def test_an_interrupted_session_says_that_nothing_is_lost(process):
     interrupt = "def pytest_runtestloop(session):\n    raise KeyboardInterrupt\n"
-    result = suite("-m", "cubic and heatmap", *GRID, "--results", "r.jsonl", more=interrupt)
+    result = process("-m", "cubic and heatmap", *GRID, "--results", "r.jsonl", more=interrupt)
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines(["what was measured is kept in r.jsonl: the same command resumes"])
 
@@ -310,10 +290,10 @@ def test_results_are_not_measured_again(suite):
     suite("-m", "cubic and heatmap", *GRID, kind="bad").assert_outcomes(passed=2)
 
 
-def test_it_works_under_xdist(suite, tmp_path_factory):
+def test_it_works_under_xdist(process, tmp_path_factory):
     # Elsewhere, and made by the first process that looks: for the others it would be the path of a test.
     results = tmp_path_factory.mktemp("elsewhere") / "r.jsonl"
-    result = suite("-m", "cubic", "--grid", "10mbps", "-n", "2", "--results", str(results))
+    result = process("-m", "cubic", "--grid", "10mbps", "-n", "2", "--results", str(results))
     result.assert_outcomes(passed=70 + 25)
     result.stdout.fnmatch_lines(["zone cubic/heatmap: 30 conforms;*", "zone cubic/split: 10 conforms;*"])
 
@@ -331,7 +311,7 @@ def test_a_path_needs_only_its_own_cells(suite):
 
 
 def test_a_split_violation_says_all_that_is_needed(suite):
-    result = suite("-m", "bbrv1 and split", kind="bad", more=PREDICTED)
+    result = suite("-m", "bbrv1 and split", kind="bad", more=fake_room.measure_no_paths)
     assert result.parseoutcomes()["failed"] == 7
     where = "10mbps-100ms-0pct+10mbps-1ms-4pct (class I near)"
     result.stdout.fnmatch_lines(
@@ -350,20 +330,10 @@ def test_a_split_violation_says_all_that_is_needed(suite):
 def test_cells_that_are_judged_for_themselves_are_not_measured_again_for_split_checks(suite, pytester):
     for expression, trials in (("bbrv1 and (heatmap or loss or split)", 5), ("bbrv1 and split", 13)):
         name = f"{trials}.jsonl"
-        suite("-m", expression, *PATH, "--results", name, kind="bad", more=PREDICTED)
+        suite("-m", expression, *PATH, "--results", name, kind="bad", more=fake_room.measure_no_paths)
         assert len((pytester.path / name).read_text().splitlines()) == 3 * trials
 
 
-#: the same suite, but for zones whose paths were not measured, whatever ships
-PREDICTED = """
-import dataclasses
-from conformance.catalogue import documents
-_as_shipped = documents.split_zone
-def _unmeasured(path):
-    zone = _as_shipped(path)
-    return dataclasses.replace(zone, checks=tuple(dataclasses.replace(c, measured=None) for c in zone.checks))
-documents.split_zone = _unmeasured
-"""
 PATH = ("--grid", "10mbps-100ms-0pct,10mbps-1ms-4pct,10mbps-100ms-4pct")
 
 
@@ -372,7 +342,7 @@ def results(path):
 
 
 def test_a_split_path_is_measured_and_judged(suite, pytester):
-    result = suite("-m", "cubic and split", *PATH, "--results", "r.jsonl", more=MEASURED)
+    result = suite("-m", "cubic and split", *PATH, "--results", "r.jsonl", more=fake_room.measure_paths)
     result.assert_outcomes(passed=2)
     settings = results(pytester.path / "r.jsonl")
     # Both ways, since they are different paths, and each cell once.
@@ -385,9 +355,13 @@ def test_a_split_path_is_measured_and_judged(suite, pytester):
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
-def test_a_stack_that_the_proxy_does_not_help_violates(suite, workers):
+def test_a_stack_that_the_proxy_does_not_help_violates(suite, process, workers):
     """Its cells are those of the reference, and so are the predictions."""
-    result = suite("-m", "cubic and split", *PATH, *workers, kind="unsplit", more=MEASURED)
+    ask = "-m", "cubic and split", *PATH
+    if workers:
+        result = process(*ask, *workers, kind="unsplit", more="fake_room.measure_paths()\n")
+    else:
+        result = suite(*ask, kind="unsplit", more=fake_room.measure_paths)
     result.assert_outcomes(failed=2)
     result.stdout.fnmatch_lines(
         [
@@ -401,7 +375,9 @@ def test_a_stack_that_the_proxy_does_not_help_violates(suite, workers):
 
 
 def test_what_no_proxy_can_split_is_judged_by_predictions(suite, pytester):
-    result = suite("-m", "cubic and split", *PATH, "--stack", "ngtcp2", "--results", "r.jsonl", more=MEASURED)
+    result = suite(
+        "-m", "cubic and split", *PATH, "--stack", "ngtcp2", "--results", "r.jsonl", more=fake_room.measure_paths
+    )
     result.assert_outcomes(passed=2)
     assert not any("segments" in s for s in results(pytester.path / "r.jsonl"))
     result.stdout.fnmatch_lines(
@@ -433,8 +409,9 @@ def test_split_faults_are_errors_and_unsupported_is_skipped(suite):
         (("-m", "cubic", "-n", "1", "--results", "conftest.py"), "conftest.py:1: not a JSON line"),
     ],
 )
-def test_a_users_mistake_is_one_line(suite, arguments, words):
-    result = suite(*arguments)
+def test_a_users_mistake_is_one_line(suite, process, pytester, arguments, words):
+    pytester.makeconftest("import sys\n")
+    result = (process if "-n" in arguments else suite)(*arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     shown = result.stderr.str() + result.stdout.str()
     assert words in shown

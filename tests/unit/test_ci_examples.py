@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import subprocess
 
 import click
 import pytest
@@ -83,9 +84,34 @@ def test_the_action_is_one():
     ids = {step["id"] for step in action["runs"]["steps"] if "id" in step}
     assert {match for match in re.findall(r"steps\.(\w+)\.", text)} <= ids
     for step in action["runs"]["steps"]:
-        if "uses" in step:
-            assert re.fullmatch(r"[\w-]+/[\w-]+@v\d+", step["uses"])
-        else:
+        if "uses" not in step:
             assert step["shell"] == "bash"
             # An input that stands in a script is code; in an environment variable it is text.
             assert "${{" not in step["run"]
+
+
+@pytest.mark.parametrize("name", ["action.yml", ".github/workflows/ci.yml"])
+def test_actions_of_others_are_pinned_to_a_commit(name):
+    """A tag may be moved by whoever owns it; what it was called when it was pinned stands beside it."""
+    used = re.findall(r"uses: (.*)", (ROOT / name).read_text(encoding="utf-8"))
+    assert len(used) >= 2
+    for text in used:
+        assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", text), text
+
+
+def test_the_workflow_grants_nothing_but_reading_and_runs_what_people_run():
+    workflow = load(".github/workflows/ci.yml")
+    assert workflow["permissions"] == {}
+    assert all(job["permissions"] == {"contents": "read"} for job in workflow["jobs"].values())
+    run = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    made = [line.removeprefix("make ") for line in run if line.startswith("make ")]
+    assert set(made) == {"quick", "coverage"} <= set(targets)
+    assert ".ci/run" in run and "exec make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_help_lists_every_target():
+    made = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (phony,) = re.findall(r"^\.PHONY: ((?:.*\\\n)*.*)", text, re.MULTILINE)
+    assert sorted(line.split()[0] for line in made.splitlines()) == sorted(phony.replace("\\\n", " ").split())

@@ -99,6 +99,7 @@ def verdicts_of(results):
 STATUSES = st.sampled_from([Status.VIOLATES, Status.CONFORMS, Status.INCONCLUSIVE, Status.UNSUPPORTED])
 
 
+@pytest.mark.slow
 @given(st.sets(st.sampled_from([CELL, OTHER]), min_size=1), STATUSES, STATUSES)
 def test_nothing_surprises_after_an_update_and_a_second_one_changes_nothing(cells, a, b):
     found = zone_verdict(a=a, b=b)
@@ -176,6 +177,7 @@ def test_two_entries_on_one_cell_are_refused():
         expectation.from_json(document, "expected.json")
 
 
+@pytest.mark.slow
 @given(st.sampled_from(["version", "expected", "zone", "cells", "verdict", "reason", "link"]), JSON)
 def test_whatever_stands_there_the_place_is_named(name, value):
     document = expectation.to_json((expected(),))
@@ -187,6 +189,7 @@ def test_whatever_stands_there_the_place_is_named(name, value):
         assert str(error).startswith("expected.json: /")
 
 
+@pytest.mark.slow
 def test_a_stack_s_file_is_rewritten_from_its_results(tmp_path, monkeypatch):
     folder = tmp_path / "stack"
     folder.mkdir()
@@ -239,6 +242,7 @@ def written(path, made):
     return path
 
 
+@pytest.mark.slow
 def test_results_of_another_build_say_nothing_of_this_one(tmp_path, monkeypatch):
     (tmp_path / "expected.json").write_text(expectations.dumps([expected()], ours=False))
     monkeypatch.setattr(
@@ -321,6 +325,7 @@ def test_checks_of_split_zones_are_known_by_their_ids():
     assert expectation.find([entry], "cubic/split", "10mbps-gain-above-3") is None
 
 
+@pytest.mark.slow
 def test_split_zones_are_judged_where_all_their_cells_were_measured(tmp_path):
     zone = documents.zone_of("cubic")
     cells = grid.cells("10mbps")
@@ -339,6 +344,7 @@ def test_split_zones_are_judged_where_all_their_cells_were_measured(tmp_path):
     assert "10mbps-use-above-0.5" not in verdicts(cells[1:], 1)
 
 
+@pytest.mark.slow
 def test_paths_that_were_split_are_judged_and_counted(tmp_path):
     (split,) = documents.split_zones_for("cubic", documents.zone_of("cubic").profile_digest)
     check = next(check for check in split.checks if check.measured)

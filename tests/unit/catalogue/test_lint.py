@@ -45,6 +45,7 @@ def with_cell(at=8, basis=None, **changes):
     return document
 
 
+@pytest.mark.slow
 def test_all_that_ship_hold_and_are_canonical():
     files = documents.zone_files("*")
     assert [path for path, _ in lint.check_all(files)] == files
@@ -111,6 +112,7 @@ def test_what_is_no_document_is_said_so(file, text):
 SPLIT = json.loads((paths.data("zones") / "reno" / "split.json").read_text())
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=400)
 @given(st.data())
 @pytest.mark.parametrize(("name", "whole"), [("heatmap-packets", DOCUMENT), ("split", SPLIT)])
@@ -141,6 +143,7 @@ def backwards(value):
     return {k: backwards(v) for k, v in reversed(value.items())} if isinstance(value, dict) else value
 
 
+@pytest.mark.slow
 def test_one_form_is_canonical_to_the_byte_and_written_only_when_asked(tmp_path):
     for shipped in (SHIPPED, SHIPPED_SPLIT):
         path, text = tmp_path / shipped.name, shipped.read_text()
@@ -208,6 +211,7 @@ def split_with(tmp_path, change):
     return path
 
 
+@pytest.mark.slow
 def test_split_zones_are_checked_compared_drawn_and_formatted(tmp_path):
     measured = split_with(tmp_path, lambda document: None)
     assert lint.check(measured).summary == "cubic/split: 6 paths (1 measured), 8 shares of paths"

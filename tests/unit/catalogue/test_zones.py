@@ -57,6 +57,7 @@ def test_smoke_cells_reject_every_other_algorithm(algorithm, other):
     assert len(verdicts) <= 12
 
 
+@pytest.mark.slow
 def test_zones_of_a_kind_have_the_cells_of_cubic_s():
     """Such as are left out are left out for a reason, which zones/README.md gives."""
     left_out = []

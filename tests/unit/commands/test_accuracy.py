@@ -49,6 +49,7 @@ def test_an_error_is_relative_to_what_was_measured_and_missing_is_missing():
     assert accuracy.relative_error(1.5, None) is None
 
 
+@pytest.mark.slow
 @given(lists, st.integers(0, 5))
 def test_summaries_hold_together(errors, missing):
     found = accuracy.summary([*errors, *[None] * missing])
@@ -109,6 +110,7 @@ def overall(text):
     return [column.strip() for column in row.split("│")[3:8]]
 
 
+@pytest.mark.slow
 def test_the_command_compares_paths_with_their_segments(monkeypatch, tmp_path):
     """Paths as fast as their slowest link but for a tenth; segments alone reach their rate."""
 
@@ -127,6 +129,7 @@ def test_the_command_compares_paths_with_their_segments(monkeypatch, tmp_path):
         assert (tmp_path / f"split-accuracy-cubic-linux-tcp-6.12.0.{kind}").stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_without_a_proxy_a_path_is_predicted_by_what_it_comes_to(monkeypatch, tmp_path):
     def results(setting):
         return measured([10 / (1 + setting.cell.loss_pct)] * 20)
@@ -139,6 +142,7 @@ def test_without_a_proxy_a_path_is_predicted_by_what_it_comes_to(monkeypatch, tm
     assert status == 0
 
 
+@pytest.mark.slow
 def test_errors_leave_holes_and_not_zeros(monkeypatch, tmp_path):
     hole = (Cell(10, 1, 4), Cell(10, 80, 0))
 

@@ -103,6 +103,7 @@ def test_exports(run, results, tmp_path, form):
     assert "cannot write" in run("export", form, results, "--out", tmp_path / "made" / "x").output
 
 
+@pytest.mark.slow
 def test_figures(run, results, tmp_path):
     for what, form, begins in (("heatmap", "pdf", b"%PDF"), ("loss", "svg", b"<svg"), ("compare", "png", b"\x89PNG")):
         done = run("plot", what, results, "--format", form, "--out", tmp_path / what)
@@ -113,6 +114,7 @@ def test_figures(run, results, tmp_path):
     assert wrong.exit_code == 2 and "there are cubic/linux-tcp/6.12.0" in wrong.output
 
 
+@pytest.mark.slow
 def test_zones_check(run):
     result = run("zones", "check")
     assert result.exit_code == 0

@@ -111,6 +111,7 @@ def shown(renderer, found):
 BBR = ("bbrv1", "bbrv2", "bbrv3")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "status", "words"),
     [

@@ -185,6 +185,7 @@ def test_smoke_cells_come_first_then_cheap_ones_and_of_these_telling_ones():
     assert cheap == sorted(cheap, reverse=True)
 
 
+@pytest.mark.slow
 def test_zones_of_their_own_profiles_are_judged_too(run, tmp_path, monkeypatch):
     traced = []
     monkeypatch.setattr(trace, "run", lambda *_, profile, target, **__: traced.append((profile, str(target))))
@@ -200,6 +201,7 @@ def test_zones_of_their_own_profiles_are_judged_too(run, tmp_path, monkeypatch):
     assert "zone cubic/startup, cubic/fake/55555555: 6 conforms" in run("cubic", "--results", "all.jsonl").output
 
 
+@pytest.mark.slow
 def test_shards_share_all_cells_out_once_and_merge_into_the_same_verdict(run, tmp_path):
     whole = [f"c{at}" for at in range(17)]
     parts = [gate.share(whole, which, 5) for which in range(1, 6)]
@@ -214,6 +216,7 @@ def test_shards_share_all_cells_out_once_and_merge_into_the_same_verdict(run, tm
     assert (tmp_path / "out" / "results.jsonl").read_bytes() == (tmp_path / "all.jsonl").read_bytes()
 
 
+@pytest.mark.slow
 def test_only_what_was_measured_in_time_is_judged(run, tmp_path):
     class Slow(fake_room.Room):
         """Measures one guest's cells, then hangs until it is told to end."""
@@ -319,6 +322,7 @@ def test_what_violates_is_traced_to_say_what_looks_wrong_unless_time_is_short(ru
     assert asked == ["cubic", "cubic"]
 
 
+@pytest.mark.slow
 def test_what_looks_wrong_stands_in_the_folder_of_this_run_alone(run, monkeypatch, tmp_path):
     evil = f"\x1b[2J{EVIL} | a"
     flows = {telling.CLEAN: {1: senders.flow(senders.Sender(initial_window=32))}}
@@ -349,6 +353,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_measured(
     assert not (tmp_path / "results").exists()
 
 
+@pytest.mark.slow
 def test_traces_are_kept_of_a_few_cells_that_violate_and_only_of_those(run, monkeypatch, tmp_path):
     traced = []
 

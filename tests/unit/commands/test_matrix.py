@@ -55,6 +55,7 @@ def table(tmp_path, grid=None):
     return reporting.markdown(found)
 
 
+@pytest.mark.slow
 def test_every_algorithm_has_a_row_with_its_verdict(shown):
     text = shown()
     *rows, _, rate = text.splitlines()[2:]
@@ -63,6 +64,7 @@ def test_every_algorithm_has_a_row_with_its_verdict(shown):
     assert text.count("| conforms | 12 of 12 |") == 4
 
 
+@pytest.mark.slow
 def test_what_is_outside_is_named_with_its_side(shown):
     text = shown(like={"cubic": "bbrv1"})
     (row,) = [line for line in text.splitlines() if "| cubic |" in line]
@@ -71,6 +73,7 @@ def test_what_is_outside_is_named_with_its_side(shown):
     assert " more |" in row
 
 
+@pytest.mark.slow
 def test_a_grid_takes_the_place_of_the_smoke_cells(shown):
     assert shown(grid="10mbps").count("| conforms | 60 of 60 |") == 4
 

@@ -440,6 +440,7 @@ def test_a_record_that_is_none_says_how_to_mend_it(recorded, text):
         mutant_record.load()
 
 
+@pytest.mark.slow
 def test_the_record_is_of_the_mutants_there_are_and_of_every_zone_of_their_algorithms():
     record = mutant_record.load()
     assert {one.mutant for one in record} == {mutant.id for mutant in CORPUS}

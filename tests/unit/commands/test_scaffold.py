@@ -227,6 +227,7 @@ def assert_failed(done):
     assert len(err.strip().splitlines()) == 1, err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stack", BUILT, indirect=True)
 def test_server_and_client_keep_what_the_guests_check_does_not_see(stack, tmp_path):
     secrets = tmp_path / "secrets"
@@ -262,6 +263,7 @@ def test_a_server_refuses_what_it_does_not_offer(stack):
     assert_failed(finish(stack("nosuchverb")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stack", BUILT, indirect=True)
 @pytest.mark.parametrize("head", [f"Content-Length: {SIZE}\r\n", f"Content-Length: {SIZE // 2}\r\n", ""])
 def test_a_client_fails_when_the_body_ends_early_however_politely(stack, head):

@@ -119,6 +119,7 @@ def test_two_segment_results_are_no_cells(results):
     assert len(split_analyze.load([path])["cubic/linux-tcp/6.12.0"][CELL]) == 5
 
 
+@pytest.mark.slow
 def test_one_path_of_several_schemes_as_bars_and_figure(results, tmp_path):
     cells = grid.cells("10mbps")
     path = results("r.jsonl", [*like_cubic(cells), *like_cubic(cells, "reno")])
@@ -141,6 +142,7 @@ def test_off_the_grid_only_when_asked_and_with_its_error(results):
     assert "unknown" in analyze(path, path="100ms-1pct-10mbps,1ms-1.5pct-10mbps", interpolated=True)
 
 
+@pytest.mark.slow
 def test_beside_the_published(results):
     shown = analyze(results("r.jsonl", like_cubic(grid.cells("full"))), grid="full", published=True)
     assert "published cubic/linux-tcp/figure4" in shown

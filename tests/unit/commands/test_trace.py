@@ -5,7 +5,7 @@ import struct
 
 import pytest
 import rich.console
-from test_guest import line
+from helpers import line
 
 from conformance.commands import trace
 from conformance.engine import benches, runs

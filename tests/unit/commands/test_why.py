@@ -90,6 +90,7 @@ def transfers(draw):
     return sent, came
 
 
+@pytest.mark.slow
 @given(transfers())
 def test_packets_are_conserved_and_flight_is_never_negative(found):
     sent, came = found
@@ -102,6 +103,7 @@ def test_packets_are_conserved_and_flight_is_never_negative(found):
     assert sum(event.losses for event in flow.loss_events(of)) == of.lost.sum()
 
 
+@pytest.mark.slow
 @given(transfers(), st.floats(0, 1000))
 def test_a_flow_does_not_depend_on_when_it_was(found, later_s):
     moved = [[dataclasses.replace(p, seconds=p.seconds + later_s) for p in packets] for packets in found]
@@ -122,6 +124,7 @@ def written(folder, name, packets):
     (folder / f"{name}.pcap").write_bytes(capture(frames))
 
 
+@pytest.mark.slow
 def test_of_a_capture_that_is_full_what_came_first_is_looked_at(tmp_path):
     sender = senders.Sender(beta=1.0, packets=3000)
     sent, came, _ = senders.transfer(sender)
@@ -223,6 +226,7 @@ def test_bursts_are_told_from_paced_packets():
         assert features.burst(of).values[0] == pytest.approx(together, rel=0.01)
 
 
+@pytest.mark.slow
 @given(st.integers(1, 60), st.floats(0.2, 3))
 def test_no_flow_makes_a_feature_fail(n, pause_s):
     """Short, stalled, lossy: a feature may have no sample, but never an error or a value that is no number."""
@@ -272,6 +276,7 @@ def test_the_top_suspect_is_what_is_wrong(label, changes):
     assert ranking.suspects("reno", theirs, theirs) == []
 
 
+@pytest.mark.slow
 def test_documents_stand_in_for_a_reference_that_is_not_there():
     ours = ranking.readings(traced(senders.Sender(beta=0.8), losses).flows)
     found = ranking.suspects("reno", ours, ranking.documented("reno"))
@@ -292,6 +297,7 @@ def test_features_are_named_once_and_known():
         feature.says.format(value="1", low="1", high="1", n=1)
 
 
+@pytest.mark.slow
 def test_a_report_is_shown_drawn_and_written():
     report = why.Report(
         algorithm="reno", stack=traced(senders.Sender(beta=0.8), losses), reference=traced(senders.Sender(), losses)

@@ -22,6 +22,7 @@ CELLS = tuple(HEATMAP.intervals)
 SPLIT = documents.split_zone(documents.zone_path("cubic/split"))
 
 
+@pytest.mark.slow
 @given(st.sets(st.sampled_from(CELLS), min_size=1), st.sets(st.sampled_from(CELLS), min_size=1))
 def test_a_family_is_all_questions_to_one_zone(heatmap, loss):
     questions = [*cell_questions(HEATMAP, heatmap), *cell_questions(LOSS, loss)]

@@ -4,6 +4,7 @@ import threading
 import time
 
 import fake_room
+import pytest
 from helpers import measurement, setting
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from conformance.support.console import duration
 FULL = grid.cells("full")
 
 
+@pytest.mark.slow
 @given(st.integers(1, 150), st.integers(1, 64), st.sampled_from([("cubic",), ("cubic", "reno")]))
 def test_all_work_is_shared_out_once_in_order_and_alike(cells, workers, algorithms):
     work = [(algorithm, setting(cell)) for algorithm in algorithms for cell in FULL[:cells]]

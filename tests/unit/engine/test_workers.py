@@ -53,6 +53,7 @@ def measure(tmp_path, monkeypatch):
     return run
 
 
+@pytest.mark.slow
 def test_workers_give_the_same_bytes_also_when_one_dies(measure, tmp_path):
     here = measure("here")
     assert len(here) == 36
@@ -106,6 +107,7 @@ def test_a_worker_with_something_else_is_refused(measure, words):
         measure("r", Inline, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", ["", "[]", "{}", '{"measurements": []}'])
 def test_nonsense_is_an_error_after_some_tries_and_never_a_result(measure, answer):
     asked = []
@@ -152,6 +154,7 @@ def test_mistakes_with_executors_are_one_line(text, words):
     assert done.exit_code == 2 and words in done.output
 
 
+@pytest.mark.slow
 def test_the_command_finds_an_executor_in_the_working_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(benches, "find", benches.find)

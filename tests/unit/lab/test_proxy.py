@@ -22,6 +22,7 @@ def splitter():
     return proxy.program(Proxy())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", proxy_scenarios.SCENARIOS, ids=lambda s: s.__name__)
 def test_scenario(splitter, scenario):
     done = subprocess.run(

@@ -74,6 +74,7 @@ def test_binomial_p_value(lost, sent, p, expected):
     assert calibration.binomial_p_value(lost, sent, p) == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.slow
 @given(st.integers(1, 500), st.floats(0.001, 0.999), st.data())
 def test_p_values_are_probabilities_and_symmetric(sent, p, data):
     lost = data.draw(st.integers(0, sent))

@@ -52,6 +52,7 @@ def test_the_same_values_did_not_move():
     assert drift.compare(same, same)[0].p == 1.0
 
 
+@pytest.mark.slow
 def test_the_family_wise_error_rate_is_kept():
     """200 comparisons of 30 cells in which nothing moved: at 1 % two or three raise an alarm, hardly ever ten."""
     rng = random.Random(2)
@@ -62,6 +63,7 @@ def test_the_family_wise_error_rate_is_kept():
     assert alarms <= 9
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=40))
 def test_holm_is_monotone_and_between_the_p_value_and_bonferroni(p_values):
     adjusted = statistics.holm_adjusted(p_values)

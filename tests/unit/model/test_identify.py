@@ -91,6 +91,7 @@ def test_names_and_versions(called, found, contradicted):
     assert identify.contradicts(called, found, ["cubic", "reno", "bbrv1", "bbrv3"]) is contradicted
 
 
+@pytest.mark.slow
 def test_run_judges_by_every_zone_of_the_settings(tmp_path, monkeypatch):
     import click.testing
     import fake_room

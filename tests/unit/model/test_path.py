@@ -48,6 +48,7 @@ def test_a_loss_or_delay_on_one_side_only_stays_exact():
     assert end_to_end((CLIENTS, SERVERS)) == Cell(10, 80, 3.97)
 
 
+@pytest.mark.slow
 @given(segment, segment, st.sampled_from(["path", "segment"]), st.sampled_from([None, Proxy(to_client="bbr")]))
 def test_a_path_survives_json_and_the_schema(first, second, sized_by, proxy):
     made = path(proxy, (first, second), queue_sized_by=sized_by)

@@ -49,6 +49,7 @@ def played(loss, rtt_s, gaps, losses, steps_per_rtt=8):
     return area / steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("loss", "rtt_s"), [(0.003, 0.2), (0.0003, 0.2), (0.0002, 0.4)])
 def test_how_much_more_random_losses_leave_cubic(loss, rtt_s):
     """Periodic losses give what RFC 9438's function says; random ones so much more, where Reno is not the floor."""

@@ -95,6 +95,7 @@ def test_representative_paths_are_of_the_class_they_stand_for(bandwidth):
         assert bandwidth in (None, path.bandwidth_mbps)
 
 
+@pytest.mark.slow
 @given(RATES)
 def test_predictions_are_symmetric_never_above_a_segment_and_grow_with_rates(rates):
     more = {cell: rate * 1.5 for cell, rate in rates.items()}
@@ -205,6 +206,7 @@ def test_filters_ask_all_they_name():
     assert Filter(gain=3).scaled(1.1).gain == pytest.approx(3.3)
 
 
+@pytest.mark.slow
 @given(RATES, st.floats(0.1, 0.9), st.sampled_from(("bandwidth_mbps", "one_way_delay_ms", "loss_pct")))
 def test_between_two_cells_a_rate_is_between_theirs(rates, fraction, axis):
     low = Cell(20, 20, 1)

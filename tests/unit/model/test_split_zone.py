@@ -65,6 +65,7 @@ def test_follows_the_stated_rule_and_shipped_profile(path):
         assert (check.permitted["split"].low, check.permitted["split"].high) == pytest.approx((low, high), abs=2e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_accepts_its_own_reference(algorithm):
     own = zone(algorithm)
@@ -117,6 +118,7 @@ def test_faults_are_errors_and_unlike_runs_are_refused():
         judged(cells={first: measurements([0.5] * 5, cell=first, kernel_digest="8" * 16)})
 
 
+@pytest.mark.slow
 def test_too_few_trials_never_violate_and_a_timeout_is_a_bound():
     own = zone("cubic")
     check = own.checks[0]
@@ -220,6 +222,7 @@ def test_a_path_that_was_measured_is_derived_as_a_cell_is(measured_zone):
     assert measured_zone.summary == "cubic/split: 6 paths (1 measured), 4 shares of paths"
 
 
+@pytest.mark.slow
 def test_paths_measured_in_other_ways_are_no_reference():
     path = split_paths.representative_paths(10)["I near"]
     plain = derive_split.derive_split(reference(), "cubic", "a version")
@@ -284,6 +287,7 @@ def test_what_was_not_measured_split_is_not_judged_and_faults_are_errors(measure
     assert len(split_zone.judge(measured_zone, unasked, cells, through(SPLIT, unasked.path)).findings) == 2
 
 
+@pytest.mark.slow
 def test_the_split_part_cries_wolf_in_at_most_one_run_of_a_hundred():
     """A stack whose medians are on the bounds of the zone, the worst that is permitted, against all of its paths."""
     own, permitted = zone("cubic"), documents.zone_of("cubic").intervals

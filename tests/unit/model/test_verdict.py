@@ -102,6 +102,7 @@ def test_cells_are_judged_together_by_holm():
     assert judge(made, cell, measured[cell], family=67).status is Status.INCONCLUSIVE
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.sampled_from([0.3, 0.41, 0.5, 0.7]), min_size=1, max_size=12), min_size=1, max_size=12))
 def test_holm_finds_whatever_a_cell_finds_by_itself(values):
     made, measured = many(values)

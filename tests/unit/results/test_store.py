@@ -5,11 +5,12 @@ import pathlib
 import resource
 import subprocess
 import sys
+import tempfile
 import threading
 
 import helpers
 import pytest
-from helpers import JSON, counted, measurement, places, replaced
+from helpers import JSON, counted, measurement, measurements, places, replaced
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -173,3 +174,13 @@ def test_results_that_cannot_be_written_are_an_error_at_the_start(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="cannot write results"):
         store.Store(tmp_path / "file" / "results.jsonl")
+
+
+@given(st.floats(0, 1, exclude_max=True))
+def test_a_line_may_be_cut_anywhere(share):
+    """What came before it is there, and what comes after it, too."""
+    first, second, third = map(store.dumps, measurements([0.1, 0.2, 0.3]))
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "r.jsonl")
+        path.write_bytes(first + second[: max(1, int(share * (len(second) - 1)))] + b"\n" + third)
+        assert [m.trial.seed for m in store.read(path)] == [1, 3]

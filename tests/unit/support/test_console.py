@@ -40,6 +40,7 @@ def test_a_mistake_is_one_line(tmp_path):
     assert one_line("a\nb\x00") == r"a\nb\x00"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["gate", "cubic", "--baseline", ""], ["run", "cubic", "--results", "."]])
 def test_what_would_pass_for_something_else_is_refused(arguments, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
