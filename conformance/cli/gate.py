@@ -2,11 +2,14 @@
 
 import pathlib
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
 from conformance.cli import measuring
 from conformance.cli.base import TRIALS, out
+from conformance.engine.benches import Choice
 
 
 @click.command()
@@ -32,7 +35,7 @@ from conformance.cli.base import TRIALS, out
 @click.option(
     "--why/--no-why", default=None, help="Trace what violates, and say what looks wrong (default: if no --budget)."
 )
-def gate(choice, algorithms, why, **options):
+def gate(choice: Choice, algorithms: Sequence[str], why: bool | None, **options: Any) -> None:
     """What a CI runs: measure ALGORITHMS (default: all) within a budget, judge, compare with what is expected."""
     from conformance.commands.gate import Options, run
 

@@ -137,7 +137,7 @@ def compute(
             if bad:
                 left_out[setting.cell] = bad[0]
             else:
-                values[-1][setting.cell] = [m.utilization for m in measurements]
+                values[-1][setting.cell] = [m.utilization for m in measurements if m.utilization is not None]
     before, after = values
     return Drifted(
         cca=cca, profile=profile, sides=(first, second), trials=trials, matters=matters,

@@ -102,7 +102,7 @@ def compare(measurements: Iterable[Measurement], published: Published) -> list[R
         scheme = t.scheme.algorithm, t.scheme.stack
         if runs.setdefault(scheme, run) != run:
             raise UserError(f"results of {_name(*scheme)} are of unlike runs", "compare one run at a time")
-        if m.outcome is Outcome.OK:
+        if m.outcome is Outcome.OK and m.utilization is not None:
             values[scheme[0], scheme[1], t.setting.cell].append(m.utilization)
     rows = []
     for (algorithm, stack, cell), ours in sorted(values.items()):

@@ -210,7 +210,7 @@ def compute_check(
 
 
 def _tally(
-    zones: Sequence[Zone], algorithm: str, scheme: Scheme, found: dict[Cell, list[Measurement]], trials: int
+    zones: Sequence[Zone], algorithm: str, scheme: Scheme, found: dict[Cell, Sequence[Measurement]], trials: int
 ) -> Tally:
     if bad := common.bad(m for measurements in found.values() for m in measurements):
         return Tally(scheme=scheme, trouble=(bad.outcome, bad.message or ""))

@@ -117,6 +117,6 @@ def compute(
     work = [(algorithm, setting) for setting in settings]
     found = {key[1]: ms for key, ms in measure(bench, work, runs.seeds(trials), results, workers, console)}
     return Measured(
-        scheme=bench.scheme(algorithm), proxy=through and through.program, trials=trials,
+        scheme=bench.scheme(algorithm), proxy=through.program if through else None, trials=trials,
         paths=tuple(MeasuredPath(setting=setting, measurements=tuple(found[setting])) for setting in settings),
     )  # fmt: skip
