@@ -10,21 +10,36 @@ this guest's clock is virtual.
 cc_run names a Python program to run instead of the job: the suite's own tests and doctor use it.
 """
 
+from __future__ import annotations
+
 import ctypes
 import os
+import runpy
 import subprocess
 import sys
 import traceback
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _MS_RDONLY = 1
 _RB_POWER_OFF = 0x4321FEDC
 
 
-def set_up_filesystem() -> None:
-    # Found at its path on the host: what this guest calls /run/suite is not mounted yet.
-    from conformance.guest.mounts import mount
+def _mount_function() -> Callable[..., None]:
+    """Return mount() of mounts.py beside this file: the suite is not yet where it is imported from.
 
+    Not by a path in sys.path: a checkout below /tmp is out of sight as soon as /tmp is mounted.
+    """
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "mounts.py")
+    found: Callable[..., None] = runpy.run_path(path)["mount"]
+    return found
+
+
+def set_up_filesystem() -> None:
+    mount = _mount_function()
     mount("proc", "/proc")
     mount("sysfs", "/sys")
     mount("devtmpfs", "/dev")
@@ -68,10 +83,10 @@ def set_up_environment() -> None:
 def main() -> None:
     status = 1
     program = os.environ.get("cc_run")
-    sys.path.insert(0, os.environ["cc_suite"])
     try:
         set_up_filesystem()
         set_up_environment()
+        sys.path.insert(0, "/run/suite")
         if program:
             status = subprocess.run([sys.executable, "-I", program]).returncode
         else:

@@ -12,17 +12,18 @@ from test_plugin import GRID, PATH
 
 from conformance.commands import trace as tracing
 from conformance.model.trial import Measurement, Outcome
+from conformance.reporting import charts
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
 def results(suite, pytester):
-    """Run with --alluredir; returns what it wrote of each test, by its title."""
+    """Run with --alluredir; returns what it wrote of each test, by its title. Heatmaps take seconds: few are drawn."""
     pytest.importorskip("allure_pytest")
 
-    def run(*arguments, **how):
-        done = suite(*arguments, "--alluredir", "allure", "--clean-alluredir", **how)
+    def run(*arguments, more=lambda patch: patch(charts, "render", lambda *_, **__: b""), **how):
+        done = suite(*arguments, "--alluredir", "allure", "--clean-alluredir", more=more, **how)
         assert "INTERNALERROR" not in done.stdout.str() + done.stderr.str()
         found = [json.loads(path.read_text()) for path in (pytester.path / "allure").glob("*-result.json")]
         return {result["name"]: result for result in found}
