@@ -1,6 +1,7 @@
 """Result lines for keeping: what pages show of them is the same, and what is kept of a stack is not lost."""
 
 import pathlib
+import re
 
 import pytest
 from helpers import measurements, results_file
@@ -11,6 +12,7 @@ from conformance.reporting.html import cell_page
 from conformance.reporting.tools import export
 from conformance.results import store
 from conformance.results.source import Source
+from conformance.support import paths
 
 
 @pytest.fixture
@@ -58,3 +60,17 @@ def test_algorithms_that_were_not_measured_now_are_kept(tmp_path, folder):
     )
     kept = {(m.trial.scheme.algorithm, m.utilization) for m in store.read(path)}
     assert kept == {("reno", 0.4), ("cubic", 0.5)}
+
+
+def test_the_example_workflow_pins_its_actions_asks_for_little_and_builds_what_make_builds():
+    root = paths.PACKAGE.parent
+    workflow = pytest.importorskip("yaml").safe_load((root / "examples" / "publish-pages.yml").read_text("utf-8"))
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+    used = [step["uses"] for step in steps if "uses" in step]
+    assert len(used) == 3 and all(re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", one) for one in used)
+    assert workflow["permissions"] == {}
+    assert workflow["jobs"]["build"]["permissions"] == {"contents": "read"}
+    assert workflow["jobs"]["deploy"]["permissions"] == {"pages": "write", "id-token": "write"}
+    makefile = (root / "Makefile").read_text("utf-8")
+    for target in [step["run"].split()[1] for step in steps if step.get("run", "").startswith("make ")]:
+        assert re.search(rf"^{target}:", makefile, re.M)
