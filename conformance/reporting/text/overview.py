@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from conformance.model.setting import Cell
 from conformance.model.verdict import ALPHA
 from conformance.reporting.heatmaps import CellResult, Heatmap, Series
+from conformance.reporting.text.markdown import table
 
 #: cells named in a row
 _SHOWN = 2
@@ -39,16 +40,9 @@ def rows(all_series: Iterable[Series], called: Callable[[str, str], str]) -> lis
 
 def render(made: Iterable[Row]) -> str:
     """Return the rows as Markdown, with the rate of false alarms that holds for each."""
-    lines = [f"| {' | '.join(_HEAD)} |", "|" + "---|" * len(_HEAD)]
-    for row in made:
-        cells = (row.stack, row.algorithm, row.called, row.kernel, row.status, row.what)
-        lines.append(f"| {' | '.join(_inert(text) for text in cells)} |")
+    cells = [(row.stack, row.algorithm, row.called, row.kernel, row.status, row.what) for row in made]
     rate = f"By each zone, false alarms in at most {ALPHA:.0%} of runs (Holm over its cells)."
-    return "\n".join([*lines, "", rate]) + "\n"
-
-
-def _inert(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;")
+    return "\n".join([*table(_HEAD, cells), "", rate]) + "\n"
 
 
 def _row(series: Series, called: str) -> Row:
