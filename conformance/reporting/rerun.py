@@ -4,8 +4,8 @@ import functools
 import shlex
 
 from conformance.catalogue import documents
-from conformance.lab import manifest
 from conformance.model.setting import Setting
+from conformance.support import paths
 
 #: fields of a Setting that `conformance run` has an option for -> how its value is written
 _OPTIONS = {
@@ -48,7 +48,7 @@ def _stack(name):
 
     Remembered: a report asks for each of its cells, and trials.
     """
-    if name in manifest.names():
+    if any(found.parent.name == name for found in paths.data("adapters").glob("*/adapter.json")):
         return ("--stack", name)
     if name.startswith("interop-"):
         return ("--interop-rootfs", f"path/to/{name.removeprefix('interop-')}")
