@@ -42,6 +42,16 @@ def trial(measurement):
     return shlex.join([*words, *_choice(made), "--profile", setting.profile, "--packets-only"])
 
 
+def why(series):
+    """The command that says from traces what looks wrong with a series that violates; None of one that does not."""
+    if series.verdict != "violates":
+        return None
+    made = next(m.trial for result in series.utilization.results.values() for m in result.measurements)
+    if made.room != "virtual":
+        return None
+    return shlex.join(["conformance", "why", made.scheme.algorithm, *_choice(made)])
+
+
 @functools.cache
 def _stack(name):
     """Options that choose a stack. Results say what others are called, but not where they lie.

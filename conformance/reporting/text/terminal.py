@@ -10,7 +10,9 @@ import rich.text
 from conformance.model.metrics import METRICS
 from conformance.model.verdict import Status
 from conformance.reporting import heatmaps
+from conformance.reporting.heatmaps import trials_words
 from conformance.reporting.html import heatmap_table
+from conformance.support.console import one_line
 
 _MARKS = {
     Status.CONFORMS: (" ", ""),
@@ -37,22 +39,35 @@ def show(all_series, console):
             console.print(_table(heatmap, bandwidth))
         for judged in series.judged:
             console.print(summary(judged), style="bold", markup=False)
-            if judged is not heatmap:
-                _name(judged, console)
+            _name(judged, heatmap, console)
 
 
-def _name(heatmap, console):
-    """What does not conform, as the table does not show it."""
-    found = [r for r in heatmap.results.values() if r.permitted and r.status != "conforms"]
+def _name(heatmap, utilization, console):
+    """What does not conform and why, as the table does not show it; what failed is told once, not by each metric."""
+    of_all = heatmap is utilization
+    found = [
+        r
+        for r in heatmap.results.values()
+        if r.permitted
+        and r.status not in (("conforms", "violates") if of_all else ("conforms",))
+        and (of_all or r.status != "error" or utilization.results[r.cell].status != "error")
+    ]
     for result in found[:_MOST_NAMED]:
-        more = heatmap_table.more_digits(heatmap.metric, result)
-        value, low, high = (
-            heatmap_table.number(heatmap.metric, v, more)
-            for v in (result.value, result.permitted.low, result.permitted.high)
-        )
-        console.print(f"  {result.status} at {result.cell.id}: {value}, permitted {low} to {high}", soft_wrap=True)
+        console.print(f"  {_named(heatmap.metric, result)}", soft_wrap=True, markup=False)
     if len(found) > _MOST_NAMED:
         console.print(f"  and {len(found) - _MOST_NAMED} more")
+
+
+def _named(metric, result):
+    """One result that does not conform, with its cause unless the numbers are the cause."""
+    text = f"{result.status} at {result.cell.id}"
+    if result.value is None:
+        return one_line(f"{text}: {result.cause}")
+    value, low, high = (
+        heatmap_table.number(metric, v, heatmap_table.more_digits(metric, result)) for v in (result.value, result.permitted.low, result.permitted.high)
+    )
+    cause = "" if result.status == "violates" else f" ({result.cause})"
+    return one_line(f"{text}: {value}, permitted {low} to {high}{cause}")
 
 
 def summary(heatmap):
@@ -66,7 +81,7 @@ def _table(heatmap, bandwidth):
     results = {c: r for c, r in heatmap.results.items() if c.bandwidth_mbps == bandwidth}
     losses = sorted({cell.loss_pct for cell in results})
     table = rich.table.Table(
-        title=f"{bandwidth:g} Mbit/s, median utilization of {heatmap.trials} trials", title_justify="left"
+        title=f"{bandwidth:g} Mbit/s, median utilization of {trials_words(results.values())}", title_justify="left"
     )
     table.add_column("delay \\ loss", justify="right")
     for loss in losses:
