@@ -95,7 +95,7 @@ PUBLISHED := reports/published
 
 published: kernel  ## measure every stack that is built here x algorithm, 10 Mbit/s, 5 trials, and publish it; it resumes (1 h)
 	$(CONFORMANCE) matrix --grid 10mbps --results results/published.jsonl
-	$(CONFORMANCE) export published results/published.jsonl --out $(PUBLISHED)
+	$(CONFORMANCE) publish results/published.jsonl --out $(PUBLISHED)
 	$(MAKE) site
 
 site: setup  ## the pages of what is published, by today's zones, into site/; docs/matrix.md from the same (a minute)

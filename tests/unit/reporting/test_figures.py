@@ -8,8 +8,7 @@ import types
 import score_why
 
 from conformance.catalogue import documents, mutant_record
-from conformance.cli import results
-from conformance.commands import false_alarms
+from conformance.commands import export, false_alarms
 from conformance.commands import mutants as testing
 from conformance.model.errors import UserError
 from conformance.model.studies import mutants
@@ -86,7 +85,7 @@ _MOST_BYTES = 3_000_000
 
 def test_the_published_table_is_what_todays_zones_say_of_the_published_lines():
     """`make site` writes it anew."""
-    said = overview.render(overview.rows(heatmaps.all_series(_published()), results.called))
+    said = overview.render(overview.rows(heatmaps.all_series(_published()), export.called))
     assert said == (paths.PACKAGE.parent / "docs" / "matrix.md").read_text(encoding="utf-8")
 
 
