@@ -8,11 +8,15 @@ import os
 import pathlib
 import shutil
 import tempfile
-from typing import BinaryIO
+from collections.abc import Callable
+from typing import BinaryIO, cast
 
 from conformance.model.errors import UserError
 
-_OPENERS = {".xz": lzma.open, ".gz": gzip.open}
+_OPENERS: dict[str, Callable[[pathlib.Path], BinaryIO]] = {
+    ".xz": lambda path: cast(BinaryIO, lzma.open(path)),
+    ".gz": lambda path: cast(BinaryIO, gzip.open(path)),
+}
 
 
 def is_compressed(path: str | os.PathLike[str]) -> bool:
@@ -38,7 +42,7 @@ def _copy(path: pathlib.Path, changed_ns: int, size: int) -> "tempfile._Temporar
     """Return the decompressed file, which is removed when nobody remembers it any more."""
     copy = tempfile.NamedTemporaryFile(prefix="conformance-results-")
     try:
-        with _OPENERS[path.suffix](path, "rb") as packed:
+        with _OPENERS[path.suffix](path) as packed:
             shutil.copyfileobj(packed, copy)
     except (lzma.LZMAError, EOFError, gzip.BadGzipFile) as error:
         copy.close()

@@ -53,10 +53,7 @@ class _Site:
             "trials": sum(file.trials for file in source.files),
             "symbols": colours.SYMBOLS,
             "metrics": METRICS,
-            "scales": {
-                name: f"{metric.full_scale:g}{metric.suffix}"
-                for name, metric in METRICS.items()
-            },
+            "scales": {name: f"{metric.full_scale:g}{metric.suffix}" for name, metric in METRICS.items()},
             "number": heatmap_table.number,
             "more_digits": heatmap_table.more_digits,
             "cell_words": heatmap_table.cell_words,

@@ -10,7 +10,6 @@ import rich.text
 from conformance.model.metrics import METRICS
 from conformance.model.verdict import Status
 from conformance.reporting import heatmaps
-from conformance.reporting.heatmaps import trials_words
 from conformance.reporting.html import heatmap_table
 from conformance.support.console import one_line
 
@@ -27,7 +26,7 @@ _MARKS = {
 _MOST_NAMED = 4
 
 
-def show(all_series, console):
+def show(all_series: Sequence[heatmaps.Series], console: rich.console.Console) -> None:
     names = heatmaps.labels(all_series)
     for series in all_series:
         heatmap = series.utilization
@@ -42,7 +41,7 @@ def show(all_series, console):
             _name(judged, heatmap, console)
 
 
-def _name(heatmap, utilization, console):
+def _name(heatmap: heatmaps.Heatmap, utilization: heatmaps.Heatmap, console: rich.console.Console) -> None:
     """What does not conform and why, as the table does not show it; what failed is told once, not by each metric."""
     of_all = heatmap is utilization
     found = [
@@ -58,30 +57,32 @@ def _name(heatmap, utilization, console):
         console.print(f"  and {len(found) - _MOST_NAMED} more")
 
 
-def _named(metric, result):
+def _named(metric: str, result: heatmaps.CellResult) -> str:
     """One result that does not conform, with its cause unless the numbers are the cause."""
     text = f"{result.status} at {result.cell.id}"
-    if result.value is None:
-        return one_line(f"{text}: {result.cause}")
+    if result.value is None or result.permitted is None:
+        return str(one_line(f"{text}: {result.cause}"))
     value, low, high = (
-        heatmap_table.number(metric, v, heatmap_table.more_digits(metric, result)) for v in (result.value, result.permitted.low, result.permitted.high)
+        heatmap_table.number(metric, v, heatmap_table.more_digits(metric, result))
+        for v in (result.value, result.permitted.low, result.permitted.high)
     )
     cause = "" if result.status == "violates" else f" ({result.cause})"
-    return one_line(f"{text}: {value}, permitted {low} to {high}{cause}")
+    return str(one_line(f"{text}: {value}, permitted {low} to {high}{cause}"))
 
 
-def summary(heatmap):
+def summary(heatmap: heatmaps.Heatmap) -> str:
     """One sentence: how many cells are inside the zone, what the others are, and how often that would be chance."""
     if not heatmap.zone:
         return f"{METRICS[heatmap.metric].title}: {heatmap.words}"
     return f"zone {heatmap.zone.id}: {heatmap.words}; {heatmap.false_alarms}"
 
 
-def _table(heatmap, bandwidth):
+def _table(heatmap: heatmaps.Heatmap, bandwidth: float) -> rich.table.Table:
     results = {c: r for c, r in heatmap.results.items() if c.bandwidth_mbps == bandwidth}
     losses = sorted({cell.loss_pct for cell in results})
     table = rich.table.Table(
-        title=f"{bandwidth:g} Mbit/s, median utilization of {trials_words(results.values())}", title_justify="left"
+        title=f"{bandwidth:g} Mbit/s, median utilization of {heatmaps.trials_words(results.values())}",
+        title_justify="left",
     )
     table.add_column("delay \\ loss", justify="right")
     for loss in losses:
@@ -92,7 +93,7 @@ def _table(heatmap, bandwidth):
     return table
 
 
-def _text(metric, result):
+def _text(result: heatmaps.CellResult | None) -> str | rich.text.Text:
     if result is None:
         return ""
     mark, style = _MARKS[result.verdict.status] if result.verdict else (" ", "")
