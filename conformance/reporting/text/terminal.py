@@ -93,7 +93,7 @@ def _table(heatmap: heatmaps.Heatmap, bandwidth: float) -> rich.table.Table:
     return table
 
 
-def _text(result: heatmaps.CellResult | None) -> str | rich.text.Text:
+def _text(metric: str, result: heatmaps.CellResult | None) -> str | rich.text.Text:
     if result is None:
         return ""
     mark, style = _MARKS[result.verdict.status] if result.verdict else (" ", "")
