@@ -1,6 +1,6 @@
 # `make conformance` does everything a newcomer needs; `make test` runs the suite's own tests; `make help` lists the rest.
 .PHONY: attest attest-raise bbr bench clean conformance coverage fast fidelity format guests help identify-check kernel \
-  lint mutants mutants-record published quick reference setup test zones-check
+  lint mutants mutants-record published quick reference setup site test zones-check
 .NOTPARALLEL:
 .DEFAULT_GOAL := conformance
 
@@ -92,9 +92,17 @@ mutants: kernel  ## test the tester: mutants detected, by which cells, and the f
 mutants-record: kernel  ## keep the score of `make mutants` for `zones check`, and write it as Markdown for docs/findings-mutants.md
 	$(CONFORMANCE) mutants --record --out results/mutants.md
 
-published: kernel  ## reports/published: every stack that is built here x algorithm, 10 Mbit/s, 5 trials; it resumes (1 h)
-	$(CONFORMANCE) matrix --grid 10mbps --results results/published.jsonl --out docs/matrix.md
-	$(CONFORMANCE) report results/published.jsonl --out reports/published
+#: where the published lines are kept, and what the table of them is called
+PUBLISHED := reports/published
+
+published: kernel  ## measure every stack that is built here x algorithm, 10 Mbit/s, 5 trials, and publish it; it resumes (1 h)
+	$(CONFORMANCE) matrix --grid 10mbps --results results/published.jsonl
+	$(CONFORMANCE) publish results/published.jsonl --out $(PUBLISHED)
+	$(MAKE) site
+
+site: setup  ## the pages of what is published, by today's zones, into site/; docs/matrix.md from the same (a minute)
+	$(CONFORMANCE) export matrix $(PUBLISHED)/*.jsonl.xz --out docs/matrix.md
+	$(CONFORMANCE) report $(PUBLISHED)/*.jsonl.xz --out site --no-terminal
 
 attest: kernel  ## replay the golden trials: equal results attest the present sources to the present lab version
 	.venv/bin/python tests/golden/attest.py
@@ -114,4 +122,4 @@ format: setup  ## mend what `make lint` says of style, and the form of zone file
 	$(CONFORMANCE) zones fmt
 
 clean:  ## remove the virtual environment, results and reports
-	rm -rf .venv results report
+	rm -rf .venv results report site

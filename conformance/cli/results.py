@@ -13,7 +13,7 @@ from conformance.results.store import DEFAULT_RESULTS
 from conformance.support import files
 
 #: what `export` writes; conformance/commands/export.py says where (its imports take long)
-FORMS = ("json", "csv", "parquet", "markdown", "badge-json", "badge-svg")
+FORMS = ("json", "csv", "parquet", "markdown", "badge-json", "badge-svg", "matrix")
 _RESULTS = click.argument("results", nargs=-1, type=click.Path(path_type=pathlib.Path))
 
 
@@ -48,7 +48,10 @@ def report(results: Sequence[pathlib.Path], target: pathlib.Path, terminal: bool
     help="How to print what was written: text for people, or JSON (schema: conformance/schemas) for programs.",
 )  # fmt: skip
 def export(form: str, results: Sequence[pathlib.Path], target: str | None, printed: str) -> None:
-    """RESULTS for other tools: cells as CSV or Parquet, a JSON summary, Markdown for a pull request, a badge."""
+    """RESULTS for other tools: cells as CSV or Parquet, a JSON summary, Markdown for a pull request, a badge.
+
+    matrix: Markdown, too, but one row for each stack and algorithm.
+    """
     from conformance.commands import export
 
     if target == "-" and printed == "json":
@@ -58,6 +61,20 @@ def export(form: str, results: Sequence[pathlib.Path], target: str | None, print
         sys.stdout.buffer.write(made.content)
         return
     finish(export.write(made, target), printed, lambda found, console: console.print(str(found.path), soft_wrap=True))
+
+
+@click.command()
+@_RESULTS
+@click.option("--out", "target", default="published", show_default=True, type=click.Path(path_type=pathlib.Path))
+def publish(results: Sequence[pathlib.Path], target: pathlib.Path) -> None:
+    """Compress RESULTS for keeping: a file for each stack in a folder, without what no report shows.
+
+    Algorithms that RESULTS do not have stay in the files that are there.
+    """
+    from conformance.reporting import published
+
+    for path in published.write(_source(results), target):
+        out.print(f"{path}: {path.stat().st_size / 1000:.0f} kB", soft_wrap=True)
 
 
 @click.command()
@@ -110,4 +127,4 @@ def merge(results: Sequence[pathlib.Path], target: pathlib.Path, form: str) -> N
     finish(found, form, lambda found, console: console.print(f"{target}: {found.trials} trials", soft_wrap=True))
 
 
-COMMANDS = (report, plot, export, fidelity, merge)
+COMMANDS = (report, plot, export, publish, fidelity, merge)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
+from conformance.lab import manifest
 from conformance.reporting import heatmaps
-from conformance.reporting.text import markdown
+from conformance.reporting.text import markdown, overview
 from conformance.reporting.tools import badge, export
 from conformance.results.source import Source
 from conformance.support import files
@@ -20,6 +21,7 @@ FORMS = {
     "markdown": "summary.md",
     "badge-json": "badge.json",
     "badge-svg": "badge.svg",
+    "matrix": "matrix.md",
 }
 
 
@@ -53,8 +55,17 @@ def compute(form: str, results: Sequence[pathlib.Path]) -> Exported:
         "markdown": lambda: markdown.render(series).encode(),
         "badge-json": lambda: badge.endpoint(series),
         "badge-svg": lambda: badge.svg(series),
+        "matrix": lambda: overview.render(overview.rows(series, called)).encode(),
     }[form]
     return Exported(form=form, content=made())
+
+
+def called(stack: str, algorithm: str) -> str:
+    """Return what a stack calls an algorithm, where the stack ships; of any other the algorithm's own name."""
+    if stack not in manifest.names():
+        return algorithm
+    about = manifest.read(stack)
+    return str(about.called(algorithm)) if algorithm in about.offered() else algorithm
 
 
 def write(found: Exported, target: str | None) -> Exported:

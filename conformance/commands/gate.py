@@ -198,7 +198,7 @@ def _report(
         algorithms = [zones[verdict.zone_id].algorithm for verdict in violating]
         reports = why.of_violations(algorithms, options.choice, console)
         if target and reports:
-            reporting.add_why(result, series, reports, target)
+            reporting.add_why(result, series, reports, target, why.write)
     if options.keep_traces:
         cells = dict.fromkeys((zones[v.zone_id].algorithm, zones[v.zone_id].profile, v.cell) for v in violating)
         trace.keep_some(cells, options.choice, options.keep_traces, console)

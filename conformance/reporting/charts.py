@@ -46,7 +46,7 @@ def heatmap(drawn):
     metric = drawn.metric
     of = METRICS[metric]
     values = {"scale": _scale(colours.VIRIDIS, [0, of.full_scale]), "title": f"{of.title}{of.suffix}"}
-    panels = [_panel(data, "measured", f"Measured: median of up to {drawn.trials} trials", values)]
+    panels = [_panel(data, "measured", f"Measured: median of {drawn.trials_words}", values)]
     if drawn.zone is not None:
         full = of.full_difference
         differences = {"scale": _scale(colours.PUOR, [-full, full]), "title": f"difference{of.suffix}"}

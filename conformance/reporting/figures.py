@@ -1,11 +1,17 @@
 """Which figures `conformance plot` draws, and what they are called."""
 
+from collections.abc import Iterator, Sequence
+from typing import Any
+
 from conformance.model.errors import UserError
 from conformance.reporting import charts
+from conformance.reporting.heatmaps import Series
 from conformance.reporting.html import compare, slugs
 
 
-def chosen(what, all_series, algorithm=None, stack=None):
+def chosen(
+    what: str, all_series: Sequence[Series], algorithm: str | None = None, stack: str | None = None
+) -> Iterator[tuple[str, Any]]:
     """(name, chart) of each figure: one for each series, or for `compare` one for each algorithm and profile.
 
     Raises UserError where nothing is left to draw.
@@ -25,7 +31,7 @@ def chosen(what, all_series, algorithm=None, stack=None):
         yield f"{slugs.of_series(series)}{suffix}", charts.heatmap(drawn)
 
 
-def _comparisons(kept):
+def _comparisons(kept: Sequence[Series]) -> Iterator[tuple[str, Any]]:
     for algorithm in dict.fromkeys(s.scheme.algorithm for s in kept):
         sections = compare.sections([s for s in kept if s.scheme.algorithm == algorithm])
         for section in sections:

@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import functools
+import itertools
 
 from conformance.catalogue import documents
 from conformance.model import digest, statistics
@@ -10,8 +11,12 @@ from conformance.model.errors import UserError
 from conformance.model.metrics import others
 from conformance.model.setting import Cell, Setting
 from conformance.model.trial import SHORT_DIGEST, Measurement, Outcome, Scheme
-from conformance.model.verdict import CONFIDENCE, Verdict, false_alarms, judge_zone, overall
+from conformance.model.verdict import CONFIDENCE, Status, Verdict, false_alarms, judge_zone, overall
 from conformance.model.zone import Interval, Zone
+from conformance.support.console import count
+
+#: with fewer trials no interval holds the median as surely as a verdict needs
+_FEWEST = next(n for n in itertools.count(1) if 1 - 2 / 2**n >= CONFIDENCE)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -45,6 +50,15 @@ class CellResult:
     def difference(self):
         """Measured minus reference, or None where either is not known."""
         return None if self.value is None or self.permitted is None else self.value - self.reference
+
+    @property
+    def cause(self):
+        """Why the verdict is what it is, as a sentence's part; of what was not judged, why nothing was measured."""
+        if self.verdict is None:
+            return self.message or ""
+        if self.verdict.status is Status.INCONCLUSIVE and self.n < _FEWEST and not self.late:
+            return f"{count(self.n, 'trial')}; at least {_FEWEST} are needed"
+        return self.verdict.reason
 
     @property
     def status(self):
@@ -107,7 +121,12 @@ class Heatmap:
 
     @property
     def trials(self):
+        """The most trials of any cell."""
         return max((r.n for r in self.results.values()), default=0)
+
+    @property
+    def trials_words(self):
+        return trials_words(self.results.values())
 
     @property
     def verdict(self):
@@ -208,6 +227,13 @@ def labels(all_series):
 
 def label(names, series):
     return names[series.scheme]
+
+
+def trials_words(results):
+    """How many trials CellResults have: "5 trials", or "5 to 20 trials" where they differ."""
+    numbers = {result.n for result in results}
+    least, most = min(numbers, default=0), max(numbers, default=0)
+    return f"{least} to {most} trials" if least != most else count(most, "trial")
 
 
 def settings(setting):

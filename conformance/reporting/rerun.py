@@ -2,13 +2,17 @@
 
 import functools
 import shlex
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from conformance.catalogue import documents
-from conformance.lab import manifest
 from conformance.model.setting import Setting
+from conformance.model.trial import Measurement, Trial
+from conformance.reporting.heatmaps import Series
+from conformance.support import paths
 
 #: fields of a Setting that `conformance run` has an option for -> how its value is written
-_OPTIONS = {
+_OPTIONS: dict[str, Callable[[Any], str]] = {
     "queue": str,
     "offload": lambda on: "on" if on else "off",
     "transfer_s": "{:g}".format,
@@ -16,7 +20,7 @@ _OPTIONS = {
 }
 
 
-def cell(measurements):
+def cell(measurements: Sequence[Measurement]) -> tuple[str | None, str | None]:
     """(command, why not): one of them None. `measurements`: all of one cell.
 
     Seeds of `conformance run` begin at 1; for others there is a command for each trial only.
@@ -32,7 +36,7 @@ def cell(measurements):
     return shlex.join(words + _choice(trial) + options), None
 
 
-def trial(measurement):
+def trial(measurement: Measurement) -> str | None:
     """The command that makes one trial again and writes its packets down, or None where there is none."""
     made = measurement.trial
     setting = made.setting
@@ -42,25 +46,35 @@ def trial(measurement):
     return shlex.join([*words, *_choice(made), "--profile", setting.profile, "--packets-only"])
 
 
+def why(series: Series) -> str | None:
+    """The command that says from traces what looks wrong with a series that violates; None of one that does not."""
+    if series.verdict != "violates":
+        return None
+    made = next(m.trial for result in series.utilization.results.values() for m in result.measurements)
+    if made.room != "virtual":
+        return None
+    return shlex.join(["conformance", "why", made.scheme.algorithm, *_choice(made)])
+
+
 @functools.cache
-def _stack(name):
+def _stack(name: str) -> tuple[str, str]:
     """Options that choose a stack. Results say what others are called, but not where they lie.
 
     Remembered: a report asks for each of its cells, and trials.
     """
-    if name in manifest.names():
+    if any(found.parent.name == name for found in paths.data("adapters").glob("*/adapter.json")):
         return ("--stack", name)
     if name.startswith("interop-"):
         return ("--interop-rootfs", f"path/to/{name.removeprefix('interop-')}")
     return ("--stack", f"path/to/{name}/adapter.json")
 
 
-def _choice(made):
+def _choice(made: Trial) -> list[str]:
     room = ("--lab", "host") if made.room == "host" else ("--kernel", made.scheme.kernel)
     return [*_stack(made.scheme.stack), *room]
 
 
-def _options(setting):
+def _options(setting: Setting) -> tuple[list[str], str | None]:
     """(options that make the profile this setting, why there are none)."""
     usual = documents.profile_or_none(setting.profile, setting.cell)
     if usual is None:
@@ -73,10 +87,10 @@ def _options(setting):
     return ["--profile", setting.profile, *words], None
 
 
-def _differences(setting, usual):
+def _differences(setting: Setting, usual: Setting) -> str:
     ours, theirs = Setting.to_json(setting), Setting.to_json(usual)
     return ", ".join(f"{name} {ours[name]}" for name in ours if ours[name] != theirs[name])
 
 
-def _ranges(seeds):
+def _ranges(seeds: Sequence[int]) -> str:
     return str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"

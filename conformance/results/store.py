@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from conformance.model.errors import UserError, located
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome, Scheme, Trial
+from conformance.results import compressed
 from conformance.support import schema
 
 #: what lines have in common whose schema is checked once
@@ -43,12 +44,13 @@ def scan(
 ) -> Iterator[tuple[int, int, Measurement]]:
     """(line number, where it begins in the file, Measurement) of every line, in order.
 
-    One at a time: files may be larger than memory. `cut_short` is told the numbers of lines that a crash or a full disk
-    ended early, and that are passed over. Raises UserError naming file and line.
+    One at a time: files may be larger than memory. Where the name ends in .xz or .gz, what is decompressed is read and
+    counted. `cut_short` is told the numbers of lines that a crash or a full disk ended early, and that are passed
+    over. Raises UserError naming file and line.
     """
     known: set[Kind] = set()
     try:
-        with open(path, "rb") as f:
+        with compressed.open_plain(path) as f:
             at = 0
             for number, line in enumerate(f, 1):
                 # What follows the last newline is a line being written, or cut short.
@@ -64,7 +66,7 @@ def scan(
 def read_at(path: pathlib.Path | str, at: int) -> Measurement:
     """The Measurement whose line begins there, as scan() said. Raises UserError."""
     try:
-        with open(path, "rb") as f:
+        with compressed.open_plain(path) as f:
             f.seek(at)
             return _parse(f.readline(), f"{path}: byte {at}", set())
     except OSError as error:
@@ -156,6 +158,8 @@ class Store:
 
     def __init__(self, path: pathlib.Path | str) -> None:
         self.path = pathlib.Path(path)
+        if compressed.is_compressed(self.path):
+            raise UserError(f"{self.path} is compressed, and can only be read", "choose another --results")
         self._lock = threading.Lock()
         self._settled: dict[str, Measurement] = {}
         self._known: set[Kind] = set()

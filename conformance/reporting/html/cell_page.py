@@ -64,15 +64,16 @@ def of_cell(series, cell, source):
     chosen = _three(telling.results[cell], telling.metric)
     full = {style: source.whole(measurement) for style, measurement in chosen.items()}
     drawn = {style: m.evidence["trace"] for style, m in full.items() if isinstance(m.evidence.get("trace"), dict)}
+    named = {style: m for style, m in chosen.items() if style in drawn or not drawn}
     end = traces.end_s(list(drawn.values()))
     try:
         facts = tuple(_facts(full["median"])) if full else ()
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         where, why = source.where(full["median"]), f"{type(error).__name__}: {error}"
         raise UserError(f"{where}: /evidence: not as result lines have it: {why}") from None
-    styles = {measurement.trial.seed: style for style, measurement in chosen.items()}
+    styles = {measurement.trial.seed: style for style, measurement in named.items()}
     command, why_not = rerun.cell(utilization.measurements)
-    front = chosen.get("median", utilization.measurements[0])
+    shown = chosen.get("median", utilization.measurements[0])
     return Detail(
         anchor=anchor(cell),
         title=f"{cell.one_way_delay_ms:g} ms, {cell.loss_pct:g} % loss",
@@ -80,13 +81,13 @@ def of_cell(series, cell, source):
         others=tuple((h.metric, h.results[cell]) for h in series.heatmaps[1:]),
         lines=tuple(heatmap_table.about(h.metric, h.results[cell]).split("\n", 1)[1] for h in series.heatmaps),
         trials=tuple(_row(m, styles.get(m.trial.seed, "")) for m in utilization.measurements),
-        shown={style: f"{_words(style, telling.metric)} (seed {m.trial.seed})" for style, m in chosen.items()},
+        shown={style: f"{_words(style, telling.metric)} (seed {m.trial.seed})" for style, m in named.items()},
         end_s=f"{end:.3g}",
         panels=traces.panels(drawn, end, cell.bandwidth_mbps) if drawn else (),
         facts=facts,
         command=command,
         why_no_command=why_not,
-        trace_command=rerun.trial(front),
+        trace_command=rerun.trial(shown),
     )
 
 
@@ -94,6 +95,12 @@ def _words(style, metric):
     if style != "median":
         return f"{style} {METRICS[metric].noun}"
     return "median trial" if metric == UTILIZATION.name else f"median trial by {METRICS[metric].noun}"
+
+
+def front(series, cell):
+    """The trial in front: the nearest to the median by what tells most of the cell; None where none ran."""
+    telling = _telling(series, cell)
+    return _three(telling.results[cell], telling.metric).get("median")
 
 
 def _telling(series, cell):
@@ -161,3 +168,5 @@ def _facts(measurement):
         )
     if evidence.get("kernel_release"):
         yield "kernel, says the guest", evidence["kernel_release"]
+    if evidence.get("recovered"):
+        yield "these numbers", evidence["recovered"]

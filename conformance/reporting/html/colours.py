@@ -29,6 +29,23 @@ def difference_step(metric, difference):
     return "none" if difference is None else f"d{_step(0.5 + difference / METRICS[metric].full_difference / 2)}"
 
 
+#: a cell's distance from the reference at which its colour is the strongest, where 1 is the zone's bound
+FULL_DISTANCE = 2.0
+
+
+def distance_step(value, reference, low, high):
+    """The class of a value by how far it is from the reference, in distances from there to the zone's bound.
+
+    What a zone permits differs by a factor of 100 from cell to cell: on one scale of differences for all of them, the
+    worst violations at high loss would be white.
+    """
+    if value is None:
+        return "none"
+    room = high - reference if value > reference else reference - low
+    distance = (value - reference) / room if room > 0 else (value > reference) - (value < reference)
+    return f"d{_step(0.5 + distance / FULL_DISTANCE / 2)}"
+
+
 def _step(share):
     return round(min(max(share, 0.0), 1.0) * (STEPS - 1))
 

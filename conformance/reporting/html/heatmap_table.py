@@ -102,7 +102,7 @@ def about(metric, result):
     if result.permitted:
         more = more_digits(metric, result)
         low, high = (number(metric, edge, more) for edge in (result.permitted.low, result.permitted.high))
-        lines.append(f"permitted {low} to {high}: {result.status}, {result.verdict.reason}")
+        lines.append(f"permitted {low} to {high}: {result.status}, {result.cause}")
     return "\n".join(lines)
 
 
@@ -150,12 +150,30 @@ def _permitted(metric, result):
 def _difference(metric, result, href):
     return Box(
         text=signed(metric, result.difference),
-        step=colours.difference_step(metric, result.difference),
+        step=_distance_step(result),
         status=result.status,
         mark=colours.MARKS[result.status],
         about=about(metric, result),
         href=href,
     )
+
+
+def _distance_step(result):
+    if result.permitted is None:
+        return "none"
+    return colours.distance_step(result.value, result.reference, result.permitted.low, result.permitted.high)
+
+
+def how_far(result):
+    """How far outside the zone a median is, of the bound that it is beyond; nothing where it is not, or of zero."""
+    if result.value is None or result.permitted is None or result.value in result.permitted:
+        return ""
+    above = result.value > result.permitted.high
+    bound = result.permitted.high if above else result.permitted.low
+    share = abs(result.value / bound - 1) if bound else 0
+    if not share:
+        return ""
+    return f"{result.value / bound:.3g} times" if share >= 1 else f"{share:.0%} {'above' if above else 'below'}"
 
 
 #: side of a cell in a small heatmap, and the gap between bandwidths

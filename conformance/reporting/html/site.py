@@ -13,7 +13,7 @@ from conformance import __version__
 from conformance.model.metrics import METRICS
 from conformance.model.setting import exact
 from conformance.model.trial import CLIENT
-from conformance.reporting import charts, heatmaps
+from conformance.reporting import charts, heatmaps, rerun
 from conformance.reporting.html import cell_page, colours, compare, heatmap_table, rfc9743, slugs, split_page
 from conformance.reporting.text import markdown
 from conformance.reporting.tools import badge, export
@@ -53,14 +53,13 @@ class _Site:
             "trials": sum(file.trials for file in source.files),
             "symbols": colours.SYMBOLS,
             "metrics": METRICS,
-            "scales": {
-                name: (f"{metric.full_scale:g}{metric.suffix}", f"{metric.full_difference:g}{metric.suffix}")
-                for name, metric in METRICS.items()
-            },
+            "scales": {name: f"{metric.full_scale:g}{metric.suffix}" for name, metric in METRICS.items()},
             "number": heatmap_table.number,
             "more_digits": heatmap_table.more_digits,
             "cell_words": heatmap_table.cell_words,
             "small": heatmap_table.small,
+            "how_far": heatmap_table.how_far,
+            "full_distance": f"{colours.FULL_DISTANCE:g}",
             "slug": slugs.of_series,
             "label": functools.partial(heatmaps.label, heatmaps.labels(series)),
             "anchor": cell_page.anchor,
@@ -122,7 +121,9 @@ class _Site:
             )
             for heatmap in series.heatmaps
         ]
-        return self._render("scheme.html", series=series, panels=panels, outside=_outside(series))
+        return self._render(
+            "scheme.html", series=series, panels=panels, outside=_outside(series), why=rerun.why(series)
+        )
 
     def _cells(self, series, bandwidth):
         cells = [cell for cell in series.cells if cell.bandwidth_mbps == bandwidth]

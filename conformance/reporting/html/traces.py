@@ -13,6 +13,8 @@ from conformance.support import schema
 WIDTH, HEIGHT = 1000, 100
 #: goodput is the mean over at least this share of the time axis
 _RATE_STEPS = 50
+#: below this share of the link's rate, drawing that rate too would press all else to the floor
+_LEAST_OF_LINK = 0.5
 _MISSING_TCP = "not known: only Linux TCP tells its {}"
 _MISSING_COLUMN = "not recorded by the version of the suite that measured this"
 
@@ -108,6 +110,8 @@ def _goodput(columns, end, bandwidth_mbps):
         found = {style: c.rate_mbps(name, end / _RATE_STEPS) for style, c in columns.items()}
         drawn = [(style, *rates, title) for style, rates in found.items() if rates and rates[0]]
         if drawn:
+            if max(rate for _, _, rates, _ in drawn for rate in rates) < _LEAST_OF_LINK * bandwidth_mbps:
+                return _panel(title, "Mbit/s", drawn, end, f"of the link's {bandwidth_mbps:g} Mbit/s")
             link = ("link", [0.0, end], [bandwidth_mbps, bandwidth_mbps], "the link's rate")
             return _panel(title, "Mbit/s", [link, *drawn], end, "dotted: the link's rate")
     return Panel(title="Goodput", unit="Mbit/s", missing=_MISSING_COLUMN)

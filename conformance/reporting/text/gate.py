@@ -7,16 +7,21 @@ why/ALGORITHM.json and .svg.
 import collections
 import json
 import math
-import re
-import xml.etree.ElementTree as xml
+import pathlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import rich.console
 
 from conformance.model.expectation import UNEXPLAINED, Surprise
 from conformance.model.metrics import digits_to_tell
+from conformance.model.trial import Measurement
 from conformance.model.verdict import ALPHA, CONFIDENCE, Status, decided, false_alarms, false_alarms_of_any
 from conformance.reporting import heatmaps
+from conformance.reporting.gated import Finding, GateResult
 from conformance.reporting.html import site
 from conformance.reporting.text import markdown
-from conformance.reporting.tools import badge, export
+from conformance.reporting.tools import badge, export, junit
 from conformance.results import merge, source, store
 from conformance.support import files
 from conformance.support.console import count, one_line
@@ -26,27 +31,28 @@ _MOST_NAMED = 20
 _MOST_UNMEASURED = 6
 #: of values and bounds in a sentence, where that is enough to tell them apart
 _DIGITS = 3
-_ENDS = {0: "passes", 1: "fails", 3: "cannot tell: error", 4: "cannot tell"}
-#: what XML 1.0 may hold (W3C, section 2.2); a stack may say anything
-_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+#: of the exit statuses (conformance/commands/status.py), those of which nothing else is said here
+_ERROR, _UNKNOWN = 3, 4
+_ENDS = {0: "passes", 1: "fails", _ERROR: "cannot tell: error", _UNKNOWN: "cannot tell"}
 
 
-def show(outcome, console):
+def show(outcome: GateResult, console: rich.console.Console) -> None:
     """The same as the Markdown, for a terminal."""
-    for line in _lines(outcome, one_line):
+    for line in (*_lines(outcome, one_line), f"gate {_ending(outcome)}"):
         console.print(line, soft_wrap=True)
 
 
-def write(outcome, measurements, target):
-    """Write the folder `target` from this run's measurements alone; returns their Series. Raises UserError."""
-    series, named = [], ()
+def write(outcome: GateResult, measurements: Iterable[Measurement], target: pathlib.Path) -> Sequence[heatmaps.Series]:
+    """Write the folder `target` from this run's measurements alone; return their Series. Raises UserError."""
+    series: Sequence[heatmaps.Series] = []
+    named: Sequence[source.File] = ()
     with files.errors(target, files.OTHER_FOLDER):
         for judged in outcome.judged:  # what an earlier run said of these looks like this one's
             for stale in _why_files(target, judged.zone.algorithm):
                 stale.unlink(missing_ok=True)
     lines = b"".join(map(store.dumps, sorted(measurements, key=lambda m: merge.order(m.trial))))
     results = files.write(target / "results.jsonl", lines, files.OTHER_FOLDER)
-    if measurements:
+    if lines:
         made = source.Source([results])
         series, named = heatmaps.all_series(made.measurements), made.files
         site.write(made, target / "site")
@@ -56,32 +62,39 @@ def write(outcome, measurements, target):
         "summary.json": export.summary_json(series, named),
         "badge.json": badge.endpoint(series),
         "badge.svg": badge.svg(series),
-        "junit.xml": junit(outcome),
+        "junit.xml": junit.render(outcome, words),
     }.items():
         files.write(target / name, content, files.OTHER_FOLDER)
     return series
 
 
-def add_why(outcome, series, reports, target):
-    """Say in the folder what looks wrong, too. `reports`: {algorithm: why.Report}. Raises UserError."""
-    # Late: they draw, and what draws takes seconds to import.
-    from conformance.commands import why
-    from conformance.reporting.text import why as showing
+def add_why(
+    outcome: GateResult,
+    series: Sequence[heatmaps.Series],
+    reports: Mapping[str, Any],
+    target: pathlib.Path,
+    write_report: Callable[[Any, pathlib.Path, pathlib.Path], None],
+) -> None:
+    """Say in the folder what looks wrong, too. Raises UserError.
+
+    `reports`: {algorithm: what `conformance why` found}; `write_report` writes one as a document and as a drawing.
+    """
+    from conformance.reporting.text import why as showing  # late: it draws, and what draws takes seconds to import
 
     for algorithm, report in reports.items():
-        why.write(report, *_why_files(target, algorithm))
+        write_report(report, *_why_files(target, algorithm))
     told = ["### What looks wrong", ""]
     for report in reports.values():
         told += [*showing.lines(report), ""]
     files.write(target / "summary.md", summary(outcome, series, told), files.OTHER_FOLDER)
 
 
-def _why_files(target, algorithm):
+def _why_files(target: pathlib.Path, algorithm: str) -> tuple[pathlib.Path, pathlib.Path]:
     return (target / "why" / f"{algorithm}.json", target / "why" / f"{algorithm}.svg")
 
 
-def to_json(outcome):
-    """A document of schemas/gate.json."""
+def to_json(outcome: GateResult) -> dict[str, Any]:
+    """Return a document of schemas/gate.json."""
     return {
         "schema": "gate/1",
         "status": _ENDS[outcome.exit_status],
@@ -104,7 +117,7 @@ def to_json(outcome):
     }
 
 
-def _cell(finding):
+def _cell(finding: Finding) -> dict[str, Any]:
     verdict, expected = finding.verdict, finding.expected
     return {
         "cell": verdict.cell.id,
@@ -121,18 +134,22 @@ def _cell(finding):
     }
 
 
-def summary(outcome, series, told=()):
-    """Markdown: whether the gate passes and why, what looks wrong (`told`, lines), then the schemes."""
-    lines = [f"### Gate {_ENDS[outcome.exit_status]}", "", *(f"- {line}" for line in _lines(outcome, markdown.span))]
+def summary(outcome: GateResult, series: Sequence[heatmaps.Series], told: Sequence[str] = ()) -> str:
+    """Return Markdown: whether the gate passes and why, what looks wrong (`told`, lines), then the schemes."""
+    lines = [f"### Gate {_ending(outcome)}", "", *(f"- {line}" for line in _lines(outcome, markdown.span))]
     if outcome.baseline:
         lines += ["", "The gate judged by the baseline; below, the same results are judged by the zones that ship."]
-    known = {(f.verdict.zone_id, f.verdict.cell): f.expected.words for f in outcome.findings if f.as_expected}
+    known = {
+        (f.verdict.zone_id, f.verdict.cell): f.expected.words
+        for f in outcome.findings
+        if f.as_expected and f.expected is not None
+    }
     schemes = markdown.render(series, known=lambda zone_id, cell: known.get((zone_id, cell)))
     return "\n".join([*lines, "", *told, schemes])
 
 
-def _lines(outcome, quote):
-    """`quote` makes text of others' harmless."""
+def _lines(outcome: GateResult, quote: Callable[[str], str]) -> Iterator[str]:
+    """What is said before the end. `quote` makes text of others' harmless."""
     for judged in outcome.judged:
         by_status = judged.count()
         parts = [f"{by_status[status]} {status}" for status in Status if by_status[status]] or ["nothing measured"]
@@ -156,22 +173,44 @@ def _lines(outcome, quote):
         yield f"and {len(failing) - _MOST_NAMED} more"
     if any(finding.surprise is Surprise.GONE for finding in outcome.findings):
         yield quote(f"take what does not happen any more out of expected.json: {outcome.gone}")
-    known = [finding.expected for finding in outcome.findings if finding.as_expected]
+    known = [f.expected for f in outcome.findings if f.as_expected and f.expected is not None]
     if known:
         unexplained = sum(expected.reason == UNEXPLAINED for expected in known)
         yield (
             f"as the stack's expected.json says: {count(len(known), 'verdict')}"
             + (f"; {unexplained} of them {UNEXPLAINED}" if unexplained else "")
         )
-    judged, left = len(outcome.findings), sum(len(judged.unmeasured) for judged in outcome.judged)
-    yield f"gate {_ENDS[outcome.exit_status]}" + (f", by {judged} of {count(judged + left, 'verdict')}" if left else "")
 
 
-def words(finding):
-    """One finding as a sentence: verdict, measured, permitted, why."""
+def _ending(outcome: GateResult) -> str:
+    """How the gate ends, and by which of how many verdicts: "fails: 1 unexpected of 68 verdicts (...)"."""
+    findings = outcome.findings
+    by_status = collections.Counter(f.verdict.status for f in findings if not f.as_expected)
+    unexpected, known = len(outcome.surprises), sum(finding.as_expected for finding in findings)
+    left = sum(len(judged.unmeasured) for judged in outcome.judged)
+    of = f"of {count(len(findings), 'verdict')}"
+    end = _ENDS[outcome.exit_status]
+    if outcome.exit_status == _ERROR:
+        text = f"cannot tell: {count(by_status[Status.ERROR], 'error')} {of}"
+    elif outcome.exit_status == _UNKNOWN:
+        unknown = by_status[Status.INCONCLUSIVE] + by_status[Status.UNSUPPORTED]
+        text = f"cannot tell: {unknown} unknown {of}"
+    elif unexpected:
+        text = f"{end}: {unexpected} unexpected {of}"
+    else:
+        text = f"{end}: nothing unexpected in {count(len(findings), 'verdict')}"
+    beside = [
+        *([f"{known} as expected.json says"] if known else []),
+        *([f"{left} not measured in time"] if left else []),
+    ]
+    return f"{text} ({'; '.join(beside)})" if beside else text
+
+
+def words(finding: Finding) -> str:
+    """Return one finding as a sentence: verdict, measured, permitted, why."""
     verdict = finding.verdict
     text = f"{verdict.status} {verdict.zone_id} at {verdict.cell.id}: {verdict.reason}"
-    if verdict.value is not None:
+    if verdict.value is not None and verdict.interval is not None:
         (low, high), permitted = verdict.interval, verdict.permitted
         digits = digits_to_tell((verdict.value, low, high), permitted.low, permitted.high, _DIGITS)
         text += (
@@ -182,61 +221,7 @@ def words(finding):
     if verdict.status is Status.INCONCLUSIVE:
         text += "; --max-trials lets it have more"
     if finding.surprise is Surprise.GONE:
-        text += f"; but {finding.expected.words}"
-    elif finding.expected:
+        text += f"; but {finding.expected.words if finding.expected else ''}"
+    elif finding.expected is not None:
         text += f"; known: {finding.expected.reason}"
     return text
-
-
-def junit(outcome):
-    """JUnit XML: a suite for each zone, a case for each cell, with its verdict as a property."""
-    root = xml.Element("testsuites", name="conformance gate")
-    for judged in outcome.judged:
-        name = f"{judged.zone.id} {judged.scheme_id}"
-        suite = xml.SubElement(root, "testsuite", name=_xml(name))
-        for finding in judged.findings:
-            case = _case(suite, judged, finding.verdict.cell)
-            _property(case, "verdict", str(finding.verdict.status))
-            _property(case, "trials", str(finding.verdict.n))
-            if finding.verdict.value is not None:
-                _property(case, judged.zone.metric, f"{finding.verdict.value:.6g}")
-            kind = _kind(finding, outcome.strict)
-            if kind:
-                xml.SubElement(case, kind, type=str(finding.verdict.status), message=_xml(words(finding)))
-        for cell in judged.unmeasured:
-            case = _case(suite, judged, cell)
-            kind = "failure" if outcome.strict else "skipped"
-            xml.SubElement(case, kind, type="not measured", message="not measured in time")
-        for name, kind in (("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
-            suite.set(name, str(len(list(suite.iter(kind)))))
-    xml.indent(root)
-    return xml.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
-
-
-def _kind(finding, strict):
-    """What JUnit calls it; None for a case that passes."""
-    status = finding.verdict.status
-    if finding.surprise is not Surprise.NONE:
-        return "failure"
-    if finding.as_expected:
-        return "skipped"
-    unknown = "failure" if strict else "skipped"
-    return {
-        Status.ERROR: "error", Status.INCONCLUSIVE: unknown, Status.UNSUPPORTED: unknown, Status.CONFORMS: None,
-    }[status]  # fmt: skip
-
-
-def _case(suite, judged, cell):
-    return xml.SubElement(suite, "testcase", classname=_xml(judged.zone.id.replace("/", ".")), name=cell.id)
-
-
-def _property(case, name, value):
-    properties = case.find("properties")
-    if properties is None:
-        properties = xml.SubElement(case, "properties")
-    xml.SubElement(properties, "property", name=name, value=_xml(value))
-
-
-def _xml(text):
-    """Without characters that XML has no way to write."""
-    return _NO_XML.sub("?", text)

@@ -104,7 +104,7 @@ def _cells(series, name, known):
         permitted, more = result.permitted, heatmap_table.more_digits(metric, result)
         edges = (permitted.low, permitted.high) if permitted else ()
         zone = " to ".join(heatmap_table.number(metric, edge, more) for edge in edges)
-        why = result.verdict.reason if result.verdict else result.message or ""
+        why = result.cause
         if result.verdict and (words := known(result.verdict.zone_id, result.cell)):
             why += f"; {words}"
         value = f"{METRICS[metric].title} {heatmap_table.number(metric, result.value, more)}"

@@ -11,6 +11,7 @@ from conformance.model.metrics import METRICS
 from conformance.model.verdict import Status
 from conformance.reporting import heatmaps
 from conformance.reporting.html import heatmap_table
+from conformance.support.console import one_line
 
 _MARKS = {
     Status.CONFORMS: (" ", ""),
@@ -25,7 +26,7 @@ _MARKS = {
 _MOST_NAMED = 4
 
 
-def show(all_series, console):
+def show(all_series: Sequence[heatmaps.Series], console: rich.console.Console) -> None:
     names = heatmaps.labels(all_series)
     for series in all_series:
         heatmap = series.utilization
@@ -37,36 +38,51 @@ def show(all_series, console):
             console.print(_table(heatmap, bandwidth))
         for judged in series.judged:
             console.print(summary(judged), style="bold", markup=False)
-            if judged is not heatmap:
-                _name(judged, console)
+            _name(judged, heatmap, console)
 
 
-def _name(heatmap, console):
-    """What does not conform, as the table does not show it."""
-    found = [r for r in heatmap.results.values() if r.permitted and r.status != "conforms"]
+def _name(heatmap: heatmaps.Heatmap, utilization: heatmaps.Heatmap, console: rich.console.Console) -> None:
+    """What does not conform and why, as the table does not show it; what failed is told once, not by each metric."""
+    of_all = heatmap is utilization
+    found = [
+        r
+        for r in heatmap.results.values()
+        if r.permitted
+        and r.status not in (("conforms", "violates") if of_all else ("conforms",))
+        and (of_all or r.status != "error" or utilization.results[r.cell].status != "error")
+    ]
     for result in found[:_MOST_NAMED]:
-        more = heatmap_table.more_digits(heatmap.metric, result)
-        value, low, high = (
-            heatmap_table.number(heatmap.metric, v, more)
-            for v in (result.value, result.permitted.low, result.permitted.high)
-        )
-        console.print(f"  {result.status} at {result.cell.id}: {value}, permitted {low} to {high}", soft_wrap=True)
+        console.print(f"  {_named(heatmap.metric, result)}", soft_wrap=True, markup=False)
     if len(found) > _MOST_NAMED:
         console.print(f"  and {len(found) - _MOST_NAMED} more")
 
 
-def summary(heatmap):
+def _named(metric: str, result: heatmaps.CellResult) -> str:
+    """One result that does not conform, with its cause unless the numbers are the cause."""
+    text = f"{result.status} at {result.cell.id}"
+    if result.value is None or result.permitted is None:
+        return str(one_line(f"{text}: {result.cause}"))
+    value, low, high = (
+        heatmap_table.number(metric, v, heatmap_table.more_digits(metric, result))
+        for v in (result.value, result.permitted.low, result.permitted.high)
+    )
+    cause = "" if result.status == "violates" else f" ({result.cause})"
+    return str(one_line(f"{text}: {value}, permitted {low} to {high}{cause}"))
+
+
+def summary(heatmap: heatmaps.Heatmap) -> str:
     """One sentence: how many cells are inside the zone, what the others are, and how often that would be chance."""
     if not heatmap.zone:
         return f"{METRICS[heatmap.metric].title}: {heatmap.words}"
     return f"zone {heatmap.zone.id}: {heatmap.words}; {heatmap.false_alarms}"
 
 
-def _table(heatmap, bandwidth):
+def _table(heatmap: heatmaps.Heatmap, bandwidth: float) -> rich.table.Table:
     results = {c: r for c, r in heatmap.results.items() if c.bandwidth_mbps == bandwidth}
     losses = sorted({cell.loss_pct for cell in results})
     table = rich.table.Table(
-        title=f"{bandwidth:g} Mbit/s, median utilization of {heatmap.trials} trials", title_justify="left"
+        title=f"{bandwidth:g} Mbit/s, median utilization of {heatmaps.trials_words(results.values())}",
+        title_justify="left",
     )
     table.add_column("delay \\ loss", justify="right")
     for loss in losses:
@@ -77,7 +93,7 @@ def _table(heatmap, bandwidth):
     return table
 
 
-def _text(metric, result):
+def _text(metric: str, result: heatmaps.CellResult | None) -> str | rich.text.Text:
     if result is None:
         return ""
     mark, style = _MARKS[result.verdict.status] if result.verdict else (" ", "")

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 #: evidence for each suspect; all of it is in why.json
 _MOST_EVIDENCE = 3
 _POINTS, _LOSSES = 500, 400
+#: two strokes, as an SVG path: the chart library's own "cross" is an outline, which at this size looks like a disc
+_CROSS = "M-1,-1L1,1M-1,1L1,-1"
 
 
 def show_asked(found: "Asked", console: rich.console.Console) -> None:
@@ -97,7 +99,7 @@ def svg(report):
         color=altair.Color("who:N", title=None, scale=altair.Scale(domain=["stack", "reference"])),
     )
     lines = base.transform_filter("!datum.lost").mark_line(strokeWidth=1)
-    losses = base.transform_filter("datum.lost").mark_point(shape="cross", size=30)
+    losses = base.transform_filter("datum.lost").mark_point(shape=_CROSS, size=40, strokeWidth=1.5)
     chart = (
         altair.layer(lines, losses)
         .properties(width=900, height=200)

@@ -2,9 +2,11 @@
 
 import collections
 import json
+from collections.abc import Sequence
 
 import jinja2
 
+from conformance.reporting.heatmaps import Series
 from conformance.support import paths
 
 #: by verdict; white words on them have a contrast of at least 4.5 to 1
@@ -15,22 +17,22 @@ _COLOURS = {
 _WORST_FIRST = ("error", "violates", "inconclusive", "unsupported", "conforms", "not judged")
 
 
-def message(all_series):
+def message(all_series: Sequence[Series]) -> tuple[str, str]:
     """(words, verdict) on all metrics of all of them together."""
     heatmaps = [heatmap for series in all_series for heatmap in series.heatmaps]
-    count = sum((heatmap.count() for heatmap in heatmaps), collections.Counter())
+    count: collections.Counter[str] = sum((heatmap.count() for heatmap in heatmaps), collections.Counter())
     verdicts = {heatmap.verdict for heatmap in heatmaps if heatmap.count()} or {"not judged"}
     worst = next(verdict for verdict in _WORST_FIRST if verdict in verdicts)
     return (f"{worst}: {count[worst]} of {count.total()}" if count else worst), worst
 
 
-def label(all_series):
+def label(all_series: Sequence[Series]) -> str:
     """What the badge is about: the algorithm where there is but one."""
     algorithms = {series.scheme.algorithm for series in all_series}
     return f"{algorithms.pop()} conformance" if len(algorithms) == 1 else "congestion control"
 
 
-def endpoint(all_series):
+def endpoint(all_series: Sequence[Series]) -> bytes:
     """JSON for https://shields.io/badges/endpoint-badge."""
     words, verdict = message(all_series)
     document = {
@@ -43,7 +45,7 @@ def endpoint(all_series):
     return (json.dumps(document, indent=1, sort_keys=True) + "\n").encode()
 
 
-def svg(all_series):
+def svg(all_series: Sequence[Series]) -> bytes:
     """The same as a picture. Words are given the width that they are drawn in, whatever the font."""
     words, verdict = message(all_series)
     name = label(all_series)
@@ -59,6 +61,6 @@ def svg(all_series):
     return page.encode()
 
 
-def _width(text):
+def _width(text: str) -> int:
     """Of text in 11 px sans-serif with some room on both sides."""
     return round(6.6 * len(text)) + 12

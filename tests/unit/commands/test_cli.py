@@ -94,13 +94,27 @@ def test_what_a_stack_calls_itself_is_escaped(run, tmp_path):
         assert "&lt;script&gt;" in page
 
 
-@pytest.mark.parametrize("form", ["json", "csv", "parquet", "markdown", "badge-json", "badge-svg"])
+@pytest.mark.parametrize("form", ["json", "csv", "parquet", "markdown", "badge-json", "badge-svg", "matrix"])
 def test_exports(run, results, tmp_path, form):
     assert run("export", form, results, "--out", tmp_path / "made").exit_code == 0
     made = (tmp_path / "made").read_bytes()
     assert {"parquet": b"PAR1", "badge-svg": b"<svg"}.get(form, b"cubic") in made
     assert run("export", form, results, "--out", "-").stdout_bytes == made
     assert "cannot write" in run("export", form, results, "--out", tmp_path / "made" / "x").output
+
+
+def test_published_lines_are_compressed_and_read_like_any_other(run, results, tmp_path):
+    folder = tmp_path / "published"
+    assert run("publish", results, "--out", folder).exit_code == 0
+    (packed,) = folder.iterdir()
+    assert packed.name == "linux-tcp.jsonl.xz" and packed.stat().st_size < results.stat().st_size
+    assert (
+        run("export", "csv", packed, "--out", "-").stdout_bytes
+        == run("export", "csv", results, "--out", "-").stdout_bytes
+    )
+    assert run("report", packed).exit_code == 0
+    into = run("run", "cubic", "--grid", "10mbps-20ms-1pct", "--results", packed)
+    assert into.exit_code == 2 and "is compressed, and can only be read" in into.output
 
 
 @pytest.mark.slow

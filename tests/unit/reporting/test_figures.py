@@ -1,7 +1,6 @@
 """Figures of documents that are also in files: they are the same."""
 
 import collections
-import csv
 import functools
 import re
 import types
@@ -9,11 +8,15 @@ import types
 import score_why
 
 from conformance.catalogue import documents, mutant_record
-from conformance.commands import false_alarms
+from conformance.commands import export, false_alarms
 from conformance.commands import mutants as testing
-from conformance.model.setting import Cell
+from conformance.model.errors import UserError
 from conformance.model.studies import mutants
+from conformance.model.trial import Outcome
 from conformance.model.verdict import Status, overall
+from conformance.reporting import heatmaps
+from conformance.reporting.text import overview
+from conformance.results import source
 from conformance.support import paths
 
 _DOCS = paths.PACKAGE.parent / "docs"
@@ -68,29 +71,45 @@ def test_the_score_of_why_is_that_of_what_was_read_of_the_mutants_traces():
     assert _unwrapped(score_why.table(scores)) in _unwrapped((_DOCS / "findings-why.md").read_text(encoding="utf-8"))
 
 
-#: of the published cells, what each metric's columns are called: verdict, and the interval's ends
-_PUBLISHED = {
-    "heatmap": ("verdict", "utilization_low", "utilization_high"),
-    "loss": ("lost_verdict", "lost_low", "lost_high"),
-}
+@functools.cache
+def _published():
+    folder = paths.PACKAGE.parent / "reports" / "published"
+    assert sum(path.stat().st_size for path in folder.iterdir()) < _MOST_BYTES
+    assert {path.suffixes[-2:] == [".jsonl", ".xz"] for path in folder.iterdir()} == {True}
+    return source.Source(sorted(folder.iterdir())).measurements
+
+
+#: of the published lines, all in all
+_MOST_BYTES = 3_000_000
+
+
+def test_the_published_table_is_what_todays_zones_say_of_the_published_lines():
+    """`make site` writes it anew."""
+    said = overview.render(overview.rows(heatmaps.all_series(_published()), export.called))
+    assert said == (paths.PACKAGE.parent / "docs" / "matrix.md").read_text(encoding="utf-8")
 
 
 def test_the_published_table_is_by_the_zones_that_ship():
     """Five trials: the interval is from the least to the most, and five outside are no chance (matrix.py, 60 cells)."""
-    root = paths.PACKAGE.parent
     zone_of = functools.cache(documents.zone_of)
+    by_cell = collections.defaultdict(list)
+    for m in _published():
+        by_cell[m.trial.scheme.stack, m.trial.scheme.algorithm, m.trial.setting].append(m)
     found = collections.defaultdict(collections.Counter)
-    with open(root / "reports" / "published" / "data" / "cells.csv", encoding="utf-8", newline="") as f:
-        for row in csv.DictReader(f):
-            for kind, (verdict, low, high) in _PUBLISHED.items():
-                if row[verdict] == Status.ERROR:
-                    found[row["stack"], row["algorithm"]][Status.ERROR] += 1
-                elif row[verdict] != "not judged":
-                    permitted = zone_of(row["algorithm"], kind, row["profile"]).intervals[Cell.parse(row["cell"])]
-                    status = _status(permitted, float(row[low]), float(row[high]))
-                    found[row["stack"], row["algorithm"]][status] += 1
-    text = (root / "docs" / "matrix.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (\S+) \| (\S+) \| [^|]+ \| (\S+) \| (\d+) of 60", text, re.M)
+    for (stack, algorithm, setting), made in by_cell.items():
+        for kind in ("heatmap", "loss"):
+            try:
+                zone = zone_of(algorithm, kind, setting.profile)
+            except UserError:  # no zone for it
+                continue
+            if any(m.outcome is Outcome.ERROR for m in made):
+                found[stack, algorithm][Status.ERROR] += 1
+                continue
+            values = [m.value(zone.metric) for m in made]
+            status = _status(zone.intervals[setting.cell], min(values), max(values))
+            found[stack, algorithm][status] += 1
+    text = (paths.PACKAGE.parent / "docs" / "matrix.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\S+) \| (\S+) \| [^|]+ \| \S+ \| (\S+) \| (\d+) of 60", text, re.M)
     assert found.keys() == {(stack, algorithm) for stack, algorithm, *_ in rows}
     for stack, algorithm, status, n in rows:
         count = found[stack, algorithm]

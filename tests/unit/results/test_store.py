@@ -1,5 +1,7 @@
 import dataclasses
+import gzip
 import json
+import lzma
 import math
 import pathlib
 import resource
@@ -184,3 +186,22 @@ def test_a_line_may_be_cut_anywhere(share):
         path = pathlib.Path(folder, "r.jsonl")
         path.write_bytes(first + second[: max(1, int(share * (len(second) - 1)))] + b"\n" + third)
         assert [m.trial.seed for m in store.read(path)] == [1, 3]
+
+
+@pytest.mark.parametrize(("suffix", "pack"), [(".xz", lzma.compress), (".gz", gzip.compress)])
+def test_compressed_results_are_read_like_any_other_and_never_added_to(path, suffix, pack):
+    kept = store.Store(path)
+    for seed in (1, 2, 3):
+        kept.add(measurement(0.1 * seed, seed))
+    packed = path.with_name(path.name + suffix)
+    packed.write_bytes(pack(path.read_bytes()))
+    assert list(store.scan(packed)) == list(store.scan(path))
+    assert [store.read_at(packed, at) for _, at, _ in store.scan(packed)] == store.read(path)
+    with pytest.raises(UserError, match="is compressed, and can only be read"):
+        store.Store(packed)
+    packed.write_bytes(pack(path.read_bytes())[:-20])
+    with pytest.raises(UserError, match="it is damaged, or no"):
+        store.read(packed)
+    packed.write_bytes(path.read_bytes())
+    with pytest.raises(UserError, match="it is damaged, or no"):
+        store.read(packed)

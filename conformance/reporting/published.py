@@ -1,0 +1,68 @@
+"""Results for keeping in a repository: a compressed file for each stack, without what no page shows.
+
+A trial of 13 KB comes to some hundred bytes. What stays: all that verdicts, tables and exports are made from, of every
+trial; and of each cell's front trial (the one nearest to the median) what its page draws and quotes.
+"""
+
+import collections
+import dataclasses
+import pathlib
+
+from conformance.model.trial import Measurement
+from conformance.reporting import heatmaps
+from conformance.reporting.html import cell_page
+from conformance.results import compressed, merge, source, store
+from conformance.support import files
+
+#: of a front trial's evidence, what its page shows
+_SHOWN = ("calibration", "congestion_control", "kernel_release", "qdiscs", "trace")
+#: of any trial's
+_ALWAYS = ("recovered",)
+#: digits of a trace's numbers that a drawing of 1000 by 100 units can show
+_DIGITS = 4
+
+
+def write(read: source.Source, target: pathlib.Path) -> list[pathlib.Path]:
+    """Write STACK.jsonl.xz into the folder `target` for each stack of the Source; return their paths.
+
+    A file that is there keeps what it holds of the algorithms that were not measured now: not every kernel and stack is
+    built everywhere, and "unsupported" says so of this machine alone. Raises UserError.
+    """
+    by_stack = collections.defaultdict(list)
+    for series in heatmaps.all_series(read.measurements):
+        if all(result.unsupported for result in series.utilization.results.values()):
+            continue
+        front = {m.trial.key for cell in series.cells if (m := cell_page.front(series, cell))}
+        by_stack[series.scheme.stack] += [
+            _lean(m, read.whole(m), m.trial.key in front)
+            for result in series.utilization.results.values()
+            for m in result.measurements
+        ]
+    return [_write(target / f"{stack}.jsonl.xz", made) for stack, made in sorted(by_stack.items())]
+
+
+def _write(path: pathlib.Path, made: list[Measurement]) -> pathlib.Path:
+    new = {m.trial.scheme.algorithm for m in made}
+    if path.exists():
+        made = made + [m for m in store.read(path) if m.trial.scheme.algorithm not in new]
+    lines = b"".join(store.dumps(m) for m in sorted(made, key=lambda m: merge.order(m.trial)))
+    return files.write(path, compressed.compress(lines), "choose another --out")
+
+
+def _lean(measurement: Measurement, whole: Measurement, front: bool) -> Measurement:
+    """Return the measurement with the evidence that pages show of it, and nothing of the machine.
+
+    `measurement`: as a Source remembers it, with the counters that verdicts need; `whole`: the same with everything.
+    """
+    kept = _ALWAYS + _SHOWN if front else _ALWAYS
+    evidence = measurement.evidence | {name: whole.evidence[name] for name in kept if whole.evidence.get(name)}
+    if isinstance(evidence.get("trace"), dict):
+        evidence["trace"] = {
+            name: [_short(value) for value in column] if isinstance(column, list) else column
+            for name, column in evidence["trace"].items()
+        }
+    return dataclasses.replace(measurement, evidence=evidence)
+
+
+def _short(value: object) -> object:
+    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
