@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import click
 
-from conformance.cli.base import FORMAT, err, finish, out, progress_console
+from conformance.cli.base import FORMAT, err, finish, progress_console
 
 
 @click.group()
@@ -24,10 +24,12 @@ _PATCHES = click.option(
 @_SOURCE
 @_PATCHES
 @click.option("--jobs", type=click.IntRange(1), help="Compile this many files at once (default: all cores).")
-def kernel_build(name: str, source: str | None, patches: Sequence[str], jobs: int | None) -> None:
+@FORMAT
+def kernel_build(name: str, source: str | None, patches: Sequence[str], jobs: int | None, form: str) -> None:
     """Build a guest kernel and give it NAME; one that was built before is only found."""
+    from conformance.commands.made import Item, Made
     from conformance.kernel import build
-    from conformance.reporting.text import progress
+    from conformance.reporting.text import made, progress
 
     with progress.bar(err, f"kernel {name}") as bar:
 
@@ -37,30 +39,40 @@ def kernel_build(name: str, source: str | None, patches: Sequence[str], jobs: in
                 bar.reached(done, total)
 
         built = build.build(name, source, patches, show, jobs)
-    out.print(f"kernel {built.name}: Linux {built.release}, {built.digest}, {built.binary}", soft_wrap=True)
+    words = f"kernel {built.name}: Linux {built.release}, {built.digest}, {built.binary}"
+    item = Item(name=built.name, words=words, path=str(built.binary), digest=built.digest)
+    finish(Made(command="kernel build", items=[item]), form, made.show)
 
 
 @kernel.command("variant")
 @click.argument("name")
 @click.option("--of", default="default", show_default=True, help="The kernel it is a variant of.")
 @click.option("--parameter", "parameters", multiple=True, required=True, help="MODULE.NAME=VALUE (repeatable).")
-def kernel_variant(name: str, of: str, parameters: Sequence[str]) -> None:
+@FORMAT
+def kernel_variant(name: str, of: str, parameters: Sequence[str], form: str) -> None:
     """Give a built kernel with other module parameters a NAME of its own; boots it once, to see that it has them."""
+    from conformance.commands.made import Item, Made
     from conformance.lab import kernel_variant
-    from conformance.reporting.text import setup
+    from conformance.reporting.text import made, setup
 
-    made = kernel_variant.make(name, of, kernel_variant.parse(parameters))
-    out.print(f"kernel {made.name}: {setup.described(made)}", soft_wrap=True)
+    kernel = kernel_variant.make(name, of, kernel_variant.parse(parameters))
+    words = f"kernel {kernel.name}: {setup.described(kernel)}"
+    item = Item(name=kernel.name, words=words, path=str(kernel.binary), digest=kernel.digest)
+    finish(Made(command="kernel variant", items=[item]), form, made.show)
 
 
 @kernel.command("digest")
 @_SOURCE
 @_PATCHES
-def kernel_digest(source: str | None, patches: Sequence[str]) -> None:
+@FORMAT
+def kernel_digest(source: str | None, patches: Sequence[str], form: str) -> None:
     """The digest that `build` would store a kernel under, for CI's caches; fetches the source, compiles nothing."""
+    from conformance.commands.made import Item, Made
     from conformance.kernel import build
+    from conformance.reporting.text import made
 
-    click.echo(build.digest_of(source, patches, lambda what: err.print(what, soft_wrap=True)))
+    digest = build.digest_of(source, patches, lambda what: err.print(what, soft_wrap=True))
+    finish(Made(command="kernel digest", items=[Item(name="kernel", words=digest, digest=digest)]), form, made.show)
 
 
 @kernel.command("list")
@@ -110,16 +122,20 @@ def adapter_list(form: str) -> None:
     "--transport", type=click.Choice(["tcp", "udp"]), default="tcp", show_default=True,
     help="udp: a QUIC stack with HTTP/3, in go or rust.",
 )  # fmt: skip
-def adapter_new(name: str, language: str, into: str, transport: str) -> None:
+@FORMAT
+def adapter_new(name: str, language: str, into: str, transport: str, form: str) -> None:
     """Begin an adapter called NAME, from a scaffold that works as it is."""
     from conformance.commands import adapter_new
+    from conformance.commands.made import Item, Made
     from conformance.lab import manifest
+    from conformance.reporting.text import made
 
     path = adapter_new.new(name, language, into, transport)
-    out.print(f"{path.parent} is ready: its README.txt says what to change first. Now run", soft_wrap=True)
     algorithm = manifest.read(str(path)).offered()[0]
+    words = f"{path.parent} is ready: its README.txt says what to change first. Now run"
     for command in ("adapter build", "adapter check", f"run {algorithm} --grid 10mbps-20ms-1pct --trials 3 --stack"):
-        out.print(f"  conformance {command} {path}", soft_wrap=True)
+        words += f"\n  conformance {command} {path}"
+    finish(Made(command="adapter new", items=[Item(name=name, words=words, path=str(path))]), form, made.show)
 
 
 @adapter.command("build")

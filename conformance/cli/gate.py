@@ -1,5 +1,6 @@
 """`conformance gate`."""
 
+import json
 import pathlib
 import sys
 from collections.abc import Sequence
@@ -8,7 +9,7 @@ from typing import Any
 import click
 
 from conformance.cli import measuring
-from conformance.cli.base import TRIALS, out
+from conformance.cli.base import FORMAT, TRIALS, progress_console
 from conformance.engine.benches import Choice
 
 
@@ -35,12 +36,16 @@ from conformance.engine.benches import Choice
 @click.option(
     "--why/--no-why", default=None, help="Trace what violates, and say what looks wrong (default: if no --budget)."
 )
-def gate(choice: Choice, algorithms: Sequence[str], why: bool | None, **options: Any) -> None:
+@FORMAT
+def gate(choice: Choice, algorithms: Sequence[str], why: bool | None, form: str, **options: Any) -> None:
     """What a CI runs: measure ALGORITHMS (default: all) within a budget, judge, compare with what is expected."""
     from conformance.commands.gate import Options, run
 
     why = options["budget"] is None if why is None else why
-    sys.exit(run(Options(algorithms=algorithms, choice=choice, why=why, **options), out))
+    result = run(Options(algorithms=algorithms, choice=choice, why=why, **options), progress_console(form))
+    if form == "json":
+        click.echo(json.dumps(result.to_json(), indent=1, allow_nan=False))
+    sys.exit(int(result.exit_status))
 
 
 COMMANDS = (gate,)

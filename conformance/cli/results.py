@@ -27,16 +27,20 @@ def _source(results: Sequence[pathlib.Path]) -> Any:
 @_RESULTS
 @click.option("--out", "target", default="report", show_default=True, type=click.Path(path_type=pathlib.Path))
 @click.option("--terminal/--no-terminal", default=True, help="Also draw the heatmaps in the terminal.")
-def report(results: Sequence[pathlib.Path], target: pathlib.Path, terminal: bool) -> None:
+@FORMAT
+def report(results: Sequence[pathlib.Path], target: pathlib.Path, terminal: bool, form: str) -> None:
     """A site of RESULTS in a folder: schemes, cells, comparisons, RFC 9743, data. Opens from disk."""
+    from conformance.commands.made import Item, Made
     from conformance.reporting import heatmaps
     from conformance.reporting.html import site
+    from conformance.reporting.text import made
     from conformance.reporting.text import terminal as drawn
 
     source = _source(results)
     if terminal:
-        drawn.show(heatmaps.all_series(source.measurements), out)
-    out.print(f"report: {site.write(source, target).absolute()}", soft_wrap=True)
+        drawn.show(heatmaps.all_series(source.measurements), progress_console(form))
+    page = str(site.write(source, target).absolute())
+    finish(Made(command="report", items=[Item(name="site", words=f"report: {page}", path=page)]), form, made.show)
 
 
 @click.command()
@@ -66,15 +70,21 @@ def export(form: str, results: Sequence[pathlib.Path], target: str | None, print
 @click.command()
 @_RESULTS
 @click.option("--out", "target", default="published", show_default=True, type=click.Path(path_type=pathlib.Path))
-def publish(results: Sequence[pathlib.Path], target: pathlib.Path) -> None:
+@FORMAT
+def publish(results: Sequence[pathlib.Path], target: pathlib.Path, form: str) -> None:
     """Compress RESULTS for keeping: a file for each stack in a folder, without what no report shows.
 
     Algorithms that RESULTS do not have stay in the files that are there.
     """
+    from conformance.commands.made import Item, Made
     from conformance.reporting import published
+    from conformance.reporting.text import made
 
-    for path in published.write(_source(results), target):
-        out.print(f"{path}: {path.stat().st_size / 1000:.0f} kB", soft_wrap=True)
+    items = [
+        Item(name=path.name, words=f"{path}: {path.stat().st_size / 1000:.0f} kB", path=str(path))
+        for path in published.write(_source(results), target)
+    ]
+    finish(Made(command="publish", items=items), form, made.show)
 
 
 @click.command()

@@ -1,12 +1,11 @@
 """`conformance zones`: tools for zone files."""
 
 import pathlib
-import sys
 from collections.abc import Sequence
 
 import click
 
-from conformance.cli.base import FORMAT, finish, out, progress_console
+from conformance.cli.base import FORMAT, finish, progress_console
 from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
 from conformance.model.metrics import METRICS, UTILIZATION
@@ -38,15 +37,19 @@ def zones_check(files: Sequence[str], record: bool, form: str) -> None:
 
 @zones.command("fmt")
 @click.argument("files", nargs=-1)
-@click.option("--check", "only_check", is_flag=True, help="Change nothing; status 1 where a file is not so.")
-def zones_fmt(files: Sequence[str], only_check: bool) -> None:
+@click.option("--check", "only_check", is_flag=True, help="Only check; exit 1 if a file is not canonical.")
+@FORMAT
+def zones_fmt(files: Sequence[str], only_check: bool, form: str) -> None:
     """Write zones (FILES, or ids; all that ship, if none is named) in canonical form."""
     from conformance.catalogue import documents, lint
+    from conformance.commands.made import Item, Made
+    from conformance.reporting.text import made
 
     unlike = [path for path in files or documents.zone_files("*") if not lint.format_file(path, not only_check)]
-    for path in unlike:
-        out.print(f"{'not canonical' if only_check else 'written'}: {path}", soft_wrap=True)
-    sys.exit(ExitStatus.VIOLATES if unlike and only_check else ExitStatus.DONE)
+    what = "not canonical" if only_check else "written"
+    items = [Item(name=str(path), words=f"{what}: {path}", path=str(path)) for path in unlike]
+    status = ExitStatus.VIOLATES if unlike and only_check else ExitStatus.DONE
+    finish(Made(command="zones fmt", items=items, exit_status=status), form, made.show)
 
 
 @zones.command("diff")
@@ -85,11 +88,14 @@ def zones_show(zone: str, form: str) -> None:
 )
 @click.option("--profile", default="atc25", show_default=True, help="Which of the results' profiles.")
 @click.option("--out", "target", required=True, type=click.Path(path_type=pathlib.Path))
+@FORMAT
 def zones_derive(
-    results: pathlib.Path, algorithm: str, version_text: str, metric: str, profile: str, target: pathlib.Path
+    results: pathlib.Path, algorithm: str, version_text: str, metric: str, profile: str, target: pathlib.Path, form: str
 ) -> None:
     """Derive the zone of ALGORITHM from the reference runs in RESULTS."""
     from conformance.catalogue import derive, derive_split
+    from conformance.commands.made import Item, Made
+    from conformance.reporting.text import made
 
     if metric == "split":
         summary = derive_split.derive_file(results, algorithm, version_text, target, profile).summary
@@ -98,34 +104,37 @@ def zones_derive(
         fewest = min(i.basis["n"] for i in zone.intervals.values())
         if fewest < derive.USUAL_TRIALS:
             said = f"there are cells with {fewest} trials: the fewer, the narrower a zone; those that ship rest on"
-            out.print(f"{said} {derive.USUAL_TRIALS} a cell", style="yellow", soft_wrap=True)
+            progress_console(form).print(f"{said} {derive.USUAL_TRIALS} a cell", style="yellow", soft_wrap=True)
         summary = zone.summary
-    out.print(f"zone {summary}, {target}", soft_wrap=True)
+    item = Item(name=summary.partition(":")[0], words=f"zone {summary}, {target}", path=str(target))
+    finish(Made(command="zones derive", items=[item]), form, made.show)
 
 
 @zones.command("smoke")
-def zones_smoke() -> None:
+@FORMAT
+def zones_smoke(form: str) -> None:
     """Choose the smoke cells of all zones anew: those that tell each from the others."""
     from conformance.catalogue import derive
+    from conformance.commands.made import Item, Made
+    from conformance.reporting.text import made
 
-    for zone in derive.choose_smoke_cells():
-        out.print(f"zone {zone.id}: {', '.join(cell.id for cell in zone.smoke) or 'none'}", soft_wrap=True)
+    items = [
+        Item(name=zone.id, words=f"zone {zone.id}: {', '.join(cell.id for cell in zone.smoke) or 'none'}")
+        for zone in derive.choose_smoke_cells()
+    ]
+    finish(Made(command="zones smoke", items=items), form, made.show)
 
 
 @zones.command("apart")
 @click.argument("algorithms", nargs=-1, required=True)
 @click.option("--profile", default="atc25", show_default=True, help="The zones' profile.")
-def zones_apart(algorithms: Sequence[str], profile: str) -> None:
+@FORMAT
+def zones_apart(algorithms: Sequence[str], profile: str, form: str) -> None:
     """List the cells that tell ALGORITHMS apart: where no value is permitted to both of a pair."""
-    from conformance.catalogue import derive
+    from conformance.commands import zones
+    from conformance.reporting.text import zones as shown
 
-    if len(set(algorithms)) < 2:
-        raise UserError(f"{algorithms[0]} alone cannot be told apart", "name two algorithms, or more")
-    for first, second, metric, n, cells in derive.apart(algorithms, profile):
-        names = ", ".join(f"{cell.id} ({width:.1f})" for cell, width in cells)
-        out.print(
-            f"{first} and {second}, {metric}: {len(cells)} of {n} cells{': ' if cells else ''}{names}", soft_wrap=True
-        )
+    finish(zones.apart(algorithms, profile), form, shown.show_apart)
 
 
 COMMANDS = (zones,)

@@ -20,6 +20,7 @@ from conformance.catalogue import baseline as baselines
 from conformance.catalogue import derive, documents, expectations
 from conformance.commands import trace
 from conformance.commands.measuring import answers
+from conformance.commands.result import Document
 from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
@@ -114,6 +115,10 @@ class GateResult:
     def surprises(self) -> list[Finding]:
         return [finding for finding in self.findings if finding.surprise is not Surprise.NONE]
 
+    def to_json(self) -> Document:
+        """Return a document of schemas/gate.json."""
+        return reporting.to_json(self)
+
     @property
     def exit_status(self) -> ExitStatus:
         """The exit status. A gate that learned nothing does not pass, strict or not."""
@@ -127,8 +132,8 @@ class GateResult:
         return ExitStatus.DONE if learned and (known or not self.strict) else ExitStatus.UNKNOWN
 
 
-def run(options: Options, console: rich.console.Console) -> ExitStatus:
-    """Measure, judge, write the reports, show; return the exit status. Raise UserError."""
+def run(options: Options, console: rich.console.Console) -> GateResult:
+    """Measure, judge, show, and write the reports. Raise UserError."""
     began = time.monotonic()
     budget_s = seconds(options.budget)
     bench = benches.find(options.choice)
@@ -156,7 +161,7 @@ def run(options: Options, console: rich.console.Console) -> ExitStatus:
     )
     reporting.show(result, console)
     _report(result, options, found, console)
-    return result.exit_status
+    return result
 
 
 def _plan(options: Options, bench: Bench) -> tuple[Plan, dict[str, list[Zone]]]:

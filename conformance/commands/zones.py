@@ -1,12 +1,13 @@
 """`conformance zones check | show | diff`: what zone files say, and what changed between two versions of one."""
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from conformance.catalogue import documents, lint, mutant_record
+from conformance.catalogue import derive, documents, lint, mutant_record
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
+from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.split.split_zone import Place, SplitZone
 from conformance.model.zone import Interval, Zone
@@ -170,3 +171,52 @@ def diff(first: str, second: str) -> ZoneDifference:
         references=tuple(references), smoke_removed=tuple(cell for cell in mine if cell not in theirs),
         smoke_added=tuple(cell for cell in theirs if cell not in mine),
     )  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Two algorithms by one metric: the cells where no value is permitted to both, and how far apart they are there."""
+
+    first: str
+    second: str
+    metric: str
+    #: cells that both zones have
+    common: int
+    #: (cell, distance in widths of a zone)
+    cells: tuple[tuple[Cell, float], ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Apart:
+    """The cells that tell algorithms apart, pair by pair."""
+
+    pairs: tuple[Pair, ...]
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        return ExitStatus.DONE
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/zones-apart.json."""
+        pairs = [
+            {
+                "algorithms": [pair.first, pair.second],
+                "metric": pair.metric,
+                "cells_of_both": pair.common,
+                "cells": [{"cell": cell.id, "widths": width} for cell, width in pair.cells],
+            }
+            for pair in self.pairs
+        ]
+        return document("zones-apart", self.exit_status, pairs=pairs)
+
+
+def apart(algorithms: Sequence[str], profile: str) -> Apart:
+    """Find the cells that tell each pair of algorithms apart. Raise UserError."""
+    if len(set(algorithms)) < 2:
+        raise UserError(f"{algorithms[0]} alone cannot be told apart", "name two algorithms, or more")
+    return Apart(
+        pairs=tuple(
+            Pair(first=first, second=second, metric=metric, common=n, cells=tuple(cells))
+            for first, second, metric, n, cells in derive.apart(algorithms, profile)
+        )
+    )

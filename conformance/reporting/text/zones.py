@@ -13,7 +13,7 @@ from conformance.model.zone import Interval, Zone
 from conformance.reporting.text import terminal
 
 if TYPE_CHECKING:
-    from conformance.commands.zones import CheckedZone, ShownZone, ZoneDifference
+    from conformance.commands.zones import Apart, CheckedZone, ShownZone, ZoneDifference
 
 _WIDEST = 1000
 
@@ -109,3 +109,10 @@ def _reference_in(mine: Interval | None, theirs: Interval | None) -> str:
     if mine is None or theirs is None:
         return ""
     return "inside the first" if theirs.basis["median"] in mine else "outside the first"
+
+
+def show_apart(found: "Apart", console: rich.console.Console) -> None:
+    for pair in found.pairs:
+        names = ", ".join(f"{cell.id} ({width:.1f})" for cell, width in pair.cells)
+        where = f"{len(pair.cells)} of {pair.common} cells{': ' if pair.cells else ''}{names}"
+        console.print(f"{pair.first} and {pair.second}, {pair.metric}: {where}", soft_wrap=True)

@@ -1,0 +1,14 @@
+"""What commands that make files or kernels say: a line for each thing."""
+
+from typing import TYPE_CHECKING
+
+import rich.console
+
+if TYPE_CHECKING:
+    from conformance.commands.made import Made
+
+
+def show(made: "Made", console: rich.console.Console) -> None:
+    """Print the words of each thing that was made."""
+    for item in made.items:
+        console.print(item.words, soft_wrap=True)

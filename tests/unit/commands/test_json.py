@@ -1,0 +1,112 @@
+"""`--format json`: every command has it, and prints a document that keeps its schema, and nothing else."""
+
+import json
+
+import click
+import click.testing
+import fake_room
+import helpers
+import pytest
+
+from conformance.catalogue import documents
+from conformance.cli import main
+from conformance.engine import benches
+from conformance.results import source
+from conformance.support import paths, schema
+
+CELLS = "10mbps-20ms-1pct,10mbps-40ms-1pct"
+
+
+def commands(command, words):
+    """Yield (words, command) of all that can be run."""
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from commands(inner, [*words, name])
+    if not hasattr(command, "commands"):
+        yield " ".join(words), command
+
+
+#: prints a figure's form by this option, and has nothing else to say
+FIGURES = {"plot"}
+
+
+@pytest.mark.parametrize(
+    ("words", "command"), [pair for pair in commands(main, []) if pair[0] not in FIGURES], ids=lambda value: str(value)
+)
+def test_every_command_has_it(words, command):
+    (option,) = [p for p in command.params if "--format" in p.opts]
+    assert list(option.type.choices) == ["text", "json"]
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Run a command with `--format json` in an empty folder; the document, which keeps the schema that it names."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(benches, "find", benches.find)
+    fake_room.install("good")
+
+    def call(*arguments, status=0):
+        done = click.testing.CliRunner().invoke(main, [*map(str, arguments), "--format", "json"])
+        assert done.exit_code == status, done.output
+        data = json.loads(done.stdout)
+        schema.check(data["schema"].partition("/")[0], data, " ".join(map(str, arguments)))
+        assert data["exit_status"] == status
+        return data
+
+    return call
+
+
+def test_gate(run):
+    data = run("gate", "cubic", "--grid", CELLS)
+    assert [zone["zone"] for zone in data["zones"]] == ["cubic/heatmap", "cubic/loss"]
+    fake_room.install("bad")
+    assert run("gate", "cubic", "--grid", CELLS, "--no-why", "--results", "bad.jsonl", status=1)["status"] == "fails"
+
+
+def test_run(run):
+    data = run("run", "cubic", "--grid", CELLS, "--trials", "5")
+    (scheme,) = data["schemes"]
+    assert scheme["metrics"]["utilization"]["count"] == {"conforms": 2}
+    assert data["not_judged"] is None
+
+
+def test_what_commands_make(run, tmp_path):
+    helpers.results_file(tmp_path / "r.jsonl")
+    (site,) = run("report", "r.jsonl", "--out", "site")["made"]
+    assert site["path"] == str(tmp_path / "site" / "index.html")
+    published = run("publish", "r.jsonl", "--out", "kept")["made"]
+    read = source.Source([item["path"] for item in published]).measurements
+    # What no kernel here has is not kept: it says nothing of the stack.
+    known = [m for m in source.Source(["r.jsonl"]).measurements if m.trial.scheme.algorithm != "prague"]
+    assert sorted(m.trial.key for m in read) == sorted(m.trial.key for m in known)
+    (adapter,) = run("adapter", "new", "mine", "--lang", "python")["made"]
+    assert schema.load("adapter", tmp_path / "mine" / "adapter.json")["name"] == adapter["name"] == "mine"
+
+
+def test_zones(run, tmp_path):
+    shipped = documents.zone_path("cubic/startup")
+    assert run("zones", "fmt", "--check", shipped)["made"] == []
+    other = tmp_path / "startup.json"
+    other.write_text(json.dumps(json.loads(shipped.read_text())))
+    (unlike,) = run("zones", "fmt", "--check", other, status=1)["made"]
+    assert unlike["path"] == str(other)
+    pairs = run("zones", "apart", "cubic", "bbrv1")["pairs"]
+    assert {tuple(pair["algorithms"]) for pair in pairs} == {("cubic", "bbrv1")}
+    assert all(len(pair["cells"]) <= pair["cells_of_both"] for pair in pairs) and any(pair["cells"] for pair in pairs)
+
+
+def test_known_deviations(run):
+    data = run("expect", "show", "quic-go")
+    assert data["entries"] and {"zone", "cells", "verdict", "reason", "link"} == set(data["entries"][0])
+
+
+def test_errors_stay_one_line_on_standard_error(run):
+    done = click.testing.CliRunner().invoke(main, ["zones", "apart", "cubic", "--format", "json"])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == "conformance: cubic alone cannot be told apart; name two algorithms, or more\n"
+
+
+def test_every_schema_is_printed_or_read_somewhere():
+    """A schema that no code names is one that nothing is checked by."""
+    sources = "".join(path.read_text() for path in paths.PACKAGE.rglob("*.py"))
+    for path in (paths.PACKAGE / "schemas").glob("*.json"):
+        assert f'"{path.stem}"' in sources or f'"{path.stem}/1"' in sources, path.name
