@@ -57,7 +57,7 @@ def test_short_transfers_sawtooths_and_competing_flows_are_judged_by_zones_of_th
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [
-            "cubic/fake/6.12.0 violates zone cubic/startup at 10mbps-50ms-0pct: below the zone",
+            "cubic/fake/55555555 violates zone cubic/startup at 10mbps-50ms-0pct: below the zone",
             '  rerun      pytest -m "cubic and startup" --grid 10mbps-50ms-0pct --trials 5 --results bad.jsonl',
         ]
     )
@@ -75,7 +75,7 @@ def test_a_cell_is_judged_by_loss_too(suite):
     result.assert_outcomes(failed=2)
     result.stdout.fnmatch_lines(
         [
-            "cubic/fake/6.12.0 violates zone cubic/loss at 10mbps-20ms-1pct: above the zone",
+            "cubic/fake/55555555 violates zone cubic/loss at 10mbps-20ms-1pct: above the zone",
             "  measured   lost_pct 100.000 *",
             '  rerun      pytest -m "cubic and loss" --grid 10mbps-20ms-1pct --trials 5 --results bad.jsonl',
             "  why        conformance why cubic",
@@ -95,7 +95,7 @@ def test_a_violation_fails_and_says_all_that_is_needed(suite):
     result.assert_outcomes(failed=2)
     result.stdout.fnmatch_lines(
         [
-            "cubic/fake/6.12.0 violates zone cubic/heatmap at 10mbps-20ms-1pct: below the zone",
+            "cubic/fake/55555555 violates zone cubic/heatmap at 10mbps-20ms-1pct: below the zone",
             "  measured   utilization 0.001 (median of 5 trials; 90% interval 0.001..0.001)",
             "  permitted  0.*..0.*",
             "  basis      linux-6.12.*: median 0.*",
@@ -228,7 +228,7 @@ def test_a_baseline_takes_the_place_of_the_zone(suite, pytester):
     suite(*again, "--results", "now.jsonl", kind="bad").assert_outcomes(passed=2)
     result = suite(*again, "--results", "better.jsonl")
     result.assert_outcomes(failed=2)
-    result.stdout.fnmatch_lines(["cubic/fake/6.12.0 violates zone cubic/heatmap-baseline at *: above the zone"])
+    result.stdout.fnmatch_lines(["cubic/fake/55555555 violates zone cubic/heatmap-baseline at *: above the zone"])
     result = suite(*base, "--baseline", "now.jsonl")
     assert result.ret == 4
     result.stderr.fnmatch_lines(["ERROR: now.jsonl has no measurements of stack linux-tcp under profile atc25*"])
@@ -316,7 +316,7 @@ def test_a_split_violation_says_all_that_is_needed(suite):
     where = "10mbps-100ms-0pct+10mbps-1ms-4pct (class I near)"
     result.stdout.fnmatch_lines(
         [
-            f"bbrv1/fake/6.12.0 violates zone bbrv1/split at {where}: split, predicted: below the zone; end-to-end, *",
+            f"bbrv1/fake/55555555 violates zone bbrv1/split at {where}: split, predicted: below the zone; end-to-end, *",
             "  measured   split, predicted 0.001 (99.99*% interval 0.001..0.001); end-to-end, predicted 0.001 *",
             "  permitted  0.*..0.*; 0.*..0.*",
             "  basis      linux-6.12.*: median 0.*",
@@ -365,7 +365,7 @@ def test_a_stack_that_the_proxy_does_not_help_violates(suite, process, workers):
     result.assert_outcomes(failed=2)
     result.stdout.fnmatch_lines(
         [
-            "cubic/fake/6.12.0 violates zone cubic/split at * (class I near): split, measured: below the zone",
+            "cubic/fake/55555555 violates zone cubic/split at * (class I near): split, measured: below the zone",
             "  measured   split, measured 0.001 (90% interval 0.001..0.001)",
             "  permitted  0.*..0.*; the reference itself would be so far outside in 4e-05 of runs",
             '  rerun      pytest -m "cubic and split"'

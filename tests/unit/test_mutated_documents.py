@@ -103,7 +103,7 @@ LINE = dataclasses.replace(
     measurement(), evidence={"interfaces": counted(2000, 1990), "trace": {"t_s": [0.0], "queue_bytes": [1]}}
 ).to_json()
 REAL = json.loads(gzip.decompress(GOLDEN.read_bytes()).splitlines()[0])
-ADAPTER = _json("adapters", "quinn", "adapter.json")
+ADAPTER = _json("adapters", "quic-go", "adapter.json")
 MUTANTS = json.loads(mutant_record.path().with_name("mutants.json").read_text())
 MUTANTS["mutants"] = MUTANTS["mutants"][:6]
 EXPECTED = {
