@@ -1,12 +1,16 @@
 """One cell of a series as its page shows it: trials, traces of three of them, what the emulator said, how to rerun."""
 
 import dataclasses
+from collections.abc import Iterator
 
 from conformance.model.errors import UserError
 from conformance.model.metrics import METRICS, UTILIZATION
-from conformance.model.setting import exact
+from conformance.model.setting import Cell, exact
+from conformance.model.trial import Measurement
 from conformance.reporting import rerun
+from conformance.reporting.heatmaps import CellResult, Heatmap, Series
 from conformance.reporting.html import heatmap_table, traces
+from conformance.results.source import Source
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -25,7 +29,7 @@ _BEFORE = (("goodput_mbps", "goodput, Mbit/s", 3), ("completion_s", "completion,
 _AFTER = (("min_rtt_ms", "least RTT, ms", 2), ("retransmitted_segments", "retransmitted, segments", 0))
 
 
-def columns():
+def columns() -> tuple[str, ...]:
     """Return the heads of the columns of the trials' table."""
     first, *others = METRICS.values()
     seen = [[head for _, head, _ in part] for part in (_BEFORE, _AFTER)]
@@ -38,27 +42,30 @@ class Detail:
 
     anchor: str
     title: str
-    utilization: object
+    utilization: CellResult
     #: (metric, its result) of all but utilization
-    others: tuple
+    others: tuple[tuple[str, CellResult], ...]
     lines: tuple[str, ...]
     trials: tuple[Trial, ...]
-    shown: dict
+    shown: dict[str, str]
     end_s: str
-    panels: tuple
-    facts: tuple
+    panels: tuple[traces.Panel, ...]
+    facts: tuple[tuple[str, str], ...]
     command: str | None
     why_no_command: str | None
     trace_command: str | None
 
 
-def anchor(cell):
-    """The place of a cell on the page of its series and bandwidth."""
+def anchor(cell: Cell) -> str:
+    """Return the place of a cell on the page of its series and bandwidth."""
     return f"{exact(cell.one_way_delay_ms)}ms-{exact(cell.loss_pct)}pct"
 
 
-def of_cell(series, cell, source):
-    """The Detail of a cell, some trials of which are read again from the Source with all evidence. Raises UserError."""
+def of_cell(series: Series, cell: Cell, source: Source) -> Detail:
+    """Return the Detail of a cell, some trials of which are read again from the Source with all evidence.
+
+    Raises UserError.
+    """
     utilization = series.utilization.results[cell]
     telling = _telling(series, cell)
     chosen = _three(telling.results[cell], telling.metric)
@@ -91,39 +98,40 @@ def of_cell(series, cell, source):
     )
 
 
-def _words(style, metric):
+def _words(style: str, metric: str) -> str:
     if style != "median":
         return f"{style} {METRICS[metric].noun}"
     return "median trial" if metric == UTILIZATION.name else f"median trial by {METRICS[metric].noun}"
 
 
-def front(series, cell):
-    """The trial in front: the nearest to the median by what tells most of the cell; None where none ran."""
+def front(series: Series, cell: Cell) -> Measurement | None:
+    """Return the trial in front: the nearest to the median by what tells most of the cell; None where none ran."""
     telling = _telling(series, cell)
     return _three(telling.results[cell], telling.metric).get("median")
 
 
-def _telling(series, cell):
-    """The heatmap to choose trials by: the first by which the cell violates, else that of utilization."""
+def _telling(series: Series, cell: Cell) -> Heatmap:
+    """Return the heatmap to choose trials by: the first by which the cell violates, else that of utilization."""
     violating = (h for h in series.heatmaps if h.results[cell].status == "violates")
     return next(violating, series.utilization)
 
 
-def _three(result, metric):
-    """The trial nearest to the median, in front, and those of the least and the most, where they differ from it."""
-    ran = [m for m in result.measurements if m.value(metric) is not None]
-    if not ran:
+def _three(result: CellResult, metric: str) -> dict[str, Measurement]:
+    """Return the trial nearest to the median, in front, and those of the least and the most where they differ."""
+    middle = result.value
+    ran = [(value, m) for m in result.measurements if (value := m.value(metric)) is not None]
+    if not ran or middle is None:
         return {}
-    ordered = sorted(ran, key=lambda m: (m.value(metric), m.trial.seed))
-    median = min(ordered, key=lambda m: (abs(m.value(metric) - result.value), m.trial.seed))
+    ordered = sorted(ran, key=lambda found: (found[0], found[1].trial.seed))
+    nearest, median = min(ordered, key=lambda found: (abs(found[0] - middle), found[1].trial.seed))
     chosen = {"median": median}
-    for style, measurement in (("lowest", ordered[0]), ("highest", ordered[-1])):
-        if measurement.value(metric) != median.value(metric):
+    for style, (value, measurement) in (("lowest", ordered[0]), ("highest", ordered[-1])):
+        if value != nearest:
             chosen[style] = measurement
     return chosen
 
 
-def _row(measurement, style):
+def _row(measurement: Measurement, style: str) -> Trial:
     first, *others = METRICS.values()
     before, after = (
         [(measurement.metrics.get(name), digits) for name, _, digits in part] for part in (_BEFORE, _AFTER)
@@ -143,8 +151,8 @@ def _row(measurement, style):
     )
 
 
-def _facts(measurement):
-    """What the emulator and the kernel said of a trial, whatever of it is in the line."""
+def _facts(measurement: Measurement) -> Iterator[tuple[str, str]]:
+    """Yield what the emulator and the kernel said of a trial, whatever of it is in the line."""
     evidence = measurement.evidence
     # One for each segment; a line of an older lab has one alone.
     calibrations = evidence.get("calibration") or ()

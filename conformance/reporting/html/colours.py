@@ -5,8 +5,12 @@ ColorBrewer (C. Brewer, 2002), safe for red-green blindness; in print the sign t
 apart. Verdicts: colours of Okabe and Ito (2008), never without their mark.
 """
 
+from collections.abc import Sequence
+
 from conformance.model.metrics import METRICS
 
+#: red, green, blue, each from 0 to 255
+Colour = tuple[int, int, int]
 #: steps of a scale: pages name a step by its class (u0 ... u20, d0 ... d20) in the place of a colour
 STEPS = 21
 VIRIDIS = ("440154", "482475", "414487", "355f8d", "2a788e", "21918c", "22a884", "44bf70", "7ad151", "bddf26", "fde725")
@@ -19,13 +23,13 @@ MARKS = {
 SYMBOLS = {**MARKS, "conforms": "✓", "not judged": "·"}
 
 
-def value_step(metric, value):
-    """The class of a measured value, or of one that is missing."""
+def value_step(metric: str, value: float | None) -> str:
+    """Return the class of a measured value, or of one that is missing."""
     return "none" if value is None else f"u{_step(value / METRICS[metric].full_scale)}"
 
 
-def difference_step(metric, difference):
-    """The class of a difference, or of one that is missing."""
+def difference_step(metric: str, difference: float | None) -> str:
+    """Return the class of a difference, or of one that is missing."""
     return "none" if difference is None else f"d{_step(0.5 + difference / METRICS[metric].full_difference / 2)}"
 
 
@@ -33,8 +37,8 @@ def difference_step(metric, difference):
 FULL_DISTANCE = 2.0
 
 
-def distance_step(value, reference, low, high):
-    """The class of a value by how far it is from the reference, in distances from there to the zone's bound.
+def distance_step(value: float | None, reference: float, low: float, high: float) -> str:
+    """Return the class of a value by how far it is from the reference, in distances from there to the zone's bound.
 
     What a zone permits differs by a factor of 100 from cell to cell: on one scale of differences for all of them, the
     worst violations at high loss would be white.
@@ -46,48 +50,51 @@ def distance_step(value, reference, low, high):
     return f"d{_step(0.5 + distance / FULL_DISTANCE / 2)}"
 
 
-def _step(share):
+def _step(share: float) -> int:
     return round(min(max(share, 0.0), 1.0) * (STEPS - 1))
 
 
-def ramp(anchors):
-    """The STEPS colours of a scale as (red, green, blue), each from 0 to 255."""
-    made = []
+def ramp(anchors: Sequence[str]) -> list[Colour]:
+    """Return the STEPS colours of a scale."""
+    made: list[Colour] = []
     for step in range(STEPS):
         at = step / (STEPS - 1) * (len(anchors) - 1)
         left = min(int(at), len(anchors) - 2)
         pair = [[int(anchor[i : i + 2], 16) for i in (0, 2, 4)] for anchor in anchors[left : left + 2]]
-        made.append(tuple(round(a + (b - a) * (at - left)) for a, b in zip(*pair, strict=True)))
+        red, green, blue = (round(a + (b - a) * (at - left)) for a, b in zip(*pair, strict=True))
+        made.append((red, green, blue))
     return made
 
 
-def luminance(colour):
-    """Relative luminance, from 0 to 1 (WCAG 2.2)."""
-    linear = [c / 255 / 12.92 if c / 255 <= 0.04045 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in colour]
+def luminance(colour: Colour) -> float:
+    """Return the relative luminance, from 0 to 1 (WCAG 2.2)."""
+    linear: list[float] = [
+        c / 255 / 12.92 if c / 255 <= 0.04045 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in colour
+    ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def contrast(first, second):
-    """Contrast ratio of two colours, from 1 to 21 (WCAG 2.2)."""
+def contrast(first: Colour, second: Colour) -> float:
+    """Return the contrast ratio of two colours, from 1 to 21 (WCAG 2.2)."""
     low, high = sorted((luminance(first), luminance(second)))
     return (high + 0.05) / (low + 0.05)
 
 
-def ink(colour):
-    """Black or white, whichever is easier to read on this colour: at least 4.58 to 1, WCAG's AA."""
+def ink(colour: Colour) -> Colour:
+    """Return black or white, whichever is easier to read on this colour: at least 4.58 to 1, WCAG's AA."""
     return max(((0, 0, 0), (255, 255, 255)), key=lambda text: contrast(colour, text))
 
 
-def ink_of(step):
-    """The ink on a step of either scale, as a colour's name; for "none" as on white."""
+def ink_of(step: str) -> str:
+    """Return the ink on a step of either scale, as a colour's name; for "none" as on white."""
     if step == "none":
         return "black"
     colour = ramp(VIRIDIS if step[0] == "u" else PUOR)[int(step[1:])]
     return "black" if ink(colour) == (0, 0, 0) else "white"
 
 
-def css():
-    """One class for each step of both scales; `fill` for drawings, the rest for table cells."""
+def css() -> str:
+    """Return one class for each step of both scales; `fill` for drawings, the rest for table cells."""
     lines = []
     for letter, anchors in (("u", VIRIDIS), ("d", PUOR)):
         for step, colour in enumerate(ramp(anchors)):

@@ -1,19 +1,24 @@
 """Several schemes of one algorithm, cell by cell: those of one profile side by side."""
 
 import dataclasses
+from collections.abc import Iterable, Sequence
 
 from conformance.model.setting import Cell
 from conformance.model.trial import SHORT_DIGEST
+from conformance.reporting.heatmaps import CellResult, Series
 from conformance.reporting.html import colours, heatmap_table
+
+#: what a table shows of one series in one cell: text, colour's class, status, mark, words
+Value = tuple[str, str, str, str, str]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Row:
-    """A cell: its zone, a (text, colour, mark, words) for each series or None, and the span of the medians."""
+    """A cell: its zone, a Value for each series or None, and the span of the medians."""
 
     cell: Cell
     permitted: str
-    values: tuple
+    values: tuple[Value | None, ...]
     span: str
 
 
@@ -22,20 +27,20 @@ class Section:
     """Series that may be compared: of one algorithm, under the same settings. `names` tell them apart in a figure."""
 
     settings: str
-    series: tuple
+    series: tuple[Series, ...]
     names: tuple[str, ...]
     rows: tuple[Row, ...]
 
 
-def sections(all_series):
-    """One Section for each profile's digest, in order."""
-    by_profile = {}
+def sections(all_series: Iterable[Series]) -> list[Section]:
+    """Return one Section for each profile's digest, in order."""
+    by_profile: dict[str, list[Series]] = {}
     for series in all_series:
         by_profile.setdefault(series.setting.profile_digest, []).append(series)
     return [_section(found) for found in by_profile.values()]
 
 
-def _section(found):
+def _section(found: Sequence[Series]) -> Section:
     cells = sorted({cell for series in found for cell in series.cells})
     return Section(
         settings=found[0].utilization.settings,
@@ -45,7 +50,7 @@ def _section(found):
     )
 
 
-def _names(found):
+def _names(found: Sequence[Series]) -> list[str]:
     """Name stack and kernel; where that is not enough to tell two apart, add the stack's digest, else the series'."""
     names = [f"{s.scheme.stack} on {s.scheme.kernel_release}" for s in found]
     for digests in ([s.scheme.stack_digest for s in found], [s.digest for s in found]):
@@ -56,7 +61,7 @@ def _names(found):
     return names
 
 
-def _row(cell, found):
+def _row(cell: Cell, found: Sequence[Series]) -> Row:
     results = [series.utilization.results.get(cell) for series in found]
     medians = [r.value for r in results if r is not None and r.value is not None]
     permitted = next((r.permitted for r in results if r is not None and r.permitted), None)
@@ -68,7 +73,7 @@ def _row(cell, found):
     )
 
 
-def _value(result):
+def _value(result: CellResult | None) -> Value | None:
     if result is None:
         return None
     text = heatmap_table.value_text("utilization", result)

@@ -1,8 +1,11 @@
 """Heatmaps as pages show them: tables of cells with a colour, a number, a mark, and all there is to say of them."""
 
 import dataclasses
+from collections.abc import Callable, Mapping
 
 from conformance.model.metrics import METRICS, Timeout, digits_to_tell
+from conformance.model.setting import Cell
+from conformance.reporting.heatmaps import CellResult, Heatmap
 from conformance.reporting.html import colours
 
 
@@ -28,34 +31,35 @@ class Grid:
     rows: tuple[tuple[Box | None, ...], ...]
 
 
-def cell_words(cell):
+def cell_words(cell: Cell) -> str:
     return f"{cell.bandwidth_mbps:g} Mbit/s, {cell.one_way_delay_ms:g} ms, {cell.loss_pct:g} % loss"
 
 
-def number(metric, value, more=0):
+def number(metric: str, value: float | None, more: int = 0) -> str:
     """Return a value of a metric for people, `more` digits longer than in cells; "none" where it is not known."""
     return METRICS[metric].text(value, more)
 
 
-def more_digits(metric, result, more=1):
+def more_digits(metric: str, result: CellResult, more: int = 1) -> int:
     """Return how many digits more than in cells, at least `more`, show that a result is outside its zone if it is."""
     permitted, digits = result.permitted, METRICS[metric].digits
     values = [v for v in (result.value, *(result.interval or ())) if v is not None]
     return digits_to_tell(values, permitted.low, permitted.high, digits + more) - digits if permitted else more
 
 
-def cell_digits(metric, result):
+def cell_digits(metric: str, result: CellResult) -> int:
     """Return the digits of a cell's median and of its bounds."""
     permitted, digits = result.permitted, METRICS[metric].digits
-    known = permitted is not None and result.value is not None
-    return digits_to_tell([result.value], permitted.low, permitted.high, digits) if known else digits
+    if permitted is None or result.value is None:
+        return digits
+    return digits_to_tell([result.value], permitted.low, permitted.high, digits)
 
 
-def _is_bound(metric, result):
-    return result.late and METRICS[metric].timeout is Timeout.UPPER_BOUND
+def _is_bound(metric: str, result: CellResult) -> bool:
+    return result.late > 0 and METRICS[metric].timeout is Timeout.UPPER_BOUND
 
 
-def value_text(metric, result):
+def value_text(metric: str, result: CellResult) -> str:
     """Return the median as a cell shows it; a bound as a bound, and nothing for what is not known."""
     if result.value is None:
         return ""
@@ -63,7 +67,7 @@ def value_text(metric, result):
     return f"{bound}{result.value:.{cell_digits(metric, result)}f}"
 
 
-def permitted_text(metric, result):
+def permitted_text(metric: str, result: CellResult) -> str:
     """Return the bounds of a cell's zone as it shows them, one above the other; nothing where no zone judges."""
     if result.permitted is None:
         return ""
@@ -72,16 +76,16 @@ def permitted_text(metric, result):
     )
 
 
-def signed(metric, difference):
-    """A difference of a metric with its sign; none for what rounds to zero, and nothing for what is not known."""
+def signed(metric: str, difference: float | None) -> str:
+    """Return a metric's difference with its sign; none for what rounds to zero, and nothing for what is not known."""
     if difference is None:
         return ""
     text = f"{difference:+.{METRICS[metric].digits}f}"
     return text.replace("-", "\N{MINUS SIGN}") if float(text) else text[1:]
 
 
-def about(metric, result):
-    """One cell's result in words: trials, interval, zone, verdict."""
+def about(metric: str, result: CellResult) -> str:
+    """Return one cell's result in words: trials, interval, zone, verdict."""
     name = METRICS[metric].title
     lines, more = [cell_words(result.cell)], more_digits(metric, result, 2)
     if result.value is None:
@@ -106,8 +110,8 @@ def about(metric, result):
     return "\n".join(lines)
 
 
-def of_bandwidth(heatmap, bandwidth_mbps, href):
-    """Measured, and where a zone judges: zone and difference, as Grids. `href(cell)`: where a cell leads."""
+def of_bandwidth(heatmap: Heatmap, bandwidth_mbps: float, href: Callable[[Cell], str]) -> list[Grid]:
+    """Return Grids of what was measured, and where a zone judges: zone and difference. `href(cell)`: where it leads."""
     results = {c: r for c, r in heatmap.results.items() if c.bandwidth_mbps == bandwidth_mbps}
     grids = [_grid("Measured", results, lambda r: _measured(heatmap.metric, r, href(r.cell)))]
     if any(r.permitted for r in results.values()):
@@ -116,7 +120,7 @@ def of_bandwidth(heatmap, bandwidth_mbps, href):
     return grids
 
 
-def _grid(title, results, box):
+def _grid(title: str, results: Mapping[Cell, CellResult], box: Callable[[CellResult], Box]) -> Grid:
     delays = tuple(sorted({cell.one_way_delay_ms for cell in results}))
     losses = tuple(sorted({cell.loss_pct for cell in results}))
     at = {(cell.one_way_delay_ms, cell.loss_pct): result for cell, result in results.items()}
@@ -124,7 +128,7 @@ def _grid(title, results, box):
     return Grid(title=title, delays=delays, losses=losses, rows=rows)
 
 
-def _measured(metric, result, href):
+def _measured(metric: str, result: CellResult, href: str) -> Box:
     return Box(
         text=value_text(metric, result),
         step=colours.value_step(metric, result.value),
@@ -135,8 +139,8 @@ def _measured(metric, result, href):
     )
 
 
-def _permitted(metric, result):
-    """Coloured by the reference, so that it compares with what was measured."""
+def _permitted(metric: str, result: CellResult) -> Box:
+    """Return the Box of a zone, coloured by the reference, so that it compares with what was measured."""
     return Box(
         text=permitted_text(metric, result),
         step=colours.value_step(metric, result.reference),
@@ -147,7 +151,7 @@ def _permitted(metric, result):
     )
 
 
-def _difference(metric, result, href):
+def _difference(metric: str, result: CellResult, href: str) -> Box:
     return Box(
         text=signed(metric, result.difference),
         step=_distance_step(result),
@@ -158,14 +162,14 @@ def _difference(metric, result, href):
     )
 
 
-def _distance_step(result):
-    if result.permitted is None:
+def _distance_step(result: CellResult) -> str:
+    if result.permitted is None or result.reference is None:
         return "none"
     return colours.distance_step(result.value, result.reference, result.permitted.low, result.permitted.high)
 
 
-def how_far(result):
-    """How far outside the zone a median is, of the bound that it is beyond; nothing where it is not, or of zero."""
+def how_far(result: CellResult) -> str:
+    """Return how far outside its zone a median is, of the bound it is beyond; nothing where it is not, or of zero."""
     if result.value is None or result.permitted is None or result.value in result.permitted:
         return ""
     above = result.value > result.permitted.high
@@ -192,13 +196,16 @@ class Small:
     about: str
 
     @property
-    def scale(self):
+    def scale(self) -> int:
         return 2 if self.width <= _NARROW else 1
 
 
-def small(heatmap):
-    """Marks are drawn, not written: a cross violates, a stroke is inconclusive, a frame an error, a dot unsupported."""
-    by_class = {}
+def small(heatmap: Heatmap) -> Small:
+    """Draw a heatmap at a glance.
+
+    Marks are drawn, not written: a cross violates, a stroke is inconclusive, a frame an error, a dot unsupported.
+    """
+    by_class: dict[str, list[str]] = {}
     left = height = 0
     for bandwidth in sorted({cell.bandwidth_mbps for cell in heatmap.results}):
         results = {c: r for c, r in heatmap.results.items() if c.bandwidth_mbps == bandwidth}
@@ -229,8 +236,8 @@ _STROKES = {
 }
 
 
-def _on(metric, value):
-    """Whether a mark lies on a dark or a light colour."""
+def _on(metric: str, value: float | None) -> str:
+    """Return the class that says whether a mark lies on a dark or a light colour."""
     if value is None:
         return "on-none"
     return "on-light" if colours.ink_of(colours.value_step(metric, value)) == "black" else "on-dark"

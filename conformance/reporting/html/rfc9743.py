@@ -6,8 +6,11 @@ and otherwise the words "not measured". Titles are the RFC's; what a criterion a
 """
 
 import dataclasses
+from collections.abc import Callable, Sequence
 
 from conformance.model import statistics
+from conformance.model.setting import Cell
+from conformance.reporting.heatmaps import Series
 
 MEASURED, PARTLY, NOT = "measured", "measured in part", "not measured"
 
@@ -23,7 +26,7 @@ class Criterion:
     asks: str
     status: str
     says: str
-    figures: object = None
+    figures: Callable[[Series], dict[str, str]] | None = None
     shared: bool = False
 
 
@@ -33,30 +36,30 @@ class Answer:
 
     criterion: Criterion
     columns: tuple[str, ...]
-    rows: tuple
+    rows: tuple[tuple[Series, tuple[str, ...]], ...]
 
     @property
-    def status(self):
-        """What a criterion could have measured, these results may not have."""
+    def status(self) -> str:
+        """Return the criterion's status, or that it is not measured where these results have nothing of it."""
         return self.criterion.status if self.rows or self.criterion.figures is None else NOT
 
 
-def answers(all_series):
-    """One Answer for each criterion, in the RFC's order."""
+def answers(all_series: Sequence[Series]) -> list[Answer]:
+    """Return one Answer for each criterion, in the RFC's order."""
     made = []
     for criterion in CRITERIA:
-        rows = []
+        said: list[tuple[Series, dict[str, str]]] = []
         if criterion.figures:
             asked = [s for s in all_series if (s.setting.rival is not None) == criterion.shared]
-            rows = [(series, found) for series in asked if (found := criterion.figures(series))]
-        columns = tuple(dict.fromkeys(name for _, found in rows for name in found))
-        rows = tuple((series, tuple(found.get(name, "") for name in columns)) for series, found in rows)
+            said = [(series, found) for series in asked if (found := criterion.figures(series))]
+        columns = tuple(dict.fromkeys(name for _, found in said for name in found))
+        rows = tuple((series, tuple(found.get(name, "") for name in columns)) for series, found in said)
         made.append(Answer(criterion=criterion, columns=columns, rows=rows))
     return made
 
 
-def _medians(series, metric, wanted):
-    """Medians over the trials of the cells that are `wanted`, of any metric of the results."""
+def _medians(series: Series, metric: str, wanted: Callable[[Cell], bool]) -> list[float]:
+    """Return medians over the trials of the cells that are `wanted`, of any metric of the results."""
     found = []
     for cell, result in series.utilization.results.items():
         values = [v for v in (m.value(metric) for m in result.measurements if m.metrics) if v is not None]
@@ -65,31 +68,31 @@ def _medians(series, metric, wanted):
     return found
 
 
-def _range(values, form, unit=""):
-    """Least, median and most of the cells' medians."""
+def _range(values: Sequence[float], form: str, unit: str = "") -> str | None:
+    """Return least, median and most of the cells' medians."""
     if not values:
         return None
     low, middle, high = (f"{v:{form}}" for v in (min(values), statistics.median(values), max(values)))
     return f"{middle}{unit} ({low} to {high}; {len(values)} cells)" if len(values) > 1 else f"{middle}{unit} (1 cell)"
 
 
-def _some(**columns):
-    """Those columns that are known."""
+def _some(**columns: str | None) -> dict[str, str]:
+    """Return those columns that are known."""
     return {name.replace("_", " "): text for name, text in columns.items() if text is not None}
 
 
-def _no_loss(cell):
+def _no_loss(cell: Cell) -> bool:
     return cell.loss_pct == 0
 
 
-def _bufferbloat(series):
+def _bufferbloat(series: Series) -> dict[str, str]:
     return _some(
         mean_queue_in_BDP=_range(_medians(series, "queue_mean_bdp", _no_loss), ".2f"),
         bottleneck=series.setting.queue,
     )
 
 
-def _high_loss(series):
+def _high_loss(series: Series) -> dict[str, str]:
     own = _medians(series, "lost_pct", _no_loss)
     lossy = _medians(series, "lost_pct", lambda c: c.loss_pct >= 3)
     return _some(
@@ -98,27 +101,27 @@ def _high_loss(series):
     )
 
 
-def _wired(series):
+def _wired(series: Series) -> dict[str, str]:
     return _some(utilization_without_random_loss=_range(_medians(series, "utilization", _no_loss), ".2f"))
 
 
-def _wireless(series):
+def _wireless(series: Series) -> dict[str, str]:
     return _some(utilization_with_random_loss=_range(_medians(series, "utilization", lambda c: c.loss_pct > 0), ".2f"))
 
 
-def _high_delay(series):
+def _high_delay(series: Series) -> dict[str, str]:
     most = max(cell.one_way_delay_ms for cell in series.cells)
     found = _range(_medians(series, "utilization", lambda c: c.one_way_delay_ms == most), ".2f")
     return _some(longest_round_trip=f"{2 * most:g} ms", utilization_there=found)
 
 
-def _tail_drop(series):
+def _tail_drop(series: Series) -> dict[str, str]:
     if series.setting.queue.partition(":")[0] not in ("bfifo", "pfifo"):
         return {}
     return _some(bottleneck=series.setting.queue, utilization=_range(_medians(series, "utilization", bool), ".2f"))
 
 
-def _aqm(series):
+def _aqm(series: Series) -> dict[str, str]:
     if series.setting.queue.partition(":")[0] not in ("red", "fq_codel", "codel", "cake", "pie"):
         return {}
     return _some(
@@ -128,7 +131,7 @@ def _aqm(series):
     )
 
 
-def _short_flows(series):
+def _short_flows(series: Series) -> dict[str, str]:
     if series.setting.transfer_s > 1:
         return {}
     return _some(
@@ -141,7 +144,7 @@ def _short_flows(series):
 _MAINLINE = {"bbr": "bbrv1"}
 
 
-def _share(series):
+def _share(series: Series) -> dict[str, str]:
     return _some(
         beside=f"a flow of {series.setting.rival}",
         bottleneck=series.setting.queue,
@@ -150,13 +153,14 @@ def _share(series):
     )
 
 
-def _share_with_own(series):
-    """The kernel's flow beside a stack's: of the same algorithm, if not of the same hand."""
-    same = _MAINLINE.get(series.setting.rival, series.setting.rival) == series.utilization.scheme.algorithm
+def _share_with_own(series: Series) -> dict[str, str]:
+    """Return the share beside the kernel's flow of the same algorithm, if not of the same hand."""
+    rival = series.setting.rival
+    same = rival is not None and _MAINLINE.get(rival, rival) == series.utilization.scheme.algorithm
     return _share(series) if same else {}
 
 
-def _not(section, title, asks, why):
+def _not(section: str, title: str, asks: str, why: str) -> Criterion:
     return Criterion(section=section, title=title, asks=asks, status=NOT, says=why)
 
 

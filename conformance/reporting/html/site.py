@@ -5,23 +5,27 @@ bandwidths with all of its cells: 1,500 pages of one cell each would weigh the s
 """
 
 import functools
+import pathlib
+from collections.abc import Iterator, Sequence
 
 import jinja2
 import markupsafe
 
 from conformance import __version__
 from conformance.model.metrics import METRICS
-from conformance.model.setting import exact
-from conformance.model.trial import CLIENT
+from conformance.model.setting import Cell, exact
+from conformance.model.trial import CLIENT, Scheme
 from conformance.reporting import charts, heatmaps, rerun
+from conformance.reporting.heatmaps import CellResult, Series
 from conformance.reporting.html import cell_page, colours, compare, heatmap_table, rfc9743, slugs, split_page
 from conformance.reporting.text import markdown
 from conformance.reporting.tools import badge, export
+from conformance.results.source import Source
 from conformance.support import files, paths
 
 
-def write(source, target):
-    """Write the site of a Source into the folder `target`; the path of its front page. Raises UserError."""
+def write(source: Source, target: pathlib.Path) -> pathlib.Path:
+    """Write the site of a Source into the folder `target`; return the path of its front page. Raises UserError."""
     series = heatmaps.all_series(source.measurements)
     site = _Site(series, source)
     with files.folder(target, "choose another --out") as made:
@@ -31,7 +35,7 @@ def write(source, target):
 
 
 class _Site:
-    def __init__(self, series, source):
+    def __init__(self, series: list[Series], source: Source) -> None:
         self._series, self._source = series, source
         self._algorithms = list(dict.fromkeys(s.scheme.algorithm for s in series))
         self._environment = jinja2.Environment(
@@ -69,14 +73,14 @@ class _Site:
             "own_version": own_version,
         }
 
-    def _of(self, algorithm):
+    def _of(self, algorithm: str) -> list[Series]:
         return [s for s in self._series if s.scheme.algorithm == algorithm]
 
-    def _render(self, template, **context):
+    def _render(self, template: str, **context: object) -> bytes:
         return self._environment.get_template(template).render(**context).encode()
 
-    def files(self):
-        """(name, content) of every file."""
+    def files(self) -> Iterator[tuple[str, bytes]]:
+        """Yield (name, content) of every file."""
         groups = [(algorithm, self._of(algorithm)) for algorithm in self._algorithms]
         yield "style.css", self._style()
         yield "index.html", self._render("index.html", groups=groups, stacks_by_algorithm=self._overview())
@@ -86,10 +90,10 @@ class _Site:
         for algorithm, series in groups:
             if len(series) > 1:
                 yield algorithm_page(algorithm), self._compare(algorithm, series)
-        for series in self._series:
-            yield f"{slugs.of_series(series)}.html", self._scheme(series)
-            for bandwidth in series.bandwidths:
-                yield _cells_page(series, bandwidth), self._cells(series, bandwidth)
+        for one in self._series:
+            yield f"{slugs.of_series(one)}.html", self._scheme(one)
+            for bandwidth in one.bandwidths:
+                yield _cells_page(one, bandwidth), self._cells(one, bandwidth)
         yield "data.html", self._render("data.html", columns=export.columns())
         yield "data/summary.json", export.summary_json(self._series, self._source.files)
         yield "data/summary.md", markdown.render(self._series).encode()
@@ -99,18 +103,18 @@ class _Site:
         yield "data/cells.parquet", export.parquet_bytes(self._series)
         yield "data/summary.schema.json", (paths.PACKAGE / "schemas" / "summary.json").read_bytes()
 
-    def _style(self):
+    def _style(self) -> bytes:
         text = (paths.data("reports", "templates") / "style.css").read_text(encoding="utf-8")
         return f"{text}\n{colours.css()}\n".encode()
 
-    def _overview(self):
-        """{stack: {algorithm: [series]}}: the table on the front page."""
-        found = {}
+    def _overview(self) -> dict[str, dict[str, list[Series]]]:
+        """Return {stack: {algorithm: [series]}}: the table on the front page."""
+        found: dict[str, dict[str, list[Series]]] = {}
         for series in self._series:
             found.setdefault(series.scheme.stack, {}).setdefault(series.scheme.algorithm, []).append(series)
         return dict(sorted(found.items()))
 
-    def _scheme(self, series):
+    def _scheme(self, series: Series) -> bytes:
         panels = [
             (
                 heatmap,
@@ -125,7 +129,7 @@ class _Site:
             "scheme.html", series=series, panels=panels, outside=_outside(series), why=rerun.why(series)
         )
 
-    def _cells(self, series, bandwidth):
+    def _cells(self, series: Series, bandwidth: float) -> bytes:
         cells = [cell for cell in series.cells if cell.bandwidth_mbps == bandwidth]
         grid = heatmap_table.of_bandwidth(series.utilization, bandwidth, lambda cell: f"#{cell_page.anchor(cell)}")[0]
         return self._render(
@@ -137,7 +141,7 @@ class _Site:
             cells=[cell_page.of_cell(series, cell, self._source) for cell in cells],
         )
 
-    def _compare(self, algorithm, series):
+    def _compare(self, algorithm: str, series: Sequence[Series]) -> bytes:
         sections = [
             (section, markupsafe.Markup(charts.svg(charts.comparison(section))))  # of numbers and our own words
             for section in compare.sections(series)
@@ -145,31 +149,31 @@ class _Site:
         return self._render("compare.html", algorithm=algorithm, sections=sections, href=_href)
 
 
-def own_version(scheme):
-    """The stack's version without that of the client it is tested with (adapter.load() puts that behind it)."""
+def own_version(scheme: Scheme) -> str:
+    """Return the stack's version without that of the client it is tested with (adapter.load() puts that behind it)."""
     return scheme.stack_version.split(CLIENT)[0]
 
 
-def title_of(algorithm, all_series):
-    """Which version of which algorithm this is, as the zones say; the bare name where no zone does."""
+def title_of(algorithm: str, all_series: Sequence[Series]) -> str:
+    """Return which version of which algorithm this is, as the zones say; the bare name where no zone does."""
     zones = [s.utilization.zone for s in all_series if s.utilization.zone]
     return zones[0].algorithm_version if zones else algorithm
 
 
-def algorithm_page(algorithm):
+def algorithm_page(algorithm: str) -> str:
     return f"compare-{slugs.of_algorithm(algorithm)}.html"
 
 
-def _cells_page(series, bandwidth):
+def _cells_page(series: Series, bandwidth: float) -> str:
     return f"{slugs.of_series(series)}-{exact(bandwidth)}mbps.html"
 
 
-def _href(series, cell):
+def _href(series: Series, cell: Cell) -> str:
     return f"{_cells_page(series, cell.bandwidth_mbps)}#{cell_page.anchor(cell)}"
 
 
-def _outside(series):
-    """(metric, result, link) of the cells that do not conform, errors first, then by how far outside they are."""
+def _outside(series: Series) -> list[tuple[str, CellResult, str]]:
+    """Return (metric, result, link) of cells that do not conform, errors first, then by how far outside they are."""
     found = [
         (heatmap.metric, result, _href(series, result.cell))
         for heatmap in series.heatmaps
@@ -181,9 +185,9 @@ def _outside(series):
     return sorted(found, key=lambda item: _distance(item[1]))
 
 
-def _distance(result):
+def _distance(result: CellResult) -> tuple[int, float]:
     order = {"error": 0, "violates": 1, "inconclusive": 2, "unsupported": 3}[result.status]
-    if result.value is None:
+    if result.value is None or result.permitted is None:
         return order, 0.0
     low, high = result.permitted.low, result.permitted.high
     return order, -max(low - result.value, result.value - high) / (high - low or 1.0)

@@ -2,8 +2,14 @@
 
 import dataclasses
 import functools
+from collections.abc import Iterable, Mapping, Sequence
 
+from conformance.model.setting import Cell
 from conformance.model.split import split_paths, split_rates
+from conformance.reporting.heatmaps import Series
+
+#: filter's title, passed by class, passed, share, unknown
+Counted = tuple[str, tuple[int, ...], int, str, int]
 
 #: the filter that says most: splitting multiplies the rate, and the rate is then worth having
 _TELLING = split_rates.FILTERS[-1]
@@ -30,30 +36,30 @@ class Example:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Predicted:
-    """Of one series. `counts`: (filter's title, passed by class, passed, share, unknown)."""
+    """Of one series. `counts`: of each filter."""
 
-    series: object
+    series: Series
     paths: int
     classes: tuple[str, ...]
     sizes: tuple[int, ...]
-    counts: tuple
+    counts: tuple[Counted, ...]
     telling: str
     largest: str
     examples: tuple[Example, ...]
 
 
-def of_series(all_series):
-    """The Predicted of each Series whose cells make paths of two segments; others are left out."""
+def of_series(all_series: Iterable[Series]) -> list[Predicted]:
+    """Return the Predicted of each Series whose cells make paths of two segments; others are left out."""
     made = (_predicted(series) for series in all_series if series.setting.topology == "one_segment")
     return [predicted for predicted in made if predicted is not None]
 
 
 @functools.lru_cache(maxsize=16)
-def _paths(cells):
+def _paths(cells: tuple[Cell, ...]) -> tuple[split_paths.Path, ...]:
     return split_paths.paths(cells)
 
 
-def _predicted(series):
+def _predicted(series: Series) -> Predicted | None:
     paths = _paths(series.cells)
     # A handful of cells makes a few paths by accident; their counts would say nothing of a class.
     if len({path.path_class for path in paths}) < len(split_paths.PathClass):
@@ -74,7 +80,7 @@ def _predicted(series):
     )
 
 
-def _count(predictions, filter_):
+def _count(predictions: Sequence[split_rates.Prediction], filter_: split_rates.Filter) -> Counted:
     found = split_rates.count(predictions, filter_)
     passed = sum(c.passed for c in found.values())
     unknown = sum(c.unknown for c in found.values())
@@ -83,16 +89,18 @@ def _count(predictions, filter_):
     return filter_.title, tuple(found[c].passed for c in split_paths.PathClass), passed, share, unknown
 
 
-def _largest(predictions):
-    known = [p for p in predictions if p.split and p.end_to_end and p.end_to_end[1] > 0]
+def _largest(predictions: Iterable[split_rates.Prediction]) -> str:
+    known = [
+        (p.split[0] / p.end_to_end[1], p.path) for p in predictions if p.split and p.end_to_end and p.end_to_end[1] > 0
+    ]
     if not known:
         return "not known"
-    best = max(known, key=lambda p: p.split[0] / p.end_to_end[1])
-    return f"{best.split[0] / best.end_to_end[1]:.1f}x at {best.path.id} ({best.path.path_class})"
+    gain, path = max(known, key=lambda found: found[0])
+    return f"{gain:.1f}x at {path.id} ({path.path_class})"
 
 
-def _examples(paths):
-    """The representative path of each class that these paths hold, at its own bandwidth or at the least there is."""
+def _examples(paths: Sequence[split_paths.Path]) -> Mapping[split_paths.PathClass, split_paths.Path]:
+    """Return the representative path of each class that these hold, at its own bandwidth or at the least there is."""
     among = frozenset(paths)
     least = min(path.bandwidth_mbps for path in paths)
     usual, at_least = split_paths.representative_paths(), split_paths.representative_paths(least)
@@ -100,7 +108,7 @@ def _examples(paths):
     return {c: path for c, path in chosen.items() if path in among}
 
 
-def _example(path_class, path, rates):
+def _example(path_class: split_paths.PathClass, path: split_paths.Path, rates: split_rates.Rates) -> Example:
     made = split_rates.predict(path, rates)
     return Example(
         path_class=str(path_class),
@@ -110,7 +118,7 @@ def _example(path_class, path, rates):
     )
 
 
-def _bar(utilization):
+def _bar(utilization: split_rates.Bounds | None) -> Bar | None:
     if utilization is None:
         return None
     low, high = utilization

@@ -2,6 +2,7 @@
 
 import xml.etree.ElementTree as xml
 
+from conformance.model.trial import Measurement
 from conformance.reporting.html import traces
 
 _WIDTH, _HEIGHT, _ROW, _LEFT, _TOP = 720, 90, 140, 10, 28
@@ -10,25 +11,25 @@ _STROKES = {"link": ("#767676", "2 4"), "queue": ("#d55e00", "6 4")}
 _FRONT = ("#0072b2", "")
 
 
-def svg(measurement):
-    """Bytes of the picture of one Measurement, or None where its line holds no trace."""
+def svg(measurement: Measurement) -> bytes | None:
+    """Return the bytes of the picture of one Measurement, or None where its line holds no trace."""
     trace = measurement.evidence.get("trace")
     if not trace:
         return None
     end = traces.end_s([trace])
     panels = traces.panels({"median": trace}, end, measurement.trial.setting.cell.bandwidth_mbps)
     size = {"width": str(_WIDTH + 2 * _LEFT), "height": str(_ROW * len(panels))}
-    root = xml.Element(
-        "svg", xmlns="http://www.w3.org/2000/svg", **size, viewBox=f"0 0 {size['width']} {size['height']}",
-        **{"font-family": "sans-serif", "font-size": "12"},
-    )  # fmt: skip
+    root = xml.Element("svg", {
+        "xmlns": "http://www.w3.org/2000/svg", **size, "viewBox": f"0 0 {size['width']} {size['height']}",
+        "font-family": "sans-serif", "font-size": "12",
+    })  # fmt: skip
     xml.SubElement(root, "rect", width="100%", height="100%", fill="#ffffff")
     for at, panel in enumerate(panels):
         _panel(root, panel, at * _ROW, end)
     return xml.tostring(root)
 
 
-def _panel(root, panel, y, end):
+def _panel(root: xml.Element, panel: traces.Panel, y: int, end: float) -> None:
     _text(root, _LEFT, y + 16, f"{panel.title}, {panel.unit}" + (f" ({panel.hint})" if panel.hint else ""))
     if panel.missing:
         _text(root, _LEFT, y + 40, panel.missing)
@@ -40,13 +41,13 @@ def _panel(root, panel, y, end):
     for line in panel.lines:
         colour, dashes = _STROKES.get(line.style, _FRONT)
         for piece in line.pieces:
-            xml.SubElement(
-                group, "polyline", points=piece, stroke=colour,
-                **{"stroke-dasharray": dashes, "vector-effect": "non-scaling-stroke", "stroke-width": "1.5"},
-            )  # fmt: skip
+            xml.SubElement(group, "polyline", {
+                "points": piece, "stroke": colour, "stroke-dasharray": dashes,
+                "vector-effect": "non-scaling-stroke", "stroke-width": "1.5",
+            })  # fmt: skip
     _text(root, _LEFT + 3, y + _TOP + 12, panel.top)
     _text(root, _LEFT + _WIDTH, y + _TOP + _HEIGHT + 14, f"{end:.3g} s", anchor="end")
 
 
-def _text(root, x, y, words, anchor="start"):
+def _text(root: xml.Element, x: int, y: int, words: str, anchor: str = "start") -> None:
     xml.SubElement(root, "text", {"x": str(x), "y": str(y), "text-anchor": anchor}).text = words

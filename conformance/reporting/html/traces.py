@@ -6,8 +6,14 @@ HTML, so that they stay readable when a phone squeezes the drawing.
 """
 
 import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from conformance.support import schema
+
+#: {column: values} of the result line's schema, as it stands in a file: whatever is not numbers is not known
+Trace = Mapping[str, object]
+#: a line to draw: style, times, values (None where the column is not there), label
+_Drawn = tuple[str, Sequence[float], Sequence[float | None] | None, str]
 
 #: the drawing's own units; the page stretches it, and strokes keep their width
 WIDTH, HEIGHT = 1000, 100
@@ -41,13 +47,13 @@ class Panel:
     hint: str = ""
 
 
-def end_s(traces):
-    """The end of the time axis that these traces share, in seconds."""
+def end_s(traces: Iterable[Trace]) -> float:
+    """Return the end of the time axis that these traces share, in seconds."""
     return max((t[-1] for t in (_numbers(trace.get("t_s")) for trace in traces) if t and t[-1]), default=1.0) or 1.0
 
 
-def panels(traces, end, bandwidth_mbps):
-    """The five Panels of {style: trace} over `end` seconds; of each trace the columns of the result line's schema.
+def panels(traces: dict[str, Trace], end: float, bandwidth_mbps: float) -> tuple[Panel, ...]:
+    """Return the five Panels of {style: trace} over `end` seconds.
 
     The first style is the one in front; its lines come last.
     """
@@ -64,19 +70,19 @@ def panels(traces, end, bandwidth_mbps):
 class _Columns:
     """A trace's columns, whatever is in the file: numbers or None, as long as its times."""
 
-    def __init__(self, trace):
-        self.t = [0.0 if t is None else t for t in _numbers(trace.get("t_s"))]
+    def __init__(self, trace: Trace) -> None:
+        self.t: list[float] = [0.0 if t is None else t for t in _numbers(trace.get("t_s"))]
         self._trace = trace
 
-    def get(self, name, scale=1.0):
-        """None where the column is not there or holds nothing."""
+    def get(self, name: str, scale: float = 1.0) -> list[float | None] | None:
+        """Return a column, or None where it is not there or holds nothing."""
         values = _numbers(self._trace.get(name))[: len(self.t)]
         if all(v is None for v in values):
             return None
         return [None if v is None else v * scale for v in values] + [None] * (len(self.t) - len(values))
 
-    def rate_mbps(self, name, over_s):
-        """Mean rate of a column that counts bytes, over steps of at least `over_s`, at their ends; None in between.
+    def rate_mbps(self, name: str, over_s: float) -> tuple[list[float], list[float]] | None:
+        """Return (times, mean rates) of a column that counts bytes, over steps of at least `over_s`, at their ends.
 
         Receivers acknowledge in order: when a hole is filled, all that waited behind it counts at once. Over shorter
         steps that would look like bursts beyond the link's rate.
@@ -86,7 +92,9 @@ class _Columns:
             return None
         seen = [(t, v) for t, v in zip(self.t, counted, strict=True) if v is not None]
         # What is missing at the start was before the connection: nothing had been acknowledged.
-        times, rates, last_t, last = [], [], 0.0, 0
+        times: list[float] = []
+        rates: list[float] = []
+        last_t, last = 0.0, 0.0
         for t, value in seen:
             if t - last_t >= over_s:
                 times.append(t)
@@ -95,14 +103,14 @@ class _Columns:
         return times, rates
 
 
-def _numbers(values):
+def _numbers(values: object) -> list[float | None]:
     if not isinstance(values, list):
         return []
     return [v if type(v) in (int, float) and abs(v) < schema.LARGEST else None for v in values]
 
 
-def _goodput(columns, end, bandwidth_mbps):
-    """Acknowledged by the receiver where the kernel's TCP says so; of other stacks what left the queue."""
+def _goodput(columns: Mapping[str, _Columns], end: float, bandwidth_mbps: float) -> Panel:
+    """Draw what the receiver acknowledged where the kernel's TCP says so; of other stacks what left the queue."""
     for title, name in (
         ("Goodput", "bytes_acked"),
         ("Throughput, with headers and retransmissions", "queue_out_bytes"),
@@ -117,24 +125,26 @@ def _goodput(columns, end, bandwidth_mbps):
     return Panel(title="Goodput", unit="Mbit/s", missing=_MISSING_COLUMN)
 
 
-def _simple(columns, end, title, unit, name, missing, scale=1.0):
+def _simple(
+    columns: Mapping[str, _Columns], end: float, title: str, unit: str, name: str, missing: str, scale: float = 1.0
+) -> Panel:
     drawn = [(style, c.t, c.get(name, scale), title) for style, c in columns.items()]
     if not any(values for _, _, values, _ in drawn):
         return Panel(title=title, unit=unit, missing=missing)
     return _panel(title, unit, drawn, end)
 
 
-def _losses(columns, end):
-    """Cumulative: all that the chain dropped, and of it what the queue dropped; of one trial, or lines would mingle."""
+def _losses(columns: Mapping[str, _Columns], end: float) -> Panel:
+    """Draw all that the chain dropped so far, and of it the queue; of one trial, or lines would mingle."""
     front = list(columns.values())[-1]
     everything, queue = front.get("dropped_packets"), front.get("queue_dropped_packets")
     if not everything or not queue:
         return Panel(title="Losses so far", unit="packets", missing=_MISSING_COLUMN)
-    drawn = [("all", front.t, everything, "in all"), ("queue", front.t, queue, "by the queue")]
+    drawn: list[_Drawn] = [("all", front.t, everything, "in all"), ("queue", front.t, queue, "by the queue")]
     return _panel("Losses so far", "packets", drawn, end, "dashed: of these, by the queue")
 
 
-def _panel(title, unit, drawn, end, hint=""):
+def _panel(title: str, unit: str, drawn: Sequence[_Drawn], end: float, hint: str = "") -> Panel:
     top = max((v for _, _, values, _ in drawn for v in values or () if v is not None), default=0) or 1
     lines = tuple(
         Line(style=style, label=label, pieces=tuple(_pieces(t, values, end, top)))
@@ -146,15 +156,16 @@ def _panel(title, unit, drawn, end, hint=""):
     return Panel(title=title, unit=unit, top=_number(top), lines=lines, words=said, hint=hint)
 
 
-def _number(value):
-    """Three digits that count, but all of those before the point."""
+def _number(value: float) -> str:
+    """Return three digits that count, but all of those before the point."""
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def _pieces(t, values, end, top):
-    """Runs of points without a gap; a lone point becomes a short line, or it would not be seen."""
-    piece = []
-    for at, value in zip([*t, None], [*values, None], strict=True):
+def _pieces(t: Sequence[float], values: Sequence[float | None], end: float, top: float) -> Iterator[str]:
+    """Yield runs of points without a gap; a lone point becomes a short line, or it would not be seen."""
+    piece: list[str] = []
+    # A gap behind the last point ends its run; its time is not looked at.
+    for at, value in zip([*t, end], [*values, None], strict=True):
         if value is not None:
             piece.append(f"{at / end * WIDTH:.0f},{HEIGHT - max(value, 0) / top * HEIGHT:.0f}")
         elif piece:
