@@ -73,11 +73,16 @@ def read_at(path: pathlib.Path | str, at: int) -> Measurement:
         raise UserError(f"cannot read results {path}: {error.strerror}") from None
 
 
+def _is_beginning(line: bytes) -> bool:
+    """Say whether a line begins as ours do, as far as it goes."""
+    return line.startswith(_BEGINNING) or _BEGINNING.startswith(line)
+
+
 def _cut_short(line: bytes) -> bool:
     """True for the beginning of a line of ours: an append that a crash or a full disk ended early."""
     line = line.rstrip()
     if not line.startswith(_BEGINNING):
-        return bool(line) and _BEGINNING.startswith(line)
+        return bool(line) and _is_beginning(line)
     if not line.endswith(b"}"):
         return True
     if line.count(b"{") <= line.count(b"}"):
@@ -171,9 +176,13 @@ class Store:
             raise UserError(
                 f"cannot write results to {self.path}: {error.strerror}", "choose another --results"
             ) from None
-        self._catch_up()
+        tail = self._catch_up()
+        # What is being written, or was cut short, is ours; to add lines behind anything else would spoil a file.
+        if tail.strip() and not _is_beginning(tail):
+            raise UserError(f"{self.path}:{self._lines + 1}: not a JSON line of results", "choose another --results")
 
-    def _catch_up(self) -> None:
+    def _catch_up(self) -> bytes:
+        """Read what was added since the last time, and return what follows the last whole line."""
         with open(self.path, "rb") as f:
             f.seek(self._read_up_to)
             data = f.read()
@@ -186,6 +195,7 @@ class Store:
                 self._settled[measurement.trial.key] = measurement
         self._read_up_to += complete
         self._lines += data.count(b"\n", 0, complete)
+        return data[complete:]
 
     def find(self, trial: Trial) -> Measurement | None:
         """The settled measurement of this trial, by whichever process it was made, or None."""

@@ -405,7 +405,7 @@ def test_split_faults_are_errors_and_unsupported_is_skipped(suite):
         (("-m", "cubic", "--stack", "missing"), "stack 'missing' is not known"),
         (("-m", "cubic and heatmap", "--max-trials", "5"), "5 trials can never show that one of 150 cells violates it"),
         (("-m", "cubic", "-n", "1", "--max-trials", "5"), "5 trials can never show that one of 150 cells violates it"),
-        (("-m", "cubic", "--results", "conftest.py"), "conftest.py:1: not a JSON line"),
+        (("-m", "cubic", "--results", "conftest.py"), "conftest.py:1: not a JSON line of results; choose"),
         (("-m", "cubic", "-n", "1", "--results", "conftest.py"), "conftest.py:1: not a JSON line"),
     ],
 )
