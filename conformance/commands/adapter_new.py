@@ -6,19 +6,23 @@ import pathlib
 import re
 import tempfile
 import time
+from collections.abc import Iterable
 
-import rich.progress
+import rich.console
 
-from conformance.engine.runs import duration
 from conformance.lab import adapter
 from conformance.model.errors import UserError
+from conformance.reporting.text import progress
 from conformance.support import paths, schema
+from conformance.support.console import duration
 
 _SCAFFOLD = paths.PACKAGE / "scaffold"
 #: what every scaffold is called, in all its files, until it gets a name
 _PLACEHOLDER = "my-stack"
 #: what the suite's own adapters in Rust share; a new one gets a copy, as it may lie anywhere
 _SHARED_CRATE, _CRATE = paths.data("adapters", "common", "rust"), pathlib.Path("cc-adapter")
+#: of what a build prints, beside its bar
+_LINE_CHARACTERS = 60
 
 
 def languages(transport: str) -> list[str]:
@@ -68,8 +72,11 @@ def _fill(home: pathlib.Path, name: str, scaffold: pathlib.Path) -> None:
         path.chmod(0o755 if path.is_dir() or path in programs else 0o644)
 
 
-def build(stacks, again, console):
-    """Build one after the other; one that fails does not keep the others from it. Returns the exit status."""
+def build(stacks: Iterable[str], again: bool, console: rich.console.Console) -> int:
+    """Build one stack after the other, even where one of them fails; return the exit status.
+
+    `again`: also what is built already.
+    """
     failed = 0
     for stack in stacks:
         try:
@@ -80,27 +87,19 @@ def build(stacks, again, console):
     return 2 if failed else 0
 
 
-def _build(stack, again, console):
-    columns = (
-        rich.progress.TextColumn("{task.description}", markup=False),
-        rich.progress.BarColumn(20),
-        rich.progress.TaskProgressColumn(),
-        rich.progress.TimeElapsedColumn(),
-        rich.progress.TimeRemainingColumn(),
-        rich.progress.TextColumn("{task.fields[line]}", markup=False),
-    )
+def _build(stack: str, again: bool, console: rich.console.Console) -> None:
     began, worked = time.monotonic(), False
-    with rich.progress.Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(f"building {stack}", total=None, line="")
-        if not console.is_terminal:
-            console.print(f"building {stack}")
+    with progress.bar(console, f"building {stack}") as bar:
+        bar.stage("starting")
 
-        def progress(done, total, line):
+        def show(done: int | None, total: int | None, line: str) -> None:
             nonlocal worked
             worked = True
-            bar.update(task, completed=done or 0, total=total, line=line[:60])
+            bar.say(line[:_LINE_CHARACTERS])
+            if total:
+                bar.reached(done or 0, total)
 
-        folder = adapter.build(stack, again, progress)
+        folder = adapter.build(stack, again, show)
     if folder is None:
         console.print(f"{stack}: there is nothing to build")
         return

@@ -15,10 +15,10 @@ from conformance.engine.plan import CellQuestion, SplitQuestion, plan, split_que
 from conformance.lab import manifest
 from conformance.model import expectation
 from conformance.model.errors import UserError
-from conformance.model.expectation import Expected
+from conformance.model.expectation import Expected, JudgedZone
 from conformance.model.setting import Setting
+from conformance.model.split.split_zone import SplitVerdict
 from conformance.model.trial import Measurement, Scheme, Trial
-from conformance.model.verdict import ZoneVerdict
 from conformance.results import store
 from conformance.support import files, paths
 from conformance.support.console import one_line
@@ -177,9 +177,17 @@ def _names(results: Sequence[pathlib.Path | str]) -> str:
     return ", ".join(str(path) for path in results)
 
 
-def verdicts(all_runs: Mapping[Run, Measured]) -> list[ZoneVerdict]:
-    """Return the ZoneVerdicts of runs, one for each zone that applies. Raise UserError where one has two."""
-    found: dict[str, ZoneVerdict] = {}
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SplitZoneVerdict:
+    """What a ZoneVerdict is of cells: the verdicts on the checks of a split zone, by the checks' ids."""
+
+    zone_id: str
+    verdicts: Mapping[str, SplitVerdict]
+
+
+def verdicts(all_runs: Mapping[Run, Measured]) -> list[JudgedZone]:
+    """Return the verdicts of runs, one for each zone that applies. Raise UserError where a zone has two."""
+    found: dict[str, JudgedZone] = {}
     for (scheme, _, _), measured in all_runs.items():
         for judged in _verdicts(scheme.algorithm, measured):
             if judged.zone_id in found:
@@ -192,8 +200,8 @@ def verdicts(all_runs: Mapping[Run, Measured]) -> list[ZoneVerdict]:
     return list(found.values())
 
 
-def _verdicts(algorithm: str, measured: Measured) -> Iterator[ZoneVerdict]:
-    """Yield the ZoneVerdict of each zone that {setting: measurements} of one run are about."""
+def _verdicts(algorithm: str, measured: Measured) -> Iterator[JudgedZone]:
+    """Yield the verdicts on each zone that {setting: measurements} of one run are about."""
     cells: list[CellQuestion] = []
     splits: list[SplitQuestion] = []
     for digest in {setting.profile_digest: None for setting in measured}:
@@ -210,10 +218,9 @@ def _verdicts(algorithm: str, measured: Measured) -> Iterator[ZoneVerdict]:
             splits += [q if q.split_path in measured else dataclasses.replace(q, split_path=None) for q in asked]
     whole = plan([*cells, *splits], trials=1)
     yield from whole.zone_verdicts({q.key: measured[q.setting] for q in cells}).values()
-    checks: dict[str, dict[str, Any]] = collections.defaultdict(dict)
+    checks: dict[str, dict[str, SplitVerdict]] = collections.defaultdict(dict)
     for question in splits:
-        judged = whole.judge(question, {setting: measured[setting] for setting in question.settings})
-        checks[question.zone.id][question.place] = judged.verdict
-    families = {question.zone.id: whole.families[question] for question in splits}
+        of_check = {setting: measured[setting] for setting in question.settings}
+        checks[question.zone.id][question.place] = question.judge(of_check, whole.families[question])
     for zone_id, held in checks.items():
-        yield ZoneVerdict(zone_id=zone_id, verdicts=held, family=families[zone_id])
+        yield SplitZoneVerdict(zone_id=zone_id, verdicts=held)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
@@ -48,7 +48,7 @@ def compute(form: str, results: Sequence[pathlib.Path]) -> Exported:
     """Convert results files to one of FORMS. Raises UserError."""
     source = Source(results)
     series = heatmaps.all_series(source.measurements)
-    made = {
+    made: dict[str, Callable[[], bytes]] = {
         "json": lambda: export.summary_json(series, source.files),
         "csv": lambda: export.csv_bytes(series),
         "parquet": lambda: export.parquet_bytes(series),
@@ -56,8 +56,8 @@ def compute(form: str, results: Sequence[pathlib.Path]) -> Exported:
         "badge-json": lambda: badge.endpoint(series),
         "badge-svg": lambda: badge.svg(series),
         "matrix": lambda: overview.render(overview.rows(series, called)).encode(),
-    }[form]
-    return Exported(form=form, content=made())
+    }
+    return Exported(form=form, content=made[form]())
 
 
 def called(stack: str, algorithm: str) -> str:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import rich.console
@@ -16,6 +16,7 @@ from conformance.engine import benches, runs
 from conformance.engine.benches import Choice
 from conformance.lab import proxy as proxies
 from conformance.model.errors import UserError
+from conformance.model.setting import Cell, end_to_end
 from conformance.model.split import accuracy, split_paths
 from conformance.model.split.accuracy import Accuracy, Panel
 from conformance.model.trial import Measurement, Outcome
@@ -128,7 +129,7 @@ def compute(
     # A split path is predicted by its segments, an unsplit one by what they come to.
     predict = split_paths.predict_split if found_proxy else split_paths.predict_end_to_end
     composed = {segments: split_paths.Path(segments[0], segments[1], exact=True) for segments in paths}
-    needed = {segments: segments if found_proxy else (path.end_to_end,) for segments, path in composed.items()}
+    needed = {segments: segments if found_proxy else (end_to_end(segments),) for segments in paths}
     alone = {cell: documents.profile(profile, cell) for cells in needed.values() for cell in cells}
     settings = [*paths.values(), *alone.values()]
     work = [(algorithm, setting) for algorithm in algorithms for setting in settings]
@@ -142,13 +143,18 @@ def compute(
         problems |= {
             (m.outcome, f"{algorithm}, {setting.id}: {m.message}") for m in measurements if m.outcome in common.BAD
         }
+    known = {key: rate for key, rate in measured.items() if rate is not None}
+
+    def rates(algorithm: str, cells: Iterable[Cell]) -> dict[Cell, float]:
+        return {cell: known[algorithm, alone[cell]] for cell in cells if (algorithm, alone[cell]) in known}
+
     compared = tuple(
         Compared(
             algorithm=bench.scheme(algorithm).id,
             panel=panel,
             measured={at: measured[algorithm, paths[segments]] for at, segments in panel.paths.items()},
             predicted={
-                at: predict(composed[segments], {cell: measured[algorithm, alone[cell]] for cell in needed[segments]})
+                at: predict(composed[segments], rates(algorithm, needed[segments]))
                 for at, segments in panel.paths.items()
             },
         )

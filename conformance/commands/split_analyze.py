@@ -238,7 +238,7 @@ def predict(path: Path, rates: Rates, interpolated: bool = False) -> Prediction:
     bounds: dict[str, dict[Cell, float]] = {}
     for name in ("low", "high"):
         known = getattr(rates, name)
-        found = {cell: interpolation.interpolate(known, cell) for cell in path.cells}
+        found = {cell: interpolation.interpolate(known, cell) for cell in path.cells if cell is not None}
         bounds[name] = {cell: rate for cell, rate in found.items() if rate is not None}
     best: Prediction = split_rates.predict(path, dataclasses.replace(rates, low=bounds["low"], high=bounds["high"]))
     return best

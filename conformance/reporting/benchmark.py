@@ -8,7 +8,7 @@ import random
 import resource
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from conformance.catalogue import documents
 from conformance.model import grid as grids
@@ -60,8 +60,8 @@ def measure(results: Sequence[pathlib.Path], trials: int) -> SiteCost:
         )
 
 
-def synthetic(trials):
-    """Result lines such as real trials make, as long and with traces as full; the same each time."""
+def synthetic(trials: int) -> Iterator[bytes]:
+    """Yield result lines such as real trials make, as long and with traces as full; the same each time."""
     chance = random.Random(1)
     for algorithm, count in _SCHEMES:
         for number in range(count):
@@ -77,7 +77,7 @@ def synthetic(trials):
                     yield line.encode() + b"\n"
 
 
-def _measurement(trial, chance):
+def _measurement(trial: Trial, chance: random.Random) -> Measurement:
     cell = trial.setting.cell
     utilization = round(max(0.95 - 0.2 * cell.loss_pct - chance.random() * 0.05, 0.02), 6)
     size = trial.setting.transfer_bytes

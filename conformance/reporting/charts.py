@@ -2,14 +2,18 @@
 
 import json
 import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import altair
 import vl_convert
 
 from conformance.model.metrics import METRICS
-from conformance.reporting.html import colours, heatmap_table
+from conformance.reporting.heatmaps import Heatmap
+from conformance.reporting.html import colours, compare, heatmap_table
 
 FORMATS = ("svg", "png", "pdf")
+Chart = altair.VConcatChart | altair.FacetChart
 _CELL_PX, _CELL_HEIGHT = 48, 34
 _FONT = "DejaVu Sans, sans-serif"
 #: Okabe and Ito (2008), in an order that begins with the most different ones; shapes say the same without colour
@@ -17,8 +21,8 @@ _SERIES_COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f
 _SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
 
 
-def rows(drawn):
-    """One record for each cell of a Heatmap, as its chart reads them; None or no text where something is not known."""
+def rows(drawn: Heatmap) -> Iterator[dict[str, Any]]:
+    """Yield a record for each cell, as the chart reads them; None or no text where something is not known."""
     metric = drawn.metric
     for cell, result in drawn.results.items():
         yield {
@@ -40,41 +44,42 @@ def rows(drawn):
         }
 
 
-def heatmap(drawn):
-    """Measured, zone and difference of a Heatmap, one above the other; bandwidths side by side."""
+def heatmap(drawn: Heatmap) -> altair.VConcatChart:
+    """Draw measured, zone and difference of a Heatmap, one above the other; bandwidths side by side."""
     data = list(rows(drawn))
     metric = drawn.metric
     of = METRICS[metric]
-    values = {"scale": _scale(colours.VIRIDIS, [0, of.full_scale]), "title": f"{of.title}{of.suffix}"}
+    values = {"scale": _scale(colours.VIRIDIS, (0, of.full_scale)), "title": f"{of.title}{of.suffix}"}
     panels = [_panel(data, "measured", f"Measured: median of {drawn.trials_words}", values)]
     if drawn.zone is not None:
         full = of.full_difference
-        differences = {"scale": _scale(colours.PUOR, [-full, full]), "title": f"difference{of.suffix}"}
+        differences = {"scale": _scale(colours.PUOR, (-full, full)), "title": f"difference{of.suffix}"}
         panels.append(_panel(data, "reference", "Permissible zone: low and high, coloured by the reference", values))
         panels.append(_panel(data, "difference", "Difference: measured minus reference", differences))
     title = altair.TitleParams(drawn.scheme_id, subtitle=_lines(drawn), anchor="start")
-    return (
+    chart: altair.VConcatChart = (
         altair.vconcat(*panels, spacing=18, title=title)
         .resolve_scale(color="independent")
         .configure(font=_FONT)
         .configure_title(offset=12)
     )
+    return chart
 
 
-def _lines(drawn):
+def _lines(drawn: Heatmap) -> list[str]:
     return [*textwrap.wrap(drawn.stack_version, 80), drawn.settings]
 
 
-def _scale(anchors, domain):
+def _scale(anchors: Sequence[str], domain: tuple[float, float]) -> altair.Scale:
     return altair.Scale(range=[f"#{anchor}" for anchor in anchors], domain=_even(domain, len(anchors)), clamp=True)
 
 
-def _even(domain, count):
+def _even(domain: tuple[float, float], count: int) -> list[float]:
     low, high = domain
     return [low + (high - low) * at / (count - 1) for at in range(count)]
 
 
-def _panel(data, value, title, color):
+def _panel(data: Sequence[Mapping[str, Any]], value: str, title: str, color: Mapping[str, Any]) -> altair.FacetChart:
     base = altair.Chart(altair.Data(values=data)).encode(
         x=altair.X("loss_pct:O", title="loss, %", axis=altair.Axis(labelAngle=0)),
         y=altair.Y("delay_ms:O", title="one-way delay, ms"),
@@ -87,7 +92,8 @@ def _panel(data, value, title, color):
     words = base.mark_text(fontSize=11, lineBreak="\n", baseline="middle", dy=-6 if two_lines else 0)
     layers = [boxes, words.encode(text=f"{value}_text:N", color=ink)]
     if not two_lines:
-        frame = {"filled": False, "fillOpacity": 0, "width": _CELL_PX - 5, "height": _CELL_HEIGHT - 5, "strokeWidth": 2}
+        width, height = _CELL_PX - 5, _CELL_HEIGHT - 5
+        frame: dict[str, Any] = {"filled": False, "fillOpacity": 0, "width": width, "height": height, "strokeWidth": 2}
         bad = base.transform_filter("datum.verdict == 'violates' || datum.verdict == 'error'").mark_rect(**frame)
         unclear = base.transform_filter("datum.verdict == 'inconclusive'").mark_rect(**frame, strokeDash=[4, 3])
         layers += [bad.encode(stroke=ink), unclear.encode(stroke=ink)]
@@ -103,8 +109,8 @@ def _panel(data, value, title, color):
     ).properties(title=altair.TitleParams(title, anchor="start"))
 
 
-def comparison(section):
-    """Utilization of several series (compare.Section) over loss: bandwidths down, delays across, the zone as a band."""
+def comparison(section: compare.Section) -> altair.FacetChart:
+    """Draw the utilization of several series over loss: bandwidths down, delays across, the zone as a band."""
     points, zone = [], []
     for row in section.rows:
         results = [series.utilization.results.get(row.cell) for series in section.series]
@@ -136,7 +142,7 @@ def comparison(section):
             shape=altair.Shape("scheme:N", scale=_names(section, _SHAPES), legend=_LEGEND),
         ),
     ]
-    return (
+    chart: altair.FacetChart = (
         altair.layer(*layers)
         .properties(width=130, height=90)
         .facet(
@@ -147,10 +153,11 @@ def comparison(section):
         .configure(font=_FONT, background="transparent")
         .configure_view(stroke="#999999")
     )
+    return chart
 
 
-def _place(bandwidth_mbps, delay_ms):
-    """The facet that a cell is in."""
+def _place(bandwidth_mbps: float, delay_ms: float) -> dict[str, Any]:
+    """Return the facet that a cell is in."""
     return {
         "bandwidth": f"{bandwidth_mbps:g} Mbit/s", "bandwidth_mbps": bandwidth_mbps,
         "delay": f"{delay_ms:g} ms", "delay_ms": delay_ms,
@@ -160,13 +167,13 @@ def _place(bandwidth_mbps, delay_ms):
 _LEGEND = altair.Legend(title=None, orient="top", columns=2, labelLimit=400)
 
 
-def _names(section, values):
+def _names(section: compare.Section, values: Sequence[str]) -> altair.Scale:
     repeated = [values[at % len(values)] for at in range(len(section.names))]
     return altair.Scale(domain=list(section.names), range=repeated)
 
 
-def render(chart, form):
-    """The chart as bytes in one of FORMATS."""
+def render(chart: Chart, form: str) -> bytes:
+    """Return the chart as bytes in one of FORMATS."""
     specification = json.dumps(chart.to_dict())
     if form == "svg":
         return vl_convert.vegalite_to_svg(specification).encode()
@@ -175,6 +182,6 @@ def render(chart, form):
     return vl_convert.vegalite_to_pdf(specification)
 
 
-def svg(chart):
-    """The chart as SVG text."""
+def svg(chart: Chart) -> str:
+    """Return the chart as SVG text."""
     return render(chart, "svg").decode()

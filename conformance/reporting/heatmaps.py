@@ -4,11 +4,12 @@ import collections
 import dataclasses
 import functools
 import itertools
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from conformance.catalogue import documents
 from conformance.model import digest, statistics
 from conformance.model.errors import UserError
-from conformance.model.metrics import others
+from conformance.model.metrics import Metric, others
 from conformance.model.setting import Cell, Setting
 from conformance.model.trial import SHORT_DIGEST, Measurement, Outcome, Scheme
 from conformance.model.verdict import CONFIDENCE, Status, Verdict, false_alarms, judge_zone, overall
@@ -42,18 +43,20 @@ class CellResult:
     measurements: tuple[Measurement, ...]
 
     @property
-    def reference(self):
-        """The median of the zone's reference in this cell, or None."""
-        return self.permitted.basis["median"] if self.permitted else None
+    def reference(self) -> float | None:
+        """Return the median of the zone's reference in this cell, or None where no zone applies."""
+        median: float | None = self.permitted.basis["median"] if self.permitted else None
+        return median
 
     @property
-    def difference(self):
-        """Measured minus reference, or None where either is not known."""
-        return None if self.value is None or self.permitted is None else self.value - self.reference
+    def difference(self) -> float | None:
+        """Return measured minus reference, or None where either is not known."""
+        reference = self.reference
+        return None if self.value is None or reference is None else self.value - reference
 
     @property
-    def cause(self):
-        """Why the verdict is what it is, as a sentence's part; of what was not judged, why nothing was measured."""
+    def cause(self) -> str:
+        """Say why the verdict is what it is, as part of a sentence; without a verdict, why nothing was measured."""
         if self.verdict is None:
             return self.message or ""
         if self.verdict.status is Status.INCONCLUSIVE and self.n < _FEWEST and not self.late:
@@ -61,8 +64,8 @@ class CellResult:
         return self.verdict.reason
 
     @property
-    def status(self):
-        """The verdict's status as text; where no zone judges: not judged, unsupported or error."""
+    def status(self) -> str:
+        """Return the verdict's status as text; where no zone judges: not judged, unsupported or error."""
         if self.verdict:
             return str(self.verdict.status)
         if self.value is not None:
@@ -74,13 +77,13 @@ class CellResult:
 _OTHERS = ("violates", "inconclusive", "error", "unsupported")
 
 
-def _worst(results):
-    """The worst verdict of CellResults as text, or that none was judged."""
+def _worst(results: Iterable[CellResult]) -> str:
+    """Return the worst verdict as text, or that none was judged."""
     verdicts = [result.verdict for result in results if result.verdict]
     return str(overall(verdicts)) if verdicts else "not judged"
 
 
-def _counted(status, n):
+def _counted(status: str, n: int) -> str:
     plural = {"violates": "violate", "error": "errors"}
     return f"{n} {plural.get(status, status) if n > 1 else status}"
 
@@ -100,51 +103,51 @@ class Heatmap:
     results: dict[Cell, CellResult]
 
     @property
-    def algorithm(self):
+    def algorithm(self) -> str:
         return self.scheme.algorithm
 
     @property
-    def scheme_id(self):
+    def scheme_id(self) -> str:
         return self.scheme.id
 
     @property
-    def stack_version(self):
+    def stack_version(self) -> str:
         return self.scheme.stack_version
 
     @property
-    def profile(self):
+    def profile(self) -> str:
         return self.setting.profile
 
     @property
-    def settings(self):
+    def settings(self) -> str:
         return settings(self.setting)
 
     @property
-    def trials(self):
-        """The most trials of any cell."""
+    def trials(self) -> int:
+        """Return the most trials of any cell."""
         return max((r.n for r in self.results.values()), default=0)
 
     @property
-    def trials_words(self):
+    def trials_words(self) -> str:
         return trials_words(self.results.values())
 
     @property
-    def verdict(self):
-        """The status of the whole heatmap as text: of what was judged, or that nothing was."""
+    def verdict(self) -> str:
+        """Return the status of the whole heatmap as text: of what was judged, or that nothing was."""
         return _worst(self.results.values())
 
     @property
-    def false_alarms(self):
-        """The rate that holds for the verdict, as a sentence's part; None without one."""
+    def false_alarms(self) -> str | None:
+        """Return the rate that holds for the verdict, as part of a sentence; None where no zone judges."""
         return false_alarms(self.family) if self.family else None
 
-    def count(self):
-        """{verdict's status: number of cells}, without cells that no zone judges."""
+    def count(self) -> collections.Counter[str]:
+        """Return {verdict's status: number of cells}, without cells that no zone judges."""
         return collections.Counter(str(r.verdict.status) for r in self.results.values() if r.verdict)
 
     @property
-    def words(self):
-        """How many cells have which verdict: "28 of 30 cells conform, 2 violate"; or that none was judged."""
+    def words(self) -> str:
+        """Say how many cells have which verdict: "28 of 30 cells conform, 2 violate"; or that none was judged."""
         count = self.count()
         if not count:
             n = len(self.results)
@@ -163,58 +166,58 @@ class Series:
     others: tuple[Heatmap, ...] = ()
 
     @property
-    def heatmaps(self):
+    def heatmaps(self) -> tuple[Heatmap, ...]:
         return (self.utilization, self.lost, *self.others)
 
-    def of(self, metric):
+    def of(self, metric: Metric) -> Heatmap | None:
         """Return the Heatmap of a Metric, or None where no zone judges it and reports do not show it."""
         return next((h for h in self.heatmaps if h.metric == metric.name), None)
 
     @property
-    def judged(self):
-        """The heatmaps that a zone judges; of what none judges, those that every series has."""
+    def judged(self) -> tuple[Heatmap, ...]:
+        """Return the heatmaps that a zone judges; of what none judges, those that every series has."""
         return tuple(h for h in self.heatmaps if h.count()) or self.heatmaps
 
     @property
-    def scheme(self):
+    def scheme(self) -> Scheme:
         return self.utilization.scheme
 
-    def count(self):
-        """{status: number of cells}, of each cell the worse of its verdicts, without cells that no zone judges."""
+    def count(self) -> collections.Counter[str]:
+        """Return {status: number of cells}, by the worst verdict of each, without cells that no zone judges."""
         verdicts = [[h.results[cell].verdict for h in self.heatmaps if cell in h.results] for cell in self.cells]
         judged = [[verdict for verdict in of_cell if verdict] for of_cell in verdicts]
         return collections.Counter(str(overall(of_cell)) for of_cell in judged if of_cell)
 
     @property
-    def verdict(self):
-        """The worst of the verdicts on all metrics, as text; or that nothing was judged."""
+    def verdict(self) -> str:
+        """Return the worst of the verdicts on all metrics, as text; or that nothing was judged."""
         return _worst(r for h in self.heatmaps for r in h.results.values())
 
     @property
-    def setting(self):
-        """The setting of one of its cells: all but the cell is that of every other."""
+    def setting(self) -> Setting:
+        """Return the setting of one of its cells: the others differ from it in the cell alone."""
         return self.utilization.setting
 
     @property
-    def cells(self):
+    def cells(self) -> tuple[Cell, ...]:
         return tuple(self.utilization.results)
 
     @property
-    def bandwidths(self):
+    def bandwidths(self) -> list[float]:
         return sorted({cell.bandwidth_mbps for cell in self.cells})
 
     @functools.cached_property
-    def digest(self):
-        """What tells this series from all others: scheme, profile, room and lab."""
+    def digest(self) -> str:
+        """Return what tells this series from all others: scheme, profile, room and lab."""
         h = self.utilization
         return digest.of_value(
             [dataclasses.asdict(h.scheme), h.setting.profile_digest, h.room, h.lab_digest],
         )
 
 
-def labels(all_series):
+def labels(all_series: Collection[Series]) -> dict[Scheme, str]:
     """Return {scheme: what reports call it}: its id, and its stack's digest where several builds have one id."""
-    builds = collections.defaultdict(set)
+    builds: dict[str, set[str]] = collections.defaultdict(set)
     for series in all_series:
         builds[series.scheme.id].add(series.scheme.stack_digest)
     return {
@@ -225,35 +228,35 @@ def labels(all_series):
     }
 
 
-def label(names, series):
+def label(names: Mapping[Scheme, str], series: Series) -> str:
     return names[series.scheme]
 
 
-def trials_words(results):
-    """How many trials CellResults have: "5 trials", or "5 to 20 trials" where they differ."""
+def trials_words(results: Iterable[CellResult]) -> str:
+    """Say how many trials the results have: "5 trials", or "5 to 20 trials" where they differ."""
     numbers = {result.n for result in results}
     least, most = min(numbers, default=0), max(numbers, default=0)
     return f"{least} to {most} trials" if least != most else count(most, "trial")
 
 
-def settings(setting):
-    """What a report says of a profile, since options of `conformance run` may have replaced parts of it."""
+def settings(setting: Setting) -> str:
+    """Say what a profile's settings are, since options of `conformance run` may have replaced parts of it."""
     offload = "on" if setting.offload else "off"
     beside = f", beside a flow of {setting.rival}" if setting.rival else ""
     network = f"queue {setting.queue}, offload {offload}"
     return f"profile {setting.profile}: {network}, {setting.transfer_s:g} s transfers{beside}"
 
 
-def heatmap(measurements, zone, metric="utilization"):
-    """The Heatmap of measurements that differ in nothing but cell and seed."""
+def heatmap(measurements: Sequence[Measurement], zone: Zone | None, metric: str = "utilization") -> Heatmap:
+    """Return the Heatmap of measurements that differ in nothing but cell and seed."""
     first = measurements[0].trial
     metric = zone.metric if zone else metric
-    by_cell = collections.defaultdict(list)
+    by_cell: dict[Cell, list[Measurement]] = collections.defaultdict(list)
     for measurement in measurements:
         by_cell[measurement.trial.setting.cell].append(measurement)
     judged = {cell: found for cell, found in by_cell.items() if zone and cell in zone.intervals}
-    whole = judge_zone(zone, judged) if judged else None
-    verdicts = whole.verdicts if whole else {}
+    whole = judge_zone(zone, judged) if zone and judged else None
+    verdicts: Mapping[Cell, Verdict] = whole.verdicts if whole else {}
     return Heatmap(
         scheme=first.scheme,
         setting=first.setting,
@@ -266,7 +269,7 @@ def heatmap(measurements, zone, metric="utilization"):
     )
 
 
-def _cell(cell, measurements, verdict, metric):
+def _cell(cell: Cell, measurements: Sequence[Measurement], verdict: Verdict | None, metric: str) -> CellResult:
     ran = [m for m in measurements if m.outcome in (Outcome.OK, Outcome.TIMEOUT)]
     values = [value for value in (m.value(metric) for m in ran) if value is not None]
     messages = [m.message for m in measurements if m.message]
@@ -288,13 +291,13 @@ def _cell(cell, measurements, verdict, metric):
     )
 
 
-def all_series(measurements):
-    """The Series of any measurements, in order of scheme and profile.
+def all_series(measurements: Iterable[Measurement]) -> list[Series]:
+    """Return the Series of any measurements, in order of scheme and profile.
 
     Paths of two segments have no place in a heatmap of cells: `conformance split` shows them. Raises UserError where
     there is nothing else.
     """
-    groups = collections.defaultdict(list)
+    groups: dict[tuple[Scheme, str, str, str], list[Measurement]] = collections.defaultdict(list)
     for m in (m for m in measurements if not m.trial.setting.segments):
         groups[m.trial.scheme, m.trial.setting.profile_digest, m.trial.room, m.trial.lab_digest].append(m)
     if not groups:
@@ -315,12 +318,12 @@ def all_series(measurements):
     return sorted(made, key=lambda s: (s.scheme.id, s.setting.profile, s.utilization.room, s.digest))
 
 
-def _zones():
+def _zones() -> dict[tuple[str, str, str], Zone]:
     """Return {(metric, algorithm, profile's digest): Zone} of what stacks are judged by.
 
     Raises UserError where two zones are about the same: which of them would judge?
     """
-    found = {}
+    found: dict[tuple[str, str, str], Zone] = {}
     for zone in map(documents.zone, documents.judging_files()):
         other = found.setdefault((zone.metric, zone.algorithm, zone.profile_digest), zone)
         if other is not zone:

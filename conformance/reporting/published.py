@@ -7,6 +7,7 @@ trial; and of each cell's front trial (the one nearest to the median) what its p
 import collections
 import dataclasses
 import pathlib
+from typing import Any
 
 from conformance.model.trial import Measurement
 from conformance.reporting import heatmaps
@@ -28,7 +29,7 @@ def write(read: source.Source, target: pathlib.Path) -> list[pathlib.Path]:
     A file that is there keeps what it holds of the algorithms that were not measured now: not every kernel and stack is
     built everywhere, and "unsupported" says so of this machine alone. Raises UserError.
     """
-    by_stack = collections.defaultdict(list)
+    by_stack: dict[str, list[Measurement]] = collections.defaultdict(list)
     for series in heatmaps.all_series(read.measurements):
         if all(result.unsupported for result in series.utilization.results.values()):
             continue
@@ -55,7 +56,8 @@ def _lean(measurement: Measurement, whole: Measurement, front: bool) -> Measurem
     `measurement`: as a Source remembers it, with the counters that verdicts need; `whole`: the same with everything.
     """
     kept = _ALWAYS + _SHOWN if front else _ALWAYS
-    evidence = measurement.evidence | {name: whole.evidence[name] for name in kept if whole.evidence.get(name)}
+    shown = {name: whole.evidence[name] for name in kept if whole.evidence.get(name)}
+    evidence: dict[str, Any] = {**measurement.evidence, **shown}
     if isinstance(evidence.get("trace"), dict):
         evidence["trace"] = {
             name: [_short(value) for value in column] if isinstance(column, list) else column

@@ -1,17 +1,24 @@
 """Measured, predicted and error of split paths as heatmaps, rendered to SVG and PNG."""
 
+import pathlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
 import altair
 import vl_convert
 
 from conformance.support import files
 
+if TYPE_CHECKING:
+    from conformance.commands.split_accuracy import At, Compared
+
 _CELL_PX = 50
 _ERROR_SHOWN = 0.3
 
 
-def write(compared, folder):
-    """One figure for each scheme, as split-accuracy-SCHEME.svg and .png; yields the paths. Raises UserError."""
-    schemes = {}
+def write(compared: "Iterable[Compared]", folder: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Write a figure for each scheme, as split-accuracy-SCHEME.svg and .png; yield the paths. Raises UserError."""
+    schemes: dict[str, list[Compared]] = {}
     for one in compared:
         schemes.setdefault(one.algorithm, []).append(one)
     for scheme, panels in schemes.items():
@@ -22,8 +29,8 @@ def write(compared, folder):
         yield files.write(folder / f"{name}.svg", vl_convert.vegalite_to_svg(drawn), mend)
 
 
-def chart(compared):
-    """A row of three heatmaps for each panel of one scheme."""
+def chart(compared: "Sequence[Compared]") -> altair.VConcatChart:
+    """Draw a row of three heatmaps for each panel of one scheme."""
     rows = []
     for one in compared:
         top = max((v for v in (*one.measured.values(), *one.predicted.values()) if v is not None), default=1)
@@ -36,10 +43,13 @@ def chart(compared):
                 _heatmap(one, one.errors, "error", error, "+.0%", "abs(datum.value) > 0.2"),
             ).resolve_scale(color="independent")
         )
-    return altair.vconcat(*rows, spacing=24).configure(font="DejaVu Sans, sans-serif")
+    made: altair.VConcatChart = altair.vconcat(*rows, spacing=24).configure(font="DejaVu Sans, sans-serif")
+    return made
 
 
-def _heatmap(one, values, title, scale, number_format, dark):
+def _heatmap(
+    one: "Compared", values: "Mapping[At, float | None]", title: str, scale: altair.Scale, number_format: str, dark: str
+) -> altair.LayerChart | altair.FacetChart:
     panel = one.panel
     data = [{"row": row, "column": column, "value": values[row, column]} for row, column in panel.paths]
     rows = list(dict.fromkeys(row for row, _ in panel.paths))

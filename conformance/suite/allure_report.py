@@ -95,10 +95,14 @@ def _words(item: JudgedItem, status: Status) -> str:
 def _attach_trials(item: JudgedItem, status: Status) -> None:
     """Attach the trial nearest to the median as a picture; of what does not conform, every trial's line."""
     for setting, measurements in (item.measured or {}).items():
-        ran = [m for m in measurements if m.outcome in (Outcome.OK, Outcome.TIMEOUT)]
-        if ran and isinstance(item, CellItem):
-            middle = statistics.median(m.utilization for m in ran)
-            nearest = min(ran, key=lambda m: (abs(m.utilization - middle), m.trial.seed))
+        of_trials = [
+            (m.utilization, m)
+            for m in measurements
+            if m.outcome in (Outcome.OK, Outcome.TIMEOUT) and m.utilization is not None
+        ]
+        if of_trials and isinstance(item, CellItem):
+            middle = statistics.median(utilization for utilization, _ in of_trials)
+            _, nearest = min(of_trials, key=lambda pair: (abs(pair[0] - middle), pair[1].trial.seed))
             picture = trace_picture.svg(nearest)
             if picture:
                 allure.attach(picture, f"trace, seed {nearest.trial.seed}", _SVG)

@@ -101,5 +101,5 @@ def _words(count: Mapping[Status, int]) -> str:
 
 def _upgraded(cells: Mapping[str, _Cell]) -> list[str]:
     ids = list(cells)
-    rejected = statistics.holm([1.0 if cells[i][1] is None else cells[i][1] for i in ids], ALPHA / LOOKS)
+    rejected = statistics.holm([1.0 if p is None else p for _, p, _ in cells.values()], ALPHA / LOOKS)
     return [ids[at] for at in sorted(rejected) if cells[ids[at]][0] is Status.INCONCLUSIVE]

@@ -38,7 +38,7 @@ class Known(Protocol):
 
 def show_known(known: Known, console: rich.console.Console) -> None:
     for entry in known.entries:
-        cells = "all cells" if entry.cells is None else ", ".join(entry.ids)
+        cells = "all cells" if entry.ids is None else ", ".join(entry.ids)
         link = f" ({entry.link})" if entry.link else ""
         words = f"{entry.zone_id}: {entry.verdict}: {one_line(entry.reason)}{one_line(link)}: {cells}"
         console.print(words, soft_wrap=True)

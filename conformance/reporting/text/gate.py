@@ -56,14 +56,15 @@ def write(outcome: GateResult, measurements: Iterable[Measurement], target: path
         made = source.Source([results])
         series, named = heatmaps.all_series(made.measurements), made.files
         site.write(made, target / "site")
-    for name, content in {
+    contents: dict[str, str | bytes] = {
         "summary.md": summary(outcome, series),
         "gate.json": json.dumps(to_json(outcome), indent=1, sort_keys=True, allow_nan=False) + "\n",
         "summary.json": export.summary_json(series, named),
         "badge.json": badge.endpoint(series),
         "badge.svg": badge.svg(series),
         "junit.xml": junit.render(outcome, words),
-    }.items():
+    }
+    for name, content in contents.items():
         files.write(target / name, content, files.OTHER_FOLDER)
     return series
 
@@ -159,8 +160,8 @@ def _lines(outcome: GateResult, quote: Callable[[str], str]) -> Iterator[str]:
             parts.append(f"{len(judged.unmeasured)} not measured in time and not judged ({named}{more})")
         rate = f"; {false_alarms(len(judged.findings))}" if decided(by_status) else ""
         yield f"zone {judged.zone.id}, {quote(judged.scheme_id)}: {', '.join(parts)}{rate}"
-    if rate := false_alarms_of_any(judged.count() for judged in outcome.judged):
-        yield rate
+    if rate_of_any := false_alarms_of_any(judged.count() for judged in outcome.judged):
+        yield rate_of_any
     unknown = [f for f in outcome.findings if f.verdict.status is Status.UNSUPPORTED and not f.as_expected]
     for reason, n in collections.Counter(finding.verdict.reason for finding in unknown).items():
         yield quote(f"unsupported, {count(n, 'verdict')}: {reason}")

@@ -4,15 +4,19 @@ What a stack calls itself may hold anything: it stands in code spans, where neit
 """
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from conformance.model.metrics import METRICS
+from conformance.model.setting import Cell
 from conformance.reporting import heatmaps
+from conformance.reporting.heatmaps import Heatmap, Series
 from conformance.reporting.html import colours, heatmap_table
 from conformance.support.console import count, printable
 
 #: a comment that nobody reads to the end helps nobody
 _MOST_CELLS = 20
+#: from a zone's id and a cell to what a stack is known to do there, in words, or None
+Known = Callable[[str, Cell], str | None]
 
 
 class Raw(str):
@@ -66,11 +70,12 @@ def span(text: str) -> str:
     return f"{fence}{pad}{plain}{pad}{fence}" if plain else ""
 
 
-def render(all_series, title="Congestion-control conformance", known=lambda zone_id, cell: None):
-    """A table of schemes, and for each of them the cells that do not conform.
-
-    `known(zone id, cell)`: what a stack is known to do there, in words, or None.
-    """
+def render(
+    all_series: Sequence[Series],
+    title: str = "Congestion-control conformance",
+    known: Known = lambda zone_id, cell: None,
+) -> str:
+    """Return a table of schemes, and for each of them the cells that do not conform."""
     names = heatmaps.labels(all_series)
     schemes = [
         (code(names[series.scheme]), code(series.utilization.settings), Raw("<br>".join(map(_verdict, series.judged))))
@@ -82,13 +87,13 @@ def render(all_series, title="Congestion-control conformance", known=lambda zone
     return "\n".join(lines) + "\n"
 
 
-def _verdict(heatmap):
+def _verdict(heatmap: Heatmap) -> str:
     verdict = heatmap.verdict
     rate = f"; {heatmap.false_alarms}" if heatmap.false_alarms else ""
     return f"{METRICS[heatmap.metric].title}: {colours.SYMBOLS[verdict]} **{verdict}**: {heatmap.words}{rate}"
 
 
-def _cells(series, name, known):
+def _cells(series: Series, name: str, known: Known) -> list[str]:
     found = [
         (heatmap.metric, result)
         for heatmap in series.heatmaps
@@ -102,7 +107,7 @@ def _cells(series, name, known):
     rows: list[tuple[str, ...]] = []
     for metric, result in found[:_MOST_CELLS]:
         permitted, more = result.permitted, heatmap_table.more_digits(metric, result)
-        edges = (permitted.low, permitted.high) if permitted else ()
+        edges: tuple[float, ...] = (permitted.low, permitted.high) if permitted else ()
         zone = " to ".join(heatmap_table.number(metric, edge, more) for edge in edges)
         why = result.cause
         if result.verdict and (words := known(result.verdict.zone_id, result.cell)):
@@ -115,8 +120,8 @@ def _cells(series, name, known):
     return [*lines, *table(("cell", "verdict", "measured", "permitted", "why"), rows), "", "</details>"]
 
 
-def _escaped(text):
-    """For HTML inside Markdown, where code spans do not work."""
+def _escaped(text: str) -> str:
+    """Return text for HTML inside Markdown, where code spans do not work."""
     import markupsafe
 
     return re.sub(r"[^ -~]", "?", str(markupsafe.escape(text))).replace("@", "&#64;").replace("|", "&#124;")

@@ -57,25 +57,28 @@ def _row(series: Series, called: str) -> Row:
 
 
 def _judged(series: Series) -> str:
-    """How many verdicts are the worst there is, and of which cells; of an error, the cause."""
-    found = [(h, r) for h in series.heatmaps for r in h.results.values() if r.verdict]
-    worst = [(h, r) for h, r in found if r.status == series.verdict]
+    """Say how many verdicts are the worst there is, and of which cells; of an error, the cause."""
+    found = [(h, r, r.verdict) for h in series.heatmaps for r in h.results.values() if r.verdict]
+    worst = [(h, r, verdict) for h, r, verdict in found if r.status == series.verdict]
     text = f"{len(worst)} of {len(found)}"
     if series.verdict in ("error", "unsupported"):
-        reasons = collections.Counter(r.verdict.reason for _, r in worst)
+        reasons = collections.Counter(verdict.reason for _, _, verdict in worst)
         return f"{text}: {reasons.most_common(1)[0][0]}"
     if series.verdict == "conforms":
         return text
     more = f" and {len(worst) - _SHOWN} more" if len(worst) > _SHOWN else ""
-    return f"{text}: {', '.join(_beside(h, r) for h, r in worst[:_SHOWN])}{more}"
+    return f"{text}: {', '.join(_beside(h, r) for h, r, _ in worst[:_SHOWN])}{more}"
 
 
 def _beside(heatmap: Heatmap, result: CellResult) -> str:
-    """The cell, and on which side of what is permitted its median lies; neither where it is inside, but unclear."""
+    """Name the cell, and the side of what is permitted that its median lies on; no side where it is inside."""
     named = f"{_KINDS[heatmap.metric]}{result.cell.id}"
-    if result.value > result.permitted.high:
+    value, permitted = result.value, result.permitted
+    if value is None or permitted is None:
+        return named
+    if value > permitted.high:
         return f"{named} +"
-    return f"{named} -" if result.value < result.permitted.low else named
+    return f"{named} -" if value < permitted.low else named
 
 
 def _not_judged(series: Series) -> str:

@@ -1,7 +1,8 @@
 """Split predictions in a terminal: paths by class and filter, bars of one path; and the bars as a figure."""
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+import pathlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import altair
 import rich.console
@@ -9,18 +10,19 @@ import rich.table
 import vl_convert
 
 from conformance.model.split import split_rates
-from conformance.model.split.split_paths import PathClass
+from conformance.model.split.split_paths import Path, PathClass
+from conformance.model.split.split_rates import Bounds, Count, Filter, Prediction
 from conformance.support import files
 
 if TYPE_CHECKING:
-    from conformance.commands.split_analyze import Analysis, InterpolationError
+    from conformance.commands.split_analyze import Analysis, InterpolationError, Measured
 
 _BAR_CHARACTERS = 40
 _NAMES = {"split": "split", "end_to_end": "end-to-end"}
 
 
-def show_measured(measured, console):
-    """What the predictions rest on: a line for each of {scheme's id: {cell: measurements}}."""
+def show_measured(measured: "Measured", console: rich.console.Console) -> None:
+    """Show what the predictions rest on: a line for each of {scheme's id: {cell: measurements}}."""
     for scheme, cells in measured.items():
         found = list(cells.values())
         trials = sorted({len(measurements) for measurements in found})
@@ -35,8 +37,10 @@ def show_measured(measured, console):
         )
 
 
-def show_table(predictions, transfer_s, console, where):
-    """How many paths pass each filter, by class, for {name: predictions}; then each one's largest gain."""
+def show_table(
+    predictions: Mapping[str, Sequence[Prediction]], transfer_s: float, console: rich.console.Console, where: str
+) -> None:
+    """Show how many paths pass each filter, by class, for {name: predictions}; then each one's largest gain."""
     first = next(iter(predictions.values()))
     sizes = split_rates.count(first, split_rates.Filter())
     console.print()
@@ -61,8 +65,8 @@ def show_table(predictions, transfer_s, console, where):
         console.print(_largest(made), soft_wrap=True)
 
 
-def _columns(show_header):
-    """A table of counts by class, narrow enough for 80 characters; equal widths, so that several read as one."""
+def _columns(show_header: bool) -> rich.table.Table:
+    """Return a table of counts by class, narrow enough for 80 characters; equal widths, so that several read as one."""
     table = rich.table.Table(box=None, padding=(0, 1, 0, 0), show_header=show_header)
     table.add_column("paths", width=20, no_wrap=True)
     for name, width in zip((*PathClass, "all", "share", "unknown"), (6, 5, 4, 4, 9, 5, 4, 6, 7), strict=True):
@@ -70,16 +74,18 @@ def _columns(show_header):
     return table
 
 
-def _largest(predictions):
-    known = [p for p in predictions if p.split and p.end_to_end and p.end_to_end[1] > 0]
-    if not known:
+def _largest(predictions: Iterable[Prediction]) -> str:
+    gains = [
+        (p.split[0] / p.end_to_end[1], p.path) for p in predictions if p.split and p.end_to_end and p.end_to_end[1] > 0
+    ]
+    if not gains:
         return "no path of which the cells are known"
-    best = max(known, key=lambda p: p.split[0] / p.end_to_end[1])
-    return f"largest gain {best.split[0] / best.end_to_end[1]:.2f}x, at {best.path.id} ({best.path.path_class})"
+    gain, path = max(gains, key=lambda pair: pair[0])
+    return f"largest gain {gain:.2f}x, at {path.id} ({path.path_class})"
 
 
-def show_counts(rows, console):
-    """Our counts beside the study's: [(scheme, Filter, class, published, our Count)]."""
+def show_counts(rows: Sequence[tuple[str, Filter, str, int, Count]], console: rich.console.Console) -> None:
+    """Show our counts beside the study's: [(scheme, Filter, class, published, our Count)]."""
     if not rows:
         return
     console.print()
@@ -120,8 +126,10 @@ def show(found: "Analysis", console: rich.console.Console) -> None:
     show_bars(found.predictions, found.transfer_s, console)
 
 
-def show_bars(predictions, transfer_s, console):
-    """Predicted utilization, split and end to end, of {path: {scheme: Prediction}}."""
+def show_bars(
+    predictions: Mapping[Path, Mapping[str, Prediction]], transfer_s: float, console: rich.console.Console
+) -> None:
+    """Show the predicted utilization, split and end to end, of {path: {scheme: Prediction}}."""
     for path, by_scheme in predictions.items():
         console.print()
         console.print(f"{path.id}  class {path.path_class}, {transfer_s:g} s transfers, predicted", style="bold")
@@ -131,7 +139,7 @@ def show_bars(predictions, transfer_s, console):
                 console.print(f"{name:{width}}  {_NAMES[of]:10} {_bar(prediction.utilization(of))}", soft_wrap=True)
 
 
-def _bar(utilization):
+def _bar(utilization: Bounds | None) -> str:
     if utilization is None:
         return "unknown: a cell it needs was not measured"
     low, high = utilization
@@ -139,21 +147,22 @@ def _bar(utilization):
     return f"{bar:{_BAR_CHARACTERS}} {_number(utilization)}"
 
 
-def _number(utilization):
+def _number(utilization: Bounds) -> str:
     low, high = utilization
     return f"{low:.3f}" if low == high else f"{low:.3f} to {high:.3f} (a transfer timed out)"
 
 
-def chart(predictions, transfer_s):
-    """The same bars as a chart: one row of them for each path."""
-    rows = [
+def chart(predictions: Mapping[Path, Mapping[str, Prediction]], transfer_s: float) -> altair.FacetChart:
+    """Return the same bars as a chart: one row of them for each path."""
+    rows: list[dict[str, Any]] = [
         {
             "path": f"{path.id}  ({path.path_class})", "scheme": scheme, "connection": name,
-            "utilization": None if prediction.utilization(of) is None else prediction.utilization(of)[0],
+            "utilization": None if bounds is None else bounds[0],
         }
         for path, by_scheme in predictions.items()
         for scheme, prediction in by_scheme.items()
         for of, name in _NAMES.items()
+        for bounds in [prediction.utilization(of)]
     ]  # fmt: skip
     order = list(dict.fromkeys(row["path"] for row in rows))
     base = altair.Chart().encode(
@@ -165,22 +174,24 @@ def chart(predictions, transfer_s):
         color=altair.Color("connection:N", sort=list(_NAMES.values()), scale=altair.Scale(scheme="tableau10"))
     )
     words = base.mark_text(align="left", dx=3, fontSize=10).encode(text=altair.Text("utilization:Q", format=".2f"))
-    return (
+    made: altair.FacetChart = (
         altair.layer(bars, words, data=altair.Data(values=rows))
         .properties(width=420)
         .facet(row=altair.Row("path:N", title=None, sort=order, header=altair.Header(labelAngle=0, labelOrient="top")))
         .properties(title=f"Split and end-to-end, predicted from end-to-end results of {transfer_s:g} s transfers")
         .configure(font="DejaVu Sans, sans-serif")
     )
+    return made
 
 
-FIGURES = {
+#: {a file name's end: from a chart's JSON to the file's content}
+FIGURES: dict[str, Callable[[str], bytes]] = {
     ".svg": lambda made: vl_convert.vegalite_to_svg(made).encode(),
     ".png": lambda made: vl_convert.vegalite_to_png(made, scale=1.5),
 }
 
 
-def draw(predictions, transfer_s, target):
+def draw(predictions: Mapping[Path, Mapping[str, Prediction]], transfer_s: float, target: pathlib.Path) -> None:
     """Write the bars to a file whose name ends as FIGURES has it. Raises UserError."""
     made = chart(predictions, transfer_s).to_json()
     files.write(target, FIGURES[target.suffix](made), "choose another --out")

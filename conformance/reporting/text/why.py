@@ -1,7 +1,8 @@
 """What `conformance why` shows: ranked suspects with their evidence, and flights over time."""
 
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import altair
 import numpy
@@ -11,11 +12,12 @@ import rich.text
 import vl_convert
 
 from conformance.model.diagnosis import feature_table, features, flow
+from conformance.model.diagnosis.ranking import Evidence, Suspect
 from conformance.reporting.text import markdown
 from conformance.support.console import printable
 
 if TYPE_CHECKING:
-    from conformance.commands.why import Asked
+    from conformance.commands.why import Asked, Report, Traced
 
 #: evidence for each suspect; all of it is in why.json
 _MOST_EVIDENCE = 3
@@ -32,8 +34,8 @@ def show_asked(found: "Asked", console: rich.console.Console) -> None:
         show(found.report, console)
 
 
-def show(report, console):
-    """Suspects, the likeliest first, what was seen of each, and where to look for it."""
+def show(report: "Report", console: rich.console.Console) -> None:
+    """Show the suspects, the likeliest first, what was seen of each, and where to look for it."""
     title = _title(report)
     if not report.suspects:
         console.print(f"{title}: nothing looks wrong in {report.compared} features", soft_wrap=True)
@@ -51,8 +53,8 @@ def show(report, console):
         console.print(f"not looked at: {problem}", style="yellow", soft_wrap=True)
 
 
-def lines(report):
-    """The same in Markdown, each suspect a line."""
+def lines(report: "Report") -> Iterator[str]:
+    """Yield the same in Markdown, each suspect a line."""
     title = markdown.span(_title(report))
     yield from (f"{title}:", "") if report.suspects else (f"{title}: nothing looks wrong",)
     for suspect in report.suspects:
@@ -61,24 +63,24 @@ def lines(report):
         yield f"- not looked at: {markdown.span(problem)}"
 
 
-def _title(report):
+def _title(report: "Report") -> str:
     return f"{report.stack.name} against {report.against}"
 
 
-def _evidence(report, suspect):
+def _evidence(report: "Report", suspect: Suspect) -> list[str]:
     said = [f"{one.sentence}; {_where(report, one)}" for one in suspect.evidence[:_MOST_EVIDENCE]]
     more = len(suspect.evidence) - _MOST_EVIDENCE
     return said + ([f"and {more} more"] if more > 0 else [])
 
 
-def _where(report, evidence):
-    """One place to look at; why.json has more."""
+def _where(report: "Report", evidence: Evidence) -> str:
+    """Name one place to look at; why.json has more."""
     cell, seed, at_s = report.pcap_s(evidence)[0]
     return f"see {cell}, seed {seed}, {at_s:.2f} s"
 
 
-def _fact(report, function):
-    """A sentence about what is no suspect, but may explain one."""
+def _fact(report: "Report", function: Callable[[flow.Flow], features.Samples]) -> str | None:
+    """Say what is no suspect, but may explain one; None where it was not seen."""
     found = next(iter(report.stack.flows.values()))
     values = function(next(iter(found.values()))).values
     words = {
@@ -88,9 +90,9 @@ def _fact(report, function):
     return words[function.__name__].format(values[0]) if len(values) else None
 
 
-def svg(report):
-    """Flight and losses over time, stack against reference, in the cell without random loss and in the one with a
-    little.
+def svg(report: "Report") -> str:
+    """Draw flight and losses over time, stack against reference, in the cell without random loss and in the one with
+    a little.
     """
     data = [*_rows(report.stack, "stack"), *(_rows(report.reference, "reference") if report.reference else ())]
     base = altair.Chart(altair.Data(values=data)).encode(
@@ -110,8 +112,8 @@ def svg(report):
     return vl_convert.vegalite_to_svg(chart.to_json())
 
 
-def _rows(traced, who):
-    """Highest flights of equal stretches of time, and loss events: a bounded number of rows, whatever was sent."""
+def _rows(traced: "Traced", who: str) -> Iterator[dict[str, Any]]:
+    """Yield the highest flight of each of equal stretches of time, and the losses: a bounded number of rows."""
     for name in (feature_table.CLEAN, feature_table.FEW):
         found = traced.flows.get(name)
         if not found:
@@ -127,5 +129,5 @@ def _rows(traced, who):
                 yield _row(cell, who, event.known_s, event.before * first.full_bytes / first.bdp_bytes, True)
 
 
-def _row(cell, who, seconds, flight_bdp, lost):
+def _row(cell: str, who: str, seconds: float, flight_bdp: float, lost: bool) -> dict[str, Any]:
     return {"cell": cell, "who": who, "seconds": float(seconds), "flight_bdp": float(flight_bdp), "lost": lost}

@@ -4,15 +4,22 @@ import csv
 import dataclasses
 import io
 import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from conformance import __version__
 from conformance.model import statistics
-from conformance.model.metrics import LOST_PCT, UTILIZATION, others
-from conformance.model.setting import number
-from conformance.model.trial import Outcome
+from conformance.model.metrics import LOST_PCT, UTILIZATION, Metric, others
+from conformance.model.setting import Cell, number
+from conformance.model.trial import Measurement, Outcome
 from conformance.model.verdict import ALPHA
+from conformance.reporting.heatmaps import CellResult, Heatmap, Series
+from conformance.results.source import File
 
 _TEXT, _NUMBER, _COUNT = "string", "double", "int32"
+#: what a cell's row holds in a column, None where it is not known
+Value = str | float | bool | None
+Of = Callable[[Series, Cell], Value]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,60 +29,65 @@ class Column:
     name: str
     kind: str
     about: str
-    of: object
+    of: Of
 
 
-def _result(metric, name):
-    return lambda series, cell: getattr(series.of(metric).results[cell], name)
+def _shown(series: Series, metric: Metric) -> Heatmap:
+    """Return the heatmap of one of the two metrics that every series has."""
+    return series.utilization if metric is UTILIZATION else series.lost
 
 
-def _utilization(name):
+def _result(metric: Metric, name: str) -> Of:
+    return lambda series, cell: getattr(_shown(series, metric).results[cell], name)
+
+
+def _utilization(name: str) -> Of:
     return _result(UTILIZATION, name)
 
 
-def _scheme(name):
+def _scheme(name: str) -> Of:
     return lambda series, cell: getattr(series.scheme, name)
 
 
-def _setting(name):
+def _setting(name: str) -> Of:
     return lambda series, cell: getattr(series.setting, name)
 
 
-def _edge(metric, side):
-    """Of the interval of the median: None where there are too few trials for one."""
+def _edge(metric: Metric, side: int) -> Of:
+    """Return the column of one end of the median's interval: None where there are too few trials for one."""
 
-    def of(series, cell):
-        interval = series.of(metric).results[cell].interval
+    def of(series: Series, cell: Cell) -> Value:
+        interval = _shown(series, metric).results[cell].interval
         return None if interval is None else interval[side]
 
     return of
 
 
-def _permitted(metric, side):
-    return lambda series, cell: getattr(series.of(metric).results[cell].permitted, side, None)
+def _permitted(metric: Metric, side: str) -> Of:
+    return lambda series, cell: getattr(_shown(series, metric).results[cell].permitted, side, None)
 
 
-def _outcomes(outcome):
+def _outcomes(outcome: Outcome) -> Of:
     return lambda series, cell: sum(m.outcome is outcome for m in series.utilization.results[cell].measurements)
 
 
-def _verdict(metric):
+def _verdict(metric: Metric) -> Of:
     """Return the column of the verdict on a metric that few zones are about; None where none judges it."""
 
-    def of(series, cell):
+    def of(series: Series, cell: Cell) -> Value:
         judged = series.of(metric)
-        return judged and judged.results[cell].status
+        return judged.results[cell].status if judged else None
 
     return of
 
 
-def _median(name):
+def _median(name: str) -> Of:
     """Return the column of the median of what result lines call so."""
     return _median_of(lambda measurement: measurement.metrics.get(name))
 
 
-def _median_of(value):
-    def of(series, cell):
+def _median_of(value: Callable[[Measurement], float | None]) -> Of:
+    def of(series: Series, cell: Cell) -> Value:
         values = [value(m) for m in series.utilization.results[cell].measurements if m.metrics]
         known = [v for v in values if v is not None]
         return statistics.median(known) if known else None
@@ -83,7 +95,7 @@ def _median_of(value):
     return of
 
 
-def _others():
+def _others() -> Iterator[Column]:
     """Yield the columns of the metrics that few zones are about: median and verdict."""
     for metric in others():
         unit = f", in {metric.unit}" if metric.unit else ""
@@ -137,21 +149,21 @@ _FIRST_COLUMNS = (
 _LAST_COLUMN = Column("message", _TEXT, "why there is no result, where there is none", _utilization("message"))
 
 
-def columns():
+def columns() -> tuple[Column, ...]:
     """Return all columns of the table of cells, those of every metric among them."""
     return (*_FIRST_COLUMNS, *_others(), _LAST_COLUMN)
 
 
-def rows(all_series):
-    """One {column: value} for each cell of each Series; None where something is not known."""
+def rows(all_series: Iterable[Series]) -> Iterator[dict[str, Value]]:
+    """Yield {column: value} for each cell of each Series; None where something is not known."""
     found = columns()
     for series in all_series:
         for cell in series.cells:
             yield {column.name: column.of(series, cell) for column in found}
 
 
-def csv_bytes(all_series):
-    """RFC 4180, UTF-8, a line of names first; empty where something is not known.
+def csv_bytes(all_series: Iterable[Series]) -> bytes:
+    """Return the table of cells as RFC 4180 has it: UTF-8, a line of names first, empty where a value is not known.
 
     A stack's words are untrusted: text that a spreadsheet would take for a formula gets an apostrophe before it.
     """
@@ -162,12 +174,12 @@ def csv_bytes(all_series):
     return text.getvalue().encode()
 
 
-def _inert(value):
+def _inert(value: Value) -> Value:
     return f"'{value}" if isinstance(value, str) and value.startswith(tuple("=+-@\t\r")) else value
 
 
-def parquet_bytes(all_series):
-    """The same columns, typed; null where something is not known."""
+def parquet_bytes(all_series: Iterable[Series]) -> bytes:
+    """Return the same columns, typed; null where a value is not known."""
     import pyarrow
     import pyarrow.parquet
 
@@ -178,8 +190,8 @@ def parquet_bytes(all_series):
     return sink.getvalue()
 
 
-def summary(all_series, files):
-    """The document of schema summary/1."""
+def summary(all_series: Iterable[Series], files: Iterable[File]) -> dict[str, Any]:
+    """Return the document of schema summary/1."""
     return {
         "schema": "summary/1",
         "suite_version": __version__,
@@ -188,11 +200,12 @@ def summary(all_series, files):
     }
 
 
-def summary_json(all_series, files):
+def summary_json(all_series: Iterable[Series], files: Iterable[File]) -> bytes:
+    """Return the same document as a file's content."""
     return (json.dumps(summary(all_series, files), indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
 
 
-def _summary_of(series):
+def _summary_of(series: Series) -> dict[str, Any]:
     setting = series.setting.to_json()
     del setting["cell"]
     return {
@@ -205,7 +218,7 @@ def _summary_of(series):
     }
 
 
-def _metric(heatmap):
+def _metric(heatmap: Heatmap) -> dict[str, Any]:
     return {
         "zone": heatmap.zone.id if heatmap.zone else None,
         "verdict": heatmap.verdict,
@@ -215,7 +228,7 @@ def _metric(heatmap):
     }
 
 
-def _cell(result):
+def _cell(result: CellResult) -> dict[str, Any]:
     return {
         "cell": result.cell.id,
         **{name: number(value) for name, value in result.cell.to_json().items()},
