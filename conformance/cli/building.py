@@ -1,6 +1,5 @@
 """Commands that build and check what runs need: guest kernels, adapters, the machine."""
 
-import sys
 from collections.abc import Sequence
 
 import click
@@ -141,11 +140,13 @@ def adapter_new(name: str, language: str, into: str, transport: str, form: str) 
 @adapter.command("build")
 @click.argument("stacks", nargs=-1, required=True)
 @click.option("--again", is_flag=True, help="Also what is built already.")
-def adapter_build(stacks: Sequence[str], again: bool) -> None:
+@FORMAT
+def adapter_build(stacks: Sequence[str], again: bool, form: str) -> None:
     """Build what STACKS (names, or paths of adapter.json) compile, into the cache."""
     from conformance.commands import adapter_new
 
-    sys.exit(adapter_new.build(stacks, again, err))
+    # Each is told as soon as it is built: some take minutes.
+    finish(adapter_new.build(stacks, again, err), form, lambda made, console: None)
 
 
 @adapter.command("check")

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 
 import rich.console
 
+from conformance.commands.made import Item, Made
+from conformance.commands.status import ExitStatus
 from conformance.lab import adapter
 from conformance.model.errors import UserError
 from conformance.reporting.text import progress
@@ -72,22 +74,25 @@ def _fill(home: pathlib.Path, name: str, scaffold: pathlib.Path) -> None:
         path.chmod(0o755 if path.is_dir() or path in programs else 0o644)
 
 
-def build(stacks: Iterable[str], again: bool, console: rich.console.Console) -> int:
-    """Build one stack after the other, even where one of them fails; return the exit status.
+def build(stacks: Iterable[str], again: bool, console: rich.console.Console) -> Made:
+    """Build one stack after the other, even where one of them fails; each is told on the console as it is done.
 
     `again`: also what is built already.
     """
-    failed = 0
+    built, failed = [], False
     for stack in stacks:
         try:
-            _build(stack, again, console)
+            built.append(_build(stack, again, console))
+            console.print(built[-1].words, soft_wrap=True)
         except UserError as error:
-            failed += 1
+            failed = True
             console.print(f"conformance: {error}", style="red", soft_wrap=True)
-    return 2 if failed else 0
+    return Made(
+        command="adapter build", items=tuple(built), exit_status=ExitStatus.MISUSE if failed else ExitStatus.DONE
+    )
 
 
-def _build(stack: str, again: bool, console: rich.console.Console) -> None:
+def _build(stack: str, again: bool, console: rich.console.Console) -> Item:
     began, worked = time.monotonic(), False
     with progress.bar(console, f"building {stack}") as bar:
         bar.stage("starting")
@@ -101,9 +106,9 @@ def _build(stack: str, again: bool, console: rich.console.Console) -> None:
 
         folder = adapter.build(stack, again, show)
     if folder is None:
-        console.print(f"{stack}: there is nothing to build")
-        return
+        return Item(name=stack, words=f"{stack}: there is nothing to build")
     # Asked what it is: a build that does not run is no build.
-    version = adapter.load(stack, adapter.OWN).version
+    made = adapter.load(stack, adapter.OWN)
     when = f"built in {duration(time.monotonic() - began)}" if worked else "was built before"
-    console.print(f"{stack}: {version}; {when}, {folder}", soft_wrap=True)
+    words = f"{stack}: {made.version}; {when}, {folder}"
+    return Item(name=stack, words=words, path=str(folder), digest=made.digest)
