@@ -5,6 +5,7 @@ sooner, and stands in a longer queue), so what is seen directly weighs more than
 """
 
 import dataclasses
+from collections.abc import Iterator
 
 from conformance.model.setting import Cell
 
@@ -36,8 +37,8 @@ class Feature:
     label: Label
     tolerance: float
     says: str
-    above: str = "more than it should"
-    below: str = "less than it should"
+    above: str
+    below: str
     ratio: bool = False
     weight: float = _DIRECT
     digits: int = 2
@@ -54,6 +55,40 @@ class Feature:
         return f"{self.name}-{self.cell}"
 
 
+class _Times(float):
+    """A tolerance that is a factor; any other number is a difference."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _In:
+    """A cell that a feature is looked for in; `where` are the words that its sentence has for it."""
+
+    cell: str
+    tolerance: float
+    weight: float = _DIRECT
+    where: str = ""
+    least: int = 1
+
+
+def _row(
+    name: str, label: Label, *cells: _In, says: str, means: tuple[str, str],
+    digits: int = 2, mean: bool = False, only_above: bool = False, of_kept: bool = False,
+) -> Iterator[Feature]:  # fmt: skip
+    """Yield one feature for each of the cells; `means` is what more of it would mean, and what less would."""
+    above, below = means
+    for place in cells:
+        yield Feature(
+            name=name, cell=place.cell, label=label, tolerance=float(place.tolerance),
+            ratio=isinstance(place.tolerance, _Times), weight=place.weight, least=place.least,
+            says=says.replace("{where}", place.where), above=above, below=below,
+            digits=digits, mean=mean, only_above=only_above, of_kept=of_kept,
+        )  # fmt: skip
+
+
+def _both(label: str) -> Label:
+    return (label, label)
+
+
 def _of_loss(label: str) -> Label:
     return (label, None)
 
@@ -62,312 +97,93 @@ def _of_bbr(label: str) -> Label:
     return (None, label)
 
 
+_START_UP_LEFT = ("a start-up that is left late", "a start-up that is left early")
+_BURSTS = ("larger bursts than it should send", "smaller bursts than it should send")
+
+# One row a feature: its name, what it points at, the cells with the tolerance and the weight there (_DIRECT where none
+# is given), and what is said of it.
+# fmt: off
 FEATURES = (
-    Feature(
-        name="initial_window",
-        cell=CLEAN,
-        label=("initial_window",) * 2,
-        tolerance=1.25,
-        ratio=True,
-        digits=0,
-        weight=_ALONE,
-        says="it sent {value} full packets in the first round trip",
-        above="a larger initial window",
-        below="a smaller initial window",
-    ),
-    Feature(
-        name="start_up_growth",
-        cell=CLEAN,
-        label=("slow_start", "gains"),
-        tolerance=1.2,
-        ratio=True,
-        says="in start-up it sent {value} times as much each round trip as in the one before ({n} round trips)",
-        above="a start-up that is too fast",
-        below="a start-up that is too slow",
-    ),
-    Feature(
-        name="start_up_time",
-        cell=CLEAN,
-        label=("slow_start", "gains"),
-        tolerance=1.6,
-        ratio=True,
-        digits=0,
-        weight=_LESS,
-        says="it took {value} round trips to fill the path",
-        above="a start-up that is too slow, or left too early",
-        below="a start-up that is too fast",
-    ),
-    Feature(
-        name="start_up_length",
-        cell=CLEAN,
-        label=("slow_start",) * 2,
-        tolerance=1.4,
-        ratio=True,
-        digits=0,
-        says="it sent faster than the bottleneck until round trip {value}",
-        above="a start-up that is left late",
-        below="a start-up that is left early",
-    ),
-    Feature(
-        name="start_up_losses",
-        cell=CLEAN,
-        label=("slow_start",) * 2,
-        tolerance=0.4,
-        weight=_LESS,
-        says="start-up ended with losses of {value} BDP",
-        above="a start-up that is left late",
-        below="a start-up that is left early",
-    ),
-    Feature(
-        name="start_up_burst",
-        cell=CLEAN,
-        label=("pacing",) * 2,
-        tolerance=1.4,
-        ratio=True,
-        digits=1,
-        says="in start-up, a packet was one of {value} sent at once",
-        above="larger bursts than it should send",
-        below="smaller bursts than it should send",
-        only_above=True,
-        weight=_LESS,
-    ),
-    Feature(
-        name="burst",
-        cell=CLEAN,
-        label=_of_bbr("pacing"),
-        tolerance=1.25,
-        ratio=True,
-        digits=1,
-        weight=_ALONE,
-        says="after start-up, a packet was one of {value} sent at once",
-        above="larger bursts than it should send",
-        below="smaller bursts than it should send",
-        only_above=True,
-    ),
-    Feature(
-        name="kept",
-        cell=FEW,
-        least=5,
-        label=("beta", "response"),
-        tolerance=0.04,
-        says="on {n} isolated losses it kept {value} ({low}..{high}) of its window",
-        above="as if beta were {value}",
-        below="as if beta were {value}",
-    ),
-    Feature(
-        name="trough",
-        cell=FEW,
-        least=5,
-        label=("beta", "response"),
-        tolerance=0.15,
-        says="after {n} isolated losses its flight fell to {value} ({low}..{high}) of its window",
-        above="less of a reduction",
-        below="more of a reduction",
-    ),
-    Feature(
-        name="responded",
-        cell=FEW,
-        least=5,
-        label=("response", None),
-        tolerance=0.15,
-        mean=True,
-        weight=_ALONE,
-        says="{value} of {n} loss events were followed by a smaller window",
-        above="a reduction too often",
-        below="a reduction that is missing",
-    ),
-    Feature(
-        name="responded",
-        cell=CLEAN,
-        label=("response", None),
-        tolerance=0.15,
-        mean=True,
-        weight=_LESS,
-        says="{value} of {n} loss events of a full queue were followed by a smaller window",
-        above="a reduction too often",
-        below="a reduction that is missing",
-    ),
-    *(
-        Feature(
-            name="kept_of_several",
-            cell=cell,
-            label=_of_loss("every_loss"),
-            tolerance=1.3,
-            ratio=True,
-            of_kept=True,
-            says="losses of several packets ({n} events" + where + ") left {value} of what isolated ones leave",
-            above="no reduction where several are lost",
-            below="a reduction for every packet lost",
-        )
-        for cell, where in ((CLEAN, ", a full queue"), (FEW, ""), (MANY, ", at 3 % of loss"))
-    ),
-    Feature(
-        name="growth",
-        cell=FEW,
-        least=5,
-        label=_of_loss("growth"),
-        tolerance=0.15,
-        says="between {n} losses it grew by {value} ({low}..{high}) packets a round trip",
-        above="growth between losses that is too fast",
-        below="growth between losses that is too slow",
-        # CUBIC's follows from its beta (RFC 9438, 4.3).
-        weight=0.75,
-    ),
-    Feature(
-        name="growth",
-        cell=CLEAN,
-        label=_of_loss("growth"),
-        tolerance=1.4,
-        ratio=True,
-        weight=_LESS,
-        says="up to a full queue it grew by {value} ({low}..{high}) packets a round trip",
-        above="growth into a full queue that is too fast",
-        below="growth into a full queue that is too slow",
-    ),
-    Feature(
-        name="doubling",
-        cell=FEW,
-        only_above=True,
-        least=5,
-        label=_of_loss("slow_start"),
-        tolerance=1.25,
-        ratio=True,
-        says="after {n} reductions each round trip's window was {value} times the one before",
-        above="slow start in the place of congestion avoidance",
-    ),
-    Feature(
-        name="doubling",
-        cell=CLEAN,
-        only_above=True,
-        label=_of_loss("slow_start"),
-        tolerance=1.25,
-        ratio=True,
-        says="after {n} reductions, without random loss, each round trip's window was {value} times the one before",
-        above="slow start in the place of congestion avoidance",
-    ),
-    Feature(
-        name="half_time_share",
-        cell=CLEAN,
-        label=_of_loss("growth"),
-        tolerance=0.06,
-        says="of what it grew between reductions, it reached {value} at half time (0.5 is linear)",
-        above="more concave than it should be",
-        below="less concave than it should be",
-        weight=_LESS,
-    ),
-    Feature(
-        name="epoch_s",
-        cell=CLEAN,
-        label=_of_loss("growth"),
-        tolerance=1.3,
-        ratio=True,
-        digits=1,
-        weight=_FOLLOWS,
-        says="{n} reductions came {value} s apart",
-        above="a full queue too seldom",
-        below="a full queue too often",
-    ),
-    Feature(
-        name="mean_window",
-        cell=MANY,
-        label=_of_loss("growth"),
-        tolerance=1.15,
-        ratio=True,
-        digits=1,
-        weight=_FOLLOWS,
-        says="at 3 % of loss its mean window was {value} packets",
-        above="too aggressive in small windows",
-        below="too timid in small windows",
-    ),
-    Feature(
-        name="throughput",
-        cell=MANY,
-        label=_of_bbr("response"),
-        tolerance=0.08,
-        weight=_LESS,
-        says="at 3 % of loss it filled {value} of the path",
-        above="too aggressive under loss",
-        below="too timid under loss",
-    ),
-    Feature(
-        name="queue_mean",
-        cell=CLEAN,
-        label=("queue", "queue"),
-        tolerance=0.1,
-        weight=_FOLLOWS,
-        says="it stood in a queue of {value} BDP",
-        above="a standing queue",
-        below="an empty queue",
-    ),
-    Feature(
-        name="queue_low",
-        cell=CLEAN,
-        label=_of_bbr("queue"),
-        tolerance=0.06,
-        weight=_FOLLOWS,
-        says="there were always {value} BDP in the queue",
-        above="a queue that is never drained",
-        below="an empty queue",
-    ),
-    Feature(
-        name="queue_after_start_up",
-        cell=CLEAN,
-        label=_of_bbr("queue"),
-        tolerance=0.06,
-        says="after start-up the queue held {value} BDP",
-        above="start-up's queue is not drained",
-        below="an empty queue",
-        weight=_FOLLOWS,
-    ),
-    Feature(
-        name="rate_high",
-        cell=CLEAN,
-        label=_of_bbr("gains"),
-        tolerance=0.05,
-        says="a twentieth of the time it sent faster than {value} times the bottleneck",
-        above="probing with a gain that is too high",
-        below="probing with a gain that is too low",
-    ),
-    Feature(
-        name="rate_low",
-        cell=CLEAN,
-        label=_of_bbr("gains"),
-        tolerance=0.06,
-        weight=_LESS,
-        says="a twentieth of the time it sent slower than {value} times the bottleneck",
-        above="it does not drain what it probed with",
-        below="draining with a gain that is too low",
-    ),
-    Feature(
-        name="flight_high",
-        cell=CLEAN,
-        label=_of_bbr("gains"),
-        tolerance=1.1,
-        ratio=True,
-        weight=_FOLLOWS,
-        says="a twentieth of the time it had more than {value} BDP in flight",
-        above="a window gain that is too high",
-        below="a window gain that is too low",
-    ),
-    Feature(
-        name="flight_high",
-        cell=FEW,
-        label=_of_bbr("gains"),
-        tolerance=1.1,
-        ratio=True,
-        weight=_FOLLOWS,
-        says="with a few losses, a twentieth of the time it had more than {value} BDP in flight",
-        above="a window gain that is too high",
-        below="a window gain that is too low",
-    ),
-    Feature(
-        name="dips_per_10_s",
-        cell=CLEAN,
-        label=_of_bbr("probe_rtt"),
-        tolerance=0.3,
-        digits=1,
-        says="in 10 s its flight dipped {value} times, as for ProbeRTT",
-        above="ProbeRTT too often",
-        below="ProbeRTT too seldom, or never",
-    ),
+    *_row("initial_window", _both("initial_window"), _In(CLEAN, _Times(1.25), _ALONE), digits=0,
+          says="it sent {value} full packets in the first round trip",
+          means=("a larger initial window", "a smaller initial window")),
+    *_row("start_up_growth", ("slow_start", "gains"), _In(CLEAN, _Times(1.2)),
+          says="in start-up it sent {value} times as much each round trip as in the one before ({n} round trips)",
+          means=("a start-up that is too fast", "a start-up that is too slow")),
+    *_row("start_up_time", ("slow_start", "gains"), _In(CLEAN, _Times(1.6), _LESS), digits=0,
+          says="it took {value} round trips to fill the path",
+          means=("a start-up that is too slow, or left too early", "a start-up that is too fast")),
+    *_row("start_up_length", _both("slow_start"), _In(CLEAN, _Times(1.4)), digits=0, means=_START_UP_LEFT,
+          says="it sent faster than the bottleneck until round trip {value}"),
+    *_row("start_up_losses", _both("slow_start"), _In(CLEAN, 0.4, _LESS), means=_START_UP_LEFT,
+          says="start-up ended with losses of {value} BDP"),
+    *_row("start_up_burst", _both("pacing"), _In(CLEAN, _Times(1.4), _LESS), digits=1, only_above=True, means=_BURSTS,
+          says="in start-up, a packet was one of {value} sent at once"),
+    *_row("burst", _of_bbr("pacing"), _In(CLEAN, _Times(1.25), _ALONE), digits=1, only_above=True, means=_BURSTS,
+          says="after start-up, a packet was one of {value} sent at once"),
+    *_row("kept", ("beta", "response"), _In(FEW, 0.04, least=5),
+          says="on {n} isolated losses it kept {value} ({low}..{high}) of its window",
+          means=("as if beta were {value}", "as if beta were {value}")),
+    *_row("trough", ("beta", "response"), _In(FEW, 0.15, least=5),
+          says="after {n} isolated losses its flight fell to {value} ({low}..{high}) of its window",
+          means=("less of a reduction", "more of a reduction")),
+    *_row("responded", _of_loss("response"),
+          _In(FEW, 0.15, _ALONE, least=5),
+          _In(CLEAN, 0.15, _LESS, " of a full queue"), mean=True,
+          says="{value} of {n} loss events{where} were followed by a smaller window",
+          means=("a reduction too often", "a reduction that is missing")),
+    *_row("kept_of_several", _of_loss("every_loss"),
+          _In(CLEAN, _Times(1.3), where=", a full queue"),
+          _In(FEW, _Times(1.3)),
+          _In(MANY, _Times(1.3), where=", at 3 % of loss"), of_kept=True,
+          says="losses of several packets ({n} events{where}) left {value} of what isolated ones leave",
+          means=("no reduction where several are lost", "a reduction for every packet lost")),
+    # The weight: CUBIC's growth follows from its beta (RFC 9438, 4.3).
+    *_row("growth", _of_loss("growth"), _In(FEW, 0.15, 0.75, least=5),
+          says="between {n} losses it grew by {value} ({low}..{high}) packets a round trip",
+          means=("growth between losses that is too fast", "growth between losses that is too slow")),
+    *_row("growth", _of_loss("growth"), _In(CLEAN, _Times(1.4), _LESS),
+          says="up to a full queue it grew by {value} ({low}..{high}) packets a round trip",
+          means=("growth into a full queue that is too fast", "growth into a full queue that is too slow")),
+    *_row("doubling", _of_loss("slow_start"),
+          _In(FEW, _Times(1.25), least=5),
+          _In(CLEAN, _Times(1.25), where=", without random loss,"), only_above=True,
+          says="after {n} reductions{where} each round trip's window was {value} times the one before",
+          means=("slow start in the place of congestion avoidance", "less than it should")),
+    *_row("half_time_share", _of_loss("growth"), _In(CLEAN, 0.06, _LESS),
+          says="of what it grew between reductions, it reached {value} at half time (0.5 is linear)",
+          means=("more concave than it should be", "less concave than it should be")),
+    *_row("epoch_s", _of_loss("growth"), _In(CLEAN, _Times(1.3), _FOLLOWS), digits=1,
+          says="{n} reductions came {value} s apart",
+          means=("a full queue too seldom", "a full queue too often")),
+    *_row("mean_window", _of_loss("growth"), _In(MANY, _Times(1.15), _FOLLOWS), digits=1,
+          says="at 3 % of loss its mean window was {value} packets",
+          means=("too aggressive in small windows", "too timid in small windows")),
+    *_row("throughput", _of_bbr("response"), _In(MANY, 0.08, _LESS),
+          says="at 3 % of loss it filled {value} of the path",
+          means=("too aggressive under loss", "too timid under loss")),
+    *_row("queue_mean", _both("queue"), _In(CLEAN, 0.1, _FOLLOWS),
+          says="it stood in a queue of {value} BDP",
+          means=("a standing queue", "an empty queue")),
+    *_row("queue_low", _of_bbr("queue"), _In(CLEAN, 0.06, _FOLLOWS),
+          says="there were always {value} BDP in the queue",
+          means=("a queue that is never drained", "an empty queue")),
+    *_row("queue_after_start_up", _of_bbr("queue"), _In(CLEAN, 0.06, _FOLLOWS),
+          says="after start-up the queue held {value} BDP",
+          means=("start-up's queue is not drained", "an empty queue")),
+    *_row("rate_high", _of_bbr("gains"), _In(CLEAN, 0.05),
+          says="a twentieth of the time it sent faster than {value} times the bottleneck",
+          means=("probing with a gain that is too high", "probing with a gain that is too low")),
+    *_row("rate_low", _of_bbr("gains"), _In(CLEAN, 0.06, _LESS),
+          says="a twentieth of the time it sent slower than {value} times the bottleneck",
+          means=("it does not drain what it probed with", "draining with a gain that is too low")),
+    *_row("flight_high", _of_bbr("gains"),
+          _In(CLEAN, _Times(1.1), _FOLLOWS),
+          _In(FEW, _Times(1.1), _FOLLOWS, "with a few losses, "),
+          says="{where}a twentieth of the time it had more than {value} BDP in flight",
+          means=("a window gain that is too high", "a window gain that is too low")),
+    *_row("dips_per_10_s", _of_bbr("probe_rtt"), _In(CLEAN, 0.3), digits=1,
+          says="in 10 s its flight dipped {value} times, as for ProbeRTT",
+          means=("ProbeRTT too often", "ProbeRTT too seldom, or never")),
 )
+# fmt: on
