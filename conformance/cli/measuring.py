@@ -263,7 +263,8 @@ def why(choice: Choice, algorithm: str, target: pathlib.Path | None, form: str, 
     from conformance.reporting.text import why as shown
 
     found = why.compute(algorithm, choice, target=target, console=progress_console(form), **options)
-    kept = f"kept: {target}: why.json, why.svg, and what each trial left; times are seconds into its {why.SENT}.pcap"
+    sent = f"{why.captures().sent}.pcap"
+    kept = f"kept: {target}: why.json, why.svg, and what each trial left; times are seconds into its {sent}"
     finish(found, form, shown.show_asked, [kept] if target and found.report else ())
 
 

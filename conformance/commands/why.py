@@ -10,11 +10,12 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import functools
+import ipaddress
 import json
 import pathlib
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import rich.console
 
@@ -24,10 +25,11 @@ from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches, runs
 from conformance.engine.benches import Bench, Choice
-from conformance.lab import job, virtual
+from conformance.lab import job, topology, virtual
 from conformance.model.diagnosis import feature_table, pcap, ranking
 from conformance.model.diagnosis import flow as flows
 from conformance.model.errors import UserError
+from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome, Scheme
 from conformance.reporting.text import progress
 from conformance.reporting.text import why as showing
@@ -37,11 +39,29 @@ from conformance.support import files
 USUAL_TRIALS = 3
 _MOST_ALGORITHMS = 2
 _PROTOCOLS = {"tcp": 6, "udp": 17}
-_SERVER = bytes((10, 0, 0, 3))
 #: an acknowledgement arrives when what it lets go is sent: by so much earlier, rounding never decides which was first
 _KNOWN_FIRST_NS = 1000
-#: captures of each trace: what the server put on its link, and what came out of the queue
-SENT, _CAME = "emulator-to_server", "emulator-to_client"
+
+
+class Captures(NamedTuple):
+    """The captures of each trace: `sent` is of what the server put on its link, `came` of what came out of the queue.
+
+    `server` is the server's address, in network byte order.
+    """
+
+    sent: str
+    came: str
+    server: bytes
+
+
+@functools.cache
+def captures() -> Captures:
+    """Return what the telling cells' topology, which is the same for all, says of captures. Raises UserError."""
+    network = topology.of(_settings()[feature_table.CLEAN])
+    (segment,) = network.segments
+    names = {interface: name for name, interface in network.taps.items()}
+    came, sent = (names[interface] for interface in segment.queues)
+    return Captures(sent=sent, came=came, server=ipaddress.ip_address(network.addresses["server"]).packed)
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -217,7 +237,7 @@ class Report:
         return len(self.ours.keys() & self.theirs.keys())
 
     def pcap_s(self, evidence: ranking.Evidence) -> list[tuple[str, int, float]]:
-        """Return where to look in the stack's captures SENT.pcap: cell's id, seed, seconds since the first frame."""
+        """Return where to look in captures of what the stack sent: cell's id, seed, seconds since the first frame."""
         name = evidence.feature.cell
         found = self.stack.flows[name]
         return [(feature_table.CELLS[name][0].id, seed, found[seed].began_s + at) for seed, at in evidence.ours.seen]
@@ -296,10 +316,7 @@ def traced(
 ) -> Traced:  # fmt: skip
     """Trace an algorithm in the telling cells, in one guest; `target` keeps what trials leave. Raises UserError."""
     plan = _plan(seeds)
-    settings = {
-        name: documents.profile(feature_table.PROFILE, cell, transfer_s=transfer_s)
-        for name, (cell, transfer_s) in feature_table.CELLS.items()
-    }
+    settings = _settings()
     names = {setting.cell: name for name, setting in settings.items()}
     batches = [bench.trials(algorithm, settings[name], of) for name, of in plan.items()]
     kernel = bench.place(algorithm).kernel
@@ -329,6 +346,14 @@ def traced(
     return found
 
 
+def _settings() -> dict[str, Setting]:
+    """Return {cell's name: Setting} of the telling cells. Raises UserError."""
+    return {
+        name: documents.profile(feature_table.PROFILE, cell, transfer_s=transfer_s)
+        for name, (cell, transfer_s) in feature_table.CELLS.items()
+    }
+
+
 def _plan(seeds: Sequence[int]) -> dict[str, Sequence[int]]:
     """Return {cell's name: seeds}: where nothing is lost at random, seeds differ by microseconds of delay only."""
     return {name: seeds[:1] if cell.loss_pct == 0 else seeds for name, (cell, _) in feature_table.CELLS.items()}
@@ -344,15 +369,14 @@ def _flow(
     """
     if measurement.outcome not in (Outcome.OK, Outcome.TIMEOUT):
         raise UserError(f"{measurement.outcome}: {measurement.message}")
-    if folder is None or not captured.keys() >= {SENT, _CAME}:
+    sent_name, came_name, server = captures()
+    if folder is None or not captured.keys() >= {sent_name, came_name}:
         raise UserError("nothing was captured")
-    entered, left = ((folder / f"{name}.pcap").read_bytes() for name in (SENT, _CAME))
-    sent, asked = pcap.packets(entered, protocol, _SERVER)
-    came, acknowledged = pcap.packets(left, protocol, _SERVER)
-    until_s = min(
-        (pcap.last_s(side) for name, *side in ((SENT, sent, asked), (_CAME, came, acknowledged)) if captured[name][1]),
-        default=None,
-    )
+    entered, left = ((folder / f"{name}.pcap").read_bytes() for name in (sent_name, came_name))
+    sent, asked = pcap.packets(entered, protocol, server)
+    came, acknowledged = pcap.packets(left, protocol, server)
+    sides = ((sent_name, sent, asked), (came_name, came, acknowledged))
+    until_s = min((pcap.last_s(side) for name, *side in sides if captured[name][1]), default=None)
     if until_s is not None:
         sent, came, asked = ([p for p in packets if p.seconds <= until_s] for packets in (sent, came, asked))
     cell = measurement.trial.setting.cell

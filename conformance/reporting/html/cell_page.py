@@ -3,9 +3,10 @@
 import dataclasses
 from collections.abc import Iterator
 
+from conformance.lab import topology
 from conformance.model.errors import UserError
 from conformance.model.metrics import METRICS, UTILIZATION
-from conformance.model.setting import Cell, exact
+from conformance.model.setting import Cell, Setting, exact
 from conformance.model.trial import Measurement
 from conformance.reporting import rerun
 from conformance.reporting.heatmaps import CellResult, Heatmap, Series
@@ -151,6 +152,14 @@ def _row(measurement: Measurement, style: str) -> Trial:
     )
 
 
+def _bottleneck(setting: Setting) -> str | None:
+    """Return the interface where data queue for the client; None where results name a topology that is not known."""
+    try:
+        return topology.of(setting).segments[0].queues[0].name
+    except UserError:
+        return None
+
+
 def _facts(measurement: Measurement) -> Iterator[tuple[str, str]]:
     """Yield what the emulator and the kernel said of a trial, whatever of it is in the line."""
     evidence = measurement.evidence
@@ -163,8 +172,9 @@ def _facts(measurement: Measurement) -> Iterator[tuple[str, str]]:
             "calibration",
             f"{calibration['rate_mbps']:.4g} Mbit/s; one-way delay {delays} ms; {lost} of {sent} packets lost",
         )
+    bottleneck = _bottleneck(measurement.trial.setting)
     for qdisc in evidence.get("qdiscs") or ():
-        if qdisc.get("dev") == "to_client" and qdisc.get("kind") != "htb":
+        if qdisc.get("dev") == bottleneck and qdisc.get("kind") != "htb":
             count = f"{qdisc.get('packets')} packets, {qdisc.get('drops')} dropped"
             yield f"{qdisc.get('kind')} at the bottleneck", count
     control = evidence.get("congestion_control")

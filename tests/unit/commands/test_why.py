@@ -128,12 +128,12 @@ def written(folder, name, packets):
 def test_of_a_capture_that_is_full_what_came_first_is_looked_at(tmp_path):
     sender = senders.Sender(beta=1.0, packets=3000)
     sent, came, _ = senders.transfer(sender)
-    written(tmp_path, why.SENT, sent[:2000])
+    written(tmp_path, why.captures().sent, sent[:2000])
     written(tmp_path, "emulator-to_client", came)
     made = helpers.measurement(cell=Cell(10, 20, 0.3))
 
     def read(full):
-        captured = {why.SENT: (2000, full), "emulator-to_client": (len(came), 0)}
+        captured = {why.captures().sent: (2000, full), "emulator-to_client": (len(came), 0)}
         return why._flow(made, captured, tmp_path, 17)
 
     with pytest.raises(UserError, match="came out of the queue that never entered it"):

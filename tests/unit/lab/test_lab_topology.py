@@ -1,0 +1,23 @@
+"""What settings' topologies say of their networks, looked up by name."""
+
+import dataclasses
+
+import helpers
+import pytest
+
+from conformance.lab import topology
+from conformance.model.errors import UserError
+
+SETTING = helpers.measurement().trial.setting
+
+
+def test_a_setting_has_the_network_that_it_names():
+    assert topology.of(SETTING).router is None
+    split = topology.of(dataclasses.replace(SETTING, topology="two_segment"))
+    assert split.addresses == {"client": "10.0.0.1", "server": "10.0.1.3"}
+
+
+@pytest.mark.parametrize("name", ["nosuch", "", "../topologies/one_segment", "one_segment.py"])
+def test_a_name_that_is_no_topology_is_an_error_and_leads_nowhere(name):
+    with pytest.raises(UserError, match="no topology"):
+        topology.of(dataclasses.replace(SETTING, topology=name))
