@@ -183,6 +183,8 @@ class SplitZoneVerdict:
 
     zone_id: str
     verdicts: Mapping[str, SplitVerdict]
+    #: how many cells and split paths share the zone's chance of a false alarm
+    family: int
 
 
 def verdicts(all_runs: Mapping[Run, Measured]) -> list[JudgedZone]:
@@ -222,5 +224,6 @@ def _verdicts(algorithm: str, measured: Measured) -> Iterator[JudgedZone]:
     for question in splits:
         of_check = {setting: measured[setting] for setting in question.settings}
         checks[question.zone.id][question.place] = question.judge(of_check, whole.families[question])
+    families = {question.zone.id: whole.families[question] for question in splits}
     for zone_id, held in checks.items():
-        yield SplitZoneVerdict(zone_id=zone_id, verdicts=held)
+        yield SplitZoneVerdict(zone_id=zone_id, verdicts=held, family=families[zone_id])

@@ -111,7 +111,9 @@ def test_the_workflow_grants_nothing_but_reading_and_runs_what_people_run():
 
 
 def test_help_lists_every_target():
-    made = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    made = subprocess.run(
+        ["make", "--no-print-directory", "help"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
     (phony,) = re.findall(r"^\.PHONY: ((?:.*\\\n)*.*)", text, re.MULTILINE)
     assert sorted(line.split()[0] for line in made.splitlines()) == sorted(phony.replace("\\\n", " ").split())
