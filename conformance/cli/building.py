@@ -132,7 +132,7 @@ def adapter_new(name: str, language: str, into: str, transport: str, form: str) 
     path = adapter_new.new(name, language, into, transport)
     algorithm = manifest.read(str(path)).offered()[0]
     words = f"{path.parent} is ready: its README.txt says what to change first. Now run"
-    for command in ("adapter build", "adapter check", f"run {algorithm} --grid 10mbps-20ms-1pct --trials 3 --stack"):
+    for command in ("adapter build", "adapter check", f"run {algorithm} --grid 10mbps-20ms-1pct --stack"):
         words += f"\n  conformance {command} {path}"
     finish(Made(command="adapter new", items=[Item(name=name, words=words, path=str(path))]), form, made.show)
 
