@@ -77,4 +77,4 @@ class Group(click.Group):
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="conformance")
 def main() -> None:
-    """Which congestion control does a TCP or QUIC stack really run?"""
+    """Test the congestion control of TCP and QUIC stacks against what Linux does."""

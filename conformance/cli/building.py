@@ -9,7 +9,7 @@ from conformance.cli.base import FORMAT, err, finish, progress_console
 
 @click.group()
 def kernel() -> None:
-    """Guest kernels: build and list."""
+    """Build and list guest kernels."""
 
 
 _SOURCE = click.option("--source", help="Kernel source: folder, tarball, or a package such as linux-source-6.1.")
@@ -25,7 +25,10 @@ _PATCHES = click.option(
 @click.option("--jobs", type=click.IntRange(1), help="Compile this many files at once (default: all cores).")
 @FORMAT
 def kernel_build(name: str, source: str | None, patches: Sequence[str], jobs: int | None, form: str) -> None:
-    """Build a guest kernel and give it NAME; one that was built before is only found."""
+    """Build a guest kernel and give it NAME.
+
+    A kernel that is built already is not built again.
+    """
     from conformance.commands.made import Item, Made
     from conformance.kernel import build
     from conformance.reporting.text import made, progress
@@ -49,7 +52,10 @@ def kernel_build(name: str, source: str | None, patches: Sequence[str], jobs: in
 @click.option("--parameter", "parameters", multiple=True, required=True, help="MODULE.NAME=VALUE (repeatable).")
 @FORMAT
 def kernel_variant(name: str, of: str, parameters: Sequence[str], form: str) -> None:
-    """Give a built kernel with other module parameters a NAME of its own; boots it once, to see that it has them."""
+    """Name a kernel with other module parameters.
+
+    The variant of a built kernel gets NAME. It is booted once, to check that it has the parameters.
+    """
     from conformance.commands.made import Item, Made
     from conformance.lab import kernel_variant
     from conformance.reporting.text import made, setup
@@ -65,7 +71,10 @@ def kernel_variant(name: str, of: str, parameters: Sequence[str], form: str) -> 
 @_PATCHES
 @FORMAT
 def kernel_digest(source: str | None, patches: Sequence[str], form: str) -> None:
-    """The digest that `build` would store a kernel under, for CI's caches; fetches the source, compiles nothing."""
+    """Print the digest of a kernel, for CI's caches.
+
+    It is the one that `build` would store the kernel under. The source is fetched, and nothing is compiled.
+    """
     from conformance.commands.made import Item, Made
     from conformance.kernel import build
     from conformance.reporting.text import made
@@ -89,7 +98,10 @@ def kernel_list(form: str) -> None:
 @click.option("--kernel", "kernel_name", default="default", show_default=True)
 @FORMAT
 def doctor(lab: str, kernel_name: str, form: str) -> None:
-    """Check everything a run needs, and say how to mend what is missing."""
+    """Check that a run has everything it needs.
+
+    Says how to install or fix what is missing.
+    """
     from conformance.commands import doctor
     from conformance.reporting.text import setup
 
@@ -100,13 +112,16 @@ def doctor(lab: str, kernel_name: str, form: str) -> None:
 
 @click.group()
 def adapter() -> None:
-    """Adapters: list them, begin a new one, build them, check one against the contract."""
+    """List, create, build and check adapters."""
 
 
 @adapter.command("list")
 @FORMAT
 def adapter_list(form: str) -> None:
-    """List the adapters that ship, and which algorithms each offers; builds and runs nothing."""
+    """List the adapters that ship.
+
+    Shows which algorithms each offers. Builds and runs nothing.
+    """
     from conformance.commands import inventory
     from conformance.reporting.text import setup
 
@@ -115,15 +130,18 @@ def adapter_list(form: str) -> None:
 
 @adapter.command("new")
 @click.argument("name")
-@click.option("--lang", "language", required=True, type=click.Choice(["c", "go", "python", "rust"]))
-@click.option("--into", default=".", show_default=True, metavar="DIR", help="The folder NAME is made in this one.")
+@click.option("--lang", "language", required=True, type=click.Choice(["c", "go", "python", "rust"]), help="Language.")
+@click.option("--into", default=".", show_default=True, metavar="DIR", help="Folder to make the folder NAME in.")
 @click.option(
     "--transport", type=click.Choice(["tcp", "udp"]), default="tcp", show_default=True,
-    help="udp: a QUIC stack with HTTP/3, in go or rust.",
+    help="tcp, or udp for a QUIC stack with HTTP/3 (go or rust only).",
 )  # fmt: skip
 @FORMAT
 def adapter_new(name: str, language: str, into: str, transport: str, form: str) -> None:
-    """Begin an adapter called NAME, from a scaffold that works as it is."""
+    """Create an adapter called NAME.
+
+    It is made from a scaffold that already works.
+    """
     from conformance.commands import adapter_new
     from conformance.commands.made import Item, Made
     from conformance.lab import manifest
@@ -132,17 +150,20 @@ def adapter_new(name: str, language: str, into: str, transport: str, form: str) 
     path = adapter_new.new(name, language, into, transport)
     algorithm = manifest.read(str(path)).offered()[0]
     words = f"{path.parent} is ready: its README.txt says what to change first. Now run"
-    for command in ("adapter build", "adapter check", f"run {algorithm} --grid 10mbps-20ms-1pct --trials 3 --stack"):
+    for command in ("adapter build", "adapter check", f"run {algorithm} --grid 10mbps-20ms-1pct --stack"):
         words += f"\n  conformance {command} {path}"
     finish(Made(command="adapter new", items=[Item(name=name, words=words, path=str(path))]), form, made.show)
 
 
 @adapter.command("build")
 @click.argument("stacks", nargs=-1, required=True)
-@click.option("--again", is_flag=True, help="Also what is built already.")
+@click.option("--again", is_flag=True, help="Also build what is built already.")
 @FORMAT
 def adapter_build(stacks: Sequence[str], again: bool, form: str) -> None:
-    """Build what STACKS (names, or paths of adapter.json) compile, into the cache."""
+    """Build adapters into the cache.
+
+    STACKS are names of adapters, or paths of adapter.json.
+    """
     from conformance.commands import adapter_new
 
     # Each is told as soon as it is built: some take minutes.
@@ -151,12 +172,17 @@ def adapter_build(stacks: Sequence[str], again: bool, form: str) -> None:
 
 @adapter.command("check")
 @click.argument("stack")
-@click.option("--cca", help="Algorithm to try it with (default: the first it offers).")
-@click.option("--client", default="common", show_default=True, help="Who fetches: common, own, or an adapter.")
-@click.option("--kernel", help="Guest kernel's name (default: the one that has the algorithm).")
+@click.option("--cca", help="Algorithm to try the stack with (default: the first it offers).")
+@click.option(
+    "--client", default="common", show_default=True, help="Which client fetches: common, own, or an adapter's."
+)
+@click.option("--kernel", help="Name of the guest kernel (default: the one that has the algorithm).")
 @FORMAT
 def adapter_check(stack: str, cca: str | None, client: str, kernel: str | None, form: str) -> None:
-    """Try STACK (a name, or the path of an adapter.json) against every clause of the contract."""
+    """Check an adapter against the contract.
+
+    STACK is the name of an adapter, or the path of an adapter.json. Every clause is tried.
+    """
     from conformance.commands import adapter_check
     from conformance.engine.benches import Choice
     from conformance.reporting.text import setup

@@ -15,14 +15,20 @@ from conformance.results.store import DEFAULT_RESULTS
 
 @click.group()
 def expect() -> None:
-    """Known deviations of a stack, adapters/STACK/expected.json: show, rewrite from results."""
+    """Show or rewrite a stack's known deviations.
+
+    They are in the file expected.json of its adapter.
+    """
 
 
 @expect.command("show")
 @click.argument("stack")
 @FORMAT
 def show(stack: str, form: str) -> None:
-    """Say where STACK (a name, or the path of an adapter.json) is known not to conform, and why."""
+    """Show where STACK is known not to conform.
+
+    STACK is the name of an adapter, or the path of an adapter.json. Reasons are shown, too.
+    """
     from conformance.commands import expect
     from conformance.reporting.text import expect as shown
 
@@ -33,13 +39,14 @@ def show(stack: str, form: str) -> None:
 @click.argument("stack")
 @click.argument("results", nargs=-1, type=click.Path(path_type=pathlib.Path))
 @measuring.with_choice("client", "kernel", "lab")
-@click.option("--gone", is_flag=True, help="Only take out what does not happen any more; add nothing.")
-@click.option("--any-build", is_flag=True, help="Of whatever build, kernel and lab the results are, if it is one.")
+@click.option("--gone", is_flag=True, help="Only remove deviations that no longer happen; add none.")
+@click.option("--any-build", is_flag=True, help="Take results of any build, kernel and lab, if all are of the same.")
 @FORMAT
 def update(choice: Choice, stack: str, results: Sequence[pathlib.Path], gone: bool, any_build: bool, form: str) -> None:
-    """Rewrite what is known of STACK from RESULTS, for review: reasons of what is still so are kept.
+    """Rewrite what is known of STACK from RESULTS.
 
-    What counts is what would be measured today: results of another build, kernel or lab say nothing of this one.
+    Review the file afterwards. Reasons of deviations that still happen are kept. Only results of today's build, kernel
+    and lab count.
     """
     from conformance.commands import expect
     from conformance.reporting.text import expect as shown

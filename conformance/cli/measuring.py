@@ -15,28 +15,56 @@ from conformance.results.store import DEFAULT_RESULTS
 from conformance.support import files
 
 _CHOICE = {
-    "stack": click.option("--stack", default="linux-tcp", show_default=True, help="Adapter's name, or path of one."),
+    "stack": click.option(
+        "--stack", default="linux-tcp", show_default=True, help="Name of an adapter, or path of an adapter.json."
+    ),
     "client": click.option(
-        "--client", default="common", show_default=True, help="Who fetches: common, own (the stack's), or an adapter."
+        "--client",
+        default="common",
+        show_default=True,
+        help="Which client fetches: common, own (the stack's), or an adapter's.",
     ),
     "interop_rootfs": click.option(
         "--interop-rootfs", metavar="DIR", help="Instead of --stack: an exported image of the QUIC interop runner."
     ),
-    "kernel": click.option("--kernel", help="Guest kernel's name (default: the one that has the algorithm)."),
-    "lab": click.option("--lab", default="virtual", show_default=True, help="virtual or host."),
+    "kernel": click.option("--kernel", help="Name of the guest kernel (default: the one that has the algorithm)."),
+    "lab": click.option(
+        "--lab",
+        default="virtual",
+        show_default=True,
+        help="Where trials run: virtual (in guests), or host (this machine's kernel, as root).",
+    ),
 }
 _CCA = click.option("--cca", required=True, help="Congestion control to ask the stack for, by any name it knows.")
 _GRID = click.option(
-    "--grid", default="full", show_default=True, help="full, 10mbps, cells with commas, or a zone's, by its id."
+    "--grid",
+    default="full",
+    show_default=True,
+    help="Cells to measure: full, 10mbps ..., a zone's id, or cells separated by commas.",
 )
-_PROFILE = click.option("--profile", help="All of a setting but its cell (default: atc25 for TCP, packets for UDP).")
-RESULTS = click.option("--results", default=DEFAULT_RESULTS, show_default=True, help="Results file to add to.")
-WORKERS = click.option("--workers", type=click.IntRange(1), help="Guests at a time (default: one for each core).")
-_FRESH_SEED = click.option("--first-seed", default=101, show_default=True, type=SEED, help="Not the references' seeds.")
+_PROFILE = click.option(
+    "--profile", help="Queue, offload and so on: all but the cell (default: atc25 for TCP, packets for UDP)."
+)
+RESULTS = click.option(
+    "--results",
+    default=DEFAULT_RESULTS,
+    show_default=True,
+    help="Results file: what it holds is not measured again, and new results are added.",
+)
+WORKERS = click.option(
+    "--workers", type=click.IntRange(1), help="How many guests run at a time (default: one for each core)."
+)
+_FRESH_SEED = click.option(
+    "--first-seed",
+    default=101,
+    show_default=True,
+    type=SEED,
+    help="Seed of the first trial; the default keeps clear of the references' seeds.",
+)
 
 EXECUTOR = click.option(
     "--executor", metavar="MODULE:FUNCTION", callback=lambda _, __, text: text and _factory(text),
-    help="Have workers make the trials: a function that makes a concurrent.futures.Executor.",
+    help="Run trials on workers: a function that returns a concurrent.futures.Executor.",
 )  # fmt: skip
 
 
@@ -82,7 +110,7 @@ _ALL = ("stack", "client", "interop_rootfs", "kernel", "lab")
 @trials(5, "Trials of each cell, to begin with.")
 @click.option(
     "--max-trials", "most_trials", type=TRIALS, show_default="--trials if that is given, else 20",
-    help="Of a cell that is unclear.",
+    help="Most trials of a cell that is unclear.",
 )  # fmt: skip
 @RESULTS
 @_PROFILE
@@ -90,7 +118,7 @@ _ALL = ("stack", "client", "interop_rootfs", "kernel", "lab")
 @click.option("--offload", type=click.Choice(["on", "off"]), help="Replace the profile's offload.")
 @click.option("--transfer-s", type=SECONDS, help="Replace the profile's transfer length.")
 @click.option(
-    "--rival", help="Share the bottleneck with a flow of the guest kernel's, by its name there: cubic, reno, bbr, ..."
+    "--rival", help="Share the bottleneck with a second flow, of the guest kernel: cubic, reno, bbr, ... (its names)."
 )
 @WORKERS
 @EXECUTOR
@@ -99,7 +127,10 @@ def run(
     choice: Choice, algorithm: str, grid: str, trials: int, most_trials: int | None, results: str,
     profile: str | None, workers: int | None, executor: Any, form: str, **overrides: Any,
 ) -> None:  # fmt: skip
-    """Measure ALGORITHM over a grid, and judge it where there is a zone for these settings."""
+    """Measure ALGORITHM over a grid of cells.
+
+    It is judged where there is a zone for these settings.
+    """
     from conformance.commands import run
     from conformance.reporting.text import terminal
 
@@ -119,12 +150,15 @@ def run(
 @_CCA
 @with_choice(*_ALL)
 @trials(3)
-@click.option("--first-seed", default=1, show_default=True, type=SEED)
+@click.option("--first-seed", default=1, show_default=True, type=SEED, help="Seed of the first trial.")
 @RESULTS
 @WORKERS
 @FORMAT
 def identify(choice: Choice, cca: str, form: str, **options: Any) -> None:
-    """Say which algorithm and version a stack's congestion control behaves like."""
+    """Name the algorithm a stack behaves like.
+
+    The answer includes the version, as in bbrv3.
+    """
     from conformance.commands import identify
     from conformance.reporting.text import studies
 
@@ -140,7 +174,10 @@ def identify(choice: Choice, cca: str, form: str, **options: Any) -> None:
 @WORKERS
 @FORMAT
 def identify_check(choice: Choice, form: str, **options: Any) -> None:
-    """Identify every known algorithm many times and count how often the answer is right."""
+    """Count how often `identify` is right.
+
+    Every known algorithm is identified many times.
+    """
     from conformance.commands import identify
     from conformance.reporting.text import studies
 
@@ -157,7 +194,10 @@ def identify_check(choice: Choice, form: str, **options: Any) -> None:
 @WORKERS
 @FORMAT
 def cross(choice: Choice, algorithms: Sequence[str], form: str, **options: Any) -> None:
-    """Measure each of ALGORITHMS and judge it by the zone of each: the diagonal should conform, nothing else."""
+    """Judge each of ALGORITHMS by the zone of each.
+
+    Only the diagonal should conform: each algorithm in its own zone.
+    """
     from conformance.commands import cross
     from conformance.reporting.text import cross as shown
 
@@ -167,23 +207,33 @@ def cross(choice: Choice, algorithms: Sequence[str], form: str, **options: Any) 
 @click.command()
 @_CCA
 @with_choice("stack", "client")
-@click.option("--kernel", "kernels", multiple=True, help="Guest kernel; give two to compare them.")
-@click.option("--sysctl", "sysctls", multiple=True, help="net.ipv4.NAME=VALUE[,...]; one is compared with the profile.")
+@click.option("--kernel", "kernels", multiple=True, help="Guest kernel; give the option twice to compare two.")
+@click.option(
+    "--sysctl",
+    "sysctls",
+    multiple=True,
+    help="net.ipv4.NAME=VALUE[,...]; give it twice, or once to compare with the profile.",
+)
 @_GRID
-@trials(10, "Trials of each cell and side.", least=5)
+@trials(10, "Trials of each cell on each side.", least=5)
 @click.option(
     "--matters", default=0.01, type=Finite(0), show_default=True, help="Smallest difference of medians that counts."
 )
 @_PROFILE
 @RESULTS
 @WORKERS
-@click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write it here, as Markdown.")
+@click.option(
+    "--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write the result to this file, as Markdown."
+)
 @FORMAT
 def drift(
     choice: Choice, cca: str, kernels: Sequence[str], sysctls: Sequence[str], target: pathlib.Path | None, form: str,
     **options: Any,
 ) -> None:  # fmt: skip
-    """Compare two kernels, or two sysctl settings: which cells moved, beyond noise?"""
+    """Compare two kernels, or two sysctl settings.
+
+    Lists the cells that moved by more than noise.
+    """
     from conformance.commands import drift
     from conformance.reporting.text import studies
 
@@ -196,12 +246,17 @@ def drift(
 @click.command()
 @click.option("--algorithm", default="cubic", show_default=True)
 @with_choice("stack", "client", "kernel")
-@click.option("--stacks", is_flag=True, help="One row for each stack and rate, in the place of one for each cell.")
-@click.option("--site", is_flag=True, help="What building a site costs: ten made-up schemes, 150 cells, 20 trials.")
+@click.option("--stacks", is_flag=True, help="Show one row for each stack and rate instead of one for each cell.")
+@click.option(
+    "--site", is_flag=True, help="Measure what a report costs instead: ten made-up schemes, 150 cells, 20 trials."
+)
 @trials(3, least=2)
 @FORMAT
 def bench(choice: Choice, algorithm: str, stacks: bool, site: bool, trials: int, form: str) -> None:
-    """Measure what trials cost: wall seconds, virtual seconds per wall second, system calls per packet."""
+    """Measure what trials cost.
+
+    Prints wall seconds, virtual seconds per wall second and system calls per packet.
+    """
     from conformance.commands import bench
     from conformance.reporting.text import bench as shown
 
@@ -215,14 +270,20 @@ def bench(choice: Choice, algorithm: str, stacks: bool, site: bool, trials: int,
 @click.command()
 @click.argument("stacks", nargs=-1)
 @with_choice("client", "kernel")
-@click.option("--grid", help="full, 10mbps, or cells with commas (default: the smoke cells of each zone).")
+@click.option("--grid", help="full, 10mbps ..., or cells separated by commas (default: each zone's smoke cells).")
 @trials(5)
 @RESULTS
 @WORKERS
-@click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write it here, as Markdown.")
+@click.option(
+    "--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write the result to this file, as Markdown."
+)
 @FORMAT
 def matrix(choice: Choice, stacks: Sequence[str], target: pathlib.Path | None, form: str, **options: Any) -> None:
-    """Every adapter (or STACKS) x algorithm: built or why not, verdict in the smoke cells or a grid, seconds."""
+    """Judge every stack and algorithm, as a table.
+
+    For each algorithm of every adapter, or of STACKS: whether it is built or why not, its verdict in the smoke cells
+    or a grid, and the seconds it took.
+    """
     from conformance.commands import matrix
     from conformance.reporting.text import matrix as shown
 
@@ -236,13 +297,25 @@ def matrix(choice: Choice, stacks: Sequence[str], target: pathlib.Path | None, f
 @click.argument("algorithm")
 @click.argument("cell")
 @with_choice(*_ALL)
-@click.option("--seed", default=1, show_default=True, type=SEED)
+@click.option("--seed", default=1, show_default=True, type=SEED, help="Seed of the trial.")
 @_PROFILE
-@click.option("--packets-only", is_flag=True, help="No logs of the stack's: the trial is the same to the byte.")
-@click.option("--out", "target", default="trace", show_default=True, type=click.Path(path_type=pathlib.Path))
+@click.option(
+    "--packets-only", is_flag=True, help="Keep no logs of the stack, so that the trial is the same to the byte."
+)
+@click.option(
+    "--out",
+    "target",
+    default="trace",
+    show_default=True,
+    type=click.Path(path_type=pathlib.Path),
+    help="Folder to write.",
+)
 @FORMAT
 def trace(choice: Choice, algorithm: str, form: str, **options: Any) -> None:
-    """One trial of ALGORITHM in CELL with everything written down: packets (pcap), TLS secrets, qlog, output."""
+    """Record everything about one trial.
+
+    Runs one trial of ALGORITHM in CELL and keeps packets (pcap), TLS secrets, qlog and output.
+    """
     from conformance.commands import trace
     from conformance.reporting.text import trace as shown
 
@@ -253,12 +326,17 @@ def trace(choice: Choice, algorithm: str, form: str, **options: Any) -> None:
 @click.argument("algorithm")
 @with_choice(*_ALL)
 @trials(3, "Traces of each cell with loss.")
-@click.option("--first-seed", default=1, show_default=True, type=SEED)
+@click.option("--first-seed", default=1, show_default=True, type=SEED, help="Seed of the first trial.")
 @WORKERS
-@click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Keep pcaps, why.json, why.svg here.")
+@click.option(
+    "--out", "target", type=click.Path(path_type=pathlib.Path), help="Folder to keep pcaps, why.json and why.svg in."
+)
 @FORMAT
 def why(choice: Choice, algorithm: str, target: pathlib.Path | None, form: str, **options: Any) -> None:
-    """Say what looks wrong with a stack's ALGORITHM, from traces of it and of Linux TCP's: suspects with evidence."""
+    """Say what looks wrong with ALGORITHM.
+
+    Traces the stack and Linux TCP, compares them, and lists suspects with evidence.
+    """
     from conformance.commands import why
     from conformance.reporting.text import why as shown
 

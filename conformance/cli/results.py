@@ -25,11 +25,21 @@ def _source(results: Sequence[pathlib.Path]) -> Any:
 
 @click.command()
 @_RESULTS
-@click.option("--out", "target", default="report", show_default=True, type=click.Path(path_type=pathlib.Path))
+@click.option(
+    "--out",
+    "target",
+    default="report",
+    show_default=True,
+    type=click.Path(path_type=pathlib.Path),
+    help="Folder to write.",
+)
 @click.option("--terminal/--no-terminal", default=True, help="Also draw the heatmaps in the terminal.")
 @FORMAT
 def report(results: Sequence[pathlib.Path], target: pathlib.Path, terminal: bool, form: str) -> None:
-    """A site of RESULTS in a folder: schemes, cells, comparisons, RFC 9743, data. Opens from disk."""
+    """Write a site of RESULTS that opens from disk.
+
+    It shows schemes, cells, comparisons, the criteria of RFC 9743, and data.
+    """
     from conformance.commands.made import Item, Made
     from conformance.reporting import heatmaps
     from conformance.reporting.html import site
@@ -46,15 +56,18 @@ def report(results: Sequence[pathlib.Path], target: pathlib.Path, terminal: bool
 @click.command()
 @click.argument("form", type=click.Choice(FORMS), metavar=f"[{'|'.join(FORMS)}]")
 @_RESULTS
-@click.option("--out", "target", help="File to write, or - (default: named after what it is).")
+@click.option(
+    "--out", "target", help="File to write, or - for standard output (default: a name that suits the format)."
+)
 @click.option(
     "--format", "printed", type=click.Choice(["text", "json"]), default="text", show_default=True,
     help="How to print what was written: text for people, or JSON (schema: conformance/schemas) for programs.",
 )  # fmt: skip
 def export(form: str, results: Sequence[pathlib.Path], target: str | None, printed: str) -> None:
-    """RESULTS for other tools: cells as CSV or Parquet, a JSON summary, Markdown for a pull request, a badge.
+    """Write RESULTS in a format for other tools.
 
-    matrix: Markdown, too, but one row for each stack and algorithm.
+    json is a summary, csv and parquet hold cells, markdown suits a pull request, and badge-json and badge-svg are
+    badges. matrix is Markdown with one row for each stack and algorithm.
     """
     from conformance.commands import export
 
@@ -69,12 +82,20 @@ def export(form: str, results: Sequence[pathlib.Path], target: str | None, print
 
 @click.command()
 @_RESULTS
-@click.option("--out", "target", default="published", show_default=True, type=click.Path(path_type=pathlib.Path))
+@click.option(
+    "--out",
+    "target",
+    default="published",
+    show_default=True,
+    type=click.Path(path_type=pathlib.Path),
+    help="Folder to write.",
+)
 @FORMAT
 def publish(results: Sequence[pathlib.Path], target: pathlib.Path, form: str) -> None:
-    """Compress RESULTS for keeping: a file for each stack in a folder, without what no report shows.
+    """Compress RESULTS for keeping.
 
-    Algorithms that RESULTS do not have stay in the files that are there.
+    Writes a file for each stack into a folder, without what no report shows. Algorithms that RESULTS lack stay in the
+    files that are there.
     """
     from conformance.commands.made import Item, Made
     from conformance.reporting import published
@@ -91,8 +112,8 @@ def publish(results: Sequence[pathlib.Path], target: pathlib.Path, form: str) ->
 @click.argument("what", type=click.Choice(["heatmap", "loss", "compare"]))
 @_RESULTS
 @click.option("--format", "form", type=click.Choice(["pdf", "svg", "png"]), default="pdf", show_default=True)
-@click.option("--algorithm", help="Only of this algorithm.")
-@click.option("--stack", help="Only of this stack.")
+@click.option("--algorithm", help="Draw this algorithm only.")
+@click.option("--stack", help="Draw this stack only.")
 @click.option("--out", "folder", default="figures", show_default=True, type=click.Path(path_type=pathlib.Path))
 def plot(
     what: str,
@@ -102,7 +123,10 @@ def plot(
     stack: str | None,
     folder: pathlib.Path,
 ) -> None:
-    """Figures for papers: heatmaps of utilization or loss with zone and difference, or several schemes compared."""
+    """Draw figures for papers.
+
+    heatmap and loss draw utilization or loss with zone and difference; compare draws several schemes side by side.
+    """
     from conformance.reporting import charts, figures, heatmaps
 
     series = heatmaps.all_series(_source(results).measurements)
@@ -116,7 +140,10 @@ def plot(
 @click.option("--published", type=click.Path(path_type=pathlib.Path), help="CSV of published cells to compare with.")
 @FORMAT
 def fidelity(results: Sequence[pathlib.Path], published: pathlib.Path | None, form: str) -> None:
-    """Compare RESULTS with the published cells: bias and rms by algorithm."""
+    """Compare RESULTS with the published cells.
+
+    Prints the bias and the root mean square of the differences, by algorithm.
+    """
     from conformance.commands import fidelity
     from conformance.reporting.text import fidelity as shown
 
@@ -128,7 +155,10 @@ def fidelity(results: Sequence[pathlib.Path], published: pathlib.Path | None, fo
 @click.option("--out", "target", required=True, type=click.Path(path_type=pathlib.Path), help="Results file to write.")
 @FORMAT
 def merge(results: Sequence[pathlib.Path], target: pathlib.Path, form: str) -> None:
-    """RESULTS of shards as one file; refuses unlike runs, and one trial with two results."""
+    """Merge the RESULTS of shards into one file.
+
+    Refuses results of unlike runs, and a trial with two different results.
+    """
     from conformance.commands import merge
 
     found = merge.compute(results, target)

@@ -14,36 +14,45 @@ from conformance.results.store import DEFAULT_RESULTS
 
 @click.group()
 def split() -> None:
-    """Connection-splitting proxies: predict where one would help, and measure what one brings."""
+    """Predict and measure the effect of splitting.
+
+    A proxy splits a connection in two: `analyze` predicts where one would help, `measure` measures what one brings.
+    """
 
 
 @split.command("analyze")
 @click.argument("results", nargs=-1, type=click.Path(path_type=pathlib.Path))
-@click.option("--algorithm", "algorithms", multiple=True, help="Only this one; may be given several times.")
+@click.option("--algorithm", "algorithms", multiple=True, help="Use results of this algorithm only (repeatable).")
 @click.option("--stack", help="Only results of this stack.")
 @click.option("--kernel", help="Only results of this guest kernel, by name, release or digest.")
 @click.option("--profile", help="Only results under this profile.")
 @click.option("--transfer-s", type=SECONDS, help="Only results of transfers of this length.")
-@click.option("--grid", default="full", show_default=True, help="Which cells paths are made of: full, 10mbps, ...")
+@click.option("--grid", default="full", show_default=True, help="Cells to make paths of: full, 10mbps, ...")
 @click.option(
     "--path", metavar="S1,S2", help="Only this path, client's segment first: 100ms-0pct-20mbps,1ms-4pct-20mbps"
 )
 @click.option(
-    "--interpolate", "interpolated", is_flag=True, help="Also between measured cells; shows the error of that."
+    "--interpolate",
+    "interpolated",
+    is_flag=True,
+    help="Predict between measured cells, too, and show the error of that.",
 )
 @click.option(
     "--timeouts", type=click.Choice(["bound", "zero"]), default="bound", show_default=True,
-    help="A transfer that timed out: bound (slower than it was) or zero (as the published study).",
+    help="Count a transfer that timed out at its upper bound, or as zero, as the published study does.",
 )  # fmt: skip
-@click.option("--timeout-s", type=SECONDS, help="As if transfers had been given up after so long.")
-@click.option("--published", is_flag=True, help="Beside what the ATC'25 study published.")
+@click.option("--timeout-s", type=SECONDS, help="Treat longer transfers as if they had timed out after this long.")
+@click.option("--published", is_flag=True, help="Show the figures of the ATC'25 study beside ours.")
 @click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also draw the bars: FILE.svg or .png.")
 @FORMAT
 def analyze(
     results: Sequence[pathlib.Path], algorithms: Sequence[str], stack: str | None, kernel: str | None,
     profile: str | None, transfer_s: float | None, target: pathlib.Path | None, form: str, **options: Any,
 ) -> None:  # fmt: skip
-    """Which paths of two segments would gain from a proxy, by class, predicted from end-to-end RESULTS."""
+    """Predict which paths would gain from a proxy.
+
+    Predicts from end-to-end RESULTS, and sorts paths of two segments into classes.
+    """
     from conformance.commands import split_analyze
     from conformance.reporting.text import split as shown
 

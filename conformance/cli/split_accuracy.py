@@ -20,7 +20,7 @@ _QUEUE_SIZED_BY = click.option(
     "--queue-sized-by", type=click.Choice(QUEUE_SIZED_BY), default="path", show_default=True,
     help="Whose bandwidth-delay product sizes queues: the whole path's (as published) or each segment's.",
 )  # fmt: skip
-_PROFILE = click.option("--profile", help="All of a setting but its path (default: atc25).")
+_PROFILE = click.option("--profile", help="Queue, offload and so on: all but the path (default: atc25).")
 
 
 def _options(trials: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -39,9 +39,12 @@ def _options(trials: int) -> Callable[[Callable[..., None]], Callable[..., None]
 @click.command()
 @click.argument("algorithms", nargs=-1, required=True, metavar="CCA...")
 @_options(trials=20)
-@click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Folder for the figures.")
+@click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Folder to write figures to.")
 def accuracy(choice: Choice, algorithms: Sequence[str], target: pathlib.Path | None, form: str, **options: Any) -> None:
-    """Predicted against measured split throughput of CCA..., over splits of one path."""
+    """Compare predicted with measured throughput.
+
+    CCA... are congestion controls. Each is measured over several splits of one path.
+    """
     from conformance.commands import split_accuracy
     from conformance.reporting import split_charts
     from conformance.reporting.text import paths
@@ -61,7 +64,7 @@ def accuracy(choice: Choice, algorithms: Sequence[str], target: pathlib.Path | N
 @click.option("--receive-buffer-bytes", type=int, help="The proxy's SO_RCVBUF.")
 @click.option("--unsent-bytes", type=int, help="The proxy's TCP_NOTSENT_LOWAT.")
 @click.option(
-    "--back-pressure-bytes", type=int, help="Most that the proxy takes ahead of its receiver's acknowledgements."
+    "--back-pressure-bytes", type=int, help="Most bytes that the proxy reads ahead of its receiver's acknowledgements."
 )
 @click.option("--queue", help="Replace the profile's queue: red, bfifo:1, fq_codel, ...")
 @click.option("--offload", type=click.Choice(["on", "off"]), help="Replace the profile's offload.")
@@ -70,9 +73,10 @@ def measure(
     choice: Choice, algorithm: str, paths: Sequence[str], queue: str | None, offload: str | None,
     transfer_s: float | None, form: str, **options: Any,
 ) -> None:  # fmt: skip
-    """Throughput of CCA over PATH..., such as 10mbps-20ms-0pct+50mbps-60ms-1pct, the client's segment first.
+    """Measure throughput over split paths.
 
-    Without PATH: over the six representative paths that zones have.
+    CCA is a congestion control. A PATH is such as 10mbps-20ms-0pct+50mbps-60ms-1pct, the client's segment first.
+    Without PATH, the six representative paths that zones have are measured.
     """
     from conformance.commands import split_measure
     from conformance.reporting.text import paths as shown

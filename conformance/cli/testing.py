@@ -17,32 +17,46 @@ _FALSE_ALARMS = 1401
 @click.command()
 @click.argument("ids", nargs=-1)
 @click.option(
-    "--false-alarms", "n", type=click.IntRange(1), help="Whole runs of the references, in the mutants' place."
+    "--false-alarms",
+    "n",
+    type=click.IntRange(1),
+    help="Instead of mutants, make this many whole runs of the references.",
 )
-@click.option("--profile", help="Of the zones that judge (default: atc25 for TCP, packets for UDP).")
+@click.option("--profile", help="Profile of the zones that judge (default: atc25 for TCP, packets for UDP).")
 @measuring.trials(5)
-@click.option("--max-trials", default=20, show_default=True, type=TRIALS, help="Of a cell that is unclear.")
-@click.option("--first-seed", type=SEED, help=f"Default: 101; of the false alarms, {_FALSE_ALARMS}, as recorded.")
+@click.option("--max-trials", default=20, show_default=True, type=TRIALS, help="Most trials of a cell that is unclear.")
+@click.option(
+    "--first-seed",
+    type=SEED,
+    help=f"Seed of the first trial (default: 101; with --false-alarms {_FALSE_ALARMS}, as recorded).",
+)
 @click.option("--zone", "zones", multiple=True, type=click.Path(), help="A further zone file to judge by (repeatable).")
-@click.option("--grid", default="10mbps", show_default=True, help="The part to judge by of zones over a grid.")
-@click.option("--whole", is_flag=True, help="Measure every cell, not just until one tells.")
+@click.option(
+    "--grid", default="10mbps", show_default=True, help="Which cells to judge by, where a zone covers a grid."
+)
+@click.option("--whole", is_flag=True, help="Measure every cell, even after one has detected the mutant.")
 @click.option(
     "--record",
     is_flag=True,
-    help="Keep the score for `zones check`; of references, what each run said, so that none is made again.",
+    help="Keep the score for `zones check`; with --false-alarms, keep each run's result, so that none is repeated.",
 )
 @click.option("--results", default="results/mutants.jsonl", show_default=True, help="Results file to add to.")
 @measuring.WORKERS
-@click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write it here, as Markdown.")
+@click.option(
+    "--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write the result to this file, as Markdown."
+)
 @FORMAT
 def mutants(
     ids: Sequence[str], n: int | None, first_seed: int | None, record: bool, target: pathlib.Path | None, form: str,
     **options: Any,
 ) -> None:  # fmt: skip
-    """Test the tester: are mutants (IDS, or all) detected? With --false-alarms, are the references left alone?
+    """Test whether zones detect mutants.
 
-    Exit statuses: 0 at least 90 % of the mutants are detected, or at most 1 run in 100 is a false alarm; 1 not so;
-    3 errors. --record is of all mutants, or of references, by the zones that ship: without IDS, --zone and --grid.
+    IDS are mutants (default: all). With --false-alarms, test whether the references are left alone instead.
+
+    Exit statuses: 0 if at least 90 % of the mutants are detected, or at most 1 run in 100 has a false alarm; 1 if not;
+    3 after errors. --record needs all mutants, or the references, and the zones that ship, so leave out IDS, --zone
+    and --grid.
     """
     from conformance.catalogue import mutant_record
     from conformance.commands import false_alarms

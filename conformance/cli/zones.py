@@ -13,15 +13,20 @@ from conformance.model.metrics import METRICS, UTILIZATION
 
 @click.group()
 def zones() -> None:
-    """Zone specs: check, format, derive, compare, draw."""
+    """Check, derive, compare and draw zones."""
 
 
 @zones.command("check")
 @click.argument("files", nargs=-1)
-@click.option("--record", is_flag=True, help="Keep which mutants zones reject: none may be lost later without a word.")
+@click.option(
+    "--record", is_flag=True, help="Record which mutants the zones reject, so that later checks notice if one is lost."
+)
 @FORMAT
 def zones_check(files: Sequence[str], record: bool, form: str) -> None:
-    """Check zones (FILES, or ids; all that ship, if none is named): schema, invariants, the mutants' record."""
+    """Check zone files.
+
+    FILES are files or ids of zones (default: all that ship). Checks schema, invariants and the record of mutants.
+    """
     from conformance.catalogue import mutant_record
     from conformance.commands import zones
     from conformance.reporting.text import zones as shown
@@ -40,7 +45,10 @@ def zones_check(files: Sequence[str], record: bool, form: str) -> None:
 @click.option("--check", "only_check", is_flag=True, help="Only check; exit 1 if a file is not canonical.")
 @FORMAT
 def zones_fmt(files: Sequence[str], only_check: bool, form: str) -> None:
-    """Write zones (FILES, or ids; all that ship, if none is named) in canonical form."""
+    """Write zone files in canonical form.
+
+    FILES are files or ids of zones (default: all that ship).
+    """
     from conformance.catalogue import documents, lint
     from conformance.commands.made import Item, Made
     from conformance.reporting.text import made
@@ -57,7 +65,10 @@ def zones_fmt(files: Sequence[str], only_check: bool, form: str) -> None:
 @click.argument("second")
 @FORMAT
 def zones_diff(first: str, second: str, form: str) -> None:
-    """Compare two versions of a zone, files or ids: status 1 where they differ."""
+    """Compare two versions of a zone.
+
+    FIRST and SECOND are files or ids. The exit status is 1 if they differ.
+    """
     from conformance.commands import zones
     from conformance.reporting.text import zones as shown
 
@@ -68,7 +79,10 @@ def zones_diff(first: str, second: str, form: str) -> None:
 @click.argument("zone")
 @FORMAT
 def zones_show(zone: str, form: str) -> None:
-    """Draw ZONE, a file or an id such as cubic/heatmap: what it permits, and its reference's medians."""
+    """Draw ZONE in the terminal.
+
+    ZONE is a file or an id such as cubic/heatmap. Shows what it permits, and its reference's medians.
+    """
     from conformance.commands import zones
     from conformance.reporting.text import zones as shown
 
@@ -77,22 +91,26 @@ def zones_show(zone: str, form: str) -> None:
 
 @zones.command("derive")
 @click.argument("results", type=click.Path(path_type=pathlib.Path))
-@click.option("--algorithm", required=True)
-@click.option("--version-text", required=True, help="Which version of the algorithm, with its document.")
+@click.option("--algorithm", required=True, help="The suite's name of the algorithm, such as cubic.")
+@click.option(
+    "--version-text",
+    required=True,
+    help="Which version of the algorithm it is, and the RFC or draft that specifies it.",
+)
 @click.option(
     "--metric",
     type=click.Choice([*METRICS, "split"]),
     default=UTILIZATION.name,
     show_default=True,
-    help="What the zone is about; split: what a connection-splitting proxy may bring, predicted.",
+    help="What the zone judges; split: the predicted effect of a connection-splitting proxy.",
 )
-@click.option("--profile", default="atc25", show_default=True, help="Which of the results' profiles.")
-@click.option("--out", "target", required=True, type=click.Path(path_type=pathlib.Path))
+@click.option("--profile", default="atc25", show_default=True, help="Use the results under this profile.")
+@click.option("--out", "target", required=True, type=click.Path(path_type=pathlib.Path), help="File to write.")
 @FORMAT
 def zones_derive(
     results: pathlib.Path, algorithm: str, version_text: str, metric: str, profile: str, target: pathlib.Path, form: str
 ) -> None:
-    """Derive the zone of ALGORITHM from the reference runs in RESULTS."""
+    """Derive a zone from reference runs in RESULTS."""
     from conformance.catalogue import derive, derive_split
     from conformance.commands.made import Item, Made
     from conformance.reporting.text import made
@@ -113,7 +131,10 @@ def zones_derive(
 @zones.command("smoke")
 @FORMAT
 def zones_smoke(form: str) -> None:
-    """Choose the smoke cells of all zones anew: those that tell each from the others."""
+    """Choose the smoke cells of all zones again.
+
+    Smoke cells are those that tell an algorithm from the others.
+    """
     from conformance.catalogue import derive
     from conformance.commands.made import Item, Made
     from conformance.reporting.text import made
@@ -127,10 +148,13 @@ def zones_smoke(form: str) -> None:
 
 @zones.command("apart")
 @click.argument("algorithms", nargs=-1, required=True)
-@click.option("--profile", default="atc25", show_default=True, help="The zones' profile.")
+@click.option("--profile", default="atc25", show_default=True, help="Compare the zones under this profile.")
 @FORMAT
 def zones_apart(algorithms: Sequence[str], profile: str, form: str) -> None:
-    """List the cells that tell ALGORITHMS apart: where no value is permitted to both of a pair."""
+    """List the cells that tell ALGORITHMS apart.
+
+    In such a cell, no value is permitted by the zones of both algorithms of a pair.
+    """
     from conformance.commands import zones
     from conformance.reporting.text import zones as shown
 

@@ -21,25 +21,41 @@ _MAY_BE_PATHS = ("--stack", "--client", "--interop-rootfs", "--results", "--base
 def add(parser: pytest.Parser) -> None:
     """Add our options to pytest's."""
     group = parser.getgroup("conformance", "congestion-control conformance")
-    group.addoption("--stack", default="linux-tcp", help="adapter's name, or path of an adapter.json")
+    group.addoption(
+        "--stack", default="linux-tcp", help="name of an adapter, or path of an adapter.json (default: linux-tcp)"
+    )
     group.addoption("--client", default="common", help="which client fetches: common (default), own, or an adapter's")
     group.addoption("--interop-rootfs", default=None, help="instead of --stack: an exported interop runner image")
     group.addoption("--trials", type=int, default=5, help="trials of each cell, to begin with (default: 5)")
-    group.addoption("--max-trials", type=int, default=None, help="of an inconclusive cell (default: 20, or --trials)")
+    group.addoption(
+        "--max-trials", type=int, default=None, help="most trials of an unclear cell (default: 20, or --trials if more)"
+    )
     group.addoption(
         "--grid",
         default=None,
-        help="full, 10mbps ... (what zones have at a bandwidth), or cells such as 10mbps-20ms-1pct, with commas"
+        help="full, 10mbps ... (all cells at a bandwidth), or cells such as 10mbps-20ms-1pct, separated by commas"
         " (default: full; for a zone's split part 10mbps)",
     )
-    group.addoption("--lab", default="virtual", help="virtual (default) or host")
+    group.addoption(
+        "--lab",
+        default="virtual",
+        help="where trials run: virtual (default: in guests) or host (this machine's kernel, as root)",
+    )
     group.addoption("--kernel", default=None, help="name of the guest kernel (default: the one that has the algorithm)")
-    group.addoption("--results", default=DEFAULT_RESULTS, help=f"results file (default: {DEFAULT_RESULTS})")
-    group.addoption("--baseline", default=None, help="results file to gate on: fail on change from it, not on the zone")
-    group.addoption("--workers", type=int, default=None, help="guests at a time (default: one for each core)")
-    group.addoption("--keep-traces", default=None, metavar="DIR", help="packets and qlog of a few cells that violate")
+    group.addoption(
+        "--results",
+        default=DEFAULT_RESULTS,
+        help=f"results file; what it holds is not measured again (default: {DEFAULT_RESULTS})",
+    )
+    group.addoption("--baseline", default=None, help="judge by change from this results file instead of by zones")
+    group.addoption(
+        "--workers", type=int, default=None, help="how many guests run at a time (default: one for each core)"
+    )
+    group.addoption(
+        "--keep-traces", default=None, metavar="DIR", help="folder to keep packets and qlog of a few violating cells in"
+    )
     group.addoption("--no-why", action="store_true", help="do not trace what violates to say what looks wrong")
-    group.addoption("--fail-inconclusive", action="store_true", help="an inconclusive cell fails (--strict, too)")
+    group.addoption("--fail-inconclusive", action="store_true", help="let inconclusive cells fail (so does --strict)")
 
 
 def joined(arguments: Sequence[object]) -> list[str]:
