@@ -233,7 +233,7 @@ FEATURES = (
         tolerance=1.25,
         ratio=True,
         says="after {n} reductions each round trip's window was {value} times the one before",
-        above="slow start in the place of congestion avoidance",
+        above="slow start instead of congestion avoidance",
     ),
     Feature(
         name="doubling",
@@ -243,7 +243,7 @@ FEATURES = (
         tolerance=1.25,
         ratio=True,
         says="after {n} reductions, without random loss, each round trip's window was {value} times the one before",
-        above="slow start in the place of congestion avoidance",
+        above="slow start instead of congestion avoidance",
     ),
     Feature(
         name="half_time_share",
