@@ -149,7 +149,7 @@ FEATURES = (
           _In(FEW, _Times(1.25), least=5),
           _In(CLEAN, _Times(1.25), where=", without random loss,"), only_above=True,
           says="after {n} reductions{where} each round trip's window was {value} times the one before",
-          means=("slow start in the place of congestion avoidance", "less than it should")),
+          means=("slow start instead of congestion avoidance", "less than it should")),
     *_row("half_time_share", _of_loss("growth"), _In(CLEAN, 0.06, _LESS),
           says="of what it grew between reductions, it reached {value} at half time (0.5 is linear)",
           means=("more concave than it should be", "less concave than it should be")),
