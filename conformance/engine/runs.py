@@ -14,11 +14,11 @@ from concurrent.futures import Executor, Future
 from typing import Self
 
 from conformance.engine.benches import Bench
+from conformance.engine.plan import Key, check_trials
 from conformance.engine.workers import Executors, Room
 from conformance.model.errors import UserError
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome, Trial
-from conformance.model.verdict import MOST_TRIALS
 from conformance.results.claims import claim
 from conformance.results.store import Store
 from conformance.support.console import count, duration
@@ -29,13 +29,10 @@ _CELLS_A_GUEST = 10
 #: between two looks whether another run has finished what it claimed
 _CLAIM_POLL_S = 0.2
 
-Key = tuple[str, Setting]
-
 
 def seeds(trials: int, first: int = 1) -> range:
     """Return the seeds of so many trials. Raise UserError for a number that no cell can have."""
-    if not 1 <= trials <= MOST_TRIALS:
-        raise UserError(f"--trials {trials}", f"it must be from 1 to {MOST_TRIALS}")
+    check_trials(trials)
     return range(first, first + trials)
 
 
