@@ -1,35 +1,21 @@
 """Algorithms against each other's zones, in a terminal."""
 
 import collections
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import rich.console
 import rich.table
 import rich.text
 
-from conformance.model.setting import Cell
-from conformance.model.verdict import Status, Verdict, false_alarms, overall
+from conformance.model.verdict import Status, false_alarms, overall
+
+if TYPE_CHECKING:  # a renderer knows what commands find out, not how
+    from conformance.commands.cross import Cross
 
 _COLOURS = {Status.CONFORMS: "green", Status.VIOLATES: "red", Status.ERROR: "red"}
 
 
-class Cross(Protocol):
-    """What is shown; see conformance/commands/cross.py."""
-
-    @property
-    def algorithms(self) -> Sequence[str]: ...
-    @property
-    def schemes(self) -> Mapping[str, str]: ...
-    @property
-    def cells(self) -> Sequence[Cell]: ...
-    @property
-    def trials(self) -> int: ...
-    @property
-    def verdicts(self) -> Mapping[tuple[str, str], Sequence[Verdict]]: ...
-
-
-def show(cross: Cross, console: rich.console.Console) -> None:
+def show(cross: "Cross", console: rich.console.Console) -> None:
     table = rich.table.Table(
         title=f"{len(cross.cells)} smoke cells x {cross.trials} trials, judged by utilization and loss",
         title_justify="left",

@@ -1,42 +1,17 @@
 """What `conformance expect` says, in a terminal."""
 
-import pathlib
-from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import rich.console
 
-from conformance.model.expectation import UNEXPLAINED, Expected
+from conformance.model.expectation import UNEXPLAINED
 from conformance.support.console import count, one_line
 
-
-class Update(Protocol):
-    """What became of a stack's list; see conformance/commands/expect.py."""
-
-    @property
-    def stack(self) -> str: ...
-    @property
-    def path(self) -> pathlib.Path: ...
-    @property
-    def before(self) -> Sequence[Expected]: ...
-    @property
-    def after(self) -> Sequence[Expected]: ...
-    @property
-    def written(self) -> bool: ...
-    @property
-    def left_out(self) -> Sequence[str]: ...
+if TYPE_CHECKING:  # a renderer knows what commands find out, not how
+    from conformance.commands.expect import Known, Update
 
 
-class Known(Protocol):
-    """What a stack is known to do wrong."""
-
-    @property
-    def stack(self) -> str: ...
-    @property
-    def entries(self) -> Sequence[Expected]: ...
-
-
-def show_known(known: Known, console: rich.console.Console) -> None:
+def show_known(known: "Known", console: rich.console.Console) -> None:
     for entry in known.entries:
         cells = "all cells" if entry.ids is None else ", ".join(entry.ids)
         link = f" ({entry.link})" if entry.link else ""
@@ -46,7 +21,7 @@ def show_known(known: Known, console: rich.console.Console) -> None:
         console.print(f"nothing is known of {known.stack}: whatever violates a zone is a failure")
 
 
-def show(update: Update, console: rich.console.Console) -> None:
+def show(update: "Update", console: rich.console.Console) -> None:
     if update.left_out:
         console.print(f"left out: {'; '.join(update.left_out)}", soft_wrap=True)
     entries = count(len(update.after), "entry", "entries")

@@ -1,7 +1,6 @@
 """The matrix of stacks and algorithms, in a terminal and as Markdown."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import rich.console
 import rich.table
@@ -10,36 +9,15 @@ import rich.text
 from conformance.model.verdict import ALPHA, Status
 from conformance.reporting.text.markdown import table
 
+if TYPE_CHECKING:  # a renderer knows what commands find out, not how
+    from conformance.commands.matrix import Matrix, Row
+
 _RATE = f"false alarms in at most {ALPHA:.0%} of the runs of a row (Bonferroni over its cells)"
 _COLOURS = {Status.CONFORMS: "green", Status.VIOLATES: "red", Status.ERROR: "red"}
 _HEADER = ("stack", "algorithm", "called", "verdict", "cells (+ above, - below the zone)", "wall s a trial")
 
 
-class Row(Protocol):
-    """What is shown of a stack and an algorithm; see conformance/commands/matrix.py."""
-
-    @property
-    def stack(self) -> str: ...
-    @property
-    def algorithm(self) -> str: ...
-    @property
-    def called(self) -> str: ...
-    @property
-    def status(self) -> Status | None: ...
-    @property
-    def what(self) -> str: ...
-    @property
-    def wall_s(self) -> float | None: ...
-
-
-class Matrix(Protocol):
-    @property
-    def grid(self) -> str | None: ...
-    @property
-    def rows(self) -> Sequence[Row]: ...
-
-
-def show(matrix: Matrix, console: rich.console.Console) -> None:
+def show(matrix: "Matrix", console: rich.console.Console) -> None:
     by = f"grid {matrix.grid}" if matrix.grid else "its smoke cells"
     drawn = rich.table.Table(title=f"every adapter and algorithm, by {by}", title_justify="left")
     for column in _HEADER[:-1]:
@@ -61,15 +39,15 @@ def show(matrix: Matrix, console: rich.console.Console) -> None:
     console.print(_RATE, soft_wrap=True)
 
 
-def markdown(matrix: Matrix) -> str:
+def markdown(matrix: "Matrix") -> str:
     """Return the same table, for a page."""
     rows = [(row.stack, row.algorithm, row.called, _verdict(row), row.what, _wall(row)) for row in matrix.rows]
     return "\n".join([*table(_HEADER, rows), "", f"{_RATE[0].upper()}{_RATE[1:]}."]) + "\n"
 
 
-def _verdict(row: Row) -> str:
+def _verdict(row: "Row") -> str:
     return str(row.status or "not judged")
 
 
-def _wall(row: Row) -> str:
+def _wall(row: "Row") -> str:
     return "" if row.wall_s is None else f"{row.wall_s:.2f}"

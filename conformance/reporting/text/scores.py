@@ -3,7 +3,7 @@
 import collections
 import pathlib
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import rich.console
 import rich.table
@@ -14,41 +14,12 @@ from conformance.model.studies.mutants import Finding, Outcome
 from conformance.model.verdict import Status, Verdict
 from conformance.support import files
 
+if TYPE_CHECKING:  # a renderer knows what commands find out, not how
+    from conformance.commands.false_alarms import FalseAlarms, Run
+    from conformance.commands.mutants import Scored
+
 _COLOURS = {Outcome.DETECTED: "green", Outcome.MISSED: "red", Outcome.ERROR: "magenta"}
 _TELLING = 2
-
-
-class Run(Protocol):
-    """A whole run of a reference; see conformance/commands/false_alarms.py."""
-
-    @property
-    def algorithm(self) -> str: ...
-    @property
-    def first_seed(self) -> int: ...
-    @property
-    def status(self) -> Status: ...
-    @property
-    def why(self) -> Sequence[str]: ...
-    @property
-    def failed(self) -> bool: ...
-
-
-class FalseAlarms(Protocol):
-    @property
-    def runs(self) -> Sequence[Run]: ...
-    @property
-    def before(self) -> int: ...
-    @property
-    def recorded(self) -> pathlib.Path | None: ...
-
-
-class Scored(Protocol):
-    """What came of the mutants; see conformance/commands/mutants.py."""
-
-    @property
-    def findings(self) -> Sequence[Finding]: ...
-    @property
-    def recorded(self) -> Sequence[pathlib.Path]: ...
 
 
 def show_scored(scored: "Scored", console: rich.console.Console) -> None:
