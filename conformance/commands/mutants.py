@@ -23,6 +23,7 @@ from conformance.engine.execute import execute
 from conformance.engine.plan import CellQuestion, Key, Plan, plan
 from conformance.engine.runs import Progress
 from conformance.kernel import build
+from conformance.kernel import source as sources
 from conformance.lab import adapter, kernel_variant, manifest
 from conformance.lab.virtual import VirtualRoom
 from conformance.model import grid as grids
@@ -271,12 +272,28 @@ def bench_of(mutant: Mutant, say: Callable[[str], None]) -> Bench:
     return dataclasses.replace(benches.find(choice), place=lambda algorithm: place)
 
 
+def patch_for(version: tuple[int, int]) -> pathlib.Path:
+    """Return the mutants' patch for a source of this version: the newest that it has reached. Raise UserError."""
+    made = {}
+    for patch in folder().glob("linux-*.patch"):
+        major, minor = patch.stem.removeprefix("linux-").split(".")
+        made[int(major), int(minor)] = patch
+    reached = [number for number in made if number <= version]
+    if not reached:
+        raise UserError(
+            f"mutants/ has no patch for Linux {version[0]}.{version[1]}",
+            f"give a source of {'.'.join(map(str, min(made)))} or later",
+        )
+    return made[max(reached)]
+
+
 @functools.cache
 def _build_patched_kernel(say: Callable[[str], None]) -> None:
-    patch = folder() / "linux-6.12.patch"
+    located = sources.locate(say=say)
     build.build(
         _PATCHED_KERNEL,
-        patches=[str(patch)],
+        source=str(located),
+        patches=[str(patch_for(sources.version(located)))],
         progress=lambda done, total, what: say(f"kernel: {what} {done} of {total}"),
     )
 

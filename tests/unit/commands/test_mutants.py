@@ -51,10 +51,10 @@ def test_each_mutant_can_be_made_and_says_where_it_happened(mutant):
         assert mutant.measured in about["algorithms"]
 
 
-def parameters_of_the_patch():
-    """{module.name} that mutants/linux-6.12.patch adds."""
+def parameters_of(patch):
+    """{module.name} that a patch of mutants/ adds."""
     found, module = set(), None
-    for line in (FOLDER / "linux-6.12.patch").read_text().splitlines():
+    for line in patch.read_text().splitlines():
         if match := re.match(r"\+\+\+ b/net/ipv4/(\w+)\.c", line):
             module = match[1]
         elif match := re.match(r"\+module_param(?:_named)?\((\w+),", line):
@@ -62,7 +62,15 @@ def parameters_of_the_patch():
     return found
 
 
-#: of tcp_cubic.c in Linux 6.12, as it is
+def test_each_source_gets_the_patch_made_for_it_and_all_have_the_same_bugs():
+    names = {version: mutants.patch_for(version).name for version in ((6, 12), (6, 18), (7, 2), (7, 9))}
+    assert list(names.values()) == ["linux-6.12.patch"] * 2 + ["linux-7.2.patch"] * 2
+    assert parameters_of(mutants.patch_for((6, 12))) == parameters_of(mutants.patch_for((7, 2)))
+    with pytest.raises(UserError, match=r"no patch for Linux 6\.1"):
+        mutants.patch_for((6, 1))
+
+
+#: of tcp_cubic.c, as it is in Linux 6.12 and 7.2
 CUBICS_OWN = {
     f"tcp_cubic.{name}"
     for name in ("beta", "bic_scale", "fast_convergence", "tcp_friendliness", "hystart", "initial_ssthresh")
@@ -74,7 +82,7 @@ def test_every_parameter_of_the_corpus_exists_and_every_one_of_the_patch_is_used
         kernel: {name for m in CORPUS if m.kernel == kernel for name in m.parameters}
         for kernel in ("default", "mutants")
     }
-    added = parameters_of_the_patch()
+    added = parameters_of(mutants.patch_for((6, 12)))
     assert len(added) > 25
     assert used["default"] <= CUBICS_OWN
     assert used["mutants"] <= added | CUBICS_OWN
