@@ -2,6 +2,7 @@
 
 import threading
 import time
+import types
 
 import fake_room
 import pytest
@@ -88,6 +89,23 @@ def test_durations_are_for_people():
     ]
 
 
+@pytest.mark.parametrize("stack", ["linux-tcp", "udp"])
+def test_all_stacks_run_on_the_default_kernel_whatever_others_are_built(monkeypatch, tmp_path, stack):
+    from conformance.kernel import store as kernels
+
+    built = [
+        kernels.Kernel(name=name, digest=name, release=name, source="s", patches=(), binary=tmp_path / "linux")
+        for name in ("6.12", "7.2", "default")
+    ]
+    monkeypatch.setattr(kernels, "kernels", lambda: built)
+    if stack == "udp":
+        manifest = types.SimpleNamespace(transport="udp", rootfs=False)
+        adapter = types.SimpleNamespace(manifest=manifest, name="q", version="1", digest="d", kernel=lambda _: None)
+        monkeypatch.setattr(benches.adapters, "load", lambda *_: adapter)
+    assert benches.find(benches.Choice(stack=stack)).scheme("cubic").kernel == "default"
+    assert benches.find(benches.Choice(stack=stack, kernel="7.2")).scheme("cubic").kernel == "7.2"
+
+
 def test_an_algorithm_whose_kernel_is_not_built_is_unsupported_and_says_what_to_build(monkeypatch, tmp_path):
     from conformance.kernel import store as kernels
 
@@ -101,7 +119,7 @@ def test_an_algorithm_whose_kernel_is_not_built_is_unsupported_and_says_what_to_
     kept = store.Store(tmp_path / "r.jsonl")
     (found,) = next(runs.measure(bench, kept, [bench.trials("bbrv3", setting(), [1])]))
     assert found.outcome is Outcome.UNSUPPORTED
-    assert "run `conformance kernel build bbrv3 --patch BBR3.patch`" in found.message
+    assert "run `conformance kernel build bbrv3 --source linux-source-6.12 --patch BBR3.patch`" in found.message
     try:
         benches.find(benches.Choice(kernel="bbrv3"))
         raise AssertionError("a kernel that was named and is not built was accepted")
