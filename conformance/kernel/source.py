@@ -25,6 +25,8 @@ Say = Callable[[str], object]
 #: ptrace from Linux 6.16 on, at a fraction of the cost; to carry that to an older one would be to copy upstream's code.
 DEFAULT = "linux-source-7.2"
 OLDEST = (6, 1)
+#: where packages of sources are installed to
+_INSTALLED = pathlib.Path("/usr/src")
 #: the SHA-256 of the package as it was downloaded, and as apt's lists have it
 _ARCHIVE = "archive.sha256"
 #: the name of the package that was taken instead
@@ -209,7 +211,7 @@ def _fetched(package: str, say: Say) -> pathlib.Path:
 
 def _unpacked(package: str) -> pathlib.Path | None:
     """Return the tarball of a package, or of what replaced it, where it is installed or was fetched before."""
-    for folder in (pathlib.Path("/usr/src"), paths.cache("sources", package)):
+    for folder in (_INSTALLED, paths.cache("sources", package)):
         for tarball in _tarballs(folder, package):
             return tarball
     replaced = paths.cache("sources", package, _REPLACED_BY)
