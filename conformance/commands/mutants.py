@@ -45,8 +45,6 @@ Did = dict[tuple[str, str, Cell], Measured]
 #: what `make mutants` asks for: at least so much of the mutants detected
 LEAST_DETECTED = 0.9
 _PATCHED_KERNEL = "mutants"
-#: what the patch of that kernel was made for, named after its series
-_PATCHED_SERIES = "6.12"
 #: cells of a mutant's first looks: few, as most mutants are detected by any of the most telling ones
 _ROUNDS = (4, 8, 18)
 
@@ -275,10 +273,9 @@ def bench_of(mutant: Mutant, say: Callable[[str], None]) -> Bench:
 
 @functools.cache
 def _build_patched_kernel(say: Callable[[str], None]) -> None:
-    patch = folder() / f"linux-{_PATCHED_SERIES}.patch"
+    patch = folder() / "linux-6.12.patch"
     build.build(
         _PATCHED_KERNEL,
-        source=f"linux-source-{_PATCHED_SERIES}",
         patches=[str(patch)],
         progress=lambda done, total, what: say(f"kernel: {what} {done} of {total}"),
     )
