@@ -22,7 +22,7 @@ from conformance.support import files, paths
 #: is told a line
 Say = Callable[[str], object]
 #: Debian's package of the default kernel, which the zones are measured on. Guests run programs under seccomp instead of
-#: ptrace from Linux 6.16 on, at a fraction of the cost; to carry that to an older one would be to copy upstream's code.
+#: ptrace from Linux 6.16 on, which costs less; to carry that to an older one would be to copy upstream's code.
 DEFAULT = "linux-source-7.2"
 OLDEST = (6, 1)
 #: where packages of sources are installed to
