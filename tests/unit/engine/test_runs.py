@@ -2,7 +2,6 @@
 
 import threading
 import time
-import types
 
 import fake_room
 import pytest
@@ -87,23 +86,6 @@ def test_durations_are_for_people():
         "3 min 20 s",
         "2 h 05 min",
     ]
-
-
-@pytest.mark.parametrize("stack", ["linux-tcp", "udp"])
-def test_all_stacks_run_on_the_default_kernel_whatever_others_are_built(monkeypatch, tmp_path, stack):
-    from conformance.kernel import store as kernels
-
-    built = [
-        kernels.Kernel(name=name, digest=name, release=name, source="s", patches=(), binary=tmp_path / "linux")
-        for name in ("6.12", "7.2", "default")
-    ]
-    monkeypatch.setattr(kernels, "kernels", lambda: built)
-    if stack == "udp":
-        manifest = types.SimpleNamespace(transport="udp", rootfs=False)
-        adapter = types.SimpleNamespace(manifest=manifest, name="q", version="1", digest="d", kernel=lambda _: None)
-        monkeypatch.setattr(benches.adapters, "load", lambda *_: adapter)
-    assert benches.find(benches.Choice(stack=stack)).scheme("cubic").kernel == "default"
-    assert benches.find(benches.Choice(stack=stack, kernel="7.2")).scheme("cubic").kernel == "7.2"
 
 
 def test_an_algorithm_whose_kernel_is_not_built_is_unsupported_and_says_what_to_build(monkeypatch, tmp_path):
