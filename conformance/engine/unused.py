@@ -14,11 +14,12 @@ from conformance.results.store import Store
 from conformance.support.console import one_line
 
 
-def lines(plan: Plan, bench: Bench, store: Store) -> Iterator[str]:
+def lines(plan: Plan, bench: Bench, store: Store, *, named: bool = False) -> Iterator[str]:
     """Yield a line for each kernel that a plan is measured on while the store has its trials on others.
 
     These are trials of the same build in the same settings, with the same seeds. A kernel that is not built measures
-    nothing, and is passed over.
+    nothing, and is passed over. `named`: count only what was measured on a kernel of the same name, as other names may
+    be other kernels on purpose: those of mutants are.
     """
     schemes = {algorithm: bench.scheme(algorithm) for algorithm, _ in plan.work}
     work, seeds = set(plan.work), plan.seeds
@@ -29,6 +30,7 @@ def lines(plan: Plan, bench: Bench, store: Store) -> Iterator[str]:
         if (
             here
             and _elsewhere(trial.scheme, here)
+            and (trial.scheme.kernel == here.kernel or not named)
             and (trial.room, trial.lab_digest) == (bench.lab, bench.lab_digest)
             and trial.seed in seeds
             and (trial.scheme.algorithm, trial.setting) in work

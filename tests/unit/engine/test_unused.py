@@ -29,12 +29,12 @@ def bench():
 def said(tmp_path, bench):
     """What is said of a plan of five trials of each algorithm, where these measurements are stored."""
 
-    def lines(made, *algorithms, first_seed=1):
+    def lines(made, *algorithms, first_seed=1, named=False):
         store = Store(tmp_path / "results.jsonl")
         for one in made:
             store.add(one)
         work = [(algorithm, setting()) for algorithm in algorithms or ("cubic",)]
-        return list(unused.lines(plan(trials=5, first_seed=first_seed, work=work), bench, store))
+        return list(unused.lines(plan(trials=5, first_seed=first_seed, work=work), bench, store, named=named))
 
     return lines
 
@@ -88,3 +88,9 @@ def test_each_algorithm_counts_by_its_own_kernel(said):
 def test_a_release_is_shown_in_one_line_whatever_the_file_says(said):
     (line,) = said([dataclasses.replace(m) for m in trials(kernel_release="6\n\x1b[31mevil")])
     assert "\n" not in line and "\x1b" not in line
+
+
+def test_kernels_of_other_names_may_be_others_on_purpose(said):
+    made = [*trials(), *trials(3, kernel="cubic-beta-high", kernel_digest="1" * 16)]
+    (line,) = said(made, named=True)
+    assert line.endswith("; 5 stored results of Linux 6.12.0 are not used")
