@@ -7,13 +7,14 @@ strictly. What an algorithm's document predicts is no part of them: the stack ma
 import collections
 import dataclasses
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from conformance.catalogue import derive, documents
 from conformance.model import zone as zones
 from conformance.model.errors import UserError, located
-from conformance.model.trial import Measurement, Outcome
+from conformance.model.trial import SHORT_DIGEST, Measurement, Outcome, Scheme
 from conformance.results import store
+from conformance.support.console import one_line
 
 
 def zones_of(measurements: Sequence[Measurement], profile: str) -> list[tuple[str, zones.Zone]]:
@@ -60,3 +61,33 @@ def read(path: pathlib.Path | str, stack: str, profile: str) -> list[tuple[str, 
     bad = {(m.trial.scheme.algorithm, m.trial.setting) for m in own if m.outcome is not Outcome.OK}
     with located(path):
         return zones_of([m for m in measured if (m.trial.scheme.algorithm, m.trial.setting) not in bad], profile)
+
+
+def kernel_notes(
+    path: pathlib.Path | str, made: Iterable[zones.Zone], scheme_of: Callable[[str], Scheme]
+) -> Iterator[str]:
+    """Yield a line where a baseline's zones were measured on another kernel than what is compared with them.
+
+    `scheme_of`: what measures an algorithm now. Of a stack in user space the kernel is not under test, though it may
+    show. Where the kernel's TCP is, a baseline of another kernel is refused: raises UserError.
+    """
+    told: set[str] = set()
+    for zone in made:
+        here = scheme_of(zone.algorithm)
+        for source, about in zone.references.items():
+            digest, release = about["kernel_digest"], source.removeprefix("linux-")
+            if not here.kernel_digest or digest == here.kernel_digest:
+                continue
+            by_digest = release == here.kernel_release  # one release may be built in many ways
+            was, is_now = (
+                f"Linux {one_line(name)}" + (f" ({d[:SHORT_DIGEST]})" if by_digest else "")
+                for name, d in ((release, digest), (here.kernel_release, here.kernel_digest))
+            )
+            if here.in_kernel:
+                raise UserError(
+                    f"baseline {path} was measured on {was}, and this run is on {is_now}, whose TCP is what is tested",
+                    "measure the baseline anew, name its kernel with --kernel, or compare two kernels with"
+                    " `conformance drift`",
+                )
+            told.add(f"baseline {path} was measured on guest kernel {was}, this run is on {is_now}: that may show, too")
+    yield from sorted(told)

@@ -27,11 +27,14 @@ _PATCHES = click.option(
 def kernel_build(name: str, source: str | None, patches: Sequence[str], jobs: int | None, form: str) -> None:
     """Build a guest kernel and give it NAME.
 
-    A kernel that is built already is not built again.
+    Without --source it is Debian's linux-source-7.2. A kernel that is built already is not built again.
     """
     from conformance.commands.made import Item, Made
     from conformance.kernel import build
     from conformance.reporting.text import made, progress
+
+    def note(line: str) -> None:
+        err.print(line, soft_wrap=True)
 
     with progress.bar(err, f"kernel {name}") as bar:
 
@@ -40,7 +43,7 @@ def kernel_build(name: str, source: str | None, patches: Sequence[str], jobs: in
             if total:
                 bar.reached(done, total)
 
-        built = build.build(name, source, patches, show, jobs)
+        built = build.build(name, source, patches, show, jobs, note)
     words = f"kernel {built.name}: Linux {built.release}, {built.digest}, {built.binary}"
     item = Item(name=built.name, words=words, path=str(built.binary), digest=built.digest)
     finish(Made(command="kernel build", items=[item]), form, made.show)
@@ -73,7 +76,8 @@ def kernel_variant(name: str, of: str, parameters: Sequence[str], form: str) -> 
 def kernel_digest(source: str | None, patches: Sequence[str], form: str) -> None:
     """Print the digest of a kernel, for CI's caches.
 
-    It is the one that `build` would store the kernel under. The source is fetched, and nothing is compiled.
+    It is the one that `build` would store the kernel under if the source is on this machine; else it is made with the
+    hash that apt's lists have of the package. Nothing is fetched, and nothing is compiled.
     """
     from conformance.commands.made import Item, Made
     from conformance.kernel import build

@@ -132,7 +132,8 @@ def compute(
     for side, bench, work in zip((first, second), found, works, strict=True):
         console.print(f"measuring {cca} on {side.scheme.id}: {side.variant.name}", soft_wrap=True)
         values.append({})
-        for (_, setting), measurements in measure(bench, work, seeds, results, workers, console):
+        measured = measure(bench, work, seeds, results, workers, console, compares_kernels=True)
+        for (_, setting), measurements in measured:
             bad = [m for m in measurements if m.outcome is not Outcome.OK]
             if bad:
                 left_out[setting.cell] = bad[0]

@@ -28,6 +28,7 @@ from conformance.model.zone import Zone
 from conformance.reporting.text import scores
 from conformance.results.store import Store
 from conformance.support import files, paths, schema
+from conformance.support.console import one_line
 
 #: what a run depends on beside its seeds
 About = Mapping[str, Any]
@@ -99,6 +100,11 @@ class Record:
         """Return {first seed: Run}; none where they depended on another `about`."""
         return self._runs[algorithm] if about in (None, self._about.get(algorithm)) else {}
 
+    def kernel(self, algorithm: str) -> str | None:
+        """Return the release of the kernel that the runs of an algorithm were made on; None where there are none."""
+        found: str | None = self._about.get(algorithm, {}).get("kernel")
+        return found
+
     def add(self, run: Run, about: About) -> None:
         """Keep a run, and write the file; one that failed is to be tried again. Raise UserError."""
         if run.failed:
@@ -152,6 +158,8 @@ def compute(n: int, options: Options, record: bool, console: rich.console.Consol
     """
     bench = benches.find()
     kept = Record.load() if record else None
+    for line in _other_kernels(bench, kept) if kept else ():
+        console.print(line, soft_wrap=True)
     made: list[Run] = []
     before = 0
     with mutants.reporter(console, "runs", n) as report:
@@ -162,6 +170,15 @@ def compute(n: int, options: Options, record: bool, console: rich.console.Consol
                 report.done(f"{one.algorithm}, seeds from {one.first_seed}", one.status, one.trials)
     recorded = path() if kept and path().exists() else None
     return FalseAlarms(runs=tuple(made), before=before, recorded=recorded)
+
+
+def _other_kernels(bench: Bench, kept: Record) -> Iterator[str]:
+    """Yield a line for each reference whose recorded runs are of another kernel, and so are made again."""
+    for algorithm in REFERENCES:
+        was, is_now = kept.kernel(algorithm), bench.scheme(algorithm).kernel_release
+        if was and was != is_now:
+            runs_of = f"{len(kept.runs(algorithm))} recorded runs of {algorithm} on Linux {one_line(was)}"
+            yield f"guest kernel Linux {is_now}; {runs_of} are not used"
 
 
 def _blocks(n: int, options: Options) -> Iterator[tuple[str, list[int]]]:

@@ -141,6 +141,10 @@ def run(options: Options, console: rich.console.Console) -> GateResult:
     asked, zones = _plan(options, bench)
     if options.target:
         files.check_writable(options.target, files.OTHER_FOLDER)
+    if options.baseline:
+        made = itertools.chain.from_iterable(zones.values())
+        for line in baselines.kernel_notes(options.baseline, made, bench.scheme):
+            console.print(line, soft_wrap=True)
     console.print(
         f"gate: {bench.adapter.name}, {', '.join(zones)}: {count(len(asked.work), 'cell')},"
         f" {options.trials} to {asked.looks[-1]} trials each" + (f", {duration(budget_s)}" if budget_s else ""),

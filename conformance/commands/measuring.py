@@ -6,6 +6,7 @@ from concurrent.futures import Executor
 
 import rich.console
 
+from conformance.engine import unused
 from conformance.engine.benches import Bench
 from conformance.engine.execute import Answer, execute
 from conformance.engine.plan import Key, Plan, plan
@@ -23,12 +24,16 @@ def answers(
     *,
     budget_s: float | None = None,
     executor: Callable[[], Executor] | None = None,
+    compares_kernels: bool = False,
 ) -> Iterator[Answer]:
     """Yield the Answers of a Plan as they are completed, under a bar. Raise UserError.
 
-    After `budget_s` seconds no more: what was under way then is ended, and made anew by the next run.
+    After `budget_s` seconds no more: what was under way then is ended, and made anew by the next run. First a line
+    says on which kernel, where the file holds results of it on others; not if that is meant: `compares_kernels`.
     """
     kept = Store(results)
+    for line in () if compares_kernels else unused.lines(asked, bench, kept):
+        console.print(line, soft_wrap=True)
     with progress.bar(console, "measuring", budget_s=budget_s) as bar:
         yield from execute(
             asked, bench, kept, workers=workers, executor=executor, on_trial=bar.follow, budget_s=budget_s
@@ -42,11 +47,13 @@ def measure(
     results: str | pathlib.Path,
     workers: int | None,
     console: rich.console.Console,
+    *,
+    compares_kernels: bool = False,
 ) -> Iterator[tuple[Key, Sequence[Measurement]]]:
     """Yield ((algorithm, setting), measurements) of `work`, all seeds of each, as they are completed. Raise UserError.
 
-    No zone is asked about them.
+    No zone is asked about them. `compares_kernels`: see answers().
     """
     asked = plan(trials=len(seeds), first_seed=seeds[0], work=work)
-    for answer in answers(asked, bench, results, workers, console):
+    for answer in answers(asked, bench, results, workers, console, compares_kernels=compares_kernels):
         yield answer.key, answer.measurements

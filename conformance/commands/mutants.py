@@ -17,7 +17,7 @@ from conformance.catalogue import documents, mutant_record
 from conformance.catalogue.mutant_record import Measured
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
-from conformance.engine import benches
+from conformance.engine import benches, unused
 from conformance.engine.benches import Bench
 from conformance.engine.execute import execute
 from conformance.engine.plan import CellQuestion, Key, Plan, plan
@@ -149,6 +149,8 @@ def _look(mutant: Mutant, options: Options, kept: Store, report: "Reporter", did
     """Measure a mutant until a zone violates; return the Finding, and add to `did` what was measured."""
     bench = bench_of(mutant, report.say)
     zones = _zones(mutant, options)
+    for told in unused.lines(asked(mutant.measured, zones, options), bench, kept, named=True):
+        report.note(f"{mutant.id}: {told}")
     ordered = mutants.order(zones, *mutant_record.telling(mutant.id, zones))
     measured: dict[Where, Sequence[Measurement]] = {}
     finding = Finding(mutant=mutant, verdicts=(), trials=0)
@@ -311,6 +313,9 @@ class Reporter:
     def follow(self, made: Progress) -> None:
         self._fresh = self._fresh or bool(made.fresh)
         self.say(f"{made.done} of {made.total} trials")
+
+    def note(self, line: str) -> None:
+        self._console.print(line, soft_wrap=True)
 
     def done(self, name: str, outcome: str, trials: int) -> None:
         """Count one as done; what came from the results file alone says nothing about the time that is left."""

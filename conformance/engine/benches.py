@@ -121,12 +121,11 @@ def find(choice: Choice = Choice()) -> Bench:
 def _virtual(choice: Choice, adapter: adapters.Adapter) -> Callable[[str], Place]:
     from conformance.lab.virtual import VirtualRoom
 
-    usual = kernels.usual(user_space=adapter.manifest.transport == "udp")
-    kernels.find(choice.kernel or usual)
+    kernels.find(choice.kernel or kernels.DEFAULT_NAME)
 
     @functools.cache
     def place(algorithm: str) -> Place:
-        name = choice.kernel or adapter.kernel(algorithm) or usual
+        name = choice.kernel or adapter.kernel(algorithm) or kernels.DEFAULT_NAME
         try:
             found = kernels.find(name)
         except UserError as error:

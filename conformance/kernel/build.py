@@ -4,13 +4,14 @@ A kernel is a function of source, configuration and patches (and, in its bytes t
 of the compiler); the digest of the three is its name in the store, and it is built only once.
 """
 
+import dataclasses
 import json
 import os
 import pathlib
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from conformance.kernel import source as sources
@@ -75,31 +76,56 @@ def build(
     patches: Sequence[str] = (),
     progress: Progress = lambda done, total, what: None,
     jobs: int | None = None,
+    note: sources.Say = lambda line: None,
 ) -> store.Kernel:
     """Build (or find built) a kernel and give it `name`. Return the Kernel.
 
     `patches` are the user's, applied before our own. `progress(done, total, what)` is called with counts of
-    compiled files. Raises UserError.
+    compiled files. `note` is told a line where the source is not the one that was asked for. Raises UserError.
     """
     store.check_name(name)
     users = _users(patches)
-    lacking = missing_tools()
-    if lacking:
-        raise UserError(f"building a kernel needs {', '.join(lacking)}", f"run `apt-get install {' '.join(lacking)}`")
     progress(0, 0, "finding the source")
-    located = sources.locate(source, lambda what: progress(0, 0, what))
-    inputs, own, faster, fragment = _inputs(located, users)
-    digest = digests.of_value(inputs)
-    if not (store.folder(digest) / "kernel.json").exists():
-        _build(digest, inputs, located, (users, own, faster), fragment, progress, jobs or os.cpu_count() or 1)
+    digest = _built_from_package(source, users)
+    if digest is None:
+        lacking = missing_tools()
+        if lacking:
+            mend = f"run `apt-get install {' '.join(lacking)}`"
+            raise UserError(f"building a kernel needs {', '.join(lacking)}", mend)
+        located = sources.locate(source, lambda what: progress(0, 0, what), note)
+        recipe = _recipe(sources.version(located), sources.digest(located), users)
+        digest = recipe.digest
+        if not (store.folder(digest) / "kernel.json").exists():
+            _build(recipe, located, progress, jobs or os.cpu_count() or 1)
+        if package := sources.archive(located):
+            store.remember(_recipe(*package, users).digest, digest)
     store.link(name, digest)
     return store.find(name)
 
 
-def digest_of(source: str | None = None, patches: Sequence[str] = (), say: sources.Say = lambda what: None) -> str:
-    """Return the digest that build() would store a kernel under. Fetch the source only. Raises UserError."""
-    found: str = digests.of_value(_inputs(sources.locate(source, say), _users(patches))[0])
-    return found
+def digest_of(source: str | None = None, patches: Sequence[str] = (), note: sources.Say = lambda line: None) -> str:
+    """Return the digest that build() would store a kernel under. Fetch nothing. Raises UserError.
+
+    Where the source would have to be fetched, the digest is another: it has the hash that apt's lists have of the
+    package in place of the source's. It changes with the same things; `note` is told a line.
+    """
+    users = _users(patches)
+    if located := sources.here(source):
+        return _recipe(sources.version(located), sources.digest(located), users).digest
+    package = sources.announced(source)
+    if package is None:
+        raise UserError(
+            f"apt knows no {source or sources.DEFAULT}, and to look for it in newer suites is to fetch their lists",
+            "run `conformance kernel build` first, or give --source",
+        )
+    note("the source is not on this machine: the digest is made with that of the package that apt would fetch")
+    return _recipe(*package, users).digest
+
+
+def _built_from_package(source: str | None, users: Sequence[pathlib.Path]) -> str | None:
+    """Return the digest of a kernel that was built from a package whose source is not here; None of any other."""
+    package = None if sources.here(source) else sources.announced(source)
+    return package and store.remembered(_recipe(*package, users).digest)
 
 
 def _users(patches: Sequence[str]) -> list[pathlib.Path]:
@@ -110,40 +136,47 @@ def _users(patches: Sequence[str]) -> list[pathlib.Path]:
     return found
 
 
-def _inputs(
-    located: pathlib.Path, patches: Sequence[pathlib.Path]
-) -> tuple[dict[str, Any], list[pathlib.Path], list[pathlib.Path], str]:
-    """Return (all that a kernel is a function of, our patches, those that only make it faster, our configuration)."""
-    version = sources.version(located)
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Recipe:
+    """All that a kernel is a function of (`inputs`, digested), and what of it the build works with."""
+
+    inputs: Mapping[str, Any]
+    users: Sequence[pathlib.Path]
+    own: Sequence[pathlib.Path]
+    #: our patches that only make it faster
+    faster: Sequence[pathlib.Path]
+    #: our configuration
+    fragment: str
+
+    @property
+    def digest(self) -> str:
+        found: str = digests.of_value(self.inputs)
+        return found
+
+
+def _recipe(version: tuple[int, int], source: str, users: Sequence[pathlib.Path]) -> _Recipe:
+    """Return how a source of this version and digest is built with the user's patches. Raises UserError."""
     own, faster = own_patches(version), faster_patches(version)
     fragment = (_RECIPE / "guest.config").read_text()
     inputs = {
         "recipe": _RECIPE_VERSION,
-        "source": sources.digest(located),
+        "source": source,
         "config": digests.of_bytes(fragment.encode()),
-        "patches": [digests.of_bytes(p.read_bytes()) for p in [*patches, *own, *faster]],
+        "patches": [digests.of_bytes(p.read_bytes()) for p in [*users, *own, *faster]],
     }
-    return inputs, own, faster, fragment
+    return _Recipe(inputs=inputs, users=users, own=own, faster=faster, fragment=fragment)
 
 
-def _build(
-    digest: str,
-    inputs: dict[str, Any],
-    located: pathlib.Path,
-    patches: tuple[Sequence[pathlib.Path], Sequence[pathlib.Path], Sequence[pathlib.Path]],
-    fragment: str,
-    progress: Progress,
-    jobs: int | None,
-) -> None:
-    users, own, faster = patches
+def _build(recipe: _Recipe, located: pathlib.Path, progress: Progress, jobs: int | None) -> None:
+    digest, fragment = recipe.digest, recipe.fragment
     work = paths.cache("build", f"{digest}.{os.getpid()}")
     tree = work / "linux"
     try:
         progress(0, 0, "unpacking the source")
         sources.unpack(located, tree)
-        for patch in [*users, *own]:
+        for patch in [*recipe.users, *recipe.own]:
             _apply(patch, tree)
-        faster = [patch for patch in faster if _applies(patch, tree)]
+        faster = [patch for patch in recipe.faster if _applies(patch, tree)]
         for patch in faster:
             _apply(patch, tree)
         progress(0, 0, "configuring")
@@ -162,10 +195,10 @@ def _build(
         about = {
             "release": release,
             "source": located.name,
-            "patches": [p.name for p in users],
+            "patches": [p.name for p in recipe.users],
             "faster": [p.name for p in faster],
             "seccomp": _has_seccomp_mode(tree),
-            "inputs": inputs,
+            "inputs": dict(recipe.inputs),
         }
         (home / "kernel.json").write_text(json.dumps(about, indent=2) + "\n")
         final = store.folder(digest)

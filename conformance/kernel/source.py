@@ -1,7 +1,9 @@
-"""Kernel sources: a folder, a tarball, or the distribution's linux-source package.
+"""Kernel sources: a folder, a tarball, or one of Debian's linux-source packages.
 
-The package is only downloaded and unpacked into the user's cache: no rights needed, nothing installed. One that
+A package is only downloaded and unpacked into the user's cache: no rights needed, nothing installed. One that
 apt does not know is looked for in Debian's newer suites.
+
+CACHE/sources/PACKAGE/ holds what was in a package, and ARCHIVE; or REPLACED_BY where Debian had a newer one instead.
 """
 
 import hashlib
@@ -15,38 +17,74 @@ from collections.abc import Callable
 from conformance.kernel import suites
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
-from conformance.support import paths
+from conformance.support import files, paths
 
-#: is told what takes long, or is not what was asked for
+#: is told a line
 Say = Callable[[str], object]
-#: the series the zones were measured on
-PREFERRED = (6, 12)
+#: Debian's package of the default kernel, which the zones are measured on. Guests run programs under seccomp instead of
+#: ptrace from Linux 6.16 on, which costs less; to carry that to an older one would be to copy upstream's code.
+DEFAULT = "linux-source-7.2"
 OLDEST = (6, 1)
-_PACKAGE = re.compile(r"linux-source-(\d+)\.(\d+)(?:\.\d+)?\Z")
+#: where packages of sources are installed to
+_INSTALLED = pathlib.Path("/usr/src")
+#: the SHA-256 of the package as it was downloaded, and as apt's lists have it
+_ARCHIVE = "archive.sha256"
+#: the name of the package that was taken instead
+_REPLACED_BY = "replaced-by"
 
 
-def locate(source: str | None = None, say: Say = lambda what: None) -> pathlib.Path:
-    """Return the path of a tarball or folder: `source`, a name such as linux-source-6.1, or else the distribution's.
+def _silent(line: str) -> None:
+    pass
 
-    `say` is told what takes long, or is not what was asked for. Raises UserError.
+
+def locate(source: str | None = None, say: Say = _silent, note: Say = _silent) -> pathlib.Path:
+    """Return the path of a tarball or folder: `source`, a package's name such as linux-source-6.1, or else DEFAULT's.
+
+    `say` is told what takes long, `note` what is not what was asked for. Raises UserError.
     """
-    if source is None:
-        return _from_package(_best_package(), say)
-    path = pathlib.Path(source).expanduser()
-    if path.exists():
-        if path.is_dir() and not (path / "arch" / "um").is_dir():
-            raise UserError(f"{path} is not a kernel source: it has no arch/um")
-        return path.absolute()
-    if _PACKAGE.match(source):
-        return _from_package(source, say)
-    raise UserError(f"--source {source}: no such file, folder or linux-source package")
+    if source is not None and (path := _given(source)):
+        return path
+    package = _package(source, note)
+    found = _unpacked(package) or _fetched(package, say)
+    if _packaged(found) != package:
+        note(f"Debian has no {package} any more; taking {_packaged(found)}")
+    return found
+
+
+def here(source: str | None = None) -> pathlib.Path | None:
+    """Return what locate() would, or None where it would have to fetch that first. Raises UserError."""
+    if source is not None and (path := _given(source)):
+        return path
+    return _unpacked(_package(source, _silent))
+
+
+def announced(source: str | None = None) -> tuple[tuple[int, int], str] | None:
+    """Return (version, digest of its archive) of the package that would be fetched, as apt's lists have it.
+
+    None where apt does not know the package. Fetch nothing. Raises UserError.
+    """
+    package = _package(source, _silent)
+    if not shutil.which("apt-cache"):
+        return None
+    known = suites.series(package)
+    shown = subprocess.run(["apt-cache", "show", "--no-all-versions", package], capture_output=True, text=True).stdout
+    found = re.search(r"^SHA256: ([0-9a-f]{64})$", shown, re.MULTILINE)
+    return (known, found[1][: digests.DIGITS]) if known and found else None
+
+
+def archive(path: pathlib.Path) -> tuple[tuple[int, int], str] | None:
+    """Return what announced() said of the package that a tarball was fetched in; None of any other source."""
+    package = _packaged(path)
+    known, kept = suites.series(package), paths.cache("sources", package, _ARCHIVE)
+    if not known or not path.is_relative_to(kept.parent) or not kept.exists():
+        return None
+    return known, kept.read_text().strip()[: digests.DIGITS]
 
 
 def digest(path: pathlib.Path) -> str:
     """Return the digest of what the source holds: of the tarball's bytes, or of every file of the folder."""
     if path.is_file():
-        with open(path, "rb") as f:
-            return hashlib.file_digest(f, "sha256").hexdigest()[: digests.DIGITS]
+        return _sha256(path)[: digests.DIGITS]
     total = hashlib.sha256()
     for file in sorted(path.rglob("*")):
         if ".git" in file.parts or file.is_symlink() or not file.is_file():
@@ -55,6 +93,11 @@ def digest(path: pathlib.Path) -> str:
         with open(file, "rb") as f:
             total.update(hashlib.file_digest(f, "sha256").digest())
     return total.hexdigest()[: digests.DIGITS]
+
+
+def _sha256(path: pathlib.Path) -> str:
+    with open(path, "rb") as f:
+        return hashlib.file_digest(f, "sha256").hexdigest()
 
 
 def version(path: pathlib.Path) -> tuple[int, int]:
@@ -90,31 +133,54 @@ def unpack(path: pathlib.Path, into: pathlib.Path) -> None:
         raise UserError(f"{path} is not a kernel source: it has no arch/um")
 
 
-def _best_package() -> str:
-    """Return the distribution's linux-source package nearest to the preferred series, newer before older."""
+def _given(source: str) -> pathlib.Path | None:
+    """Return the tarball or folder that a path names; None where it is none. Raises UserError."""
+    path = pathlib.Path(source).expanduser()
+    if not path.exists():
+        return None
+    if path.is_dir() and not (path / "arch" / "um").is_dir():
+        raise UserError(f"{path} is not a kernel source: it has no arch/um")
+    return path.absolute()
+
+
+def _package(source: str | None, note: Say) -> str:
+    """Return the name of a package that is asked for, DEFAULT where none is. Raises UserError.
+
+    A distribution that has neither DEFAULT nor a mirror of Debian to get it from, as Ubuntu, gives its nearest one.
+    """
+    if source is not None:
+        if not suites.series(source):
+            raise UserError(f"--source {source}: no such file, folder or linux-source package")
+        return source
+    if _unpacked(DEFAULT):
+        return DEFAULT
     if not shutil.which("apt-cache"):
         raise UserError(
             "this distribution has no linux-source packages that we know",
-            "give a kernel source with --source, for example an unpacked linux-6.12.tar.xz",
+            "give a kernel source with --source, for example an unpacked linux-7.2.tar.xz",
         )
+    if _apt_knows(DEFAULT) or suites.mirror():
+        return DEFAULT
+    nearest = _nearest_package()
+    note(f"this distribution has no {DEFAULT}; taking {nearest}, on which no zone was measured")
+    return nearest
+
+
+def _nearest_package() -> str:
+    """Return the distribution's linux-source package nearest to DEFAULT's series, newer before older."""
     listed = subprocess.run(
         ["apt-cache", "search", "--names-only", "^linux-source-[0-9.]+$"], capture_output=True, text=True
     ).stdout
-    found = {}
-    for line in listed.splitlines():
-        match = _PACKAGE.match(line.split()[0])
-        if match and (int(match[1]), int(match[2])) >= OLDEST:
-            found[int(match[1]), int(match[2])] = line.split()[0]
+    names = (line.split()[0] for line in listed.splitlines() if line.strip())
+    found = {known: name for name in names if (known := suites.series(name)) and known >= OLDEST}
     if not found:
         raise UserError("apt knows no linux-source package of 6.1 or later", "run `apt-get update`, or give --source")
-    newer = sorted(v for v in found if v >= PREFERRED)
-    return found[newer[0] if newer else max(found)]
+    newer = [known for known in found if known >= (suites.series(DEFAULT) or OLDEST)]
+    return found[min(newer, default=max(found))]
 
 
-def _from_package(package: str, say: Say) -> pathlib.Path:
-    found = _unpacked(package)
-    if found:
-        return found
+def _fetched(package: str, say: Say) -> pathlib.Path:
+    """Fetch a package, or what Debian has instead, and return its tarball. Raises UserError."""
     for tool in ("apt-get", "apt-cache", "dpkg-deb"):
         if not shutil.which(tool):
             raise UserError(f"{tool} is needed to fetch {package}", "give a kernel source with --source")
@@ -124,31 +190,37 @@ def _from_package(package: str, say: Say) -> pathlib.Path:
         # Made aside and moved into place whole: an interrupted download must not pass for a source.
         with tempfile.TemporaryDirectory(dir=sources) as folder:
             temporary = pathlib.Path(folder)
-            options: list[str] = []
+            taken, options = package, list[str]()
             if not _apt_knows(package):
                 say(f"looking for {package} in newer suites of Debian ({', '.join(suites.SUITES)}): about a minute")
-                asked, (package, options) = package, suites.find(package, temporary)
-                if package != asked:
-                    say(f"Debian has no {asked} any more; taking {package}")
-            if not _unpacked(package):
-                say(f"fetching {package}")
-                _download(package, temporary, options)
-                shutil.rmtree(sources / package, ignore_errors=True)
-                shutil.copytree(temporary / "unpacked", sources / package)
+                taken, options = suites.find(package, temporary)
+            if not _unpacked(taken):
+                say(f"fetching {taken}")
+                _download(taken, temporary, options)
+                shutil.rmtree(sources / taken, ignore_errors=True)
+                (temporary / "unpacked").replace(sources / taken)
+            if taken != package:
+                files.write(sources / package / _REPLACED_BY, taken + "\n")
     except OSError as error:
         raise UserError(f"cannot write {sources}: {error.strerror or error}", "free space there") from None
     found = _unpacked(package)
     if not found:
-        raise UserError(f"{package} holds no source tarball", "give a kernel source with --source")
+        raise UserError(f"{taken} holds no source tarball", "give a kernel source with --source")
     return found
 
 
 def _unpacked(package: str) -> pathlib.Path | None:
-    """Return the package's tarball, where it is installed or was fetched before."""
-    for folder in (pathlib.Path("/usr/src"), paths.cache("sources", package)):
+    """Return the tarball of a package, or of what replaced it, where it is installed or was fetched before."""
+    for folder in (_INSTALLED, paths.cache("sources", package)):
         for tarball in _tarballs(folder, package):
             return tarball
-    return None
+    replaced = paths.cache("sources", package, _REPLACED_BY)
+    return _unpacked(replaced.read_text().strip()) if replaced.exists() else None
+
+
+def _packaged(tarball: pathlib.Path) -> str:
+    """Return the name of the package that a tarball is called after."""
+    return tarball.name.partition(".tar")[0]
 
 
 def _apt_knows(package: str) -> bool:
@@ -165,10 +237,10 @@ def _download(package: str, into: pathlib.Path, options: list[str]) -> None:
     done = subprocess.run(["apt-get", *options, "download", package], cwd=into, capture_output=True, text=True)
     packages = list(into.glob("*.deb"))
     if done.returncode == 0 and packages:
-        done = subprocess.run(
-            ["dpkg-deb", "-x", str(packages[0]), str(into / "unpacked")], capture_output=True, text=True
-        )
+        unpacked = into / "unpacked"
+        done = subprocess.run(["dpkg-deb", "-x", str(packages[0]), str(unpacked)], capture_output=True, text=True)
         if done.returncode == 0:
+            (unpacked / _ARCHIVE).write_text(_sha256(packages[0]) + "\n")
             return
     last = (done.stderr.strip().splitlines() or ["failed"])[-1]
     raise UserError(f"cannot fetch {package}: {last}", "run `apt-get update`, free space, or give --source")

@@ -1,6 +1,7 @@
 """Built kernels, in the user's cache under a digest of source, configuration and patches.
 
-CACHE/kernels/DIGEST/{linux,kernel.json,config} and CACHE/kernels/names/NAME, which holds a digest.
+CACHE/kernels/DIGEST/{linux,kernel.json,config} and CACHE/kernels/names/NAME, which holds a digest; and
+CACHE/kernels/packages/KEY, which holds the digest of what was built from a package, so that no source need be there.
 
 A variant is a built kernel with module parameters on its command line: a digest of its own, over those and the
 kernel's, and a kernel.json that names both; the binary is the kernel's.
@@ -17,16 +18,13 @@ from conformance.model.errors import UserError
 from conformance.support import files, paths
 
 DEFAULT_NAME = "default"
-#: for stacks over UDP, where it is built: its system calls cost a fraction of the default's, and to TCP it would matter
-USER_SPACE_NAME = "7.2"
 #: how to build the kernels that algorithms ask for by name; the patches are the user's (docs/bbr-kernels.md)
 _HOW = {
     DEFAULT_NAME: "conformance kernel build",
     "bbrv2": "conformance kernel build bbrv2 --source linux-source-6.1 --patch BBR2.patch",
-    "bbrv3": "conformance kernel build bbrv3 --patch BBR3.patch",
-    "6.1": "conformance kernel build 6.1 --source linux-source-6.1",
-    "7.2": "conformance kernel build 7.2 --source linux-source-7.2",
+    "bbrv3": "conformance kernel build bbrv3 --source linux-source-6.12 --patch BBR3.patch",
 }
+_SERIES = re.compile(r"\d+\.\d+\Z")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 _PARAMETER = re.compile(r"[a-z0-9_]+\.[a-z0-9_]+\Z")
 _VALUE = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
@@ -63,6 +61,18 @@ def folder(digest: str) -> pathlib.Path:
 def link(name: str, digest: str) -> None:
     """Let `name` mean this kernel from now on."""
     files.write(paths.cache("kernels", "names", name), digest + "\n")
+
+
+def remember(key: str, digest: str) -> None:
+    """Note that this kernel was built from the package, by the recipe, that `key` is a digest of."""
+    files.write(paths.cache("kernels", "packages", key), digest + "\n")
+
+
+def remembered(key: str) -> str | None:
+    """Return the digest of the kernel that was built so; None where it is not here."""
+    kept = paths.cache("kernels", "packages", key)
+    digest = kept.read_text().strip() if kept.exists() else ""
+    return digest if digest and (folder(digest) / "kernel.json").exists() else None
 
 
 def check_parameters(parameters: Mapping[str, str]) -> None:
@@ -128,14 +138,13 @@ def find(name: str = DEFAULT_NAME) -> Kernel:
         if kernel.name == name:
             return kernel
     built = ", ".join(k.name for k in kernels()) or "none"
-    command = _HOW.get(name, f"conformance kernel build {name}")
-    raise UserError(f"no guest kernel named {name!r} is built (built: {built})", f"run `{command}`")
+    raise UserError(f"no guest kernel named {name!r} is built (built: {built})", f"run `{how_to_build(name)}`")
 
 
-def usual(user_space: bool) -> str:
-    """Return the name of the kernel that a stack's trials run on unless someone chooses another."""
-    built = {kernel.name for kernel in kernels()}
-    return USER_SPACE_NAME if user_space and USER_SPACE_NAME in built else DEFAULT_NAME
+def how_to_build(name: str) -> str:
+    """Return the command that builds a kernel of this name; of one called 6.12, from Debian's source of that."""
+    source = f" --source linux-source-{name}" if _SERIES.match(name) else ""
+    return _HOW.get(name, f"conformance kernel build {name}{source}")
 
 
 def missing(name: str) -> Kernel:

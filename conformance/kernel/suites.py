@@ -6,6 +6,7 @@ folder that the caller throws away, and trusts what Debian's installed keyring s
 
 import pathlib
 import re
+import shutil
 import subprocess
 from collections.abc import Mapping
 
@@ -16,12 +17,12 @@ SUITES = ("stable-backports", "testing", "unstable")
 #: Debian keeps only a few series at a time: one from here on may be replaced by a newer one, which serves as well
 REPLACEABLE = (7, 2)
 _KEYRING = pathlib.Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-_PACKAGE = re.compile(r"linux-source-(\d+)\.(\d+)\Z")
+_PACKAGE = re.compile(r"linux-source-(\d+)\.(\d+)(?:\.\d+)?\Z")
 _UPDATE_TIMEOUT_S = 300
 
 
 def series(package: str) -> tuple[int, int] | None:
-    """Return (7, 2) for linux-source-7.2, None for what is no such name."""
+    """Return (7, 2) for linux-source-7.2, and (6, 8) for Ubuntu's linux-source-6.8.0; None for what is no such name."""
     match = _PACKAGE.match(package)
     return (int(match[1]), int(match[2])) if match else None
 
@@ -31,11 +32,18 @@ def find(package: str, folder: pathlib.Path) -> tuple[str, list[str]]:
 
     `folder` is for apt's files and must exist until the download is done. Raises UserError.
     """
-    mirror = _mirror(package)
+    origin = mirror()
+    if not origin:
+        raise UserError(
+            f"apt knows no {package} and no Debian mirror to look for it",
+            "run `apt-get update`, or give a tarball or folder with --source",
+        )
+    if not _KEYRING.exists():
+        raise UserError(f"looking for {package} needs {_KEYRING}", "install debian-archive-keyring")
     held: dict[str, list[str]] = {}
     failures: list[str] = []
     for suite in SUITES:
-        options = _options(mirror, suite, folder / suite)
+        options = _options(origin, suite, folder / suite)
         done = _run(["apt-get", *options, "update"])
         if done.returncode != 0:
             failures.append(f"{suite}: {_last_line(done)}")
@@ -70,25 +78,20 @@ def _names(listed: str) -> list[str]:
     return [word for word in words if series(word)]
 
 
-def _mirror(package: str) -> str:
-    """Where this machine gets Debian from; raises UserError where it does not."""
+def mirror() -> str | None:
+    """Return where this machine gets Debian from; None where it does not, or has no lists yet."""
+    if not shutil.which("apt-get"):
+        return None
     wanted = ["Created-By: Packages", "Component: main", "Origin: Debian", "Label: Debian"]
     mirrors = _run(["apt-get", "indextargets", "--format", "$(REPO_URI)", *wanted]).stdout.split()
-    if not mirrors:
-        raise UserError(
-            f"apt knows no {package} and no Debian mirror to look for it",
-            "run `apt-get update`, or give a tarball or folder with --source",
-        )
-    if not _KEYRING.exists():
-        raise UserError(f"looking for {package} needs {_KEYRING}", "install debian-archive-keyring")
-    return mirrors[0]
+    return mirrors[0] if mirrors else None
 
 
-def _options(mirror: str, suite: str, folder: pathlib.Path) -> list[str]:
+def _options(origin: str, suite: str, folder: pathlib.Path) -> list[str]:
     """apt options for one suite and nothing else, all of whose files are in `folder`."""
     for part in ("lists/partial", "cache/archives/partial"):
         (folder / part).mkdir(parents=True, exist_ok=True)
-    (folder / "sources.list").write_text(f"deb [signed-by={_KEYRING} target=Packages] {mirror} {suite} main\n")
+    (folder / "sources.list").write_text(f"deb [signed-by={_KEYRING} target=Packages] {origin} {suite} main\n")
     settings = {
         "Dir::Etc::SourceList": folder / "sources.list",
         "Dir::Etc::SourceParts": "/dev/null",

@@ -204,6 +204,11 @@ class Store:
                 self._catch_up()
             return self._settled.get(trial.key)
 
+    def settled(self) -> list[Measurement]:
+        """Every settled measurement that the file held when it was last read, and those added since."""
+        with self._lock:
+            return list(self._settled.values())
+
     def add(self, measurement: Measurement) -> None:
         """Append one line; raises UserError where the disk does not take it, leaving what was there intact."""
         schema.check("measurement", measurement.to_json(), f"measurement {measurement.trial.key}")

@@ -113,6 +113,7 @@ def pytest_runtest_makereport(
     return report
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     config = session.config
     questions = [item.case.question for item in session.items if isinstance(item, JudgedItem)]
@@ -125,6 +126,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         raise pytest.UsageError(one_line(str(error))) from None
 
 
+def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
+    """Return what to say before the first test, under -q, too, which has no header."""
+    made = config.stash.get(SESSION, None)
+    return made.notes if made else []
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
     config = session.config
@@ -135,7 +142,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         xdist.check_before_workers_start(option, _known_markers(config), _algorithms())
     plugins: dict[str, Any] = {
         "conformance-ticker": Ticker(config),
-        "conformance-blind": xdist.RefuseBlind(config),
+        "conformance-collected": xdist.Collected(config),
         "conformance-zones": summary.Zones(),
     }
     # What did the same before is compared with what it did, not with the reference.

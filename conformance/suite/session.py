@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 
-from conformance.catalogue import expectations
-from conformance.engine import benches
+from conformance.catalogue import baseline, expectations
+from conformance.engine import benches, unused
+from conformance.engine.benches import Bench
 from conformance.engine.execute import Execution
-from conformance.engine.plan import Judged, Plan, Question, plan
+from conformance.engine.plan import CellQuestion, Judged, Plan, Question, plan
 from conformance.model import expectation
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected
@@ -19,8 +20,15 @@ def plan_of(questions: Iterable[Question], option: Options) -> Plan:
     return plan(questions, trials=option.trials, most_trials=last_look(option.trials, option.max_trials))
 
 
+def kernel_notes(plan: Plan, option: Options, bench: Bench, store: Store) -> list[str]:
+    """Return lines about results and baselines of other kernels. Raise UserError for one that cannot serve."""
+    zones = {question.zone.id: question.zone for question in plan.questions if isinstance(question, CellQuestion)}
+    before = baseline.kernel_notes(option.baseline, zones.values(), bench.scheme) if option.baseline else ()
+    return [*before, *unused.lines(plan, bench, store)]
+
+
 class Session:
-    """The plan of a session, its execution, and what the stack is known to do.
+    """The plan of a session, its execution, and what the stack is known to do. `notes`: what to say before it.
 
     `of_xdist`: this process is one of pytest-xdist's workers. Each of these makes its own trials, as it is asked for
     them, and the process that started them has refused what is to be refused.
@@ -34,8 +42,10 @@ class Session:
         bench = benches.find(chosen(option))
         store = Store(option.results)
         known = () if option.baseline else expectations.of(bench)
+        self.notes: list[str] = []
         if not of_xdist:
             self.plan.refuse_blind()
+            self.notes = kernel_notes(self.plan, option, bench, store)
         self.expected: Mapping[Question, Expected | None] = {
             question: expectation.find(known, question.zone.id, question.place) for question in self.plan.questions
         }

@@ -12,7 +12,7 @@ from conformance.model.errors import UserError
 from conformance.results.store import Store
 from conformance.suite.cases import cases, check_mark_expression, grid_and_zones
 from conformance.suite.options import Options, chosen
-from conformance.suite.session import plan_of
+from conformance.suite.session import kernel_notes, plan_of
 from conformance.support.console import one_line
 
 
@@ -33,11 +33,13 @@ def check_before_workers_start(option: Options, markers: set[str], algorithms: s
         raise pytest.UsageError(one_line(str(error))) from None
 
 
-class RefuseBlind:
-    """Refuses, once, tests that their session elsewhere refuses: those that could only pass."""
+class Collected:
+    """Does, once, what sessions elsewhere leave out: refuse tests that could only pass, and say what there is to say
+    of kernels.
+    """
 
     def __init__(self, config: pytest.Config) -> None:
-        self._option, self._asked = config.option, False
+        self._option, self._plugins, self._asked = config.option, config.pluginmanager, False
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: list[str]) -> None:
@@ -45,7 +47,16 @@ class RefuseBlind:
             return
         self._asked = True
         names = {node_id.rpartition("::")[2] for node_id in ids}
+        option = self._option
         try:
-            plan_of((c.question for c in cases(self._option) if c.name in names), self._option).refuse_blind()
+            plan = plan_of((c.question for c in cases(option) if c.name in names), option)
+            plan.refuse_blind()
+            notes = []
+            if plan.questions:
+                notes = kernel_notes(plan, option, benches.find(chosen(option)), Store(option.results))
         except UserError as error:
             pytest.exit(one_line(str(error)), returncode=pytest.ExitCode.USAGE_ERROR)
+        if reporter := self._plugins.get_plugin("terminalreporter"):
+            for line in notes:
+                reporter.ensure_newline()
+                reporter.write_line(line)

@@ -84,12 +84,12 @@ GOLDENS = (
     Golden(
         name="quic-rival", algorithm="reno", stack="ngtcp2", setting=documents.profile("competing", Cell(10, 20, 0))
     ),
-    Golden(name="tcp-cubic-7.2", algorithm="cubic", kernel="7.2", setting=_atc25(10, 20, 1)),
+    Golden(name="tcp-cubic-6.12", algorithm="cubic", kernel="6.12", setting=_atc25(10, 20, 1)),
     Golden(
-        name="quic-cubic-7.2",
+        name="quic-cubic-6.12",
         algorithm="cubic",
         stack="ngtcp2",
-        kernel="7.2",
+        kernel="6.12",
         setting=documents.profile("packets", Cell(10, 20, 1)),
     ),
 )

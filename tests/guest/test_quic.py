@@ -5,7 +5,6 @@ from helpers import line, setting
 from test_guest import go
 
 from conformance.engine import benches
-from conformance.kernel import store
 from conformance.lab import manifest
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
@@ -65,7 +64,7 @@ def test_each_algorithm_is_the_one_asked_for(bench):
 def test_a_server_takes_what_the_client_asks_for():
     """Google's QUICHE has no setting for Reno: unless the client's option reached it, this would be BBR twice."""
     try:
-        bench = benches.find(benches.Choice(stack="google-quiche-options", kernel=store.USER_SPACE_NAME))
+        bench = benches.find(benches.Choice(stack="google-quiche-options"))
     except UserError as error:
         pytest.skip(str(error))
     found = {name: go(bench, [packets(Cell(10, 100, 2))], algorithm=name)[0] for name in ("reno", "bbrv1")}

@@ -1,5 +1,6 @@
 """The pytest layer, with a room that needs no guest."""
 
+import functools
 import json
 import pathlib
 import shutil
@@ -288,6 +289,39 @@ def test_results_are_not_measured_again(suite):
     suite("-m", "cubic and heatmap", *GRID).assert_outcomes(passed=2)
     # The room now measures something else; the store still has what it had.
     suite("-m", "cubic and heatmap", *GRID, kind="bad").assert_outcomes(passed=2)
+
+
+@pytest.mark.parametrize("quietly", ["-q", "-v"])
+def test_results_of_another_kernel_are_not_used_and_that_is_said(suite, quietly):
+    options = "-m", "cubic and heatmap", *GRID, quietly
+    assert "stored results" not in suite(*options).stdout.str()
+    line = "guest kernel Linux 7.2.11; 10 stored results of Linux 6.12.0 are not used"
+
+    def newer(patch):
+        other = functools.partial(fake_room.scheme, kernel_release="7.2.11", kernel_digest="a" * 16)
+        patch(fake_room, "scheme", other)
+
+    suite(*options, more=newer).stdout.fnmatch_lines([line])
+    suite(*options, "--results", "new.jsonl", more=newer).stdout.no_fnmatch_line(line)
+
+
+NEWER = """
+import functools
+other = functools.partial(fake_room.scheme, kernel_release="7.2.11", kernel_digest="a" * 16)
+fake_room.scheme = other
+"""
+
+
+def test_xdist_says_once_what_is_of_another_kernel(process, pytester):
+    options = "-m", "cubic and heatmap", *GRID, "-n", "2"
+    process(*options, "--results", "r.jsonl").assert_outcomes(passed=2)
+    made = (pytester.path / "r.jsonl").read_text()
+    (pytester.path / "before.jsonl").write_text(made.replace('"stack":"fake"', '"stack":"linux-tcp"'))
+    said = process(*options, "--baseline", "before.jsonl", "--results", "r.jsonl", more=NEWER).stdout.str()
+    assert said.count("; 10 stored results of Linux 6.12.0 are not used") == 1
+    assert (
+        said.count("baseline before.jsonl was measured on guest kernel Linux 6.12.0, this run is on Linux 7.2.11") == 1
+    )
 
 
 def test_it_works_under_xdist(process, tmp_path_factory):

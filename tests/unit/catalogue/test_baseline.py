@@ -3,7 +3,7 @@
 import dataclasses
 
 import pytest
-from helpers import counted, measurements, measurements_of
+from helpers import counted, measurements, measurements_of, scheme
 
 from conformance.catalogue import baseline, documents
 from conformance.model import response_functions, verdict
@@ -21,9 +21,9 @@ def under_packets(values, algorithm="reno", **scheme):
     return [dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=setting)) for m in made]
 
 
-def heatmap(values):
+def heatmap(values, **scheme):
     evidence = {"interfaces": counted(1000, 990)}
-    made = [dataclasses.replace(m, evidence=evidence) for m in under_packets(values)]
+    made = [dataclasses.replace(m, evidence=evidence) for m in under_packets(values, **scheme)]
     return dict(baseline.zones_of(made, "packets"))["heatmap"]
 
 
@@ -82,3 +82,33 @@ def test_a_file_of_two_builds_is_named_with_what_differs(tmp_path):
     said = r"two\.jsonl: results hold 2 unlike runs of reno: build or kernel differ; give those of one run"
     with pytest.raises(UserError, match=said):
         baseline.read(path, "linux-tcp", "packets")
+
+
+HERE = {"kernel_release": "7.2.11", "kernel_digest": "a" * 16}
+
+
+def noted(here, **before):
+    zone = heatmap([0.2] * 5, **before)
+    return list(baseline.kernel_notes("b.jsonl", [zone, zone], lambda algorithm: scheme(algorithm, **here)))
+
+
+def test_a_baseline_of_another_kernel_is_refused_where_the_kernel_is_under_test():
+    said = r"b\.jsonl was measured on Linux 6\.12\.0, and this run is on Linux 7\.2\.11, .*; measure .* with --kernel"
+    for stack in ("linux-tcp", "linux-tcp-h2"):
+        with pytest.raises(UserError, match=said):
+            noted({"stack": stack, **HERE})
+    with pytest.raises(
+        UserError, match=r"on Linux 6\.12\.0 \(66666666\), and this run is on Linux 6\.12\.0 \(aaaaaaaa\)"
+    ):
+        noted({"kernel_digest": "a" * 16})
+    assert noted({"stack": "linux-tcp"}) == []
+
+
+def test_a_baseline_of_another_kernel_is_noted_once_where_it_only_carries_packets():
+    line = "baseline b.jsonl was measured on guest kernel Linux 6.12.0, this run is on Linux 7.2.11: that may show, too"
+    assert noted({"stack": "quinn", **HERE}, stack="quinn") == [line]
+    assert noted({"stack": "quinn"}, stack="quinn") == []
+
+
+def test_a_kernel_that_is_not_built_measures_nothing_to_compare():
+    assert noted({"kernel_digest": "", "kernel_release": "not-built"}) == []

@@ -180,3 +180,11 @@ def test_options_that_exclude_each_other(own_cache):
         result = click.testing.CliRunner().invoke(main, ["mutants", "--false-alarms", "3", *words])
         assert result.exit_code == 2
         assert "give it without" in result.output
+
+
+def test_recorded_runs_of_another_kernel_are_made_again_and_that_is_said(made_up, console):
+    assert "not used" not in count(4, console, record=True)[1]
+    made_up.place.kernel.release, made_up.place.kernel.digest = "7.2.11", "a" * 16
+    _, said = count(4, console, record=True, results="elsewhere/r.jsonl")
+    assert "guest kernel Linux 7.2.11; 2 recorded runs of cubic on Linux 6.12.0 are not used\n" in said
+    assert said.count("are not used") == 3 and "of these runs" not in said

@@ -15,7 +15,7 @@ from conformance.catalogue import derive, documents
 from conformance.cli import main
 from conformance.commands import gate, trace, why
 from conformance.engine import benches
-from conformance.model import expectation, grid
+from conformance.model import expectation, grid, trial
 from conformance.model.diagnosis import feature_table as telling
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected
@@ -309,6 +309,44 @@ def test_a_baseline_takes_the_place_of_the_zones_and_of_what_is_known(run, known
     done = run("--grid", CELLS, "--baseline", "before.jsonl", "--results", "better.jsonl")
     assert done.exit_code == 1 and "violates cubic/heatmap-baseline at" in done.output
     assert "no baseline for algorithm 'reno'" in run("reno", "--baseline", "before.jsonl").output
+
+
+def moved(path):
+    """Let what a results file holds be of another kernel."""
+    path.write_text(path.read_text().replace('"kernel_digest":"' + "6" * 16, '"kernel_digest":"' + "9" * 16))
+    text = path.read_text().replace('"kernel_release":"6.12.0"', '"kernel_release":"6.1.9"')
+    path.write_text("".join(f"{line}\n" for line in rekeyed(text.splitlines())))
+
+
+def rekeyed(lines):
+    for line in lines:
+        yield store.dumps(trial.Measurement.from_json(json.loads(line))).decode().strip()
+
+
+def test_results_of_another_kernel_are_not_used_and_that_is_said(run, tmp_path):
+    results = tmp_path / "results" / "results.jsonl"
+    assert "guest kernel" not in run("cubic", "--grid", CELLS).output
+    moved(results)
+    done = run("cubic", "--grid", CELLS)
+    assert "\nguest kernel Linux 6.12.0; 15 stored results of Linux 6.1.9 are not used\n" in done.output
+    assert len(store.read(results)) == 30
+
+
+def test_a_baseline_of_another_kernel_is_noted_or_refused(run, tmp_path, monkeypatch):
+    before = tmp_path / "before.jsonl"
+    options = "cubic", "--grid", CELLS, "--baseline", "before.jsonl"
+    run("cubic", "--grid", CELLS, "--trials", 20, "--results", "before.jsonl")
+    assert "was measured on" not in run(*options).output
+    moved(before)
+    done = run(*options)
+    assert done.exit_code == 0, done.output
+    assert "baseline before.jsonl was measured on guest kernel Linux 6.1.9, this run is on Linux 6.12.0" in done.output
+    monkeypatch.setattr(fake_room, "STACK", "linux-tcp")
+    monkeypatch.setattr(fake_room.Adapter, "name", "linux-tcp")
+    before.write_text(before.read_text().replace('"stack":"fake"', '"stack":"linux-tcp"'))
+    done = run(*options)
+    assert done.exit_code == 2
+    assert "measured on Linux 6.1.9, and this run is on Linux 6.12.0, whose TCP is what is tested; mea" in done.output
 
 
 def test_what_violates_is_traced_to_say_what_looks_wrong_unless_time_is_short(run, monkeypatch):

@@ -263,6 +263,7 @@ def made_up(monkeypatch, tmp_path):
 
     monkeypatch.setattr(mutants, "bench_of", lambda mutant, say: mutant.id)
     monkeypatch.setattr(mutants, "measure", measure)
+    monkeypatch.setattr(mutants.unused, "lines", lambda plan, bench, kept, named: [f"{bench} on an old kernel"])
     monkeypatch.setattr(mutants, "_zones", lambda mutant, plan: [found])
     monkeypatch.setattr(mutants, "_ROUNDS", (1,))
     monkeypatch.setattr(mutant_record, "path", lambda: tmp_path / "detected.json")
@@ -299,6 +300,7 @@ def test_a_mutant_is_measured_until_it_is_detected(made_up, tmp_path, monkeypatc
     said = console.file.getvalue()
     assert "cubic/heatmap 10mbps-20ms-1pct: 0.700, permitted 0.400..0.600" in said
     assert "detected 1 of 2 (50.0%), missed 1" in said
+    assert f"\n{IDS[1]}: {IDS[1]} on an old kernel\n" in said
     assert measured == [A, B, A, B, C]
     assert "| cubic-no-reduction | A loss reduces nothing. | missed |  | 15 |" in target.read_text()
     values[IDS[1]] = 0.2

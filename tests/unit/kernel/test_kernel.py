@@ -2,6 +2,7 @@
 
 import io
 import pathlib
+import re
 import subprocess
 import tarfile
 
@@ -23,8 +24,15 @@ def tree(tmp_path):
 def test_no_kernel_names_the_command_that_builds_one(own_cache):
     with pytest.raises(UserError, match="run `conformance kernel build`"):
         store.find()
-    with pytest.raises(UserError, match="run `conformance kernel build bbrv3 --patch"):
-        store.find("bbrv3")
+    for name, command in (
+        ("default", "build`"),
+        ("bbrv3", "build bbrv3 --source linux-source-6.12 --patch BBR3.patch`"),
+        ("6.12", "build 6.12 --source linux-source-6.12`"),
+        ("7.2", "build 7.2 --source linux-source-7.2`"),
+        ("mine", "build mine`"),
+    ):
+        with pytest.raises(UserError, match=re.escape(f"run `conformance kernel {command}")):
+            store.find(name)
     assert store.kernels() == []
 
 

@@ -1,0 +1,53 @@
+"""Stored results that a run leaves aside, because they were measured on another kernel than it measures on.
+
+Results are found by digests. So a kernel that is built, or built anew, lets trials be made again that a results file
+seems to hold; whoever starts a run is told.
+"""
+
+import collections
+from collections.abc import Iterator
+
+from conformance.engine.benches import Bench
+from conformance.engine.plan import Plan
+from conformance.model.trial import SHORT_DIGEST, Scheme
+from conformance.results.store import Store
+from conformance.support.console import one_line
+
+
+def lines(plan: Plan, bench: Bench, store: Store, *, named: bool = False) -> Iterator[str]:
+    """Yield a line for each kernel that a plan is measured on while the store has its trials on others.
+
+    These are trials of the same build in the same settings, with the same seeds. A kernel that is not built measures
+    nothing, and is passed over. `named`: count only what was measured on a kernel of the same name, as other names may
+    be other kernels on purpose: those of mutants are.
+    """
+    schemes = {algorithm: bench.scheme(algorithm) for algorithm, _ in plan.work}
+    work, seeds = set(plan.work), plan.seeds
+    found: dict[str, collections.Counter[tuple[str, str]]] = collections.defaultdict(collections.Counter)
+    for measurement in store.settled():
+        trial = measurement.trial
+        here = schemes.get(trial.scheme.algorithm)
+        if (
+            here
+            and _elsewhere(trial.scheme, here)
+            and (trial.scheme.kernel == here.kernel or not named)
+            and (trial.room, trial.lab_digest) == (bench.lab, bench.lab_digest)
+            and trial.seed in seeds
+            and (trial.scheme.algorithm, trial.setting) in work
+        ):
+            found[here.kernel_digest][trial.scheme.kernel_release, trial.scheme.kernel_digest] += 1
+    releases = {scheme.kernel_digest: scheme.kernel_release for scheme in schemes.values()}
+    for digest, others in found.items():
+        told = [(releases[digest], digest), *others]
+        # One release may be built in many ways.
+        alike = len({release for release, _ in told}) < len(told)
+        first, *rest = [f"Linux {one_line(r)}" + (f" ({d[:SHORT_DIGEST]})" if alike else "") for r, d in told]
+        left = " and ".join(f"{others[key]} stored results of {name}" for key, name in zip(others, rest, strict=True))
+        yield f"{'guest ' if bench.lab == 'virtual' else ''}kernel {first}; {left} are not used"
+
+
+def _elsewhere(scheme: Scheme, here: Scheme) -> bool:
+    """Say whether both are the same build of a stack, on different kernels that are built."""
+    same = (scheme.stack, scheme.stack_digest) == (here.stack, here.stack_digest)
+    digests = {scheme.kernel_digest, here.kernel_digest}
+    return same and len(digests) == 2 and "" not in digests

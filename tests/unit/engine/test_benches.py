@@ -1,0 +1,23 @@
+"""Which kernel a stack's trials run on."""
+
+import types
+
+import pytest
+
+from conformance.engine import benches
+from conformance.kernel import store as kernels
+
+
+@pytest.mark.parametrize("stack", ["linux-tcp", "udp"])
+def test_all_stacks_run_on_the_default_kernel_whatever_others_are_built(monkeypatch, tmp_path, stack):
+    built = [
+        kernels.Kernel(name=name, digest=name, release=name, source="s", patches=(), binary=tmp_path / "linux")
+        for name in ("6.12", "7.2", "default")
+    ]
+    monkeypatch.setattr(kernels, "kernels", lambda: built)
+    if stack == "udp":
+        manifest = types.SimpleNamespace(transport="udp", rootfs=False)
+        adapter = types.SimpleNamespace(manifest=manifest, name="q", version="1", digest="d", kernel=lambda _: None)
+        monkeypatch.setattr(benches.adapters, "load", lambda *_: adapter)
+    assert benches.find(benches.Choice(stack=stack)).scheme("cubic").kernel == "default"
+    assert benches.find(benches.Choice(stack=stack, kernel="7.2")).scheme("cubic").kernel == "7.2"

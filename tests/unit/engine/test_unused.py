@@ -1,0 +1,96 @@
+"""Results of other kernels are named before a run, and drift is silent of them."""
+
+import dataclasses
+
+import pytest
+from helpers import measurement, scheme, setting
+
+from conformance.engine import unused
+from conformance.engine.benches import Bench, Choice
+from conformance.engine.plan import plan
+from conformance.model.setting import Cell
+from conformance.model.trial import Outcome
+from conformance.results.store import Store
+
+HERE = {"kernel_release": "7.2.11", "kernel_digest": "a" * 16}
+
+
+class FakeBench(Bench):
+    def scheme(self, algorithm):
+        return scheme(algorithm, **(HERE if algorithm != "bbrv2" else {"kernel_digest": ""}))
+
+
+@pytest.fixture
+def bench():
+    return FakeBench(adapter=None, lab="virtual", place=None, lab_digest="7" * 16, choice=Choice())
+
+
+@pytest.fixture
+def said(tmp_path, bench):
+    """What is said of a plan of five trials of each algorithm, where these measurements are stored."""
+
+    def lines(made, *algorithms, first_seed=1, named=False):
+        store = Store(tmp_path / "results.jsonl")
+        for one in made:
+            store.add(one)
+        work = [(algorithm, setting()) for algorithm in algorithms or ("cubic",)]
+        return list(unused.lines(plan(trials=5, first_seed=first_seed, work=work), bench, store, named=named))
+
+    return lines
+
+
+def trials(n=5, **changes):
+    return [measurement(seed=seed, **changes) for seed in range(1, n + 1)]
+
+
+def test_results_of_another_kernel_are_counted_and_both_are_named(said):
+    assert said(trials()) == ["guest kernel Linux 7.2.11; 5 stored results of Linux 6.12.0 are not used"]
+
+
+def test_a_kernel_that_was_built_anew_is_told_by_its_digest(said):
+    line = "guest kernel Linux 7.2.11 (aaaaaaaa); 5 stored results of Linux 7.2.11 (66666666) are not used"
+    assert said(trials(kernel_release="7.2.11")) == [line]
+
+
+def test_several_kernels_share_a_line(said):
+    made = [*trials(), *trials(2, kernel_release="6.1.9", kernel_digest="1" * 16)]
+    (line,) = said(made)
+    assert line.endswith("; 5 stored results of Linux 6.12.0 and 2 stored results of Linux 6.1.9 are not used")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        HERE,  # used
+        {"stack_digest": "e" * 16},  # not used for another reason
+        {"stack": "quinn"},
+        {"lab_digest": "8" * 16},
+        {"cell": Cell(10, 40, 1)},  # not asked for
+        {"algorithm": "reno"},
+        {"kernel_digest": "", "kernel_release": "not-built", "outcome": Outcome.UNSUPPORTED},
+    ],
+)
+def test_nothing_is_said_of_what_no_kernel_keeps_from_being_used(said, changes):
+    assert said(trials(**changes)) == []
+
+
+def test_nothing_is_said_of_other_seeds_or_of_a_kernel_that_is_not_built(said):
+    assert said(trials(), first_seed=101) == []
+    assert said(trials(algorithm="bbrv2"), "bbrv2") == []
+
+
+def test_each_algorithm_counts_by_its_own_kernel(said):
+    made = [*trials(), *trials(algorithm="reno"), *trials(algorithm="bbrv2")]
+    (line,) = said(made, "cubic", "reno", "bbrv2")
+    assert "; 10 stored results of Linux 6.12.0 are" in line
+
+
+def test_a_release_is_shown_in_one_line_whatever_the_file_says(said):
+    (line,) = said([dataclasses.replace(m) for m in trials(kernel_release="6\n\x1b[31mevil")])
+    assert "\n" not in line and "\x1b" not in line
+
+
+def test_kernels_of_other_names_may_be_others_on_purpose(said):
+    made = [*trials(), *trials(3, kernel="cubic-beta-high", kernel_digest="1" * 16)]
+    (line,) = said(made, named=True)
+    assert line.endswith("; 5 stored results of Linux 6.12.0 are not used")

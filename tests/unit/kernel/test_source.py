@@ -1,0 +1,168 @@
+"""Where the default kernel's source comes from, with programs in place of apt's: a line of shell for each answer."""
+
+import os
+import pathlib
+import shutil
+import tarfile
+
+import pytest
+
+from conformance.kernel import build, source, store, suites
+from conformance.model.errors import UserError
+
+# $last is the package; what is in lists/ is known to this machine's apt, what is in newer/ to Debian's newer suites.
+APT_CACHE = """
+lists=lists
+case "$*" in *Dir::State=*) lists=newer ;; esac
+case " $* " in
+*" search "*) for name in $(ls {folder}/$lists); do echo "$name - Linux kernel source"; done ;;
+*" show "*)
+    [ -e {folder}/$lists/$last ] || exit 100
+    echo "Package: $last"
+    echo "SHA256: $(sha256sum < {folder}/$lists/$last | cut -d ' ' -f 1)" ;;
+esac
+"""
+APT_GET = """
+case " $* " in
+*" indextargets "*) cat {folder}/mirror ;;
+*" download "*) echo "$last" >> {folder}/fetched; cat {folder}/*/$last > $last.deb ;;
+esac
+"""
+# An archive is a tarball behind three bytes.
+DPKG_DEB = """
+mkdir -p "$3/usr/src" && tail -c +4 "$2" > "$3/usr/src/$(basename "$2" .deb).tar.gz"
+"""
+
+
+class Debian:
+    """A machine's package lists; `notes` holds what source.locate() said."""
+
+    def __init__(self, folder):
+        self.folder, self.notes = folder, []
+        (folder / "mirror").write_text("http://mirror.example/debian/\n")
+
+    def add(self, name, where="lists", sublevel=1):
+        major, minor = suites.series(name)
+        tree = self.folder.parent / "trees" / name
+        (tree / "arch" / "um").mkdir(parents=True, exist_ok=True)
+        (tree / "Makefile").write_text(f"VERSION = {major}\nPATCHLEVEL = {minor}\nSUBLEVEL = {sublevel}\n")
+        tarball = self.folder.parent / "trees" / f"{name}.tar.gz"
+        with tarfile.open(tarball, "w:gz") as tar:
+            tar.add(tree, name)
+        (self.folder / where / name).write_bytes(b"deb" + tarball.read_bytes())
+
+    def locate(self, package=None):
+        self.notes.clear()
+        return source.locate(package, note=self.notes.append).name
+
+    @property
+    def fetched(self):
+        log = self.folder / "fetched"
+        return log.read_text().split() if log.exists() else []
+
+
+@pytest.fixture
+def debian(tmp_path, monkeypatch, own_cache):
+    folder = tmp_path / "debian"
+    for name in ("bin", "lists", "newer"):
+        (folder / name).mkdir(parents=True)
+    for name, text in (("apt-cache", APT_CACHE), ("apt-get", APT_GET), ("dpkg-deb", DPKG_DEB)):
+        program = folder / "bin" / name
+        program.write_text("#!/bin/sh\nfor last; do :; done\n" + text.replace("{folder}", str(folder)))
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setattr(source, "_INSTALLED", tmp_path / "none")
+    monkeypatch.setattr(suites, "_KEYRING", pathlib.Path("/dev/null"))
+    return Debian(folder)
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """Digests of the kernels that were compiled: none is."""
+    made = []
+
+    def compiles(recipe, located, progress, jobs):
+        made.append(recipe.digest)
+        home = store.folder(recipe.digest)
+        home.mkdir(parents=True)
+        (home / "kernel.json").write_text('{"release": "7.2.1", "source": "s", "patches": []}')
+
+    monkeypatch.setattr(build, "_build", compiles)
+    monkeypatch.setattr(build, "missing_tools", list)
+    return made
+
+
+@pytest.mark.parametrize("where", ["lists", "newer"])
+def test_the_default_source_is_linux_7_2_where_there_is_another_and_wherever_it_is(debian, where):
+    debian.add("linux-source-6.12")
+    debian.add("linux-source-7.2", where)
+    assert debian.locate() == "linux-source-7.2.tar.gz"
+    assert (debian.locate("linux-source-6.12"), debian.notes) == ("linux-source-6.12.tar.gz", [])
+    assert debian.locate() == "linux-source-7.2.tar.gz"
+    assert debian.fetched == ["linux-source-7.2", "linux-source-6.12"]
+
+
+def test_what_replaced_it_is_taken_is_said_each_time_and_is_looked_for_once(debian):
+    debian.add("linux-source-6.12")
+    debian.add("linux-source-7.4", "newer")
+    for _ in range(2):
+        assert debian.locate() == "linux-source-7.4.tar.gz"
+        assert debian.notes == ["Debian has no linux-source-7.2 any more; taking linux-source-7.4"]
+        shutil.rmtree(debian.folder / "newer", ignore_errors=True)
+    assert source.here() == source.here("linux-source-7.2") == source.here("linux-source-7.4")
+    assert debian.fetched == ["linux-source-7.4"]
+
+
+def test_a_debian_that_cannot_reach_newer_suites_does_not_get_an_older_kernel(debian):
+    debian.add("linux-source-6.12")
+    with pytest.raises(UserError, match=r"neither this machine's apt nor .* have linux-source-7\.2"):
+        debian.locate()
+
+
+def test_a_distribution_without_debians_mirror_gives_its_nearest_and_that_is_said(debian):
+    (debian.folder / "mirror").write_text("")
+    with pytest.raises(UserError, match=r"apt knows no linux-source package of 6\.1 or later; run `apt-get update`"):
+        debian.locate()
+    for name in ("linux-source-6.5.0", "linux-source-6.8.0"):
+        debian.add(name)
+    assert debian.locate() == "linux-source-6.8.0.tar.gz"
+    said = "this distribution has no linux-source-7.2; taking linux-source-6.8.0, on which no zone was measured"
+    assert debian.notes == [said]
+    for name in ("linux-source-7.5.0", "linux-source-7.3.0"):
+        debian.add(name)
+    assert debian.locate() == "linux-source-7.3.0.tar.gz"
+
+
+def test_a_digest_fetches_nothing_and_what_was_built_from_a_package_is_found_without_its_source(
+    debian, compiled, own_cache
+):
+    debian.add("linux-source-7.2")
+    notes = []
+    of_package = build.digest_of(note=notes.append)
+    assert (debian.fetched, len(notes)) == ([], 1)
+    assert not (own_cache / "sources").exists()
+    built = build.build()
+    assert (built.name, [built.digest]) == ("default", compiled)
+    assert build.digest_of() == built.digest != of_package
+    # As a CI has it that keeps kernels, but no sources.
+    shutil.rmtree(own_cache / "sources")
+    assert build.digest_of() == of_package
+    assert build.build("again").digest == built.digest
+    assert (debian.fetched, len(compiled)) == (["linux-source-7.2"], 1)
+    # Debian's next one is another kernel, and so is one with a patch.
+    patch = own_cache / "own.patch"
+    patch.write_text("x")
+    assert build.digest_of(patches=[patch]) not in (of_package, built.digest)
+    debian.add("linux-source-7.2", sublevel=2)
+    assert build.digest_of() != of_package
+    assert build.build().digest != built.digest
+    assert debian.fetched == ["linux-source-7.2"] * 2
+
+
+def test_a_digest_that_only_fetching_could_tell_is_one_line(debian):
+    debian.add("linux-source-7.2", "newer")
+    with pytest.raises(UserError, match=r"apt knows no linux-source-7\.2, .* fetch their lists; run `conformance kern"):
+        build.digest_of()
+    with pytest.raises(UserError, match=r"apt knows no linux-source-7\.9"):
+        build.digest_of("linux-source-7.9")
+    assert debian.fetched == []
