@@ -307,7 +307,6 @@ static void connect_socket(const char *address)
     /* Only root may pass the system's limit. */
     if (setsockopt(fetch.fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes))
         setsockopt(fetch.fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
-    fetch.tick_ns = tick_ns();
     set_block(LONG_TICKS * fetch.tick_ns);
     fetch.path = (ngtcp2_path){{(ngtcp2_sockaddr *)&from, sizeof from}, {(ngtcp2_sockaddr *)&to, sizeof to}, NULL};
 }
@@ -405,6 +404,7 @@ int main(void)
     if (*fetch.options && (strlen(fetch.options) >= OPTIONS_CHARACTERS || strlen(fetch.options) % 5 != 4))
         fail("CC_CONNECTION_OPTIONS must be tags of four letters, with commas");
     prepare_tls(setting("CC_CA"));
+    fetch.tick_ns = tick_ns();
     fetch.start_ns = fetch.now_ns = clock_ns();
     connect_socket(setting("CC_ADDRESS"));
     prepare_quic();
