@@ -1,9 +1,10 @@
 /* Fetch https://CC_HOSTNAME:CC_PORT/CC_BYTES over HTTP/3 and print what it took as one JSON line.
  *
  * The common client of every QUIC server here, on Debian's ngtcp2, nghttp3 and GnuTLS. In virtual time a trial's cost
- * is its system calls, so a wake-up makes few: one recvmmsg for all that has arrived, one clock reading, one send where
- * something is to be said. On the wire it is a plain RFC 9000 receiver: an ACK for every second packet (one for all
- * that arrived together), at once after a gap or a CE mark, and windows that never hold a sender back.
+ * is its system calls, so a wake-up makes few: one recvmmsg that waits and takes all that has arrived, one clock reading
+ * (no call), one send where something is to be said. On the wire it is a plain RFC 9000 receiver: an ACK for every
+ * second packet (one for all that arrived together), of one packet after an eighth of the RTT, at once after a gap or
+ * a CE mark, and windows that never hold a sender back.
  * The clock starts before the first packet and stops at the end of the body.
  */
 #define _GNU_SOURCE
@@ -29,8 +30,9 @@
 enum { BATCH = 32, DATAGRAM_BYTES = 1500, CONTROL_BYTES = CMSG_SPACE(sizeof(int)), BUFFER_BYTES = 8 << 20 };
 enum { WINDOW_BYTES = 1 << 30, SERVER_STREAMS = 16, CONNECTION_ID_BYTES = 16 };
 enum { CONNECTION_OPTIONS = 0x3128, OPTIONS_CHARACTERS = 15 * 5 };
-/* BLOCK_NS: how long a receive blocks by itself; SOON_NS: what is too soon for that, as ticks of 10 ms make it 30. */
-enum { TIMEOUT_S = 30, BLOCK_NS = 20 * NGTCP2_MILLISECONDS, SOON_NS = 30 * NGTCP2_MILLISECONDS };
+/* How long a receive waits by itself, in ticks of the system (1 ms in guests): long; or short, once ROW wake-ups have
+ * come faster than that. At 10 Mbit/s, packets are 1.2 ms apart. */
+enum { TIMEOUT_S = 30, LONG_TICKS = 20, SHORT_TICKS = 2, ROW = 16 };
 
 /* The one fetch there is, so callbacks find it here. They note a problem, which is told when the library returns. */
 static struct {
@@ -41,6 +43,8 @@ static struct {
     gnutls_session_t tls;
     const char *host, *port, *options;
     uint64_t start_ns, now_ns, handshake_ns; /* now: at the last wake-up */
+    uint64_t tick_ns, block_ns, waited_ns;   /* block: the socket's timeout; waited: for the last wake-up */
+    int in_row;                              /* wake-ups that came within SHORT_TICKS */
     int64_t stream;
     long size, received;
     char problem[160];
@@ -72,6 +76,13 @@ static uint64_t clock_ns(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec * NGTCP2_SECONDS + now.tv_nsec;
+}
+
+static uint64_t tick_ns(void)
+{
+    struct timespec tick;
+    clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+    return tick.tv_nsec;
 }
 
 static const char *why(int error)
@@ -272,42 +283,54 @@ static void prepare_tls(const char *ca)
         fail("cannot set up QUIC's TLS");
 }
 
+static void set_block(uint64_t ns)
+{
+    const struct timeval block = {ns / NGTCP2_SECONDS, ns % NGTCP2_SECONDS / NGTCP2_MICROSECONDS};
+    if (setsockopt(fetch.fd, SOL_SOCKET, SO_RCVTIMEO, &block, sizeof block))
+        fail("cannot set the socket's timeout: %s", strerror(errno));
+    fetch.block_ns = ns;
+}
+
 static void connect_socket(const char *address)
 {
     static struct sockaddr_in from, to = {.sin_family = AF_INET};
     socklen_t length = sizeof from;
     const int on = 1, bytes = BUFFER_BYTES, whole = IP_PMTUDISC_PROBE;
-    const struct timeval block = {.tv_usec = BLOCK_NS / NGTCP2_MICROSECONDS};
     to.sin_port = htons(atoi(fetch.port));
     fetch.fd = socket(AF_INET, SOCK_DGRAM, 0);
     if (fetch.fd < 0 || inet_pton(AF_INET, address, &to.sin_addr) != 1 ||
         connect(fetch.fd, (struct sockaddr *)&to, sizeof to) ||
         getsockname(fetch.fd, (struct sockaddr *)&from, &length) ||
-        setsockopt(fetch.fd, SOL_SOCKET, SO_RCVTIMEO, &block, sizeof block) ||
         setsockopt(fetch.fd, IPPROTO_IP, IP_RECVTOS, &on, sizeof on) ||
         setsockopt(fetch.fd, IPPROTO_IP, IP_MTU_DISCOVER, &whole, sizeof whole))
         fail("cannot connect to %s:%s: %s", address, fetch.port, strerror(errno));
     /* Only root may pass the system's limit. */
     if (setsockopt(fetch.fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes))
         setsockopt(fetch.fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+    set_block(LONG_TICKS * fetch.tick_ns);
     fetch.path = (ngtcp2_path){{(ngtcp2_sockaddr *)&from, sizeof from}, {(ngtcp2_sockaddr *)&to, sizeof to}, NULL};
 }
 
 /* Waits for datagrams until the connection's next deadline at most; returns how many there are.
- * Mostly in recvmmsg alone, which wakes by itself after BLOCK_NS: by the socket's timeout, coarse and a call to change
- * (recvmmsg's own does not end a wait). What is due sooner, mostly a delayed ACK, gets a ppoll with an exact one. */
+ * Mostly in recvmmsg alone, which gives up by the socket's timeout: at most a tick after it, and a call to change
+ * (recvmmsg's own does not end a wait). So it is short while packets come in a row, as then it is over before a delayed
+ * ACK is due, and long where it would end waits for nothing. A deadline before that, and the rest of a long silence,
+ * get a ppoll with an exact timeout. */
 static int receive(struct mmsghdr *messages)
 {
     uint64_t deadline_ns = ngtcp2_conn_get_expiry(fetch.quic);
     uint64_t left_ns = deadline_ns > fetch.now_ns ? deadline_ns - fetch.now_ns : 0;
-    struct timespec wait = {.tv_nsec = left_ns};
+    uint64_t block_ns = (fetch.in_row < ROW ? LONG_TICKS : SHORT_TICKS) * fetch.tick_ns;
+    struct timespec wait = {left_ns / NGTCP2_SECONDS, left_ns % NGTCP2_SECONDS};
     struct pollfd readable = {.fd = fetch.fd, .events = POLLIN};
-    int is_soon = left_ns < SOON_NS;
-    if (is_soon && ppoll(&readable, 1, &wait, NULL) <= 0)
+    if (block_ns != fetch.block_ns)
+        set_block(block_ns);
+    int is_polled = left_ns < block_ns + fetch.tick_ns || fetch.waited_ns >= block_ns;
+    if (is_polled && ppoll(&readable, 1, &wait, NULL) <= 0)
         return 0;
     for (int i = 0; i < BATCH; i++)
         messages[i].msg_hdr.msg_controllen = CONTROL_BYTES;
-    int got = recvmmsg(fetch.fd, messages, BATCH, is_soon ? MSG_DONTWAIT : MSG_WAITFORONE, NULL);
+    int got = recvmmsg(fetch.fd, messages, BATCH, is_polled ? MSG_DONTWAIT : MSG_WAITFORONE, NULL);
     if (got < 0 && errno != EAGAIN && errno != EINTR)
         fail("cannot receive: %s", strerror(errno));
     return got < 0 ? 0 : got;
@@ -381,13 +404,17 @@ int main(void)
     if (*fetch.options && (strlen(fetch.options) >= OPTIONS_CHARACTERS || strlen(fetch.options) % 5 != 4))
         fail("CC_CONNECTION_OPTIONS must be tags of four letters, with commas");
     prepare_tls(setting("CC_CA"));
+    fetch.tick_ns = tick_ns();
     fetch.start_ns = fetch.now_ns = clock_ns();
     connect_socket(setting("CC_ADDRESS"));
     prepare_quic();
     while (fetch.received < fetch.size) {
         write_packets();
         int count = receive(messages);
-        fetch.now_ns = clock_ns();
+        uint64_t now_ns = clock_ns();
+        fetch.waited_ns = now_ns - fetch.now_ns;
+        fetch.in_row = fetch.waited_ns < SHORT_TICKS * fetch.tick_ns ? fetch.in_row + 1 : 0;
+        fetch.now_ns = now_ns;
         read_packets(messages, count);
         check(ngtcp2_conn_handle_expiry(fetch.quic, fetch.now_ns));
     }

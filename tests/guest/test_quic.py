@@ -4,6 +4,7 @@ import pytest
 from helpers import line, setting
 from test_guest import go
 
+from conformance.catalogue import documents
 from conformance.engine import benches
 from conformance.lab import manifest
 from conformance.model.errors import UserError
@@ -39,6 +40,19 @@ def test_a_transfer_is_measured_and_repeatable(bench):
         assert set(trace["rtt_ms"]) == set(trace["cwnd_segments"]) == {None}
         assert trace["queue_out_bytes"][-1] > 0.6 * found.trial.setting.transfer_bytes
         assert trace["dropped_packets"][-1] > 0
+
+
+def test_system_calls_are_few(bench):
+    """They are what a trial costs. By strace, 1.5 a packet are the client's; some 4 are the server's and the harness's.
+
+    A client that makes a ppoll before every second receive brings them to 6.1.
+    """
+    (found,) = go(bench, [documents.profile("packets", Cell(10, 20, 0))])
+    if "system_calls" not in found.host:
+        pytest.skip(f"the guest kernel {found.trial.scheme.kernel_release} does not count system calls")
+    assert found.outcome is Outcome.OK, found.message
+    (counters,) = (c for name, c in found.evidence["interfaces"]["client"].items() if name == "client-eth0")
+    assert found.host["system_calls"] / counters["rx_packets"] < 5.8
 
 
 def test_loss_strikes_packets_where_offload_is_off(bench):
