@@ -162,5 +162,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def pytest_report_header(config: pytest.Config) -> str | None:
     if any("conformance" in str(a) for a in config.args):
         kernel = config.option.kernel or "as the algorithm asks"
-        return f"conformance: stack {config.option.stack}, lab {config.option.lab}, kernel {kernel}"
+        with_trees = "".join(f" with {text}" for text in options.chosen(config.option).source)
+        return f"conformance: stack {config.option.stack}{with_trees}, lab {config.option.lab}, kernel {kernel}"
     return None
