@@ -81,7 +81,9 @@ def ensure(
         files_digest = digests.of_value([files_digest, trees.digest(sources)])
     key = digests.of_value([files_digest, _system(), [str(shutil.which(tool)) for tool in recipe.get("needs", ())]])
     home: pathlib.Path = paths.cache("adapters", f"{name}-{key}")
-    if not home.exists() and recipe.get("fetches") and not asked:
+    if home.exists() and not again:
+        return home  # another build of this stack, of other sources, may hold the lock for minutes
+    if recipe.get("fetches") and not asked:
         shipped = manifest.path == paths.data("adapters", name, "adapter.json")
         command = f"conformance adapter build {name if shipped else manifest.path}{trees.options(sources)}"
         what = f" with {', '.join(source.label for source in sources)}" if sources else ""
@@ -131,6 +133,7 @@ def _build(
         if status != 0:
             log.write_bytes(os.fsencode(workshop.told(os.fsdecode(log.read_bytes()))))
             raise Failed(f"{name} does not build: {_telling(log)}", f"see {log}", _last(log))
+        workshop.check()
         if not any(made.iterdir()):
             raise UserError(f"building {name} made nothing in CC_BUILD", f"mend its {recipe['program']}")
         # Stacks run as nobody, whatever the umask is here.

@@ -90,11 +90,6 @@ class Source:
     def copied(self) -> bool:
         return self.kind in (Kind.CRATE, Kind.MODULE)
 
-    def check(self) -> None:
-        """Raise UserError if what was built in place changed meanwhile: then nobody knows what was built."""
-        if not self.copied and _read(self.kind, self.folder).digest != self.tree.digest:
-            raise UserError(f"{self.folder} changed while it was built", "run the same command again")
-
 
 def short(name: str) -> str:
     """Return the last word of a name; github.com/quic-go/quic-go is quic-go, whatever its major version is."""
@@ -225,13 +220,20 @@ def _called(file: pathlib.Path, kind: Kind) -> str | None:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Workshop:
-    """Where a build is made. `folder`: an empty one, or None for any; `environment`: what it has besides; `copies`: of
-    what tree each copy is.
+    """Where a build is made. `folder`: an empty one, or None for any; `environment`: what it has besides; `copies`: the
+    tree of each copy.
     """
 
     folder: pathlib.Path | None = None
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
     copies: Mapping[pathlib.Path, pathlib.Path] = dataclasses.field(default_factory=dict)
+    sources: Sequence[Source] = ()
+
+    def check(self) -> None:
+        """Raise UserError if a tree that is built in place changed meanwhile: then nobody knows what was built."""
+        for source in self.sources:
+            if not source.copied and _read(source.kind, source.folder).digest != source.tree.digest:
+                raise UserError(f"{source.folder} changed while it was built", "run the same command again")
 
     def told(self, text: str) -> str:
         """Return what a build printed, with places in trees instead of places in their copies."""
@@ -266,9 +268,8 @@ def workshop(stack: str, sources: Sequence[Source], system: str, afresh: bool) -
         _stand_in(tools, work, kept / "target", [(s, copies[s.tree.root]) for s in copied])
         environment = {"PATH": f"{tools}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
         environment |= {_variable(source.name): str(source.folder) for source in sources if source.kind is Kind.HOME}
-        yield Workshop(folder=work, environment=environment, copies={copy: root for root, copy in copies.items()})
-        for source in sources:
-            source.check()
+        places = {copy: root for root, copy in copies.items()}
+        yield Workshop(folder=work, environment=environment, copies=places, sources=sources)
     finally:
         shutil.rmtree(work, ignore_errors=True)
 

@@ -139,7 +139,7 @@ def test_a_link_out_of_the_tree_counts_as_the_file_it_leads_to(tmp_path):
 
 
 def test_what_cannot_be_read_is_said_in_one_line(tmp_path):
-    with pytest.raises(UserError, match="cannot read .*nothing: No such file"):
+    with pytest.raises(UserError, match=r"cannot read .*nothing: No such file"):
         trees.read(tmp_path / "nothing")
 
 
