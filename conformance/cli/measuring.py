@@ -23,8 +23,8 @@ def _chosen_sources(texts: Sequence[str]) -> tuple[str, ...]:
 
 SOURCE = click.option(
     "--source", multiple=True, metavar="NAME=PATH", callback=lambda _, __, texts: _chosen_sources(texts),
-    help="Build the stack with this working tree as crate, Go module or folder NAME (repeatable; or CC_SOURCE, by"
-    " commas).",
+    help="Build the stack with this working tree as crate, Go module or library NAME (repeatable; or the variable"
+    " CC_SOURCE).",
 )  # fmt: skip
 _CHOICE = {
     "stack": click.option(

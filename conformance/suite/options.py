@@ -26,7 +26,7 @@ def add(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--source", action="append", metavar="NAME=PATH",
-        help="build the stack with this working tree as crate, Go module or folder NAME (repeatable; or CC_SOURCE)",
+        help="build the stack with this working tree as crate, Go module or library NAME (repeatable; or CC_SOURCE)",
     )  # fmt: skip
     group.addoption("--client", default="common", help="which client fetches: common (default), own, or an adapter's")
     group.addoption("--interop-rootfs", default=None, help="instead of --stack: an exported interop runner image")
