@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from conformance.engine import benches
 from conformance.lab import adapter, building, sources, stand_ins
 from conformance.model.errors import UserError
 from conformance.model.trial import Scheme
@@ -277,6 +278,15 @@ def test_the_variable_counts_where_no_option_is_given(monkeypatch, tmp_path):
     assert sources.chosen([f"c={tmp_path}"]) == (f"c={tmp_path}",)
     monkeypatch.delenv("CC_SOURCE")
     assert sources.chosen(()) == ()
+
+
+def test_a_choice_writes_its_trees_as_options(tmp_path):
+    choice = benches.Choice(stack="quinn", source=("a=/x", "b=/y z"))
+    assert choice.options() == " --stack quinn --source a=/x --source 'b=/y z'"
+    assert choice.options("source") == " --stack quinn"
+    assert benches.Choice().options() == ""
+    with pytest.raises(UserError, match="an exported image is run as it is; leave out --source"):
+        benches.find(benches.Choice(source=("a=/x",), interop_rootfs=str(tmp_path)))
 
 
 GO = """
