@@ -1,13 +1,17 @@
 """Working trees in place of what a build takes: which names it takes, what is built, and that no old binary is used."""
 
+import io
 import json
 import os
 import pathlib
+import re
 import subprocess
 import threading
 
 import pytest
+import rich.console
 
+from conformance.commands import adapter_new
 from conformance.engine import benches
 from conformance.lab import adapter, building, sources, stand_ins
 from conformance.model.errors import UserError
@@ -191,6 +195,30 @@ def test_a_tree_that_does_not_compile_says_where_in_the_tree(rust, tree, own_cac
     assert str(failed.value) == f"built does not build: error: {tree}/core/src/lib.rs:1: nonsense; see {log}"
     assert failed.value.lines[-1] == f"error: {tree}/core/src/lib.rs:1: nonsense"
     assert str(tree) in log.read_text()
+
+
+def test_adapter_build_says_what_it_built_and_whether_it_did(rust, tree):
+    """`was built before` is said of this state of the tree only; a failed build shows the end of its log."""
+    subprocess.run(["git", "init", "-q", str(tree)], check=True)
+    subprocess.run(["git", "-C", str(tree), "add", "."], check=True)
+    who = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
+    subprocess.run(["git", "-C", str(tree), *who, "commit", "-qm", "x"], check=True)
+
+    def told():
+        out = io.StringIO()
+        made = adapter_new.build([rust], False, rich.console.Console(file=out, width=500), [f"core={tree}"])
+        return out.getvalue(), made.exit_status
+
+    first, status = told()
+    assert status == 0
+    assert re.search(r"stack 1\.2; with core@\w{6}; core is at \w{8}; built in ", first)
+    assert "; was built before, " in told()[0]
+    change(tree, "beta 0.8\n")
+    assert re.search(r"core is at \w{8}-dirty; built in ", told()[0])
+    change(tree, "nonsense")
+    text, status = told()
+    assert status == 2
+    assert f"\n  error: {tree}/core/src/lib.rs:1: nonsense\nconformance: built does not build: error: " in text
 
 
 def test_a_version_that_nothing_asks_for_is_said_before_anything_is_compiled(rust, tree, monkeypatch):
