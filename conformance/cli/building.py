@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import click
 
 from conformance.cli.base import FORMAT, err, finish, progress_console
+from conformance.cli.measuring import SOURCE
 
 
 @click.group()
@@ -161,9 +162,10 @@ def adapter_new(name: str, language: str, into: str, transport: str, form: str) 
 
 @adapter.command("build")
 @click.argument("stacks", nargs=-1, required=True)
+@SOURCE
 @click.option("--again", is_flag=True, help="Also build what is built already.")
 @FORMAT
-def adapter_build(stacks: Sequence[str], again: bool, form: str) -> None:
+def adapter_build(stacks: Sequence[str], source: tuple[str, ...], again: bool, form: str) -> None:
     """Build adapters into the cache.
 
     STACKS are names of adapters, or paths of adapter.json.
@@ -171,18 +173,21 @@ def adapter_build(stacks: Sequence[str], again: bool, form: str) -> None:
     from conformance.commands import adapter_new
 
     # Each is told as soon as it is built: some take minutes.
-    finish(adapter_new.build(stacks, again, err), form, lambda made, console: None)
+    finish(adapter_new.build(stacks, again, err, source), form, lambda made, console: None)
 
 
 @adapter.command("check")
 @click.argument("stack")
+@SOURCE
 @click.option("--cca", help="Algorithm to try the stack with (default: the first it offers).")
 @click.option(
     "--client", default="common", show_default=True, help="Which client fetches: common, own, or an adapter's."
 )
 @click.option("--kernel", help="Name of the guest kernel (default: the one that has the algorithm).")
 @FORMAT
-def adapter_check(stack: str, cca: str | None, client: str, kernel: str | None, form: str) -> None:
+def adapter_check(
+    stack: str, source: tuple[str, ...], cca: str | None, client: str, kernel: str | None, form: str
+) -> None:
     """Check an adapter against the contract.
 
     STACK is the name of an adapter, or the path of an adapter.json. Every clause is tried.
@@ -191,7 +196,8 @@ def adapter_check(stack: str, cca: str | None, client: str, kernel: str | None, 
     from conformance.engine.benches import Choice
     from conformance.reporting.text import setup
 
-    finish(adapter_check.compute(Choice(stack=stack, client=client, kernel=kernel), cca), form, setup.show_clauses)
+    choice = Choice(stack=stack, source=source, client=client, kernel=kernel)
+    finish(adapter_check.compute(choice, cca), form, setup.show_clauses)
 
 
 COMMANDS = (kernel, adapter, doctor)

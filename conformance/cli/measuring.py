@@ -14,10 +14,23 @@ from conformance.model.verdict import last_look
 from conformance.results.store import DEFAULT_RESULTS
 from conformance.support import files
 
+
+def _chosen_sources(texts: Sequence[str]) -> tuple[str, ...]:
+    from conformance.lab import sources
+
+    return sources.chosen(texts)
+
+
+SOURCE = click.option(
+    "--source", multiple=True, metavar="NAME=PATH", callback=lambda _, __, texts: _chosen_sources(texts),
+    help="Build the stack with this working tree as crate, Go module or library NAME (repeatable; or the variable"
+    " CC_SOURCE).",
+)  # fmt: skip
 _CHOICE = {
     "stack": click.option(
         "--stack", default="linux-tcp", show_default=True, help="Name of an adapter, or path of an adapter.json."
     ),
+    "source": SOURCE,
     "client": click.option(
         "--client",
         default="common",
@@ -85,7 +98,12 @@ def trials(default: int, what: str = "Trials of each cell.", least: int = 1) -> 
 
 
 def with_choice(*names: str) -> Callable[[_Command], _Command]:
-    """Add these of the options that say what is tested; the command gets them as one Choice."""
+    """Add these of the options that say what is tested; the command gets them as one Choice.
+
+    With `stack` comes `source`: what builds a stack otherwise.
+    """
+    if "stack" in names:
+        names = ("stack", "source", *(name for name in names if name != "stack"))
 
     def decorate(function: _Command) -> _Command:
         @functools.wraps(function)

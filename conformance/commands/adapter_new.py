@@ -6,13 +6,13 @@ import pathlib
 import re
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import rich.console
 
 from conformance.commands.made import Item, Made
 from conformance.commands.status import ExitStatus
-from conformance.lab import adapter
+from conformance.lab import adapter, building, manifest, sources
 from conformance.model.errors import UserError
 from conformance.reporting.text import progress
 from conformance.support import paths, schema
@@ -74,25 +74,27 @@ def _fill(home: pathlib.Path, name: str, scaffold: pathlib.Path) -> None:
         path.chmod(0o755 if path.is_dir() or path in programs else 0o644)
 
 
-def build(stacks: Iterable[str], again: bool, console: rich.console.Console) -> Made:
+def build(stacks: Iterable[str], again: bool, console: rich.console.Console, source: Sequence[str] = ()) -> Made:
     """Build one stack after the other, even where one of them fails; each is told on the console as it is done.
 
-    `again`: also what is built already.
+    `again`: also what is built already. `source`: see adapter.load().
     """
     built, failed = [], False
     for stack in stacks:
         try:
-            built.append(_build(stack, again, console))
+            built.append(_build(stack, again, console, source))
             console.print(built[-1].words, soft_wrap=True)
         except UserError as error:
             failed = True
+            for line in error.lines if isinstance(error, building.Failed) else ():
+                console.print(f"  {line}", style="dim", markup=False, highlight=False, soft_wrap=True)
             console.print(f"conformance: {error}", style="red", soft_wrap=True)
     return Made(
         command="adapter build", items=tuple(built), exit_status=ExitStatus.MISUSE if failed else ExitStatus.DONE
     )
 
 
-def _build(stack: str, again: bool, console: rich.console.Console) -> Item:
+def _build(stack: str, again: bool, console: rich.console.Console, source: Sequence[str]) -> Item:
     began, worked = time.monotonic(), False
     with progress.bar(console, f"building {stack}") as bar:
         bar.stage("starting")
@@ -104,11 +106,12 @@ def _build(stack: str, again: bool, console: rich.console.Console) -> Item:
             if total:
                 bar.reached(done or 0, total)
 
-        folder = adapter.build(stack, again, show)
+        folder = adapter.build(stack, again, show, source)
     if folder is None:
         return Item(name=stack, words=f"{stack}: there is nothing to build")
     # Asked what it is: a build that does not run is no build.
-    made = adapter.load(stack, adapter.OWN)
+    made = adapter.load(stack, adapter.OWN, source)
     when = f"built in {duration(time.monotonic() - began)}" if worked else "was built before"
-    words = f"{stack}: {made.version}; {when}, {folder}"
+    commits = [f"{s.short} is at {s.commit}" for s in sources.find(manifest.read(stack), source) if s.commit]
+    words = "; ".join([f"{stack}: {made.version}", *commits, f"{when}, {folder}"])
     return Item(name=stack, words=words, path=str(folder), digest=made.digest)

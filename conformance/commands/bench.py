@@ -136,7 +136,7 @@ def compute_stacks(choice: Choice, trials: int) -> Benchmark:
         if not offered:
             continue
         try:
-            bench = benches.find(dataclasses.replace(choice, stack=about.name))
+            bench = benches.find(dataclasses.replace(choice, stack=about.name, source=()))
         except UserError as error:
             rows.append(CellCost(stack=about.name, trouble=str(error.cause)))
             continue

@@ -20,10 +20,11 @@ class Choice:
     """What a user chooses to test, by names that are not looked up yet.
 
     `kernel` None is the one that an algorithm asks for; `client`: see adapter.load(); `interop_rootfs`, a folder,
-    counts instead of `stack`.
+    counts instead of `stack`. `source`: working trees to build the stack with, each as NAME=PATH.
     """
 
     stack: str = "linux-tcp"
+    source: tuple[str, ...] = ()
     client: str = adapters.COMMON
     interop_rootfs: str | None = None
     kernel: str | None = None
@@ -36,7 +37,9 @@ class Choice:
             for field in dataclasses.fields(self)
             if field.name not in without and getattr(self, field.name) != field.default
         }
-        return "".join(f" --{name.replace('_', '-')} {shlex.quote(value)}" for name, value in given.items())
+        repeated = given.pop("source", ())
+        words = [*given.items(), *(("source", text) for text in repeated)]
+        return "".join(f" --{name.replace('_', '-')} {shlex.quote(value)}" for name, value in words)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,9 +107,11 @@ def find(choice: Choice = Choice()) -> Bench:
     algorithm unsupported.
     """
     if choice.interop_rootfs:
+        if choice.source:
+            raise UserError("an exported image is run as it is", "leave out --source")
         adapter = adapters.load_interop(choice.interop_rootfs)
     else:
-        adapter = adapters.load(choice.stack, choice.client)
+        adapter = adapters.load(choice.stack, choice.client, choice.source)
         if adapter.manifest.rootfs:
             raise UserError(f"stack {adapter.name} runs other root file systems", "name one with --interop-rootfs")
     if choice.lab == "virtual":

@@ -153,8 +153,7 @@ def work(request: str) -> str:
     asked = json.loads(request)
     batches = [[Trial.from_json(trial) for trial in batch] for batch in asked["batches"]]
     try:
-        bench = _bench(json.dumps(asked["choice"], sort_keys=True))
-        _check(bench, batches[0][0])
+        bench = _bench_for(json.dumps(asked["choice"], sort_keys=True), batches[0][0])
         room = bench.place(batches[0][0].scheme.algorithm).room
         assert room is not None  # its kernel is the one that was asked for
         made = {m.trial: m for m in room.run(bench.adapter, batches, threading.Event())}
@@ -167,6 +166,16 @@ def work(request: str) -> str:
 def _bench(choice: str) -> Bench:
     """Found once for each worker: to describe a stack and to digest its files takes a while."""
     return benches.find(benches.Choice(**json.loads(choice)))
+
+
+def _bench_for(choice: str, trial: Trial) -> Bench:
+    """Return the bench that makes this trial. A working tree may have changed since this worker looked: then anew."""
+    try:
+        _check(_bench(choice), trial)
+    except UserError:
+        _bench.cache_clear()
+        _check(_bench(choice), trial)
+    return _bench(choice)
 
 
 def _check(bench: Bench, trial: Trial) -> None:

@@ -7,12 +7,13 @@ import os
 import pathlib
 import stat
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import IO, Any
 
-from conformance.lab import building, host_process, manifest
+from conformance.lab import building, host_process, manifest, sources
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
+from conformance.model.trial import CLIENT, WITH_TREES
 from conformance.support import files, schema
 
 _DESCRIBE_TIMEOUT_S = 20
@@ -89,13 +90,15 @@ class Adapter:
         return next((name for name in self.manifest.offered() if not self.why_not(name)), "cubic")
 
 
-def load(stack: str, client: str = COMMON) -> Adapter:
+def load(stack: str, client: str = COMMON, given: Sequence[str] = ()) -> Adapter:
     """Return the adapter of a name in adapters/, or of a path to an adapter.json; build what may be built now.
 
-    `client`: COMMON, OWN, or the name or path of the adapter whose client is to fetch. Raises UserError.
+    `client`: COMMON, OWN, or the name or path of the adapter whose client is to fetch. `given`: working trees to build
+    it with, each as NAME=PATH. Raises UserError.
     """
     about = manifest.read(stack)
     about.require()
+    trees = sources.find(about, given)
     named: str | None = {COMMON: about.client, OWN: None}.get(client, client)
     other = None
     # A client's own choice of client does not count: it is asked for its client.
@@ -112,17 +115,21 @@ def load(stack: str, client: str = COMMON) -> Adapter:
                 "name another with --client",
             )
     own = _files_digest(_own_files(*about.places()))
-    build = building.ensure(about, own) if about.build else None
+    build = building.ensure(about, own, sources=trees) if about.build else None
     version, has = _describe(about.folder / about.program, build)
+    if trees:
+        version += WITH_TREES + ", ".join(source.label for source in trees)
     programs = [pathlib.Path(found) for tool in about.needs if (found := manifest.which(tool))]
     built = sorted(f for f in build.rglob("*") if f.is_file()) if build else []
+    of_trees = [sources.digest(trees)] if trees else []
     return Adapter(
         manifest=about,
         client=other,
         build=build,
-        version=version if other is None else f"{version}; client {other.name} ({other.version})",
+        version=version if other is None else f"{version}{CLIENT}{other.name} ({other.version})",
         has=has,
-        digest=digests.of_value([version, own, _files_digest(programs + built), other and other.digest]),
+        # Results are kept under it: without trees it must not mention them.
+        digest=digests.of_value([version, own, _files_digest(programs + built), other and other.digest, *of_trees]),
     )
 
 
@@ -140,19 +147,25 @@ def load_interop(folder: str) -> Adapter:
 
 
 def build(
-    stack: str, again: bool = False, progress: building.Progress = lambda done, total, line: None
+    stack: str,
+    again: bool = False,
+    progress: building.Progress = lambda done, total, line: None,
+    given: Sequence[str] = (),
 ) -> pathlib.Path | None:
     """Build what an adapter compiles, also where that downloads. Return the folder, or None if it compiles nothing.
 
-    `again`: also where it is built already. `progress(done, total, line)` is called now and then, with what the
-    build last printed and, where that counts, how far it is. Raises UserError.
+    `again`: also where it is built already; what takes a folder of the user's (PICOQUIC_HOME) always is, as that may
+    have changed. `progress(done, total, line)` is called now and then, with what the build last printed and, where that
+    counts, how far it is. `given`: see load(). Raises UserError.
     """
     about = manifest.read(stack)
     about.require()
+    trees = sources.find(about, given)
     if not about.build:
         return None
     own = _files_digest(_own_files(*about.places()))
-    return building.ensure(about, own, asked=True, again=again, progress=progress)
+    again = again or any(os.environ.get(variable) for variable in sources.homes(about))
+    return building.ensure(about, own, asked=True, again=again, progress=progress, sources=trees)
 
 
 def _describe(program: pathlib.Path, build: pathlib.Path | None) -> tuple[str, frozenset[str] | None]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from conformance.lab import host_process
+from conformance.lab import sources as trees
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
 from conformance.support import paths
@@ -22,10 +23,20 @@ _LOOK_S = 0.2
 _COUNT_ALOUD = {"CARGO_TERM_PROGRESS_WHEN": "always", "CARGO_TERM_PROGRESS_WIDTH": "80"}
 _TAIL_BYTES = 4096
 _LOG_BYTES = 64 << 20
+#: of a failed build's log, that are shown
+_LAST_LINES = 12
 
 
 class NotBuilt(UserError):
     """It could be built, but nobody has asked for that."""
+
+
+class Failed(UserError):
+    """A build failed; `lines` are the last that it printed."""
+
+    def __init__(self, cause: object, mend: str, lines: Sequence[str]) -> None:
+        super().__init__(cause, mend)
+        self.lines = lines
 
 
 class Recipe(Protocol):
@@ -57,27 +68,34 @@ def ensure(
     asked: bool = False,
     again: bool = False,
     progress: Progress = lambda done, total, line: None,
+    sources: Sequence[trees.Source] = (),
 ) -> pathlib.Path:
     """Return the folder with what a manifest's "build" made. Build it now if need be; `again`: even where it is there.
 
-    Kept under a digest of the adapter's files and of the system that it was built on and for. A build that fetches
-    from a package registry is only made when `asked` for. `progress`: see adapter.build(). Raises UserError; the log
-    of a failed build is kept and named.
+    Kept under a digest of the adapter's files, of the working trees `sources`, and of the system that it was built on
+    and for. A build that fetches from a package registry is only made when `asked` for. `progress`: see
+    adapter.build(). Raises UserError; the log of a failed build is kept and named.
     """
     name, recipe = manifest.name, manifest.build or {}
+    if sources:
+        files_digest = digests.of_value([files_digest, trees.digest(sources)])
     key = digests.of_value([files_digest, _system(), [str(shutil.which(tool)) for tool in recipe.get("needs", ())]])
     home: pathlib.Path = paths.cache("adapters", f"{name}-{key}")
-    if not home.exists() and recipe.get("fetches") and not asked:
+    if home.exists() and not again:
+        return home  # another build of this stack, of other sources, may hold the lock for minutes
+    if recipe.get("fetches") and not asked:
         shipped = manifest.path == paths.data("adapters", name, "adapter.json")
-        command = f"conformance adapter build {name if shipped else manifest.path}"
-        raise NotBuilt(f"stack {name} is not built", f"run `{command}`")
+        command = f"conformance adapter build {name if shipped else manifest.path}{trees.options(sources)}"
+        what = f" with {', '.join(source.label for source in sources)}" if sources else ""
+        raise NotBuilt(f"stack {name} is not built{what}", f"run `{command}`")
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
         with open(home.parent / f"{name}.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if again or not home.exists():
                 _sweep(home.parent, name)
-                _build(name, manifest.folder, recipe, home, progress)
+                with trees.workshop(name, sources, _system(), again) as workshop:
+                    _build(name, manifest.folder, recipe, home, progress, workshop)
     except OSError as error:
         raise UserError(
             f"cannot build {name} in {home.parent}: {error.strerror}", "free space or rights there"
@@ -99,17 +117,23 @@ def _sweep(parent: pathlib.Path, name: str) -> None:
         shutil.rmtree(old, ignore_errors=True)
 
 
-def _build(name: str, folder: pathlib.Path, recipe: Mapping[str, Any], home: pathlib.Path, progress: Progress) -> None:
+def _build(
+    name: str, folder: pathlib.Path, recipe: Mapping[str, Any], home: pathlib.Path, progress: Progress,
+    workshop: trees.Workshop,
+) -> None:  # fmt: skip
     # Made aside and moved into place whole. No adapter's name holds a plus; a colon would part the lists of folders
     # (LD_LIBRARY_PATH) that compilers make.
     with tempfile.TemporaryDirectory(dir=home.parent, prefix=f".{name}+") as temporary:
         made = pathlib.Path(temporary, "build")
         made.mkdir()
         log = home.parent / f"{name}.log"
-        environment = {**os.environ, **_COUNT_ALOUD, "CC_BUILD": str(made)}
-        status = _run([str(folder / recipe["program"])], pathlib.Path(temporary), environment, log, progress)
+        environment = {**os.environ, **_COUNT_ALOUD, **workshop.environment, "CC_BUILD": str(made)}
+        work = workshop.folder or pathlib.Path(temporary)
+        status = _run([str(folder / recipe["program"])], work, environment, log, progress)
         if status != 0:
-            raise UserError(f"{name} does not build: {_telling(log)}", f"see {log}")
+            log.write_bytes(os.fsencode(workshop.told(os.fsdecode(log.read_bytes()))))
+            raise Failed(f"{name} does not build: {_telling(log)}", f"see {log}", _last(log))
+        workshop.check()
         if not any(made.iterdir()):
             raise UserError(f"building {name} made nothing in CC_BUILD", f"mend its {recipe['program']}")
         # Stacks run as nobody, whatever the umask is here.
@@ -157,6 +181,11 @@ def _how_far(log: pathlib.Path) -> tuple[int | None, int | None, str]:
 
 def _printable(line: str) -> str:
     return "".join(c for c in line if c.isprintable())[:200]
+
+
+def _last(log: pathlib.Path) -> list[str]:
+    lines = log.read_text(errors="replace").splitlines()
+    return [_printable(line) for line in lines if line.strip()][-_LAST_LINES:]
 
 
 #: a word of its own: what cargo downloads may be called thiserror

@@ -37,6 +37,8 @@ class Manifest:
     build: dict[str, Any] | None = None
     #: files and folders beside this one that the build uses too
     shares: tuple[str, ...] = ()
+    #: working trees, or files, elsewhere that the build uses too
+    sources: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
 
@@ -141,6 +143,9 @@ def read(stack: str) -> Manifest:
             raise UserError(f"{path}: /shares/{at}: {place} is neither a file nor a folder")
         if found.folder.resolve().is_relative_to(place.resolve()):
             raise UserError(f"{path}: /shares/{at}: {place} holds the adapter itself", "share a folder beside it")
+    for at, source in enumerate(found.sources):
+        if not (stat.S_ISREG(_mode(found.folder / source)) or stat.S_ISDIR(_mode(found.folder / source))):
+            raise UserError(f"{path}: /sources/{at}: {found.folder / source} is neither a file nor a folder")
     if re.search(r"\s", str(found.folder)):
         raise UserError(f"{found.folder}: a guest is told of folders without spaces in their names only", "move it")
     for readable in (found.folder, found.folder / found.program):

@@ -18,6 +18,8 @@ from conformance.model.setting import Setting
 
 #: what stands in a stack's version before that of a client that is not its own
 CLIENT = "; client "
+#: what stands there before the working trees that it was built with (quinn-proto@1a2b3c, ...), ahead of a client
+WITH_TREES = "; with "
 #: adapters of the kernel's own TCP are called so, and their variants linux-tcp-h2, ...
 _KERNEL_STACK = "linux-tcp"
 #: what passes for a version in a stack's own words: 0.11.19, v1.40, 1.1.1w; not the 9 of libngtcp2-9
@@ -64,13 +66,20 @@ class Scheme:
         """
         if self.in_kernel:
             return self.kernel_release
-        own = self.stack_version.split(CLIENT)[0]
+        own = self.stack_version.split(CLIENT)[0].split(WITH_TREES)[0]
         found = [(match.group(1), own[: match.start()].lower()) for match in _VERSION.finditer(own)]
         names = [word.lower() for word in _WORD.findall(self.stack)]
         behind = [(version, (before.split(",")[-1].split() or [""])[-1]) for version, before in found]
         by_name = [version for version, word in behind if word in (*names, self.stack)]
         by_part = [version for version, word in behind if any(name in word for name in names)]
-        return next(iter((*by_name, *by_part, *(version for version, _ in found))), self.stack_digest[:SHORT_DIGEST])
+        version = next(iter((*by_name, *by_part, *(version for version, _ in found))), self.stack_digest[:SHORT_DIGEST])
+        return "+".join((version, *self.trees))
+
+    @property
+    def trees(self) -> tuple[str, ...]:
+        """Return the working trees that the stack was built with, as in quinn-proto@1a2b3c; its release has none."""
+        found = self.stack_version.split(CLIENT)[0].partition(WITH_TREES)[2]
+        return tuple(filter(None, found.split(", ")))
 
 
 @functools.lru_cache(maxsize=4096)

@@ -71,7 +71,10 @@ def _stack(name: str) -> tuple[str, str]:
 
 def _choice(made: Trial) -> list[str]:
     room = ("--lab", "host") if made.room == "host" else ("--kernel", made.scheme.kernel)
-    return [*_stack(made.scheme.stack), *room]
+    stack = _stack(made.scheme.stack)
+    # Results say what a tree held, but not where it lies. Adapters that do not ship may name theirs themselves.
+    names = [tree.partition("@")[0] for tree in made.scheme.trees if stack[1] == made.scheme.stack]
+    return [*stack, *(word for name in names for word in ("--source", f"{name}=path/to/{name}")), *room]
 
 
 def _options(setting: Setting) -> tuple[list[str], str | None]:

@@ -9,13 +9,13 @@ import pytest
 
 from conformance.catalogue import documents
 from conformance.engine.benches import Choice
-from conformance.lab import manifest
+from conformance.lab import manifest, sources
 from conformance.lab.manifest import Manifest
 from conformance.results.store import DEFAULT_RESULTS
 
 Options = argparse.Namespace
 #: options whose argument may be a path
-_MAY_BE_PATHS = ("--stack", "--client", "--interop-rootfs", "--results", "--baseline", "--keep-traces")
+_MAY_BE_PATHS = ("--stack", "--source", "--client", "--interop-rootfs", "--results", "--baseline", "--keep-traces")
 
 
 def add(parser: pytest.Parser) -> None:
@@ -24,6 +24,10 @@ def add(parser: pytest.Parser) -> None:
     group.addoption(
         "--stack", default="linux-tcp", help="name of an adapter, or path of an adapter.json (default: linux-tcp)"
     )
+    group.addoption(
+        "--source", action="append", metavar="NAME=PATH",
+        help="build the stack with this working tree as crate, Go module or library NAME (repeatable; or CC_SOURCE)",
+    )  # fmt: skip
     group.addoption("--client", default="common", help="which client fetches: common (default), own, or an adapter's")
     group.addoption("--interop-rootfs", default=None, help="instead of --stack: an exported interop runner image")
     group.addoption("--trials", type=int, default=5, help="trials of each cell, to begin with (default: 5)")
@@ -71,7 +75,8 @@ def joined(arguments: Sequence[object]) -> list[str]:
 
 def chosen(option: Options) -> Choice:
     """Return the Choice that the options make."""
-    return Choice(**{field.name: getattr(option, field.name) for field in dataclasses.fields(Choice)})
+    given = {field.name: getattr(option, field.name) for field in dataclasses.fields(Choice)}
+    return Choice(**{**given, "source": sources.chosen(option.source)})
 
 
 def _manifest(option: Options) -> Manifest:

@@ -6,6 +6,7 @@ its call, so that only a violation is a FAILURE. Cells are measured in the backg
 them; under pytest-xdist each worker measures its own.
 """
 
+import os
 import pathlib
 import re
 from collections.abc import Generator, Iterator
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from conformance.catalogue import documents
+from conformance.lab import sources
 from conformance.model.errors import UserError
 from conformance.suite import options, summary, xdist
 from conformance.suite.cases import SPLIT, cases, check_mark_expression
@@ -162,5 +164,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def pytest_report_header(config: pytest.Config) -> str | None:
     if any("conformance" in str(a) for a in config.args):
         kernel = config.option.kernel or "as the algorithm asks"
-        return f"conformance: stack {config.option.stack}, lab {config.option.lab}, kernel {kernel}"
+        trees = config.option.source or filter(None, [os.environ.get(sources.VARIABLE)])
+        with_trees = "".join(f" with {text}" for text in trees)  # not looked at yet: a mistake in it is told later
+        return f"conformance: stack {config.option.stack}{with_trees}, lab {config.option.lab}, kernel {kernel}"
     return None

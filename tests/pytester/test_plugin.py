@@ -437,6 +437,7 @@ def test_split_faults_are_errors_and_unsupported_is_skipped(suite):
         (("-m", "cubic", "--grid", "10mbps-5ms-100pct"), "loss_pct is 100"),
         (("-m", "cubic", "--trials", "0"), "--trials 0; it must be from 1"),
         (("-m", "cubic", "--stack", "missing"), "stack 'missing' is not known"),
+        (("-m", "cubic", "--source", "nothing"), "--source 'nothing' is not of the form NAME=PATH"),
         (("-m", "cubic and heatmap", "--max-trials", "5"), "5 trials can never show that one of 150 cells violates it"),
         (("-m", "cubic", "-n", "1", "--max-trials", "5"), "5 trials can never show that one of 150 cells violates it"),
         (("-m", "cubic", "--results", "conftest.py"), "conftest.py:1: not a JSON line of results; choose"),

@@ -51,8 +51,8 @@ def _section(found: Sequence[Series]) -> Section:
 
 
 def _names(found: Sequence[Series]) -> list[str]:
-    """Name stack and kernel; where that is not enough to tell two apart, add the stack's digest, else the series'."""
-    names = [f"{s.scheme.stack} on {s.scheme.kernel_release}" for s in found]
+    """Name stack, its working trees and kernel; where two are still alike, add the stack's digest, else the series'."""
+    names = [f"{'+'.join((s.scheme.stack, *s.scheme.trees))} on {s.scheme.kernel_release}" for s in found]
     for digests in ([s.scheme.stack_digest for s in found], [s.digest for s in found]):
         names = [
             name if names.count(name) == 1 else f"{name} ({digest[:SHORT_DIGEST]})"

@@ -23,6 +23,7 @@ BESIDE = {
     "conformance/model/digest.py": "pinned by the profiles' digests in tests/golden",
     "conformance/model/errors.py": "words for a user",
     "conformance/model/trial.py": "the result's own form; the goldens pin it",
+    "conformance/lab/sources.py": "builds with working trees, whose digest is part of the stack's",
     "conformance/support/paths.py": "where files are",
     "conformance/support/schema.py": "refuses documents",
 }

@@ -5,7 +5,7 @@ import io
 import rich.console
 from helpers import measurements
 
-from conformance.reporting import heatmaps
+from conformance.reporting import heatmaps, rerun
 from conformance.reporting.html import compare, site
 from conformance.reporting.text import markdown, terminal
 from conformance.results import source, store
@@ -46,3 +46,25 @@ def test_builds_of_one_digest_are_told_apart_by_what_else_differs():
     assert len(set(section.names)) == 2
     assert all(name.startswith("quinn on 6.12.0 (a1b2c3d4)") for name in section.names)
     assert set(heatmaps.labels(series).values()) == {"cubic/quinn/0.11.12"}
+
+
+def test_builds_with_working_trees_are_called_after_them():
+    """The state of the tree is in label, comparison and JSON's version; the command says what to put where."""
+    builds = [
+        measurements(
+            [0.4] * 5, stack="quinn", stack_version=f"quinn 0.11.12, quinn-udp 0.5.16; with {tree}; client x 1.2",
+            stack_digest=digest,
+        )
+        for tree, digest in (("quinn-proto@1a2b3c", ONE), ("quinn-proto@4d5e6f, h3@0a0b0c", OTHER))
+    ]  # fmt: skip
+    series = heatmaps.all_series([m for made in builds for m in made])
+    assert set(heatmaps.labels(series).values()) == {
+        "cubic/quinn/0.11.12+quinn-proto@1a2b3c", "cubic/quinn/0.11.12+quinn-proto@4d5e6f+h3@0a0b0c",
+    }  # fmt: skip
+    (section,) = compare.sections(series)
+    assert section.names == (
+        "quinn+quinn-proto@1a2b3c on 6.12.0", "quinn+quinn-proto@4d5e6f+h3@0a0b0c on 6.12.0",
+    )  # fmt: skip
+    command, _ = rerun.cell(builds[1])
+    assert "--stack quinn --source quinn-proto=path/to/quinn-proto --source h3=path/to/h3" in command
+    assert "--source" not in rerun.cell(quinn(ONE))[0]

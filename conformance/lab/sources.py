@@ -1,0 +1,297 @@
+"""Working trees in place of what a stack's build takes elsewhere: a crate, a Go module, a folder of the user's.
+
+A crate or module is built from a copy in the cache that follows the tree (support/trees.py), so that exactly what was
+digested is compiled, nothing is written into the tree, and little is compiled anew after a small change.
+"""
+
+import contextlib
+import dataclasses
+import difflib
+import enum
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import sys
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+from conformance.lab import stand_ins
+from conformance.model import digest as digests
+from conformance.model.errors import UserError
+from conformance.support import paths, trees
+from conformance.support.trees import Tree
+
+#: several, separated by commas, where --source is not given
+VARIABLE = "CC_SOURCE"
+#: of a tree's digest, in the name of a build
+_DIGITS = 6
+#: variables of tools that end as those do that a build finds a folder of the user's in
+_OF_TOOLS = {"CARGO_HOME", "RUSTUP_HOME", "JAVA_HOME"}
+_ANY_HOME = re.compile(r"\b([A-Z][A-Z0-9_]*)_HOME\b")
+_TOOLS = ("cargo", "go")
+
+
+class Adapter(Protocol):
+    """What is asked of an adapter's manifest."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def folder(self) -> pathlib.Path: ...
+
+    @property
+    def build(self) -> dict[str, object] | None: ...
+
+    @property
+    def sources(self) -> Sequence[str]: ...
+
+
+class Kind(enum.Enum):
+    """How a build comes to use a tree."""
+
+    CRATE = "Cargo.toml"
+    MODULE = "go.mod"
+    #: in the variable NAME_HOME, as the user built it
+    HOME = "home"
+    #: by the build itself: the manifest names it
+    NAMED = "named"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Source:
+    """A tree that stands for `name`. `folder` is the part of it that is used; `given`: the --source, if any."""
+
+    name: str
+    kind: Kind
+    folder: pathlib.Path
+    tree: Tree
+    given: str | None = None
+
+    @property
+    def short(self) -> str:
+        return short(self.name)
+
+    @property
+    def label(self) -> str:
+        """Return what tells this state of the tree from others in the names of builds."""
+        return f"{self.short}@{self.tree.digest[:_DIGITS]}"
+
+    @property
+    def commit(self) -> str | None:
+        """Return the tree's commit, with `-dirty` where it was changed since; None outside of git."""
+        return trees.commit(self.folder)
+
+    @property
+    def copied(self) -> bool:
+        return self.kind in (Kind.CRATE, Kind.MODULE)
+
+
+def short(name: str) -> str:
+    """Return the last word of a name; github.com/quic-go/quic-go is quic-go, whatever its major version is."""
+    return re.sub(r"/v\d+$", "", name).rpartition("/")[2]
+
+
+def absolute(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return each NAME=PATH with an absolute path, in order of name. Raises UserError."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, _, path = text.partition("=")
+        if not name or not path:
+            raise UserError(
+                f"--source {text!r} is not of the form NAME=PATH", "write, for example, quinn-proto=../fork"
+            )
+        if name in found:
+            raise UserError(f"--source names {name} twice", "leave one out")
+        try:
+            found[name] = str(pathlib.Path(path).expanduser().absolute())
+        except RuntimeError:  # nobody is called so: then that is the folder's name
+            found[name] = str(pathlib.Path(path).absolute())
+    return tuple(f"{name}={path}" for name, path in sorted(found.items()))
+
+
+def chosen(texts: Iterable[str] | None) -> tuple[str, ...]:
+    """Return what --source gave, as absolute() does, else what the variable CC_SOURCE holds."""
+    return absolute(texts or filter(None, os.environ.get(VARIABLE, "").split(",")))
+
+
+def options(sources: Iterable[Source]) -> str:
+    """Return those that were given as options of a command line, each after a space."""
+    return "".join(f" --source {shlex.quote(source.given)}" for source in sources if source.given)
+
+
+def digest(sources: Sequence[Source]) -> str | None:
+    """Return a digest of what all of them hold, or None where there are none."""
+    return digests.of_value([[s.name, s.kind.value, s.tree.digest] for s in sources]) if sources else None
+
+
+def find(about: Adapter, given: Sequence[str] = ()) -> tuple[Source, ...]:
+    """Return the trees that a build uses: those that its manifest names, and those given as NAME=PATH.
+
+    Raises UserError where the build takes nothing of that name, or the path holds nothing of that name.
+    """
+    named = [_named(about.folder / place) for place in about.sources]
+    return (*named, *(_given(about, *text.split("=", 1)) for text in absolute(given)))
+
+
+def homes(about: Adapter) -> set[str]:
+    """Return the variables in which a build finds folders of the user's, such as PICOQUIC_HOME."""
+    if not about.build:
+        return set()
+    text = (about.folder / str(about.build["program"])).read_text(errors="replace")
+    return {match.group() for match in _ANY_HOME.finditer(text)} - _OF_TOOLS
+
+
+def _named(place: pathlib.Path) -> Source:
+    place = place.resolve()
+    return Source(name=place.name, kind=Kind.NAMED, folder=place, tree=_read(Kind.NAMED, place))
+
+
+def _given(about: Adapter, name: str, text: str) -> Source:
+    name, kind = _taken(about, name)
+    path = pathlib.Path(text)
+    if not path.is_dir():
+        raise UserError(f"--source {name}: {path} is not a folder", "name the folder of a working tree")
+    path = path.resolve()
+    tree = _read(kind, path)
+    folder = path if kind is Kind.HOME else _holder(tree, path, name, kind)
+    return Source(name=name, kind=kind, folder=folder, tree=tree, given=f"{name}={text}")
+
+
+def _read(kind: Kind, path: pathlib.Path) -> Tree:
+    return trees.read(path, programs=kind is Kind.HOME)
+
+
+def _taken(about: Adapter, name: str) -> tuple[str, Kind]:
+    """Return the full name of what the build takes under a name, and how. Raises UserError.
+
+    Its lock file says so, or that it reads a variable called NAME_HOME.
+    """
+    taken = {variable.removesuffix("_HOME").lower(): Kind.HOME for variable in homes(about)}
+    taken |= dict.fromkeys(_locked(about.folder, ("crates.lock", "Cargo.lock"), r'^name = "([^"]+)"'), Kind.CRATE)
+    taken |= dict.fromkeys(_locked(about.folder, ("go.mod",), r"^(?:require)?\s+([^\s/]+\S*)\s+v\d"), Kind.MODULE)
+    if name in taken:
+        return name, taken[name]
+    ends = {short(path): path for path in taken} | {path.replace("_", "-"): path for path in taken}
+    if name in ends:
+        return ends[name], taken[ends[name]]
+    if not taken:
+        raise UserError(f"stack {about.name} builds nothing that a tree can stand for", "leave out --source")
+    near = dict.fromkeys(ends[word] for word in difflib.get_close_matches(name, ends, 4))
+    raise UserError(
+        f"stack {about.name} takes no {name!r} to build",
+        f"did you mean {' or '.join(near)}?" if near else f"name what is in its lock file, such as {min(taken)}",
+    )
+
+
+def _locked(folder: pathlib.Path, names: Iterable[str], pattern: str) -> list[str]:
+    files = [folder / name for name in names if (folder / name).is_file()]
+    return [name for file in files for name in re.findall(pattern, file.read_text(errors="replace"), re.MULTILINE)]
+
+
+def _holder(tree: Tree, path: pathlib.Path, name: str, kind: Kind) -> pathlib.Path:
+    """Return the folder at or below `path` that holds the crate or module. Raises UserError."""
+    others = []
+    for folder in tree.below(path, kind.value):
+        found = _called(folder / kind.value, kind)
+        if found == name:
+            return folder
+        others += [found] if found else []
+    what = "crate" if kind is Kind.CRATE else "Go module"
+    has = f"it has {', '.join(sorted(set(others))[:5])}" if others else f"it has no {kind.value}"
+    raise UserError(f"--source {name}: there is no {what} {name} in {path}", has)
+
+
+def _called(file: pathlib.Path, kind: Kind) -> str | None:
+    try:
+        text = file.read_text(errors="replace")
+        if kind is Kind.MODULE:
+            match = re.search(r'^module\s+"?([^\s"]+)', text, re.MULTILINE)
+            return match[1] if match else None
+        name = tomllib.loads(text).get("package", {}).get("name")
+    except (OSError, tomllib.TOMLDecodeError, AttributeError):
+        return None
+    return name if isinstance(name, str) else None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Workshop:
+    """Where a build is made. `folder`: an empty one, or None for any; `environment`: what it has besides; `copies`: the
+    tree of each copy.
+    """
+
+    folder: pathlib.Path | None = None
+    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    copies: Mapping[pathlib.Path, pathlib.Path] = dataclasses.field(default_factory=dict)
+    sources: Sequence[Source] = ()
+
+    def check(self) -> None:
+        """Raise UserError if a tree that is built in place changed meanwhile: then nobody knows what was built."""
+        for source in self.sources:
+            if not source.copied and _read(source.kind, source.folder).digest != source.tree.digest:
+                raise UserError(f"{source.folder} changed while it was built", "run the same command again")
+
+    def told(self, text: str) -> str:
+        """Return what a build printed, with places in trees instead of places in their copies."""
+        for copy, root in self.copies.items():
+            text = text.replace(str(copy), str(root))
+        return text
+
+
+@contextlib.contextmanager
+def workshop(stack: str, sources: Sequence[Source], system: str, afresh: bool) -> Iterator[Workshop]:
+    """Yield a Workshop with the trees in place.
+
+    What tools made is kept for the next build: one for each stack and set of names, so that another state of a tree, or
+    another tree, is compiled from what they have in common. `afresh`: without that. The caller sees to it that one
+    build of a stack runs at a time. Raises UserError where a tree changes meanwhile.
+    """
+    if not sources:
+        yield Workshop()
+        return
+    kept = paths.cache("trees", f"{stack}-{digests.of_value([system, [s.name for s in sources]])}")
+    if afresh:
+        shutil.rmtree(kept, ignore_errors=True)
+    work, tools = kept / "work", kept / "tools"
+    for folder in (work, tools):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+    try:
+        copied = [source for source in sources if source.copied]
+        copies = {source.tree.root: kept / "trees" / source.short for source in reversed(copied)}
+        for root, tree in {source.tree.root: source.tree for source in copied}.items():
+            trees.follow(tree, copies[root])
+        _stand_in(tools, work, kept / "target", [(s, copies[s.tree.root]) for s in copied])
+        environment = {"PATH": f"{tools}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
+        environment |= {_variable(source.name): str(source.folder) for source in sources if source.kind is Kind.HOME}
+        places = {copy: root for root, copy in copies.items()}
+        yield Workshop(folder=work, environment=environment, copies=places, sources=sources)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _stand_in(
+    tools: pathlib.Path, work: pathlib.Path, target: pathlib.Path, copied: Sequence[tuple[Source, pathlib.Path]]
+) -> None:
+    """Fill the folder `tools` with what stands before cargo and go."""
+    places = [(source, str(copy / source.folder.relative_to(source.tree.root))) for source, copy in copied]
+    about = {
+        "work": str(work),
+        "target": str(target),
+        "tools": {tool: real for tool in _TOOLS if (real := shutil.which(tool))},
+        "crates": {source.name: place for source, place in places if source.kind is Kind.CRATE},
+        "modules": {source.name: place for source, place in places if source.kind is Kind.MODULE},
+    }
+    (tools / stand_ins.ABOUT).write_text(json.dumps(about))
+    for tool in about["tools"]:
+        words = [sys.executable, "-I", stand_ins.__file__, tool, str(tools / stand_ins.ABOUT)]
+        (tools / tool).write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+        (tools / tool).chmod(0o755)
+
+
+def _variable(name: str) -> str:
+    return re.sub(r"\W", "_", name).upper() + "_HOME"

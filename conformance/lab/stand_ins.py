@@ -1,0 +1,137 @@
+"""Stand before cargo and go while a stack is built with working trees, and tell them of these.
+
+An adapter's `build` knows nothing of that: it finds this program under their names on its PATH. It is run as
+`stand_ins.py TOOL ABOUT ARGUMENT...`, with the standard library only; sources.workshop() writes the file ABOUT.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+ABOUT = "about.json"
+#: what compiles; all else is handed on as it is
+_BUILDS = {
+    "cargo": {"b", "bench", "build", "c", "check", "fetch", "install", "metadata", "r", "run", "rustc", "t", "test"},
+    "go": {"build", "install", "list", "run", "test", "vet"},
+}
+_PACKAGE = "\n[[package]]\n"
+
+
+def _fail(cause: str) -> NoReturn:
+    print(f"error: {cause}", file=sys.stderr)
+    sys.exit(1)
+
+
+def _hand_on(words: list[str], **environment: str) -> NoReturn:
+    sys.stdout.flush()
+    os.execve(words[0], words, {**os.environ, **environment})
+
+
+def cargo(about: dict[str, Any], arguments: list[str]) -> NoReturn:
+    """Run cargo with the crates' trees in place of their releases, and let its lock file follow."""
+    at = 1 if arguments[:1] and arguments[0].startswith("+") else 0
+    toolchain, words = arguments[:at], arguments[at:]
+    real, crates = about["tools"]["cargo"], about["crates"]
+    if not crates or not _BUILDS["cargo"].intersection(words[:1]):
+        _hand_on([real, *arguments])
+    if not pathlib.Path.cwd().is_relative_to(about["work"]):
+        _fail(f"the build runs cargo in {pathlib.Path.cwd()}; to be built with --source it must copy that first")
+    own = words.index("--") if "--" in words else len(words)
+    words = [word for word in words[:own] if word not in ("--locked", "--frozen")] + words[own:]
+    patches = [f"patch.crates-io.{name}.path={json.dumps(path)}" for name, path in crates.items()]
+    patched = [real, *toolchain, *(word for patch in patches for word in ("--config", patch))]
+    _relock(patched, crates)
+    # What adapters look for there is found there, but it outlives this folder.
+    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", "target"))
+    if not os.path.lexists(target):
+        pathlib.Path(about["target"]).mkdir(exist_ok=True)
+        target.symlink_to(about["target"])
+    _hand_on([*patched, *words])
+
+
+def _relock(patched: Sequence[str], crates: dict[str, str]) -> None:
+    """Let the lock file take the trees, and leave all other crates as they are locked."""
+    versions = {name: version(pathlib.Path(path)) for name, path in crates.items()}
+    manifest, lock = pathlib.Path("Cargo.toml"), pathlib.Path("Cargo.lock")
+    text = manifest.read_text()
+    for name, found in versions.items():
+        text = freed(text, name, found) if found else text
+    manifest.write_text(text)
+    if lock.exists():
+        head, *packages = lock.read_text().split(_PACKAGE)
+        left = [p for p in packages if not any(p.startswith(f'name = "{name}"\n') for name in crates)]
+        lock.write_text(_PACKAGE.join([head, *left]))
+    if status := subprocess.run([*patched, "update", "--workspace"]).returncode:
+        sys.exit(status)
+    for name in unused(lock.read_text()):
+        if versions.get(name):  # an older one than that of the registry is not taken by itself
+            subprocess.run([*patched, "update", name, "--precise", versions[name]])
+    for name in unused(lock.read_text()):
+        _fail(f"{name} {versions.get(name)} in {crates[name]} is not of a version that other crates here ask for")
+
+
+def unused(lock: str) -> list[str]:
+    """Return the names of the crates in a lock file that stand for nothing."""
+    return [str(crate["name"]) for crate in tomllib.loads(lock).get("patch", {}).get("unused", ())]
+
+
+def version(folder: pathlib.Path) -> str:
+    """Return the version of the crate in a folder, also where its workspace says it; "" where nothing does."""
+    own = _toml(folder / "Cargo.toml").get("package", {}).get("version", "")
+    if isinstance(own, str):
+        return own
+    for parent in folder.parents:
+        found = _toml(parent / "Cargo.toml").get("workspace", {}).get("package", {}).get("version")
+        if found:
+            return str(found)
+    return ""
+
+
+def _toml(file: pathlib.Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text())
+    except (OSError, tomllib.TOMLDecodeError):
+        return {}
+
+
+def freed(manifest: str, name: str, version: str) -> str:
+    """Return a Cargo.toml that asks for this version of a crate where it asked for exactly one (`"=1.2.3"`)."""
+    crate = re.escape(name)
+    forms = (
+        rf"^{crate}\s*=\s*",
+        rf"^{crate}\s*=\s*\{{[^}}\n]*\bversion\s*=\s*",
+        rf"^\[[\w.-]*dependencies\.{crate}\]\n(?:[^\[\n].*\n)*?version\s*=\s*",
+    )
+    for before in forms:
+        manifest = re.sub(rf'({before}")=[^"]*"', rf'\g<1>={version}"', manifest, flags=re.MULTILINE)
+    return manifest
+
+
+def go(about: dict[str, Any], arguments: list[str]) -> NoReturn:
+    """Run go with the modules' trees in place of their releases, by a go.mod of its own."""
+    real, modules = about["tools"]["go"], about["modules"]
+    if not modules or not _BUILDS["go"].intersection(arguments[:1]):
+        _hand_on([real, *arguments])
+    said = subprocess.run([real, "env", "GOMOD"], stdout=subprocess.PIPE, text=True).stdout.strip()
+    if not pathlib.Path(said).is_file():  # /dev/null outside of modules
+        _fail(f"there is no go.mod in {pathlib.Path.cwd()}")
+    changed = pathlib.Path(about["work"]).parent / "tools" / "go.mod"
+    for file in (pathlib.Path(said), pathlib.Path(said).with_suffix(".sum")):
+        if file.exists():
+            shutil.copyfile(file, changed.with_name(file.name))
+    replacements = [f"-replace={name}={path}" for name, path in modules.items()]
+    if status := subprocess.run([real, "mod", "edit", *replacements, str(changed)]).returncode:
+        sys.exit(status)
+    flags = f"{os.environ.get('GOFLAGS', '')} -modfile={changed} -mod=mod".strip()
+    _hand_on([real, *arguments], GOFLAGS=flags)
+
+
+if __name__ == "__main__":
+    {"cargo": cargo, "go": go}[sys.argv[1]](json.loads(pathlib.Path(sys.argv[2]).read_text()), sys.argv[3:])

@@ -1,0 +1,191 @@
+"""Working trees: which of their files matter, a digest of these, and a copy that follows them."""
+
+import dataclasses
+import functools
+import hashlib
+import os
+import pathlib
+import shutil
+import stat
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from typing import NoReturn
+
+from conformance.model import digest as digests
+from conformance.model.errors import UserError
+
+#: what no build reads: what version control and tools keep for themselves
+_LEFT_OUT = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules"})
+#: marks a folder that anyone may delete (bford.info/cachedir); cargo puts it into its target folder
+_CACHE_TAG = "CACHEDIR.TAG"
+_GIT_TIMEOUT_S = 60
+#: settings of a stranger's repository are not obeyed, and its owner may be another user, as in containers
+_GIT = ("git", "-c", "safe.directory=*", "-c", "core.fsmonitor=false")
+_AGAIN = "run the same command again"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Tree:
+    """The files of a working tree that matter. `entries`: relative path to what is there (see _entry())."""
+
+    root: pathlib.Path
+    entries: Mapping[str, str]
+
+    @functools.cached_property
+    def digest(self) -> str:
+        listed = "".join(f"{name}\0{entry}\0" for name, entry in sorted(self.entries.items()))
+        return digests.of_bytes(listed.encode(errors="surrogateescape"))
+
+    def below(self, folder: pathlib.Path, name: str) -> list[pathlib.Path]:
+        """Return the folders at or below `folder` that hold a file called `name`, the nearest first."""
+        found = [self.root / path for path in self.entries if pathlib.PurePath(path).name == name]
+        return sorted((f.parent for f in found if f.is_relative_to(folder)), key=lambda path: (len(path.parts), path))
+
+
+def read(path: pathlib.Path, programs: bool = False) -> Tree:
+    """Return the tree of a folder, or of a single file. Raises UserError.
+
+    In a git repository that tracks something there, that is the whole repository: the files it tracks, and those that
+    are new and not ignored. Elsewhere it is all files of the folder but caches. `programs`: also programs and shared
+    libraries that are ignored, for what the user builds there.
+    """
+    try:
+        if not path.is_dir():
+            return Tree(root=path.parent, entries={path.name: _entry(path, path.parent)})
+        root = _repository(path) or path
+        names = set(_names(root)) | (set(_programs(root)) if programs else set())
+        return Tree(root=root, entries={name: _entry(root / name, root) for name in sorted(names)})
+    except OSError as error:
+        raise UserError(f"cannot read {error.filename or path}: {error.strerror}") from None
+
+
+def commit(path: pathlib.Path) -> str | None:
+    """Return the commit of a tree, with `-dirty` where it was changed since; None outside of git."""
+    said = _git(path, "describe", "--always", "--dirty", "--exclude=*", "--abbrev=8")
+    return said.strip() if said and _repository(path) else None
+
+
+def follow(tree: Tree, copy: pathlib.Path) -> None:
+    """Make the folder `copy` equal to a tree. What is equal already keeps its time, so that tools build little anew.
+
+    What changes gets the present time, however old it is in the tree: tools compare times. Raises UserError where the
+    tree is not what it was when it was read.
+    """
+    copy.mkdir(parents=True, exist_ok=True)
+    folders = {str(parent) for name in tree.entries for parent in pathlib.PurePath(name).parents}
+    for at, below, names in os.walk(copy, topdown=False):
+        here = pathlib.Path(at)
+        for path in (here / name for name in (*names, *below)):
+            name = str(path.relative_to(copy))
+            if path.is_dir() and not path.is_symlink():
+                if name not in folders:
+                    path.rmdir()
+            elif name not in tree.entries:
+                path.unlink()
+    for name, entry in tree.entries.items():
+        _copy(tree.root / name, copy / name, entry, copy)
+
+
+def _copy(source: pathlib.Path, target: pathlib.Path, entry: str, root: pathlib.Path) -> None:
+    if os.path.lexists(target):
+        if _entry(target, root) == entry:
+            return
+        target.unlink()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    kind, _, what = entry.partition(" ")
+    if kind == "link":
+        target.symlink_to(what)
+        return
+    try:
+        shutil.copyfile(source, target)
+    except FileNotFoundError:
+        raise UserError(f"{source} went while it was copied", _AGAIN) from None
+    target.chmod(0o755 if kind == "program" else 0o644)
+    if _entry(target, root) != entry:
+        target.unlink()
+        raise UserError(f"{source} changed while it was copied", _AGAIN)
+
+
+def _entry(path: pathlib.Path, root: pathlib.Path) -> str:
+    """Return what is at a path: `file DIGEST`, `program DIGEST` if it is executable, or `link TARGET`.
+
+    A link to a file outside of the tree counts as that file, as its content may change.
+    """
+    if path.is_symlink():
+        target, there = path.readlink(), path.resolve()
+        if (not target.is_absolute() and there.is_relative_to(root.resolve())) or not there.exists():
+            return f"link {target}"
+        if there.is_dir():
+            raise UserError(f"{path} leads to {there}, outside of {root}", "name a tree that holds all that it needs")
+    about = path.stat()
+    with open(path, "rb") as f:
+        content = hashlib.file_digest(f, "sha256").hexdigest()
+    return f"{'program' if about.st_mode & stat.S_IXUSR else 'file'} {content}"
+
+
+def _names(root: pathlib.Path) -> Iterator[str]:
+    """Yield the relative paths of the files that matter. A repository within (a submodule) is asked for its own."""
+    listed = None
+    if _top(root) == root.resolve():
+        listed = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    if listed is None:
+        yield from _walk(root, lambda folder, name: not _is_cache(folder, name))
+        return
+    for name in filter(None, listed.split("\0")):
+        path = root / name
+        if path.is_dir() and not path.is_symlink():
+            yield from (str(pathlib.PurePath(name, inner)) for inner in _names(path))
+        elif path.is_symlink() or path.is_file():
+            yield name
+
+
+def _programs(root: pathlib.Path) -> Iterator[str]:
+    for name in _walk(root, lambda folder, name: name != ".git"):
+        path = root / name
+        if not path.is_symlink() and (os.access(path, os.X_OK) or ".so" in path.suffixes):
+            yield name
+
+
+def _walk(root: pathlib.Path, enters: Callable[[pathlib.Path, str], bool]) -> Iterator[str]:
+    """Yield the relative paths of files and links below a folder, but for what `enters(folder, name)` refuses."""
+
+    def refuse(error: OSError) -> NoReturn:
+        raise error
+
+    for at, folders, names in os.walk(root, onerror=refuse):
+        here = pathlib.Path(at)
+        folders[:] = [name for name in folders if enters(here, name)]
+        links = [name for name in folders if (here / name).is_symlink()]
+        for path in (here / name for name in (*names, *links) if name != ".git"):
+            if path.is_symlink() or path.is_file():
+                yield str(path.relative_to(root))
+
+
+def _is_cache(folder: pathlib.Path, name: str) -> bool:
+    if name in _LEFT_OUT or (folder / name / _CACHE_TAG).exists():
+        return True
+    return name == "target" and (folder / "Cargo.toml").exists()
+
+
+def _repository(path: pathlib.Path) -> pathlib.Path | None:
+    """Return the top folder of the git repository that tracks something in a folder, or None."""
+    top = _top(path)
+    return top if top and _git(path, "ls-files", "-z", "--", ".") else None
+
+
+def _top(path: pathlib.Path) -> pathlib.Path | None:
+    said = _git(path, "rev-parse", "--show-toplevel")
+    return pathlib.Path(said.rstrip("\n")).resolve() if said else None
+
+
+def _git(path: pathlib.Path, *arguments: str) -> str | None:
+    """Return what git says in a folder; None where it fails, or is not there."""
+    # In a hook of git's, variables name another repository.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        done = subprocess.run(
+            [*_GIT, "-C", str(path), *arguments], capture_output=True, env=environment, timeout=_GIT_TIMEOUT_S
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return os.fsdecode(done.stdout) if done.returncode == 0 else None
