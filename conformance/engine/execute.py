@@ -7,7 +7,8 @@ from typing import Self
 
 from conformance.engine.benches import Bench
 from conformance.engine.plan import Judged, Key, Plan, Question
-from conformance.engine.runs import Looks, Progress, Run
+from conformance.engine.progress import Progress
+from conformance.engine.runs import Looks, Run
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement
 from conformance.model.verdict import Status

@@ -23,7 +23,7 @@ from conformance.lab import cores, job
 from conformance.lab.adapter import Adapter
 from conformance.lab.room import Batches
 from conformance.model.errors import UserError
-from conformance.model.trial import Measurement
+from conformance.model.trial import Measurement, Trial
 from conformance.support import paths
 
 _PR_SET_PDEATHSIG = 1
@@ -39,6 +39,11 @@ CLOCK_READS = 40
 #: seed of what happens before the first trial, the same in every guest
 _BOOT_SEED = 1
 _POLL_S = 0.02
+#: Uptime at which a guest is replaced, 12 days: half of 2^31 ms. At that, what keeps milliseconds in 32 bits goes wrong,
+#: such as the kernel's jiffies, if half of their range counts as the past, or a stack's own clock.
+_MOST_UPTIME_S = 2**30 / 1000
+#: wall seconds after which a guest makes room for another run that waits for a core: its start counts little by then
+_SHIFT_S = 30.0
 #: on a busy machine it may take a moment until what was killed is gone
 _GONE_S = 5.0
 
@@ -160,12 +165,14 @@ def boot(
 
 
 class VirtualRoom:
-    """Runs trials in guests, as Room says: many cells share one, as long as it lives."""
+    """Runs trials in guests, as Room says: one guest is fed all cells, one after the other, as long as it lives."""
 
     name = "virtual"
 
-    def __init__(self, kernel: Kernel, trial_wall_timeout_s: float = 600.0) -> None:
-        self.kernel, self.trial_wall_timeout_s = kernel, trial_wall_timeout_s
+    def __init__(
+        self, kernel: Kernel, trial_wall_timeout_s: float = 600.0, most_uptime_s: float = _MOST_UPTIME_S
+    ) -> None:
+        self.kernel, self.trial_wall_timeout_s, self._most_uptime_s = kernel, trial_wall_timeout_s, most_uptime_s
 
     def run(
         self,
@@ -176,32 +183,59 @@ class VirtualRoom:
     ) -> Iterator[Measurement]:
         """Yield one Measurement for each trial, as they come, until all are made or `cancelled` is set.
 
-        `batches`: lists of trials, one list for each cell. A guest's fault is an error in the measurements
-        of the cell it happened in, never an exception; the cells after it get a new guest.
+        A guest's fault is an error in the measurements of the cell it happened in, never an exception; the cells after
+        it get a new guest.
         """
-        while batches and not cancelled.is_set():
-            with one_guest(self.kernel, adapter, batches, cancelled) as (guest, scratch):
+        supply = _Supply(batches)
+        while not cancelled.is_set() and (first := supply.take()):
+            supply.give_back([first])
+            with one_guest(self.kernel, adapter, first[0], cancelled) as (guest, scratch):
                 on_start(guest)
-                reader = job.Reader(batches, adapter)
-                yield from follow(guest, reader, scratch, cancelled, self.trial_wall_timeout_s)
-                batches = reader.owed
+                reader, feeder, began = job.Reader([], adapter, remembers=True), job.Feeder(scratch), time.monotonic()
+
+                def feed() -> None:
+                    """See that the guest never waits, and has no more than that takes: others could make it, too."""
+                    if reader.uptime_s > self._most_uptime_s:
+                        return
+                    if time.monotonic() - began > _SHIFT_S and cores.others_wait():
+                        return
+                    while sum(map(len, reader.owed)) <= 1 and (trials := supply.take()):
+                        feeder.feed(reader.add(trials))
+
+                yield from follow(guest, reader, scratch, cancelled, self.trial_wall_timeout_s, feed)
+                supply.give_back(reader.owed)
+
+
+class _Supply:
+    """Batches to come, and those that were taken and given back: these come first."""
+
+    def __init__(self, batches: Batches) -> None:
+        self._given_back: list[Sequence[Trial]] = []
+        self._rest = iter(batches)
+
+    def take(self) -> Sequence[Trial] | None:
+        """Return the next batch; None where there is none now."""
+        return self._given_back.pop(0) if self._given_back else next(self._rest, None) or None
+
+    def give_back(self, batches: Sequence[Sequence[Trial]]) -> None:
+        self._given_back[:0] = batches
 
 
 @contextlib.contextmanager
 def one_guest(
     kernel: Kernel,
     adapter: Adapter,
-    batches: Batches,
+    first: Trial,
     cancelled: threading.Event | None = None,
     memory: str = _MEMORY,
     **how: Any,
 ) -> Iterator[tuple[Group, pathlib.Path]]:
-    """Boot a guest that carries out a job, on a core of its own, and give (it, its scratch folder).
+    """Boot a guest for trials like `first`, on a core of its own, and give (it, its scratch folder).
 
-    `how`: see job.write(). It is ended with the block. Raises UserError.
+    It waits until it is fed (job.Feeder), and is ended with the block. `how`: see job.write(). Raises UserError.
     """
     with disk_errors(), cores.one_core(cancelled) as core, scratch_folder() as scratch:
-        job.write(scratch, adapter, "/run", batches, **how)
+        job.write(scratch, adapter, "/run", first, **how)
         guest = boot(kernel, scratch, core, adapter, memory=memory)
         try:
             yield guest, scratch
@@ -220,10 +254,19 @@ def disk_errors() -> Iterator[None]:
 
 
 def follow(
-    guest: Group, reader: job.Reader, scratch: pathlib.Path, cancelled: threading.Event, trial_wall_timeout_s: float
+    guest: Group,
+    reader: job.Reader,
+    scratch: pathlib.Path,
+    cancelled: threading.Event,
+    trial_wall_timeout_s: float,
+    feed: Callable[[], None] = lambda: None,
 ) -> Iterator[Measurement]:
-    """Yield measurements while the guest works; ends when it has nothing more to give, or is given up."""
+    """Yield measurements while the guest works; ends when it has nothing more to give, or is given up.
+
+    `feed` is called whenever the guest may need another cell.
+    """
     events = Tail(scratch / "out.jsonl")
+    feed()
     began = last = time.monotonic()
     while not cancelled.is_set():
         ended = guest.exit_status is not None
@@ -236,6 +279,7 @@ def follow(
             yield from measurements
             if isinstance(event, protocol.Fault):
                 return
+            feed()
         if not reader.owed:
             return
         host = {"wall_s": round(time.monotonic() - last, 3)}
