@@ -4,12 +4,12 @@ import contextlib
 import dataclasses
 import pathlib
 import shlex
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from conformance.catalogue import documents
 from conformance.commands.bench import GRID_TRIALS, cores, forgetful
@@ -17,6 +17,7 @@ from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches, runs
 from conformance.engine.benches import Bench, Choice
+from conformance.engine.plan import Key
 from conformance.model import grid
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
@@ -70,7 +71,8 @@ def compute(choice: Choice, whole: bool) -> Figures:
 def _parts(choice: Choice) -> Iterator[Figure]:
     """Yield what parts of one trial of Linux TCP cost on one core."""
     bench = forgetful(benches.find(choice))
-    ordinary, few = (documents.profile(bench.profile, _CELL, **of) for of in ({}, {"transfer_s": _FEW_PACKETS_S}))
+    ordinary = documents.profile(bench.profile, _CELL)
+    few = documents.profile(bench.profile, _CELL, transfer_s=_FEW_PACKETS_S)
     walls = {}
     with _run(bench, [("cubic", ordinary), ("cubic", few)], _REPEATED, workers=1) as run:
         for setting in (ordinary, few):
@@ -126,7 +128,7 @@ def _whole(choice: Choice) -> Iterator[Figure]:
 
 
 @contextlib.contextmanager
-def _run(bench: Bench, work: Sequence[Any], trials: int, workers: int | None = None) -> Iterator[runs.Run]:
+def _run(bench: Bench, work: Sequence[Key], trials: int, workers: int | None = None) -> Iterator[runs.Run]:
     """Run with a results file of its own."""
     with tempfile.TemporaryDirectory() as folder:
         kept = store.Store(pathlib.Path(folder) / "results.jsonl")
@@ -136,10 +138,10 @@ def _run(bench: Bench, work: Sequence[Any], trials: int, workers: int | None = N
 
 def _mean(measurements: Sequence[Measurement], name: str) -> float:
     """Return the mean of what the host noted of trials that came to an end. Raises UserError where none did."""
-    good: list[Mapping[str, Any]] = [m.host for m in measurements if m.outcome is Outcome.OK]
+    good = [float(m.host[name]) for m in measurements if m.outcome is Outcome.OK]
     if not good:
         raise UserError(f"no trial could be measured: {measurements[0].message}", "run `conformance doctor`")
-    return sum(host[name] for host in good) / len(good)
+    return statistics.mean(good)
 
 
 def _pytest(name: str, marks: str, choice: Choice, target_s: float) -> Figure:

@@ -1,8 +1,8 @@
 """Run one job: build the network, then, cell by cell, calibrate it and make its trials.
 
-Reads SCRATCH/job.json and the cells that the host feeds it, and appends the events of protocol.py to SCRATCH/out.jsonl as they happen, so that what was
-measured survives whatever happens next. As a program: `main.py SCRATCH`, as root, on a machine whose kernel has netem
-(the host room).
+Reads SCRATCH/job.json and the cells that the host feeds it, and appends the events of protocol.py to SCRATCH/out.jsonl
+as they happen, so that what was measured survives whatever happens next. As a program: `main.py SCRATCH`, as root, on a
+machine whose kernel has netem (the host room).
 """
 
 from __future__ import annotations

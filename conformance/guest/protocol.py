@@ -1,9 +1,9 @@
 """What the host asks of a guest (Job), and what the guest says while it works (events): one form for both sides.
 
-The host writes a Job to SCRATCH/job.json, and feeds the guest one cell after another: SCRATCH/cell-0.json and so on, as
-they are decided on. The guest waits for the next, takes it away, and ends where that is `null`. It appends its events to
-SCRATCH/out.jsonl, one JSON object a line: the event's name as "event", and its fields. Standard library only, since the guest has nothing else; wire.py says how
-strictly both are read.
+The host writes a Job to SCRATCH/job.json. It feeds the guest one cell after the other, as it decides on them, by files:
+SCRATCH/cell-0.json and so on. The guest waits for the next, takes it away, and ends where that is `null`. It appends
+its events to SCRATCH/out.jsonl, one JSON object a line: the event's name as "event", and its fields. Standard library
+only, since the guest has nothing else; wire.py says how strictly both are read.
 """
 
 # Without `from __future__ import annotations`: wire.read() looks at the types of fields.
@@ -74,7 +74,8 @@ class TrialJob:
 class CellJob:
     """Trials of one cell.
 
-    `tc` sets up the links for calibration, if the guest is to `calibrate` them; `bottleneck` is the index of the slowest.
+    `tc` sets up the links for calibration, which is left out unless `calibrate`; `bottleneck` is the index of the
+    slowest link.
     """
 
     calibrate: bool

@@ -23,6 +23,11 @@ Observed = tuple[LinkSeen, ...]
 _OF_THE_SETTING = ("topology", "sysctls", "offload", "host_queue", "queue", "rival", "proxy")
 
 
+def folder() -> pathlib.Path:
+    """Return where they are kept."""
+    return paths.cache("calibrations")
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Entry:
     """What a file holds."""
@@ -62,4 +67,4 @@ def _place(trial: Trial, cell: protocol.CellJob, probing: protocol.Probing) -> p
         **{name: setting.to_json().get(name) for name in _OF_THE_SETTING},
     }
     digest = digests.of_value(depends_on)
-    return paths.cache("calibrations", digest[:2], f"{digest}.json")
+    return folder() / digest[:2] / f"{digest}.json"

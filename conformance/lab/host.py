@@ -63,7 +63,8 @@ class HostRoom:
         cancelled: threading.Event,
         on_start: Callable[[Group], object] = lambda process: None,
     ) -> Iterator[Measurement]:
-        for owed in handfuls(batches):
+        for handful in handfuls(batches):
+            owed: Sequence[Sequence[Trial]] = handful
             while owed and not cancelled.is_set():
                 owed = yield from self._run(adapter, owed, cancelled, on_start)
 

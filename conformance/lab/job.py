@@ -41,9 +41,10 @@ def write(
 ) -> None:
     """Fill the scratch folder with all but cells: job.json, the topology, the certificates. Raises UserError.
 
-    `first` is any of the trials, which all have its scheme and its profile. `at` is where the guest finds the stack's folders: "adapter", "build" (what was compiled for it), "client",
-    "client-build". `probe`: try out the adapter's contract in each cell instead of making trials. `trace`:
-    "packets" or "all" to write down what happens in each trial, in the scratch folder's trace/CELL'S INDEX-SEED.
+    `first` is any of the trials, which all have its scheme and its profile. `at` is where the guest finds the stack's
+    folders: "adapter", "build" (what was compiled for it), "client", "client-build". `probe`: try out the adapter's
+    contract in each cell instead of making trials. `trace`: "packets" or "all" to write down what happens in each
+    trial, in the scratch folder's trace/CELL'S INDEX-SEED.
     """
     if first.lab_digest != version.lab_version():
         # A guest reads the suite's files when it starts; results must not be kept under what the code was before.
@@ -206,6 +207,11 @@ class Reader:
     def owed(self) -> list[list[Trial]]:
         """The batches of trials that are still to come, without the empty ones."""
         return [list(batch.values()) for batch in self._owed if batch]
+
+    @property
+    def few_owed(self) -> bool:
+        """Whether the last trial is under way, or none."""
+        return sum(map(len, self._owed)) <= 1
 
     def feed(self, event: protocol.Event, host: Host) -> collections.abc.Iterator[Measurement]:
         """Yield the measurements that one event completes; `host` is what to note about wall time."""

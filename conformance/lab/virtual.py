@@ -39,8 +39,8 @@ CLOCK_READS = 40
 #: seed of what happens before the first trial, the same in every guest
 _BOOT_SEED = 1
 _POLL_S = 0.02
-#: Uptime at which a guest is replaced, 12 days: half of 2^31 ms. At that, what keeps milliseconds in 32 bits goes wrong,
-#: such as the kernel's jiffies, if half of their range counts as the past, or a stack's own clock.
+#: Uptime at which a guest is replaced: 2^30 ms, 12 days. At twice that, what keeps milliseconds in a signed integer of
+#: 32 bits goes wrong: the kernel's jiffies, where they are compared with one of long ago, or a stack's own clock.
 _MOST_UPTIME_S = 2**30 / 1000
 #: wall seconds after which a guest makes room for another run that waits for a core: its start counts little by then
 _SHIFT_S = 30.0
@@ -170,9 +170,14 @@ class VirtualRoom:
     name = "virtual"
 
     def __init__(
-        self, kernel: Kernel, trial_wall_timeout_s: float = 600.0, most_uptime_s: float = _MOST_UPTIME_S
+        self,
+        kernel: Kernel,
+        trial_wall_timeout_s: float = 600.0,
+        most_uptime_s: float = _MOST_UPTIME_S,
+        remembers: bool = True,
     ) -> None:
-        self.kernel, self.trial_wall_timeout_s, self._most_uptime_s = kernel, trial_wall_timeout_s, most_uptime_s
+        self.kernel, self.trial_wall_timeout_s = kernel, trial_wall_timeout_s
+        self._most_uptime_s, self._remembers = most_uptime_s, remembers
 
     def run(
         self,
@@ -191,19 +196,28 @@ class VirtualRoom:
             supply.give_back([first])
             with one_guest(self.kernel, adapter, first[0], cancelled) as (guest, scratch):
                 on_start(guest)
-                reader, feeder, began = job.Reader([], adapter, remembers=True), job.Feeder(scratch), time.monotonic()
-
-                def feed() -> None:
-                    """See that the guest never waits, and has no more than that takes: others could make it, too."""
-                    if reader.uptime_s > self._most_uptime_s:
-                        return
-                    if time.monotonic() - began > _SHIFT_S and cores.others_wait():
-                        return
-                    while sum(map(len, reader.owed)) <= 1 and (trials := supply.take()):
-                        feeder.feed(reader.add(trials))
-
-                yield from follow(guest, reader, scratch, cancelled, self.trial_wall_timeout_s, feed)
+                reader = job.Reader([], adapter, remembers=self._remembers)
+                shift = _Shift(supply, reader, job.Feeder(scratch), self._most_uptime_s)
+                yield from follow(guest, reader, scratch, cancelled, self.trial_wall_timeout_s, shift.feed)
                 supply.give_back(reader.owed)
+
+
+class _Shift:
+    """The life of one guest, as it is fed: until none is left, it is too old, or another run waits for its core."""
+
+    def __init__(self, supply: "_Supply", reader: job.Reader, feeder: job.Feeder, most_uptime_s: float) -> None:
+        self._supply, self._reader, self._feeder, self._most_uptime_s = supply, reader, feeder, most_uptime_s
+        self._began_s = time.monotonic()
+
+    def feed(self) -> None:
+        """See that the guest does not wait, and has no more than that takes: another guest could make it, too."""
+        while self._reader.few_owed and not self._is_over() and (trials := self._supply.take()):
+            self._feeder.feed(self._reader.add(trials))
+
+    def _is_over(self) -> bool:
+        if self._reader.uptime_s > self._most_uptime_s:
+            return True
+        return time.monotonic() - self._began_s > _SHIFT_S and cores.others_wait()
 
 
 class _Supply:
@@ -253,6 +267,14 @@ def disk_errors() -> Iterator[None]:
         raise UserError(f"cannot write {where}: {error.strerror or error}", "free space there, or set TMPDIR") from None
 
 
+#: what takes time beside trials, by the event that ends it: noted of the trial that comes next
+_PARTS: Mapping[type[protocol.Event], str] = {
+    protocol.Network: "start_s",
+    protocol.CongestionControl: "start_s",
+    protocol.Calibration: "calibration_s",
+}
+
+
 def follow(
     guest: Group,
     reader: job.Reader,
@@ -263,30 +285,33 @@ def follow(
 ) -> Iterator[Measurement]:
     """Yield measurements while the guest works; ends when it has nothing more to give, or is given up.
 
-    `feed` is called whenever the guest may need another cell.
+    `feed` is called whenever the guest may need another cell. "wall_s" of a trial is the time since the event before.
     """
     events = Tail(scratch / "out.jsonl")
     feed()
-    began = last = time.monotonic()
+    last = time.monotonic()
+    before: dict[str, float] = {}
     while not cancelled.is_set():
         ended = guest.exit_status is not None
         for event in events.read():
             now = time.monotonic()
-            began = now
-            measurements = list(reader.feed(event, {"wall_s": round(now - last, 3)}))
+            took_s, last = round(now - last, 3), now
+            if part := _PARTS.get(type(event)):
+                before[part] = round(before.get(part, 0.0) + took_s, 3)
+            measurements = list(reader.feed(event, {"wall_s": took_s, **before}))
             if measurements:
-                last = now
+                before = {}
             yield from measurements
             if isinstance(event, protocol.Fault):
                 return
             feed()
         if not reader.owed:
             return
-        host = {"wall_s": round(time.monotonic() - last, 3)}
+        host = {"wall_s": round(time.monotonic() - last, 3), **before}
         if ended:
             yield from reader.give_up(why_it_ended(guest.exit_status, scratch), host)
             return
-        if time.monotonic() - began > trial_wall_timeout_s:
+        if time.monotonic() - last > trial_wall_timeout_s:
             yield from reader.give_up(f"a trial took longer than {trial_wall_timeout_s:g} s of wall time", host)
             return
         time.sleep(_POLL_S)

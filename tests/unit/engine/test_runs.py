@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import threading
 import time
+from typing import ClassVar
 
 import fake_room
 import pytest
@@ -25,7 +26,7 @@ FULL = grid.cells("full")
 class Watched(fake_room.Room):
     """Notes the cells of each handful that it is given, as a room that makes several at a time takes them."""
 
-    handfuls: list = []
+    handfuls: ClassVar[list] = []
 
     def run(self, adapter, batches, cancelled):
         for handful in handfuls(batches):

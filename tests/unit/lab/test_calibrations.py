@@ -35,7 +35,7 @@ def test_what_is_remembered_comes_back_as_it_was(folder):
 
 
 def other(**changes):
-    return dataclasses.replace(trial(), setting=setting(**changes))
+    return dataclasses.replace(trial(), setting=dataclasses.replace(setting(), **changes))
 
 
 @pytest.mark.parametrize("same", [trial(seed=5), trial(algorithm="reno"), trial(stack="quinn"), other(transfer_s=3)])
@@ -48,7 +48,7 @@ def test_seed_algorithm_stack_and_length_do_not_matter(same):
     "unlike",
     [
         trial(kernel_digest="8" * 16), trial(lab_digest="8" * 16), other(offload=False), other(host_queue="fq"),
-        other(queue="bfifo:1"), other(sysctls=(("net.ipv4.tcp_sack", "0"),)), other(rival="cubic"),
+        other(queue="bfifo:1"), other(sysctls=(("net.ipv4.tcp_sack", "0"),)), other(topology="dumbbell", rival="cubic"),
         dataclasses.replace(trial(), room="host"),
     ],
 )  # fmt: skip
@@ -93,7 +93,7 @@ def test_many_at_once_leave_one_whole_entry(folder):
         return calibrations.recall(*about(trial()))
 
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        assert set(pool.map(one, range(200))) == {GOOD}
+        assert all(found == GOOD for found in pool.map(one, range(200)))
     assert len(list(folder.rglob("*"))) == 2  # the folder of the digest's first digits, and the file
 
 
@@ -118,5 +118,5 @@ def test_a_guest_reads_the_cells_that_it_is_fed(tmp_path):
     texts = [(tmp_path / protocol.cell_file(index)).read_text() for index in range(3)]
     assert [protocol.parse_cell(text) for text in texts] == [*cells, None]
     assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {0o600}
-    with pytest.raises(wire.ProtocolError, match="/calibrate: missing"):
+    with pytest.raises(wire.ProtocolError, match=": missing in CellJob"):
         protocol.parse_cell("{}")
