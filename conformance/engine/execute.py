@@ -54,6 +54,11 @@ class Execution:
         self._found: dict[Key, Sequence[Measurement]] = {}
         self._run = self._start(plan.work, Looks(numbers=plan.looks, clear=plan.is_conclusive)) if ahead else None
 
+    @property
+    def progress(self) -> Progress | None:
+        """How far the plan is; None where only what is asked for is measured."""
+        return self._run.progress if self._run is not None else None
+
     def answers(self, budget_s: float | None = None) -> Iterator[Answer]:
         """Yield an Answer for each piece of the plan's work as it is completed. Raise UserError.
 
