@@ -185,3 +185,37 @@ def test_an_algorithm_whose_kernel_is_not_built_is_unsupported_and_says_what_to_
         raise AssertionError("a kernel that was named and is not built was accepted")
     except runs.UserError as error:
         assert "no guest kernel named 'bbrv3'" in str(error)
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_room_that_cannot_work_fails_each_cell_and_hangs_none(tmp_path, monkeypatch, before):
+    """Whether that shows before it has taken the first cell or after."""
+
+    class Broken(fake_room.Room):
+        def run(self, adapter, batches, cancelled):
+            list(itertools.islice(batches, before))
+            raise runs.UserError("the disk is full")
+            yield
+
+    monkeypatch.setattr(benches, "find", benches.find)
+    fake_room.install("good", Broken)
+    asked = [("cubic", setting(cell)) for cell in FULL[:20]]
+    with runs.Run(benches.find(), store.Store(tmp_path / "r.jsonl"), asked, [1, 2], 2) as run:
+        run.wait()
+        for key in asked:
+            with pytest.raises(runs.UserError, match="the disk is full"):
+                run.result(*key)
+
+
+def test_a_room_that_leaves_trials_out_is_an_interrupted_run(tmp_path, monkeypatch):
+    class Lazy(fake_room.Room):
+        def run(self, adapter, batches, cancelled):
+            yield next(super().run(adapter, [next(iter(batches))], cancelled))
+
+    monkeypatch.setattr(benches, "find", benches.find)
+    fake_room.install("good", Lazy)
+    asked = [("cubic", setting(cell)) for cell in FULL[:3]]
+    with runs.Run(benches.find(), store.Store(tmp_path / "r.jsonl"), asked, [1, 2], 1) as run:
+        run.wait()
+        with pytest.raises(runs.UserError, match="interrupted"):
+            run.result(*asked[0])
