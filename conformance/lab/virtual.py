@@ -42,8 +42,9 @@ _POLL_S = 0.02
 #: Uptime at which a guest is replaced: 2^30 ms, 12 days. At twice that, what keeps milliseconds in a signed integer of
 #: 32 bits goes wrong: the kernel's jiffies, where they are compared with one of long ago, or a stack's own clock.
 _MOST_UPTIME_S = 2**30 / 1000
-#: wall seconds after which a guest makes room for another run that waits for a core: its start counts little by then
-_SHIFT_S = 30.0
+#: A guest makes room for another run that waits for a core once it has had it so many times as long as it took to
+#: start, and for so many wall seconds: else a busy machine would do little but start guests.
+_STARTS_A_SHIFT, _SHIFT_S = 15, 30.0
 #: on a busy machine it may take a moment until what was killed is gone
 _GONE_S = 5.0
 
@@ -208,6 +209,7 @@ class _Shift:
     def __init__(self, supply: "_Supply", reader: job.Reader, feeder: job.Feeder, most_uptime_s: float) -> None:
         self._supply, self._reader, self._feeder, self._most_uptime_s = supply, reader, feeder, most_uptime_s
         self._began_s = time.monotonic()
+        self._start_s = 0.0
 
     def feed(self) -> None:
         """See that the guest does not wait, and has no more than that takes: another guest could make it, too."""
@@ -217,7 +219,10 @@ class _Shift:
     def _is_over(self) -> bool:
         if self._reader.uptime_s > self._most_uptime_s:
             return True
-        return time.monotonic() - self._began_s > _SHIFT_S and cores.others_wait()
+        so_far_s = time.monotonic() - self._began_s
+        # It has said nothing before its network stood.
+        self._start_s = self._start_s or (so_far_s if self._reader.uptime_s else 0.0)
+        return so_far_s > max(_SHIFT_S, _STARTS_A_SHIFT * self._start_s) and cores.others_wait()
 
 
 class _Supply:

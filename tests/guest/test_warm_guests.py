@@ -25,7 +25,8 @@ def bench():
 
 
 @pytest.fixture(autouse=True)
-def nothing_remembered(monkeypatch, tmp_path):
+def nothing_remembered_and_no_other_run(monkeypatch, tmp_path):
+    monkeypatch.setattr(virtual.cores, "others_wait", lambda: False)
     monkeypatch.setattr(calibrations, "folder", lambda: tmp_path / "calibrations")
 
 
