@@ -58,7 +58,8 @@ fidelity: kernel  ## compare with the published cells at 10 and 20 Mbit/s, 20 tr
 	done; done
 	$(CONFORMANCE) fidelity results/fidelity.jsonl
 
-bench: kernel  ## what trials cost, by cell and by stack: wall seconds, virtual over wall, system calls a packet
+bench: kernel  ## what trials cost, by cell and by stack, and what whole commands take (WHOLE=--whole: those of minutes, too)
+	$(CONFORMANCE) bench --figures $(WHOLE)
 	$(CONFORMANCE) bench
 	$(CONFORMANCE) bench --stacks
 

@@ -268,16 +268,22 @@ def drift(
 @click.option(
     "--site", is_flag=True, help="Measure what a report costs instead: ten made-up schemes, 150 cells, 20 trials."
 )
+@click.option("--figures", is_flag=True, help="Show what whole commands take instead, and where a trial's time goes.")
+@click.option("--whole", is_flag=True, help="With --figures: also commands that take minutes.")
 @trials(3, least=2)
 @FORMAT
-def bench(choice: Choice, algorithm: str, stacks: bool, site: bool, trials: int, form: str) -> None:
+def bench(
+    choice: Choice, algorithm: str, stacks: bool, site: bool, figures: bool, whole: bool, trials: int, form: str
+) -> None:
     """Measure what trials cost.
 
     Prints wall seconds, virtual seconds per wall second and system calls per packet.
     """
-    from conformance.commands import bench
+    from conformance.commands import bench, bench_figures
     from conformance.reporting.text import bench as shown
 
+    if figures or whole:
+        finish(bench_figures.compute(choice, whole), form, shown.show_figures)
     if site:
         finish(bench.compute_site(), form, shown.show_site)
     if stacks:

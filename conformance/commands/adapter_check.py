@@ -55,7 +55,8 @@ def compute(choice: Choice, algorithm: str | None) -> CheckedAdapter:
         raise UserError(place.why_not)
     scheme = bench.scheme(algorithm)
     (trial,) = bench.trials(algorithm, documents.profile(bench.profile, _CELL, transfer_s=_TRANSFER_S), [1])
-    with virtual.one_guest(place.kernel, bench.adapter, [[trial]], probe=True) as (guest, scratch):
+    with virtual.one_guest(place.kernel, bench.adapter, trial, probe=True) as (guest, scratch):
+        job.Feeder(scratch).feed_all([job.cell_of([trial])])
         events = list(virtual.events(guest, scratch, _WALL_TIMEOUT_S))
         console_text = (scratch / "console.log").read_text(errors="replace")
     faults = [e.message for e in events if isinstance(e, protocol.Fault | protocol.Unsupported)]

@@ -16,6 +16,7 @@ from conformance.commands.status import ExitStatus
 from conformance.engine import benches, runs
 from conformance.engine.benches import Bench, Choice
 from conformance.lab import manifest
+from conformance.lab.virtual import VirtualRoom
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.trial import Measurement, Outcome
@@ -33,7 +34,7 @@ _PACKET_BYTES = 1500
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Medians over the trials of a cell; `start_s` is what its first trial took beyond that."""
+    """Medians over the trials of a cell; `start_s` is what the guest's start and the calibration took."""
 
     wall_s: float
     start_s: float
@@ -95,6 +96,7 @@ class Benchmark:
         return document(
             "bench", self.exit_status, rows=[row.to_json() for row in self.rows], cores=self.cores,
             start_s=self.start_s if extrapolated else None, grid_s=self.grid_s if extrapolated else None, site=None,
+            figures=[],
         )  # fmt: skip
 
 
@@ -112,20 +114,32 @@ class SiteBenchmark:
     def to_json(self) -> Document:
         """Return a document of schemas/bench.json."""
         return document(
-            "bench", self.exit_status, rows=[], cores=_cores(), start_s=None, grid_s=None,
-            site=dataclasses.asdict(self.site),
+            "bench", self.exit_status, rows=[], cores=cores(), start_s=None, grid_s=None,
+            site=dataclasses.asdict(self.site), figures=[],
         )  # fmt: skip
 
 
-def _cores() -> int:
+def cores() -> int:
+    """Return how many cores trials can be made on."""
     return len(os.sched_getaffinity(0))
 
 
 def compute(algorithm: str, choice: Choice, trials: int) -> Benchmark:
     """Measure an algorithm in 27 cells on one core, taking nothing from results. Raises UserError."""
-    bench = benches.find(choice)
+    bench = forgetful(benches.find(choice))
     cells = [Cell(*c) for c in itertools.product(_BANDWIDTHS, _DELAYS, _LOSSES)]
-    return Benchmark(rows=tuple(_costs(bench, algorithm, cells, trials)), by_stack=False, cores=_cores())
+    return Benchmark(rows=tuple(_costs(bench, algorithm, cells, trials)), by_stack=False, cores=cores())
+
+
+def forgetful(bench: Bench) -> Bench:
+    """Return the same bench with rooms that make every calibration, whatever is remembered."""
+
+    def place(algorithm: str) -> benches.Place:
+        found = bench.place(algorithm)
+        room = VirtualRoom(found.kernel, remembers=False) if isinstance(found.room, VirtualRoom) else found.room
+        return dataclasses.replace(found, room=room)
+
+    return dataclasses.replace(bench, place=place)
 
 
 def compute_stacks(choice: Choice, trials: int) -> Benchmark:
@@ -141,7 +155,7 @@ def compute_stacks(choice: Choice, trials: int) -> Benchmark:
             rows.append(CellCost(stack=about.name, trouble=str(error.cause)))
             continue
         rows += _costs(bench, "cubic" if "cubic" in offered else offered[0], _STACK_CELLS, trials)
-    return Benchmark(rows=tuple(rows), by_stack=True, cores=_cores())
+    return Benchmark(rows=tuple(rows), by_stack=True, cores=cores())
 
 
 def compute_site() -> SiteBenchmark:
@@ -167,13 +181,10 @@ def _costs(bench: Bench, algorithm: str, cells: Sequence[Cell], trials: int) -> 
 
 
 def _cost(measurements: Sequence[Measurement]) -> Cost:
-    walls = [m.host["wall_s"] for m in measurements]
-    # A cell's first trial also pays for its calibration, a guest's first for the guest's start.
-    wall_s = statistics.median(walls[1:] or walls)
     calls = [m.host["system_calls"] / _packets(m) for m in measurements if "system_calls" in m.host]
     return Cost(
-        wall_s=wall_s,
-        start_s=walls[0] - wall_s,
+        wall_s=statistics.median(m.host["wall_s"] for m in measurements),
+        start_s=sum(m.host.get(name, 0.0) for m in measurements for name in ("start_s", "calibration_s")),
         virtual_s=statistics.median(m.metrics["virtual_s"] for m in measurements),
         utilization=statistics.median(m.utilization for m in measurements if m.utilization is not None),
         calls_a_packet=statistics.median(calls) if calls else None,

@@ -21,7 +21,7 @@ from conformance.engine import benches, unused
 from conformance.engine.benches import Bench
 from conformance.engine.execute import execute
 from conformance.engine.plan import CellQuestion, Key, Plan, plan
-from conformance.engine.runs import Progress
+from conformance.engine.progress import Progress
 from conformance.kernel import build
 from conformance.kernel import source as sources
 from conformance.lab import adapter, kernel_variant, manifest

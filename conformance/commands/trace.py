@@ -117,7 +117,8 @@ def take(
     guest leaves undone is an error. `on_start` is called with the guest. Raises UserError.
     """
     reader = job.Reader(batches, adapter)
-    with virtual.one_guest(kernel, adapter, batches, cancelled, memory=_MEMORY, trace=how) as (guest, scratch):
+    with virtual.one_guest(kernel, adapter, batches[0][0], cancelled, memory=_MEMORY, trace=how) as (guest, scratch):
+        job.Feeder(scratch).feed_all(reader.cells)
         on_start(guest)
         for event in virtual.events(guest, scratch, _WALL_TIMEOUT_S * len(batches)):
             for measurement in reader.feed(event, {}):

@@ -7,7 +7,8 @@ from typing import Self
 
 from conformance.engine.benches import Bench
 from conformance.engine.plan import Judged, Key, Plan, Question
-from conformance.engine.runs import Looks, Progress, Run
+from conformance.engine.progress import Progress
+from conformance.engine.runs import Looks, Run
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement
 from conformance.model.verdict import Status
@@ -52,6 +53,11 @@ class Execution:
         self._executor, self._on_trial = executor, on_trial
         self._found: dict[Key, Sequence[Measurement]] = {}
         self._run = self._start(plan.work, Looks(numbers=plan.looks, clear=plan.is_conclusive)) if ahead else None
+
+    @property
+    def progress(self) -> Progress | None:
+        """How far the plan is; None where only what is asked for is measured."""
+        return self._run.progress if self._run is not None else None
 
     def answers(self, budget_s: float | None = None) -> Iterator[Answer]:
         """Yield an Answer for each piece of the plan's work as it is completed. Raise UserError.

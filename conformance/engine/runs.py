@@ -15,19 +15,23 @@ from typing import Self
 
 from conformance.engine.benches import Bench
 from conformance.engine.plan import Key, check_trials
+from conformance.engine.progress import FIXED_BYTES, Progress
+from conformance.engine.work import Group, Task, Work
 from conformance.engine.workers import Executors, Room
+from conformance.lab.room import Batches
 from conformance.model.errors import UserError
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome, Trial
 from conformance.results.claims import claim
 from conformance.results.store import Store
-from conformance.support.console import count, duration
-from conformance.support.pace import Pace
 
-#: few enough that a killed guest costs little, many enough that its start does not count
-_CELLS_A_GUEST = 10
-#: between two looks whether another run has finished what it claimed
-_CLAIM_POLL_S = 0.2
+#: Cells that a room gets at a time where it cannot be fed one by one: few enough that what dies costs little, many
+#: enough that its start does not count.
+_CELLS_AT_A_TIME = 10
+#: so many trials take about as long as the start of the guest that would help with them
+_WORTH_A_START = 8
+#: between two looks whether there is something to do again
+_POLL_S = 0.2
 
 
 def seeds(trials: int, first: int = 1) -> range:
@@ -51,52 +55,14 @@ class Looks:
     clear: Callable[[Key, Sequence[Measurement]], bool] = _always_clear
 
 
-class Progress:
-    """How many trials are done, and how long the rest will take at the pace so far."""
-
-    def __init__(self, total: int) -> None:
-        self.total, self.done, self.fresh, self.errors = total, 0, 0, 0
-        #: settings that another run is measuring
-        self.elsewhere = 0
-        self._pace = Pace()
-        self._lock = threading.Lock()
-
-    def one_more(self, measurement: Measurement, fresh: bool) -> None:
-        with self._lock:
-            self.done += 1
-            self.fresh += fresh
-            self.errors += measurement.outcome is Outcome.ERROR
-            if fresh:
-                self._pace.reached(self.fresh)
-
-    def more(self, trials: int) -> None:
-        with self._lock:
-            self.total += trials
-
-    def wait_for_others(self, change: int) -> None:
-        with self._lock:
-            self.elsewhere += change
-
-    def remaining_s(self) -> float | None:
-        """Return seconds, or None while too few trials were made for a guess."""
-        return self._pace.remaining_s(self.total - self.done)
-
-    def line(self) -> str:
-        left = self.remaining_s()
-        eta = "" if left is None or self.done == self.total else f", about {duration(left)} left"
-        errors = f", {self.errors} errors" if self.errors else ""
-        others = f"; another run is measuring {count(self.elsewhere, 'cell')} of these" if self.elsewhere else ""
-        return f"{self.done} of {self.total} trials{errors}{eta}{others}"
-
-
 class Run:
-    """Measures (algorithm, setting) pairs in the background, in the order given; `result()` waits for one.
+    """Measures (algorithm, setting) pairs in the background; `result()` waits for one.
 
     Each with all `seeds`, or, with `looks`, with as many of them as it takes. What the store holds is there at once: no
-    guest is waited for. Cells of one algorithm and profile share guests, up to `_CELLS_A_GUEST` each. What another run
-    with the same results file is measuring is waited for, and not measured again. `executor`, a function that makes a
-    concurrent.futures.Executor, has workers make the trials, `workers` batches of them at a time. `close()` ends it at
-    once: guests are killed, what was measured is kept.
+    guest is waited for. Cells of one algorithm and profile share guests, one on each core, which are fed them in the
+    order given until none is left. What another run with the same results file is measuring is waited for, and not
+    measured again. `executor`, a function that makes a concurrent.futures.Executor, has workers make the trials,
+    `workers` handfuls of cells at a time. `close()` ends it at once: guests are killed, what was measured is kept.
     """
 
     def __init__(
@@ -118,15 +84,22 @@ class Run:
         self._store, self._seeds, self._on_trial = store, seeds, on_trial
         self._looks = looks or Looks(numbers=(len(seeds),))
         self._cancelled = threading.Event()
-        self.progress = Progress(len(keys) * self._looks.numbers[0])
         # In real time trials would disturb each other.
-        threads = 1 if bench.lab == "host" else workers or len(os.sched_getaffinity(0))
-        self._executor = concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix="trial")
+        self._threads = 1 if bench.lab == "host" else workers or len(os.sched_getaffinity(0))
+        self._by_handfuls = bool(executor) or bench.lab == "host"
+        self.progress = Progress(self._threads, FIXED_BYTES[bench.adapter.manifest.transport])
+        self.progress.expect(keys, self._looks.numbers[0])
         self._futures: dict[Key, Future[Sequence[Measurement]]] = {key: Future() for key in keys}
         #: of those that were not clear at their last look, what it saw
         self._unclear: dict[Key, Sequence[Measurement]] = {}
-        for batch in _share([key for key in keys if not self._complete_from_store(key)], threads):
-            self._executor.submit(self._measure, batch)
+        missing = [Task(key, self._looks.numbers[0]) for key in keys if not self._complete_from_store(key)]
+        self._work = Work(missing, 1 if executor else _WORTH_A_START)
+        #: what other runs are measuring
+        self._elsewhere: list[Task] = []
+        self._lock = threading.Lock()
+        self._executor = concurrent.futures.ThreadPoolExecutor(self._threads, thread_name_prefix="trial")
+        for _ in range(min(self._threads, len(missing))):
+            self._executor.submit(self._serve)
 
     def result(self, algorithm: str, setting: Setting) -> Sequence[Measurement]:
         """Wait for the measurements of a pair, in order of seed. Raise UserError."""
@@ -170,7 +143,7 @@ class Run:
             if len(found) < number:
                 break
             if self._settle_if_conclusive(key, list(found.values())):
-                self.progress.more(number - self._looks.numbers[0])
+                self.progress.expect([key], number - self._looks.numbers[0])
                 for measurement in found.values():
                     self.progress.one_more(measurement, False)
                 return True
@@ -184,86 +157,148 @@ class Run:
         self._futures[key].set_result(measurements)
         return True
 
-    def _measure(self, keys: Sequence[Key]) -> None:
-        """Measure those of the pairs that no other run is measuring; come back to the others when all else is begun."""
-        with self._settling(keys), contextlib.ExitStack() as claims:
-            claimed = {key: claims.enter_context(self._claim(key)) for key in keys}
-            for key in (key for key in keys if not claimed[key]):
-                self.progress.wait_for_others(1)
-                with contextlib.suppress(RuntimeError):  # it is being closed
-                    self._executor.submit(self._measure_after_another, key)
-            self._take_looks([key for key in keys if claimed[key]])
-
-    def _measure_after_another(self, key: Key) -> None:
-        """Wait until another run has measured a pair, and measure what is missing then."""
-        with self._settling([key]):
-            while not self._cancelled.wait(_CLAIM_POLL_S):
-                self._on_trial(self.progress)
-                with self._claim(key) as is_mine:
-                    if is_mine:
-                        self.progress.wait_for_others(-1)
-                        self._take_looks([key])
-                        return
-
-    def _claim(self, key: Key) -> contextlib.AbstractContextManager[bool]:
-        return claim(self._store.path, self._bench.trials(*key, self._seeds[:1])[0].key)
-
-    @contextlib.contextmanager
-    def _settling(self, keys: Iterable[Key]) -> Iterator[None]:
-        """Give what goes wrong in the block to whoever waits for these pairs."""
-        try:
-            yield
-        except BaseException as error:
-            for key in keys:
-                if not self._futures[key].done():
-                    self._futures[key].set_exception(error)
-
-    def _take_looks(self, keys: Sequence[Key]) -> None:
-        before = 0
-        for number in self._looks.numbers:
-            if not keys:
+    def _serve(self) -> None:
+        """Work on one group after the other, until all is settled."""
+        while not self._cancelled.is_set():
+            if group := self._work.join():
+                try:
+                    self._work_on(group)
+                finally:
+                    self._work.leave(group)
+            elif all(future.done() for future in self._futures.values()):
                 return
-            if before:
-                self.progress.more(len(keys) * (number - before))
-            keys = self._look(keys, self._seeds[:number], self._seeds[:before])
-            before = number
+            else:
+                self._look_elsewhere()
+                self._cancelled.wait(_POLL_S)
 
-    def _look(self, keys: Sequence[Key], seeds: Sequence[int], seen: Sequence[int]) -> list[Key]:
-        """Measure with these seeds, all but `seen` for the first time; return the pairs that are not clear."""
+    def _work_on(self, group: Group) -> None:
+        """Measure tasks of a group until none is waiting; what goes wrong is given to whoever waits for them."""
+        mine: dict[Setting, Task] = {}
+        try:
+            for measurement in self._make(self._batches(group, mine)):
+                self._store.add(measurement)
+                self._note(mine[measurement.trial.setting], measurement, True)
+                self._settle_if_measured(mine, measurement.trial.setting)
+            if mine:
+                raise _interrupted()
+        except BaseException as error:
+            # An error that comes before any task was taken would come again with each of them.
+            while not mine and (task := self._work.take(group)):
+                mine[task.key[1]] = task
+            for task in mine.values():
+                self._futures[task.key].set_exception(error)
+                self._give_up_claim(task)
 
-        def note(measurement: Measurement, fresh: bool) -> None:
-            if measurement.trial.seed not in seen:
-                self.progress.one_more(measurement, fresh)
-                self._on_trial(self.progress)
+    def _batches(self, group: Group, mine: dict[Setting, Task]) -> Batches:
+        """Yield the trials that tasks of a group still need, as a room takes them, and note the tasks in `mine`."""
+        handful = 0
+        while not self._cancelled.is_set():
+            if self._by_handfuls and handful >= self._most_at_a_time():
+                yield []
+                handful = 0
+            if task := self._work.take(group):
+                if trials := self._begin(task, mine):
+                    handful += 1
+                    yield trials
+            elif mine:
+                # What is under way may be unclear, and come back.
+                yield []
+                handful = 0
+            else:
+                return
 
-        batches = [self._bench.trials(*key, seeds) for key in keys]
-        found = measure(self._bench, self._store, batches, self._cancelled, note)
-        return [
-            key
-            for key, measurements in zip(keys, found, strict=False)
-            if not self._settle_if_conclusive(key, measurements)
-        ]
+    def _most_at_a_time(self) -> int:
+        """Return how many cells to hand over at a time: many first, one at the end.
+
+        (Guided self-scheduling, Polychronopoulos and Kuck 1987.) With equal handfuls of ten, one worker would work
+        alone for the last minutes of a full grid.
+        """
+        return max(1, min(_CELLS_AT_A_TIME, self._work.waiting() // (3 * self._threads)))
+
+    def _begin(self, task: Task, mine: dict[Setting, Task]) -> list[Trial]:
+        """Return the trials that the store lacks for the next look of a task; none where there is nothing to do."""
+        if task.release is None and not self._claim(task):
+            self.progress.wait_for_others(1)
+            with self._lock:
+                self._elsewhere.append(task)
+            return []
+        mine[task.key[1]] = task
+        trials = self._bench.trials(*task.key, self._seeds[: task.trials])
+        known = stored(self._store, trials)
+        for measurement in known.values():
+            self._note(task, measurement, False)
+        task.found = known
+        self._settle_if_measured(mine, task.key[1])
+        return [trial for trial in trials if trial.seed not in known]
+
+    def _settle_if_measured(self, mine: dict[Setting, Task], setting: Setting) -> None:
+        """Look at a task that has all trials of its look: it is settled, or comes back for more."""
+        task = mine[setting]
+        if len(task.found) < task.trials:
+            return
+        del mine[setting]
+        found = [task.found[seed] for seed in self._seeds[: task.trials]]
+        if self._settle_if_conclusive(task.key, found):
+            self._give_up_claim(task)
+            return
+        task.before = task.trials
+        task.trials = next(number for number in self._looks.numbers if number > task.trials)
+        self.progress.expect([task.key], task.trials - task.before)
+        self._work.put_back(task)
+
+    def _note(self, task: Task, measurement: Measurement, fresh: bool) -> None:
+        """Take in a measurement; count it unless it was counted at an earlier look."""
+        task.found[measurement.trial.seed] = measurement
+        if measurement.trial.seed not in self._seeds[: task.before]:
+            self.progress.one_more(measurement, fresh)
+            self._on_trial(self.progress)
+
+    def _claim(self, task: Task) -> bool:
+        """Claim a task for this run; say whether no other run has it."""
+        with contextlib.ExitStack() as claims:
+            key = self._bench.trials(*task.key, self._seeds[:1])[0].key
+            if not claims.enter_context(claim(self._store.path, key)):
+                return False
+            task.release = claims.pop_all().close
+        return True
+
+    @staticmethod
+    def _give_up_claim(task: Task) -> None:
+        if task.release is not None:
+            task.release()
+
+    def _look_elsewhere(self) -> None:
+        """Take on what another run has finished with; what it has measured is in the store by then."""
+        with self._lock:
+            tasks, self._elsewhere = self._elsewhere, []
+        for task in tasks:
+            if self._claim(task):
+                self.progress.wait_for_others(-1)
+                self._work.put_back(task)
+            else:
+                with self._lock:
+                    self._elsewhere.append(task)
+        if tasks:
+            self._on_trial(self.progress)
+
+    def _make(self, batches: Batches) -> Iterator[Measurement]:
+        """Yield the measurements of batches that share their algorithm, from the room that it has."""
+        batches = iter(batches)
+        for first in batches:
+            if first:
+                algorithm = first[0].scheme.algorithm
+                place = self._bench.place(algorithm)
+                why = self._bench.adapter.why_not(algorithm) or place.why_not
+                together = itertools.chain([first], batches)
+                if not why and place.room is not None:
+                    yield from place.room.run(self._bench.adapter, together, self._cancelled)
+                    return
+                for trial in itertools.chain.from_iterable(together):
+                    yield Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message=why)
 
 
 def _interrupted() -> UserError:
     return UserError("interrupted", "run the same command again to resume")
-
-
-def _share(work: Sequence[Key], workers: int) -> Iterator[list[Key]]:
-    """Split the work into lists for one guest each, alike but for the cell, in order.
-
-    Long lists first, single cells at the end (guided self-scheduling, Polychronopoulos and Kuck 1987): with equal
-    lists of ten, one core would work alone for the last minutes of a full grid.
-    """
-    rest = len(work)
-    for _, alike in itertools.groupby(work, lambda key: (key[0], key[1].profile_digest)):
-        group = list(alike)
-        at = 0
-        while at < len(group):
-            size = max(1, min(_CELLS_A_GUEST, rest // (3 * workers), len(group) - at))
-            yield group[at : at + size]
-            at += size
-            rest -= size
 
 
 def stored(store: Store, trials: Iterable[Trial]) -> dict[int, Measurement]:
@@ -271,52 +306,3 @@ def stored(store: Store, trials: Iterable[Trial]) -> dict[int, Measurement]:
     found = {trial.seed: (trial, store.find(trial)) for trial in trials}
     # Measured under another name of the same kernel, perhaps: digests decide, not names.
     return {seed: dataclasses.replace(known, trial=trial) for seed, (trial, known) in found.items() if known}
-
-
-def _ignore(measurement: Measurement, fresh: bool) -> None:
-    pass
-
-
-def measure(
-    bench: Bench,
-    store: Store,
-    batches: Sequence[Sequence[Trial]],
-    cancelled: threading.Event | None = None,
-    on_trial: Callable[[Measurement, bool], None] = _ignore,
-) -> Iterator[list[Measurement]]:
-    """Yield the measurements of each batch (the trials of one cell), from the store or made now and added to it.
-
-    `on_trial` is told each measurement, and whether it was made now.
-    """
-    cancelled = cancelled or threading.Event()
-    found = [stored(store, trials) for trials in batches]
-    for known in itertools.chain.from_iterable(by_seed.values() for by_seed in found):
-        on_trial(known, False)
-    missing = [[t for t in trials if t.seed not in known] for trials, known in zip(batches, found, strict=True)]
-    owners = {trials[0].setting: at for at, trials in enumerate(batches)}
-    at = 0
-    for measurement in _make(bench, [trials for trials in missing if trials], cancelled):
-        store.add(measurement)
-        on_trial(measurement, True)
-        found[owners[measurement.trial.setting]][measurement.trial.seed] = measurement
-        while at < len(batches) and len(found[at]) == len(batches[at]):
-            yield [found[at][trial.seed] for trial in batches[at]]
-            at += 1
-    for rest in range(at, len(batches)):
-        if len(found[rest]) < len(batches[rest]):
-            raise _interrupted()
-        yield [found[rest][trial.seed] for trial in batches[rest]]
-
-
-def _make(bench: Bench, batches: list[list[Trial]], cancelled: threading.Event) -> Iterator[Measurement]:
-    if not batches:
-        return
-    algorithm = batches[0][0].scheme.algorithm
-    place = bench.place(algorithm)
-    why = bench.adapter.why_not(algorithm) or place.why_not
-    if not why and place.room is not None:
-        yield from place.room.run(bench.adapter, batches, cancelled)
-        return
-    for trials in batches:
-        for trial in trials:
-            yield Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message=why)

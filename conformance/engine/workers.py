@@ -21,6 +21,7 @@ from typing import cast
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
 from conformance.lab.adapter import Adapter
+from conformance.lab.room import Batches, handfuls
 from conformance.model.errors import UserError
 from conformance.model.trial import Measurement, Outcome, Trial
 
@@ -90,14 +91,17 @@ class Room:
     def __init__(self, choice: Choice, executors: Executors) -> None:
         self._choice, self._executors = choice, executors
 
-    def run(
-        self, adapter: Adapter, batches: Sequence[Sequence[Trial]], cancelled: threading.Event
-    ) -> Iterator[Measurement]:
-        """Yield one Measurement for each trial, all of the batches at once; none when `cancelled` is set meanwhile.
+    def run(self, adapter: Adapter, batches: Batches, cancelled: threading.Event) -> Iterator[Measurement]:
+        """Yield one Measurement for each trial, several cells at once; none when `cancelled` is set meanwhile.
 
         A worker that dies, or answers nonsense, is asked once more, and once more: then the trials are errors.
         Raise UserError where a worker has another stack, kernel or version of the suite.
         """
+        for handful in handfuls(batches):
+            if not cancelled.is_set():
+                yield from self._run(handful, cancelled)
+
+    def _run(self, batches: Sequence[Sequence[Trial]], cancelled: threading.Event) -> Iterator[Measurement]:
         trials = [trial for batch in batches for trial in batch]
         request = json.dumps(
             {

@@ -1,8 +1,8 @@
 """Run one job: build the network, then, cell by cell, calibrate it and make its trials.
 
-Reads SCRATCH/job.json, and appends the events of protocol.py to SCRATCH/out.jsonl as they happen, so that what was
-measured survives whatever happens next. As a program: `main.py SCRATCH`, as root, on a machine whose kernel has netem
-(the host room).
+Reads SCRATCH/job.json and the cells that the host feeds it, and appends the events of protocol.py to SCRATCH/out.jsonl
+as they happen, so that what was measured survives whatever happens next. As a program: `main.py SCRATCH`, as root, on a
+machine whose kernel has netem (the host room).
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib.util
+import itertools
 import os
 import shutil
 import sys
+import time
 import traceback
 
 if __name__ == "__main__":
@@ -26,7 +28,7 @@ from conformance.guest.trial import Fault, fresh_start, read_queues, run_trial
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from conformance.guest.seen import LinkSeen
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
     Emit = Callable[[protocol.Event], None]
 
 _WARM_UP_BYTES = 200_000
+#: between two looks for the next cell. In virtual time, a look costs the host far longer than that: the clock goes on
+#: by about as much as the host's does, and each trial begins at a time of its own anyway (trial.py: fresh_start)
+_LOOK_S = 0.001
 
 
 def run_job(scratch: str) -> int:
@@ -81,16 +86,31 @@ def _run(job: protocol.Job, scratch: str, emit: Emit) -> None:
         for node in net.hosts:
             # Without the nodes there is no network: where a stack eats all memory they are not what the kernel kills.
             set_oom_score(node.pid, -1000)
-        if job.probe:
-            probe.run(stage, emit)
-            return
-        _warm_up(stage, emit)
-        for index in range(len(job.cells)):
-            _run_cell(stage, index, emit)
+        for index, cell in enumerate(_cells(scratch)):
+            if job.probe:
+                probe.run(stage, cell, emit)
+                continue
+            if index == 0:
+                _warm_up(stage, cell, emit)
+            _run_cell(stage, index, cell, emit)
     finally:
         if not virtual:
             net.stop()
             kill_descendants(set())
+
+
+def _cells(scratch: str) -> Iterator[protocol.CellJob]:
+    """Yield the cells that the host feeds this guest, as they come, until it says that no more follow."""
+    for index in itertools.count():
+        path = os.path.join(scratch, protocol.cell_file(index))
+        while not os.path.exists(path):
+            time.sleep(_LOOK_S)
+        with open(path) as f:
+            cell = protocol.parse_cell(f.read())
+        os.unlink(path)
+        if cell is None:
+            return
+        yield cell
 
 
 def _set_up(stage: Stage) -> protocol.Network | protocol.Unsupported:
@@ -124,14 +144,14 @@ def _set_up(stage: Stage) -> protocol.Network | protocol.Unsupported:
     return protocol.Network(sysctls=sysctls, offload=offload, kernel=os.uname().release, kernel_algorithm=name)
 
 
-def _warm_up(stage: Stage, emit: Emit) -> None:
+def _warm_up(stage: Stage, cell: protocol.CellJob, emit: Emit) -> None:
     """Make a small transfer that nobody looks at, so that no trial is its guest's first.
 
     The kernel draws some of its secrets at the first use of what they protect, and caches what it reads: without this,
     the first trial would differ from the same one made later, if only by microseconds. All that is kept is what the
     kernel says the sender's congestion control was.
     """
-    small = transfer(stage, stage.job.cells[0], stage.job.probing.seed, _WARM_UP_BYTES)
+    small = transfer(stage, cell, stage.job.probing.seed, _WARM_UP_BYTES)
     found = None
     with contextlib.suppress(Fault):
         facts = run_trial(stage, small)
@@ -139,12 +159,12 @@ def _warm_up(stage: Stage, emit: Emit) -> None:
     emit(protocol.CongestionControl(found=found))
 
 
-def _run_cell(stage: Stage, index: int, emit: Emit) -> None:
+def _run_cell(stage: Stage, index: int, cell: protocol.CellJob, emit: Emit) -> None:
     job = stage.job
-    cell = job.cells[index]
     emit(protocol.CellBegins(index=index))
     usual = transfer(stage, cell, job.probing.seed)
-    emit(protocol.Calibration(index=index, observed=_calibrate(stage, cell)))
+    if cell.calibrate:
+        emit(protocol.Calibration(index=index, observed=_calibrate(stage, cell)))
     for trial in cell.trials:
         own = dataclasses.replace(usual, seed=trial.seed, tc=trial.tc)
         try:

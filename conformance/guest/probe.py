@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conformance.guest.protocol import Event
+    from conformance.guest.protocol import CellJob, Event
     from conformance.guest.stage import Stage, Transfer
 
 UNKNOWN_ALGORITHM = "nosuchalgorithm"
@@ -35,10 +35,10 @@ _ETH_P_ALL = 0x0003
 _WRITABLE = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/var/log")
 
 
-def run(stage: Stage, emit: Callable[[Event], None]) -> None:
-    """Make the probes in the first cell of the job, and emit an event for each."""
+def run(stage: Stage, cell: CellJob, emit: Callable[[Event], None]) -> None:
+    """Make the probes in a cell, and emit an event for each."""
     before = _files()
-    asked = transfer(stage, stage.job.cells[0], _SEED)
+    asked = transfer(stage, cell, _SEED)
     probes: tuple[Callable[[], Event], ...] = (
         lambda: Probed(name="unknown_algorithm", facts=_unknown_algorithm(_Pair(stage, asked))),
         lambda: _transfer(stage, asked, before),

@@ -1,8 +1,9 @@
 """What the host asks of a guest (Job), and what the guest says while it works (events): one form for both sides.
 
-The host writes a Job to SCRATCH/job.json. The guest appends its events to SCRATCH/out.jsonl, one JSON object a line:
-the event's name as "event", and its fields. Standard library only, since the guest has nothing else; wire.py says how
-strictly both are read.
+The host writes a Job to SCRATCH/job.json. It feeds the guest one cell after the other, as it decides on them, by files:
+SCRATCH/cell-0.json and so on. The guest waits for the next, takes it away, and ends where that is `null`. It appends
+its events to SCRATCH/out.jsonl, one JSON object a line: the event's name as "event", and its fields. Standard library
+only, since the guest has nothing else; wire.py says how strictly both are read.
 """
 
 # Without `from __future__ import annotations`: wire.read() looks at the types of fields.
@@ -71,8 +72,13 @@ class TrialJob:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CellJob:
-    """The trials of one cell. `tc` sets up the links for calibration; `bottleneck` is the index of the slowest link."""
+    """Trials of one cell.
 
+    `tc` sets up the links for calibration, which is left out unless `calibrate`; `bottleneck` is the index of the
+    slowest link.
+    """
+
+    calibrate: bool
     transfer_bytes: int
     bottleneck: int
     links: tuple[Link, ...]
@@ -82,7 +88,7 @@ class CellJob:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Job:
-    """All that one guest does.
+    """What all cells of one guest have in common.
 
     `called` is the stack's own name for `algorithm`; `kernel_algorithms` the kernel's names for it, the first that the
     kernel has counts, or None where the stack brings its own. `rival` is the kernel's name of a second flow's
@@ -112,17 +118,26 @@ class Job:
     probing: Probing
     probe: bool
     trace: str | None
-    cells: tuple[CellJob, ...]
 
     def __post_init__(self) -> None:
         require(self.transport in ("tcp", "udp"), f"transport {self.transport!r} is neither tcp nor udp")
         require(self.trace in (None, "packets", "all"), f"trace {self.trace!r} is neither packets nor all")
-        require(bool(self.cells), "a job without cells")
 
 
 def parse_job(text: str) -> Job:
     """Return the Job of a JSON document. Raises ProtocolError."""
     return wire.read(Job, wire.loads(text))
+
+
+def cell_file(index: int) -> str:
+    """Return the name of the file by which a guest is fed its cell of this index."""
+    return f"cell-{index}.json"
+
+
+def parse_cell(text: str) -> CellJob | None:
+    """Return the CellJob of a JSON document, or None where it says that no more follow. Raises ProtocolError."""
+    data = wire.loads(text)
+    return None if data is None else wire.read(CellJob, data)
 
 
 # --- events
@@ -158,7 +173,7 @@ class CongestionControl(_Stamped):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CellBegins(_Stamped):
-    """The cell of this index of the job is under way."""
+    """The cell of this index is under way."""
 
     index: int
 

@@ -39,6 +39,16 @@ def one_core(cancelled: threading.Event | None = None) -> Iterator[int]:
         yield core
 
 
+def others_wait() -> bool:
+    """Return whether somebody on this machine waits for a core. Raises OSError where locks cannot be made."""
+    with open(paths.cache("cores") / "queue.lock", "w") as queue:
+        try:
+            fcntl.flock(queue, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
 def _first_free(
     files: Mapping[_Key, pathlib.Path], cancelled: threading.Event | None
 ) -> contextlib.AbstractContextManager[_Key]:

@@ -11,16 +11,16 @@ import shlex
 import shutil
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 
 from conformance.kernel.store import Kernel
 from conformance.lab import job
 from conformance.lab.adapter import Adapter
-from conformance.lab.room import Batches
+from conformance.lab.room import Batches, handfuls
 from conformance.lab.virtual import Group, disk_errors, follow, scratch_folder
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
-from conformance.model.trial import Measurement
+from conformance.model.trial import Measurement, Trial
 from conformance.support import paths
 
 _NAMESPACES = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc"]
@@ -63,29 +63,42 @@ class HostRoom:
         cancelled: threading.Event,
         on_start: Callable[[Group], object] = lambda process: None,
     ) -> Iterator[Measurement]:
-        while batches and not cancelled.is_set():
-            with disk_errors(), scratch_folder() as scratch:
-                # Bound into the scratch folder, the stack can be read by nobody wherever it lies.
-                folders = adapter.folders()
-                for name in folders:
-                    (scratch / name).mkdir()
-                job.write(scratch, adapter, scratch, batches)
-                binds = [f"mount --bind {shlex.quote(str(f))} {scratch}/{name}" for name, f in folders.items()]
-                main = paths.PACKAGE / "guest" / "main.py"
-                script = " && ".join([*binds, f"exec /usr/bin/python3 -u {shlex.quote(str(main))} {scratch}"])
-                process = Group(
-                    [*_NAMESPACES, "sh", "-c", script],
-                    scratch,
-                    {"PATH": os.environ["PATH"], "LC_ALL": "C", "HOME": "/"},
-                )
-                try:
-                    on_start(process)
-                    reader = job.Reader(batches, adapter)
-                    yield from follow(process, reader, scratch, cancelled, _wall_timeout_s(batches))
-                    batches = reader.owed
-                finally:
-                    process.end()
+        for handful in handfuls(batches):
+            owed: Sequence[Sequence[Trial]] = handful
+            while owed and not cancelled.is_set():
+                owed = yield from self._run(adapter, owed, cancelled, on_start)
+
+    def _run(
+        self,
+        adapter: Adapter,
+        batches: Sequence[Sequence[Trial]],
+        cancelled: threading.Event,
+        on_start: Callable[[Group], object],
+    ) -> Generator[Measurement, None, Sequence[Sequence[Trial]]]:
+        """Yield what one process measures; return the trials that it left."""
+        with disk_errors(), scratch_folder() as scratch:
+            # Bound into the scratch folder, the stack can be read by nobody wherever it lies.
+            folders = adapter.folders()
+            for name in folders:
+                (scratch / name).mkdir()
+            job.write(scratch, adapter, scratch, batches[0][0])
+            binds = [f"mount --bind {shlex.quote(str(f))} {scratch}/{name}" for name, f in folders.items()]
+            main = paths.PACKAGE / "guest" / "main.py"
+            script = " && ".join([*binds, f"exec /usr/bin/python3 -u {shlex.quote(str(main))} {scratch}"])
+            process = Group(
+                [*_NAMESPACES, "sh", "-c", script],
+                scratch,
+                {"PATH": os.environ["PATH"], "LC_ALL": "C", "HOME": "/"},
+            )
+            try:
+                on_start(process)
+                reader = job.Reader(batches, adapter)
+                job.Feeder(scratch).feed_all(reader.cells)
+                yield from follow(process, reader, scratch, cancelled, _wall_timeout_s(batches))
+                return reader.owed
+            finally:
+                process.end()
 
 
-def _wall_timeout_s(batches: Batches) -> float:
+def _wall_timeout_s(batches: Sequence[Sequence[Trial]]) -> float:
     return max(len(trials) * (trials[0].setting.timeout_s + _OVERHEAD_S) for trials in batches)

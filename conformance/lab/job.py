@@ -1,13 +1,14 @@
 """From trials to the job that a guest carries out, and from its events back to measurements."""
 
 import collections.abc
+import dataclasses
 import pathlib
 import random
 import shutil
 import typing
 
 from conformance.guest import protocol, seen, wire
-from conformance.lab import pki, proxy, version
+from conformance.lab import calibrations, pki, proxy, version
 from conformance.lab.adapter import Adapter
 from conformance.lab.room import Batches
 from conformance.model.emulation import calibration, congestion, credibility
@@ -34,17 +35,17 @@ def write(
     scratch: pathlib.Path,
     adapter: Adapter,
     at: pathlib.Path | str,
-    batches: Batches,
+    first: Trial,
     probe: bool = False,
     trace: str | None = None,
 ) -> None:
-    """Fill the scratch folder: job.json, the topology, the certificates. Raises UserError.
+    """Fill the scratch folder with all but cells: job.json, the topology, the certificates. Raises UserError.
 
-    `at` is where the guest finds the stack's folders: "adapter", "build" (what was compiled for it), "client",
-    "client-build". `probe`: try out the adapter's contract in the first cell instead of making trials. `trace`:
-    "packets" or "all" to write down what happens in each trial, in the scratch folder's trace/CELL'S INDEX-SEED.
+    `first` is any of the trials, which all have its scheme and its profile. `at` is where the guest finds the stack's
+    folders: "adapter", "build" (what was compiled for it), "client", "client-build". `probe`: try out the adapter's
+    contract in each cell instead of making trials. `trace`: "packets" or "all" to write down what happens in each
+    trial, in the scratch folder's trace/CELL'S INDEX-SEED.
     """
-    first = batches[0][0]
     if first.lab_digest != version.lab_version():
         # A guest reads the suite's files when it starts; results must not be kept under what the code was before.
         raise UserError("the suite's own code changed while it was measuring", "run the same command again")
@@ -72,18 +73,44 @@ def write(
         queue_handle=network.QUEUE_HANDLE,
         proxy=_proxy(setting, adapter, scratch),
         rival=setting.rival,
-        probing=protocol.Probing(
-            rate_packets=_POLICER_RATE_PACKETS if setting.queue == "policer" else _RATE_PACKETS,
-            loss_packets=_LOSS_PACKETS,
-            seed=_CALIBRATION_SEED,
-        ),
+        probing=_probing(setting),
         probe=probe,
         trace=trace,
-        cells=tuple(map(_cell, batches)),
     )
-    # What the network is like is nothing that a stack should read.
-    (scratch / "job.json").touch(mode=0o600)
-    (scratch / "job.json").write_text(wire.dumps(job))
+    _write(scratch / "job.json", wire.dumps(job))
+
+
+class Feeder:
+    """Feeds a guest cells by files in its scratch folder, in the order in which it carries them out."""
+
+    def __init__(self, scratch: pathlib.Path) -> None:
+        self._scratch, self._next = scratch, 0
+
+    def feed(self, cell: protocol.CellJob | None) -> None:
+        """Give it one more; None says that no more follow."""
+        _write(self._scratch / protocol.cell_file(self._next), "null" if cell is None else wire.dumps(cell))
+        self._next += 1
+
+    def feed_all(self, cells: collections.abc.Iterable[protocol.CellJob]) -> None:
+        """Give it these and no more: it ends when they are done."""
+        for cell in (*cells, None):
+            self.feed(cell)
+
+
+def _write(target: pathlib.Path, text: str) -> None:
+    """Write a file whole: the guest may be looking for it. What the network is like is nothing for a stack to read."""
+    aside = target.with_suffix(".aside")
+    aside.touch(mode=0o600)
+    aside.write_text(text)
+    aside.rename(target)
+
+
+def _probing(setting: Setting) -> protocol.Probing:
+    return protocol.Probing(
+        rate_packets=_POLICER_RATE_PACKETS if setting.queue == "policer" else _RATE_PACKETS,
+        loss_packets=_LOSS_PACKETS,
+        seed=_CALIBRATION_SEED,
+    )
 
 
 def _tuple(names: collections.abc.Iterable[str] | None) -> tuple[str, ...] | None:
@@ -113,7 +140,8 @@ def _client(adapter: Adapter, at: pathlib.Path | str) -> protocol.Program:
     return protocol.Program(path=program, build_dir=f"{at}/client-build", rootfs=None)
 
 
-def _cell(trials: collections.abc.Sequence[Trial]) -> protocol.CellJob:
+def cell_of(trials: collections.abc.Sequence[Trial]) -> protocol.CellJob:
+    """Return what a guest has to know of trials of one cell, the calibration included."""
     setting = trials[0].setting
     links = range(len(setting.links))
 
@@ -121,6 +149,7 @@ def _cell(trials: collections.abc.Sequence[Trial]) -> protocol.CellJob:
         return tuple(tuple(network.tc_lines(setting, link, delay_off_ns(trial.seed, link))) for link in links)
 
     return protocol.CellJob(
+        calibrate=True,
         transfer_bytes=setting.transfer_bytes,
         bottleneck=setting.bottleneck,
         links=tuple(protocol.Link(**link.to_json()) for link in setting.links),
@@ -143,26 +172,50 @@ class Reader:
     """Turns a guest's events into measurements as they come; knows which trials are still owed.
 
     Each owed trial comes out once, whatever the events are: what belongs to no owed trial is passed over, and what
-    never came is an error after give_up().
+    never came is an error after give_up(). `remembers`: calibrations are taken from the user's cache, and kept there.
     """
 
-    def __init__(self, batches: Batches, adapter: Adapter) -> None:
+    def __init__(self, batches: Batches, adapter: Adapter, remembers: bool = False) -> None:
         # Where the harness chose the kernel's algorithm, another version is no fault of the stack's.
         self._kernels_own = adapter.kernel_algorithms is not None
-        self._owed = [{trial.seed: trial for trial in trials} for trials in batches]
-        self._settings = [trials[0].setting for trials in batches]
-        self._algorithm = batches[0][0].scheme.algorithm
+        self._remembers = remembers
+        self._owed: list[dict[int, Trial]] = []
+        self._firsts: list[Trial] = []
+        #: what to feed the guest, as add() returns it
+        self.cells: list[protocol.CellJob] = []
         self._at = 0
+        #: the guest's, at its last event
+        self.uptime_s = 0.0
         self._network: protocol.Network | None = None
-        self._calibrations: dict[int, protocol.Calibration] = {}
+        self._calibrations: dict[int, calibrations.Observed] = {}
+        for trials in batches:
+            self.add(trials)
+
+    def add(self, trials: collections.abc.Sequence[Trial]) -> protocol.CellJob:
+        """Add trials of one more cell to what is owed; return what the guest is to be fed."""
+        cell, first = cell_of(trials), trials[0]
+        known = calibrations.recall(first, cell, _probing(first.setting)) if self._remembers else None
+        if known is not None:
+            self._calibrations[len(self.cells)] = known
+            cell = dataclasses.replace(cell, calibrate=False)
+        self._owed.append({trial.seed: trial for trial in trials})
+        self._firsts.append(first)
+        self.cells.append(cell)
+        return cell
 
     @property
     def owed(self) -> list[list[Trial]]:
         """The batches of trials that are still to come, without the empty ones."""
         return [list(batch.values()) for batch in self._owed if batch]
 
+    @property
+    def few_owed(self) -> bool:
+        """Whether the last trial is under way, or none."""
+        return sum(map(len, self._owed)) <= 1
+
     def feed(self, event: protocol.Event, host: Host) -> collections.abc.Iterator[Measurement]:
         """Yield the measurements that one event completes; `host` is what to note about wall time."""
+        self.uptime_s = event.uptime_s
         match event:
             case protocol.Network():
                 self._network = event
@@ -171,8 +224,11 @@ class Reader:
                     yield from self._unsupported(why_not, host)
             case protocol.CellBegins(index=index) if 0 <= index < len(self._owed):
                 self._at = index
-            case protocol.Calibration(index=index):
-                self._calibrations[index] = event
+            case protocol.Calibration(index=index, observed=observed) if 0 <= index < len(self._owed):
+                self._calibrations[index] = observed
+                if self._remembers:
+                    first = self._firsts[index]
+                    calibrations.remember(first, self.cells[index], _probing(first.setting), observed)
             case protocol.TrialDone(index=index, facts=facts):
                 if trial := self._take(index, facts.seed):
                     yield self._done(trial, index, facts, host)
@@ -186,7 +242,7 @@ class Reader:
 
     def give_up(self, why: str, host: Host) -> collections.abc.Iterator[Measurement]:
         """Yield an error for every trial still owed in the cell that was under way; other cells are unharmed."""
-        batch = self._owed[self._at] or next((b for b in self._owed if b), {})
+        batch = next((b for b in (*self._owed[self._at :][:1], *self._owed) if b), {})
         while batch:
             yield self._error(batch.pop(min(batch)), why, host)
 
@@ -210,8 +266,8 @@ class Reader:
         """Return why nothing that was measured in a cell counts; None where its emulators delivered all."""
         if self._network is None or index not in self._calibrations:
             return "calibration: the guest did not say what the emulators delivered"
-        observed = [wire.to_json(link) for link in self._calibrations[index].observed]
-        setting = self._settings[index]
+        observed = [wire.to_json(link) for link in self._calibrations[index]]
+        setting = self._firsts[index].setting
         problems = [
             *calibration.problems(setting, observed),
             *calibration.sysctl_problems(setting, self._network.sysctls),
@@ -219,11 +275,13 @@ class Reader:
         return "calibration: " + "; ".join(problems) if problems else None
 
     def _seen_network(self, index: int) -> dict[str, typing.Any]:
-        return {**wire.to_json(self._network), "calibration": wire.to_json(self._calibrations[index].observed)}
+        return {**wire.to_json(self._network), "calibration": wire.to_json(self._calibrations[index])}
 
     def _kernels_other(self, found: seen.CongestionControlSeen | None) -> str | None:
         """Why what the kernel had is not what was asked for, where the harness chose it; or None."""
-        return congestion.not_as_asked(self._algorithm, wire.to_json(found)) if self._kernels_own else None
+        if not self._kernels_own or not self._firsts:
+            return None
+        return congestion.not_as_asked(self._firsts[0].scheme.algorithm, wire.to_json(found))
 
     def _unsupported(self, why: str, host: Host) -> collections.abc.Iterator[Measurement]:
         for batch in self._owed:

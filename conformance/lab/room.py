@@ -1,14 +1,15 @@
 """What a room is: a place where trials are run. There are three: virtual.py, host.py, and engine/workers.py."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from conformance.lab.adapter import Adapter
 from conformance.model.trial import Measurement, Trial
 
-#: trials of one cell each, which share the scheme and the profile
-Batches = Sequence[Sequence[Trial]]
+#: Trials of one cell each, which share the scheme and the profile. A room takes the next when it is about to need it;
+#: it may depend on what was measured before. An empty batch says that no more are known until what was taken is done.
+Batches = Iterable[Sequence[Trial]]
 
 
 class Room(Protocol):
@@ -23,3 +24,16 @@ class Room(Protocol):
         What goes wrong in a room is an error in the measurements of the cell that it happened in. Raises UserError
         only for what the user can mend.
         """
+
+
+def handfuls(batches: Batches) -> Iterator[list[Sequence[Trial]]]:
+    """Yield what there is up to each empty batch, as a list: for rooms that take several cells at a time."""
+    taken: list[Sequence[Trial]] = []
+    for trials in batches:
+        if trials:
+            taken.append(trials)
+        elif taken:
+            yield taken
+            taken = []
+    if taken:
+        yield taken

@@ -19,6 +19,7 @@ from conformance.support import paths
 SOURCES = (
     "conformance/guest/*.py",
     "conformance/lab/adapter.py",
+    "conformance/lab/calibrations.py",
     "conformance/lab/host.py",
     "conformance/lab/job.py",
     "conformance/lab/manifest.py",

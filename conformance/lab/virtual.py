@@ -23,7 +23,7 @@ from conformance.lab import cores, job
 from conformance.lab.adapter import Adapter
 from conformance.lab.room import Batches
 from conformance.model.errors import UserError
-from conformance.model.trial import Measurement
+from conformance.model.trial import Measurement, Trial
 from conformance.support import paths
 
 _PR_SET_PDEATHSIG = 1
@@ -39,6 +39,12 @@ CLOCK_READS = 40
 #: seed of what happens before the first trial, the same in every guest
 _BOOT_SEED = 1
 _POLL_S = 0.02
+#: Uptime at which a guest is replaced: 2^30 ms, 12 days. At twice that, what keeps milliseconds in a signed integer of
+#: 32 bits goes wrong: the kernel's jiffies, where they are compared with one of long ago, or a stack's own clock.
+_MOST_UPTIME_S = 2**30 / 1000
+#: A guest makes room for another run that waits for a core once it has had it so many times as long as it took to
+#: start, and for so many wall seconds: else a busy machine would do little but start guests.
+_STARTS_A_SHIFT, _SHIFT_S = 15, 30.0
 #: on a busy machine it may take a moment until what was killed is gone
 _GONE_S = 5.0
 
@@ -160,12 +166,19 @@ def boot(
 
 
 class VirtualRoom:
-    """Runs trials in guests, as Room says: many cells share one, as long as it lives."""
+    """Runs trials in guests, as Room says: one guest is fed all cells, one after the other, as long as it lives."""
 
     name = "virtual"
 
-    def __init__(self, kernel: Kernel, trial_wall_timeout_s: float = 600.0) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        trial_wall_timeout_s: float = 600.0,
+        most_uptime_s: float = _MOST_UPTIME_S,
+        remembers: bool = True,
+    ) -> None:
         self.kernel, self.trial_wall_timeout_s = kernel, trial_wall_timeout_s
+        self._most_uptime_s, self._remembers = most_uptime_s, remembers
 
     def run(
         self,
@@ -176,32 +189,72 @@ class VirtualRoom:
     ) -> Iterator[Measurement]:
         """Yield one Measurement for each trial, as they come, until all are made or `cancelled` is set.
 
-        `batches`: lists of trials, one list for each cell. A guest's fault is an error in the measurements
-        of the cell it happened in, never an exception; the cells after it get a new guest.
+        A guest's fault is an error in the measurements of the cell it happened in, never an exception; the cells after
+        it get a new guest.
         """
-        while batches and not cancelled.is_set():
-            with one_guest(self.kernel, adapter, batches, cancelled) as (guest, scratch):
+        supply = _Supply(batches)
+        while not cancelled.is_set() and (first := supply.take()):
+            supply.give_back([first])
+            with one_guest(self.kernel, adapter, first[0], cancelled) as (guest, scratch):
                 on_start(guest)
-                reader = job.Reader(batches, adapter)
-                yield from follow(guest, reader, scratch, cancelled, self.trial_wall_timeout_s)
-                batches = reader.owed
+                reader = job.Reader([], adapter, remembers=self._remembers)
+                shift = _Shift(supply, reader, job.Feeder(scratch), self._most_uptime_s)
+                yield from follow(guest, reader, scratch, cancelled, self.trial_wall_timeout_s, shift.feed)
+                supply.give_back(reader.owed)
+
+
+class _Shift:
+    """The life of one guest, as it is fed: until none is left, it is too old, or another run waits for its core."""
+
+    def __init__(self, supply: "_Supply", reader: job.Reader, feeder: job.Feeder, most_uptime_s: float) -> None:
+        self._supply, self._reader, self._feeder, self._most_uptime_s = supply, reader, feeder, most_uptime_s
+        self._began_s = time.monotonic()
+        self._start_s = 0.0
+
+    def feed(self) -> None:
+        """See that the guest does not wait, and has no more than that takes: another guest could make it, too."""
+        while self._reader.few_owed and not self._is_over() and (trials := self._supply.take()):
+            self._feeder.feed(self._reader.add(trials))
+
+    def _is_over(self) -> bool:
+        if self._reader.uptime_s > self._most_uptime_s:
+            return True
+        so_far_s = time.monotonic() - self._began_s
+        # It has said nothing before its network stood.
+        self._start_s = self._start_s or (so_far_s if self._reader.uptime_s else 0.0)
+        return so_far_s > max(_SHIFT_S, _STARTS_A_SHIFT * self._start_s) and cores.others_wait()
+
+
+class _Supply:
+    """Batches to come, and those that were taken and given back: these come first."""
+
+    def __init__(self, batches: Batches) -> None:
+        self._given_back: list[Sequence[Trial]] = []
+        self._rest = iter(batches)
+
+    def take(self) -> Sequence[Trial] | None:
+        """Return the next batch; None where there is none now."""
+        return self._given_back.pop(0) if self._given_back else next(self._rest, None) or None
+
+    def give_back(self, batches: Sequence[Sequence[Trial]]) -> None:
+        self._given_back[:0] = batches
 
 
 @contextlib.contextmanager
 def one_guest(
     kernel: Kernel,
     adapter: Adapter,
-    batches: Batches,
+    first: Trial,
     cancelled: threading.Event | None = None,
     memory: str = _MEMORY,
     **how: Any,
 ) -> Iterator[tuple[Group, pathlib.Path]]:
-    """Boot a guest that carries out a job, on a core of its own, and give (it, its scratch folder).
+    """Boot a guest for trials like `first`, on a core of its own, and give (it, its scratch folder).
 
-    `how`: see job.write(). It is ended with the block. Raises UserError.
+    It waits until it is fed (job.Feeder), and is ended with the block. `how`: see job.write(). Raises UserError.
     """
     with disk_errors(), cores.one_core(cancelled) as core, scratch_folder() as scratch:
-        job.write(scratch, adapter, "/run", batches, **how)
+        job.write(scratch, adapter, "/run", first, **how)
         guest = boot(kernel, scratch, core, adapter, memory=memory)
         try:
             yield guest, scratch
@@ -219,30 +272,51 @@ def disk_errors() -> Iterator[None]:
         raise UserError(f"cannot write {where}: {error.strerror or error}", "free space there, or set TMPDIR") from None
 
 
+#: what takes time beside trials, by the event that ends it: noted of the trial that comes next
+_PARTS: Mapping[type[protocol.Event], str] = {
+    protocol.Network: "start_s",
+    protocol.CongestionControl: "start_s",
+    protocol.Calibration: "calibration_s",
+}
+
+
 def follow(
-    guest: Group, reader: job.Reader, scratch: pathlib.Path, cancelled: threading.Event, trial_wall_timeout_s: float
+    guest: Group,
+    reader: job.Reader,
+    scratch: pathlib.Path,
+    cancelled: threading.Event,
+    trial_wall_timeout_s: float,
+    feed: Callable[[], None] = lambda: None,
 ) -> Iterator[Measurement]:
-    """Yield measurements while the guest works; ends when it has nothing more to give, or is given up."""
+    """Yield measurements while the guest works; ends when it has nothing more to give, or is given up.
+
+    `feed` is called whenever the guest may need another cell. "wall_s" of a trial is the time since the event before.
+    """
     events = Tail(scratch / "out.jsonl")
-    began = last = time.monotonic()
+    feed()
+    last = time.monotonic()
+    before: dict[str, float] = {}
     while not cancelled.is_set():
         ended = guest.exit_status is not None
         for event in events.read():
             now = time.monotonic()
-            began = now
-            measurements = list(reader.feed(event, {"wall_s": round(now - last, 3)}))
+            took_s, last = round(now - last, 3), now
+            if part := _PARTS.get(type(event)):
+                before[part] = round(before.get(part, 0.0) + took_s, 3)
+            measurements = list(reader.feed(event, {"wall_s": took_s, **before}))
             if measurements:
-                last = now
+                before = {}
             yield from measurements
             if isinstance(event, protocol.Fault):
                 return
+            feed()
         if not reader.owed:
             return
-        host = {"wall_s": round(time.monotonic() - last, 3)}
+        host = {"wall_s": round(time.monotonic() - last, 3), **before}
         if ended:
             yield from reader.give_up(why_it_ended(guest.exit_status, scratch), host)
             return
-        if time.monotonic() - began > trial_wall_timeout_s:
+        if time.monotonic() - last > trial_wall_timeout_s:
             yield from reader.give_up(f"a trial took longer than {trial_wall_timeout_s:g} s of wall time", host)
             return
         time.sleep(_POLL_S)

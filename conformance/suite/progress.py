@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from conformance.suite.cases import kinds
-from conformance.suite.items import JudgedItem
+from conformance.suite.items import SESSION, JudgedItem
 from conformance.support.console import duration
 from conformance.support.pace import Pace
 
@@ -38,12 +38,19 @@ class Ticker:
         if not self._done or now - self._last < _TICK_S or self._done >= self._total:
             return
         self._last = now
-        left_s = self._pace.remaining_s(self._total - self._done)
+        left_s = self._left_s()
         left = "" if left_s is None else f", about {duration(left_s)} left"
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
             reporter.ensure_newline()
             reporter.write_line(f"{self._done} of {self._total} tests{left}")
+
+    def _left_s(self) -> float | None:
+        """Return the seconds that are left, or None; by trials where these are made here: tests may share them."""
+        session = self._config.stash.get(SESSION, None)
+        if session is not None and session.measures_ahead:
+            return session.remaining_s()
+        return self._pace.remaining_s(self._total - self._done)
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         # Others end a session by this hook, too: `-x` under xdist, and what pytest.exit() refuses.

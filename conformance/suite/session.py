@@ -56,5 +56,15 @@ class Session:
         """Wait for the answer to a test's question. Raise UserError."""
         return self._execution.ask(question)
 
+    @property
+    def measures_ahead(self) -> bool:
+        """Whether trials are made in the background, whatever is asked."""
+        return self._execution.progress is not None
+
+    def remaining_s(self) -> float | None:
+        """Return the seconds until all that is measured ahead is there; None where that is not known."""
+        progress = self._execution.progress
+        return None if progress is None else progress.remaining_s()
+
     def close(self) -> None:
         self._execution.close()

@@ -155,7 +155,8 @@ def trials(bench, misdeed):
 def carry_out(bench, batches):
     """([measurement], [events], files in the scratch folder) of one guest that lives until all is done."""
     reader, found = job.Reader(batches, bench.adapter), []
-    with virtual.one_guest(bench.place("cubic").kernel, bench.adapter, batches) as (guest, scratch):
+    with virtual.one_guest(bench.place("cubic").kernel, bench.adapter, batches[0][0]) as (guest, scratch):
+        job.Feeder(scratch).feed_all(reader.cells)
         events = []
         for event in virtual.events(guest, scratch, WALL_S):
             events.append(event)

@@ -9,6 +9,7 @@ from conformance.support.console import duration
 
 if TYPE_CHECKING:
     from conformance.commands.bench import Benchmark, CellCost, SiteBenchmark
+    from conformance.commands.bench_figures import Figures
 
 _GRID = "150 cells x 20 trials"
 
@@ -43,6 +44,18 @@ def _figures(row: "CellCost") -> tuple[str, ...]:
         f"{cost.utilization:.3f}", f"{cost.wall_s:.2f}", f"{cost.virtual_s:.1f}",
         f"{cost.virtual_s / cost.wall_s:.0f}", calls,
     )  # fmt: skip
+
+
+def show_figures(found: "Figures", console: rich.console.Console) -> None:
+    """Show a row for each figure, beside what it should be at most."""
+    table = rich.table.Table(title=f"what it takes on {found.cores} cores", title_justify="left")
+    table.add_column("what", overflow="fold")
+    for name in ("wall s", "target"):
+        table.add_column(name, justify="right")
+    for figure in found.figures:
+        seconds = (figure.trouble or "") if figure.seconds is None else f"{figure.seconds:.2f}"
+        table.add_row(figure.name, seconds, "" if figure.target_s is None else f"{figure.target_s:g}")
+    console.print(table)
 
 
 def show_site(found: "SiteBenchmark", console: rich.console.Console) -> None:

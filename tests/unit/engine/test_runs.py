@@ -1,7 +1,10 @@
 """How the engine shares work out and takes it in; rooms are fakes here."""
 
+import dataclasses
+import itertools
 import threading
 import time
+from typing import ClassVar
 
 import fake_room
 import pytest
@@ -9,7 +12,9 @@ from helpers import measurement, setting
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.engine import benches, runs
+from conformance.engine import benches, runs, work
+from conformance.engine.progress import FIXED_BYTES, Progress
+from conformance.lab.room import handfuls
 from conformance.model import grid
 from conformance.model.trial import Outcome
 from conformance.results import store
@@ -18,40 +23,112 @@ from conformance.support.console import duration
 FULL = grid.cells("full")
 
 
-@pytest.mark.slow
-@given(st.integers(1, 150), st.integers(1, 64), st.sampled_from([("cubic",), ("cubic", "reno")]))
-def test_all_work_is_shared_out_once_in_order_and_alike(cells, workers, algorithms):
-    work = [(algorithm, setting(cell)) for algorithm in algorithms for cell in FULL[:cells]]
-    lists = list(runs._share(work, workers))
-    assert [key for keys in lists for key in keys] == work
-    assert all(1 <= len(keys) <= 10 and len({algorithm for algorithm, _ in keys}) == 1 for keys in lists)
+class Watched(fake_room.Room):
+    """Notes the cells of each handful that it is given, as a room that makes several at a time takes them."""
+
+    handfuls: ClassVar[list] = []
+
+    def run(self, adapter, batches, cancelled):
+        for handful in handfuls(batches):
+            self.handfuls.append([trials[0] for trials in handful])
+            yield from super().run(adapter, handful, cancelled)
 
 
-def test_a_full_grid_ends_with_single_cells():
-    sizes = [len(keys) for keys in runs._share([("cubic", setting(cell)) for cell in FULL], 2)]
+def run_watched(tmp_path, monkeypatch, asked, workers):
+    """The first trials of each handful that workers would be given."""
+    monkeypatch.setattr(benches, "find", benches.find)
+    monkeypatch.setattr(Watched, "handfuls", [])
+    fake_room.install("good", Watched)
+    bench = benches.find()
+    monkeypatch.setattr(type(bench), "elsewhere", lambda self, room: self)
+    with runs.Run(bench, store.Store(tmp_path / "r.jsonl"), asked, [1], workers, executor=lambda: None) as run:
+        found = dict(run.as_completed(60))
+    assert set(found) == set(asked)
+    return Watched.handfuls
+
+
+@pytest.mark.parametrize("workers", [1, 2, 64])
+@pytest.mark.parametrize("algorithms", [("cubic",), ("cubic", "reno")])
+def test_all_work_is_shared_out_once_in_order_and_alike(tmp_path, monkeypatch, workers, algorithms):
+    asked = [(algorithm, setting(cell)) for algorithm in algorithms for cell in FULL]
+    found = run_watched(tmp_path, monkeypatch, asked, workers)
+    keys = [[(trial.scheme.algorithm, trial.setting) for trial in trials] for trials in found]
+    assert sorted(map(asked.index, itertools.chain.from_iterable(keys))) == list(range(len(asked)))
+    assert all(1 <= len(handful) <= 10 and len({algorithm for algorithm, _ in handful}) == 1 for handful in keys)
+    assert all([asked.index(key) for key in handful] == sorted(map(asked.index, handful)) for handful in keys)
+
+
+def test_a_full_grid_ends_with_single_cells(tmp_path, monkeypatch):
+    sizes = list(map(len, run_watched(tmp_path, monkeypatch, [("cubic", setting(cell)) for cell in FULL], 2)))
     assert sizes[0] == 10
-    assert sizes[-6:] == [1] * 6
+    assert sizes[-5:] == [1] * 5
 
 
-def test_a_smoke_tier_keeps_all_cores_busy():
-    work = [("cubic", setting(cell)) for cell in FULL[:12]]
-    assert max(len(keys) for keys in runs._share(work, 2)) <= 2
+def tasks(cells, algorithm="cubic", trials=5):
+    return [work.Task((algorithm, setting(cell)), trials) for cell in cells]
 
 
-def test_remaining_time_is_told_once_enough_was_measured():
-    progress = runs.Progress(10)
-    progress.one_more(measurement(), fresh=False)
+def test_a_thread_keeps_to_its_group_and_helps_where_that_is_worth_a_start():
+    shared = work.Work([*tasks(FULL[:12]), *tasks(FULL[:2], "reno")], worth_joining=8)
+    cubic, reno = shared.join(), shared.join()
+    assert (len(cubic.waiting), len(reno.waiting)) == (12, 2)
+    assert shared.join() is cubic  # 60 trials wait for one thread there
+    for _ in range(11):
+        shared.take(cubic)
+    shared.take(reno)
+    assert shared.join() is None  # five trials wait in each
+    shared.leave(reno)
+    assert shared.join() is reno  # nobody else would make them
+    task = shared.take(reno)
+    shared.put_back(task)
+    assert shared.take(reno) is task and shared.take(reno) is None
+
+
+def made_in(seconds, cell, **host):
+    return dataclasses.replace(measurement(cell=cell), host={"wall_s": seconds, **host})
+
+
+def test_first_estimates_count_starts_and_calibrations_as_often_as_they_come():
+    """80 trials of 16 cells on two cores, a quarter of a second each: 11 s, and not what the first trial took x 80."""
+    cells = FULL[:16]
+    progress = Progress(threads=2, clock=lambda: 0.0)
+    progress.expect([("cubic", setting(cell)) for cell in cells], 5)
+    progress.one_more(measurement(cell=cells[0]), fresh=False)
     assert progress.remaining_s() is None
-    for _ in range(6):
-        assert progress.remaining_s() is None
-        progress.one_more(measurement(), fresh=True)
-    assert progress.remaining_s() >= 0
-    assert progress.line().startswith("7 of 10 trials, about ")
+    progress.one_more(made_in(0.25, cells[0], start_s=1.5, calibration_s=0.5), fresh=True)
+    assert progress.remaining_s() is None
+    progress.one_more(made_in(0.25, cells[0]), fresh=True)
+    assert progress.remaining_s() == pytest.approx((77 * 0.25 + 15 * 0.5) / 2, rel=0.2)
+    assert progress.line() == "3 of 80 trials, about 13 s left"
+
+
+@given(st.permutations(FULL), st.sampled_from(["tcp", "udp"]), st.floats(0, 2), st.floats(0, 2))
+def test_the_first_estimate_is_right_within_a_factor_of_two_in_whatever_order(cells, transport, start_s, calibration_s):
+    """By the costs that docs/performance.md gives, of stacks between tquic and google-quiche for UDP."""
+    fixed_s, each_mb_s = {"tcp": (0.2, 0.0065), "udp": (0.1, 0.045)}[transport]
+    costs = {cell: fixed_s + each_mb_s * setting(cell).transfer_bytes / 1e6 for cell in cells}
+    progress = Progress(threads=2, fixed_bytes=FIXED_BYTES[transport], clock=lambda: 0.0)
+    progress.expect([("cubic", setting(cell)) for cell in cells], 5)
+    progress.one_more(made_in(costs[cells[0]], cells[0], start_s=start_s, calibration_s=calibration_s), fresh=True)
+    progress.one_more(made_in(costs[cells[0]], cells[0]), fresh=True)
+    truth = (5 * sum(costs.values()) + 149 * calibration_s - 2 * costs[cells[0]]) / 2
+    assert truth / 2 < progress.remaining_s() < truth * 2
+
+
+def test_an_estimate_sees_that_others_have_the_cores():
+    now = [0.0]
+    progress = Progress(threads=4, clock=lambda: now[0])
+    progress.expect([("cubic", setting(cell)) for cell in FULL[:20]], 5)
+    for cell in FULL[:10]:
+        for _ in range(5):
+            now[0] += 1  # one at a time
+            progress.one_more(made_in(1.0, cell), fresh=True)
+    assert progress.remaining_s() == pytest.approx(50, rel=0.1)
 
 
 def test_two_runs_with_one_results_file_measure_everything_once(tmp_path, monkeypatch):
     """Whichever comes second waits for what the first is measuring, and takes it from the file."""
-    path, work = tmp_path / "r.jsonl", [("cubic", setting(cell)) for cell in FULL[:6]]
+    path, asked = tmp_path / "r.jsonl", [("cubic", setting(cell)) for cell in FULL[:6]]
     began, go_on = threading.Event(), threading.Event()
 
     class Slow(fake_room.Room):
@@ -64,17 +141,17 @@ def test_two_runs_with_one_results_file_measure_everything_once(tmp_path, monkey
     monkeypatch.setattr(benches, "find", benches.find)
     fake_room.install("good", Slow)
     bench = benches.find()
-    with runs.Run(bench, store.Store(path), work, range(1, 4), 2) as first:
+    with runs.Run(bench, store.Store(path), asked, range(1, 4), 2) as first:
         assert began.wait(60)
-        with runs.Run(bench, store.Store(path), work, range(1, 4), 2) as second:
+        with runs.Run(bench, store.Store(path), asked, range(1, 4), 2) as second:
             deadline = time.monotonic() + 60
             while "another run is measuring" not in second.progress.line():
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
             go_on.set()
             found = [{key: found for key, found in run.as_completed(60)} for run in (first, second)]
-    assert found[0] == found[1] and set(found[0]) == set(work)
-    assert len(path.read_text().splitlines()) == 3 * len(work)
+    assert found[0] == found[1] and set(found[0]) == set(asked)
+    assert len(path.read_text().splitlines()) == 3 * len(asked)
     assert second.progress.elsewhere == 0
 
 
@@ -99,7 +176,8 @@ def test_an_algorithm_whose_kernel_is_not_built_is_unsupported_and_says_what_to_
     assert bench.scheme("cubic").kernel == "default"
     assert bench.scheme("bbrv3").kernel == "bbrv3"
     kept = store.Store(tmp_path / "r.jsonl")
-    (found,) = next(runs.measure(bench, kept, [bench.trials("bbrv3", setting(), [1])]))
+    with runs.Run(bench, kept, [("bbrv3", setting())], [1]) as run:
+        (found,) = run.result("bbrv3", setting())
     assert found.outcome is Outcome.UNSUPPORTED
     assert "run `conformance kernel build bbrv3 --source linux-source-6.12 --patch BBR3.patch`" in found.message
     try:
@@ -107,3 +185,37 @@ def test_an_algorithm_whose_kernel_is_not_built_is_unsupported_and_says_what_to_
         raise AssertionError("a kernel that was named and is not built was accepted")
     except runs.UserError as error:
         assert "no guest kernel named 'bbrv3'" in str(error)
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_room_that_cannot_work_fails_each_cell_and_hangs_none(tmp_path, monkeypatch, before):
+    """Whether that shows before it has taken the first cell or after."""
+
+    class Broken(fake_room.Room):
+        def run(self, adapter, batches, cancelled):
+            list(itertools.islice(batches, before))
+            raise runs.UserError("the disk is full")
+            yield
+
+    monkeypatch.setattr(benches, "find", benches.find)
+    fake_room.install("good", Broken)
+    asked = [("cubic", setting(cell)) for cell in FULL[:20]]
+    with runs.Run(benches.find(), store.Store(tmp_path / "r.jsonl"), asked, [1, 2], 2) as run:
+        run.wait()
+        for key in asked:
+            with pytest.raises(runs.UserError, match="the disk is full"):
+                run.result(*key)
+
+
+def test_a_room_that_leaves_trials_out_is_an_interrupted_run(tmp_path, monkeypatch):
+    class Lazy(fake_room.Room):
+        def run(self, adapter, batches, cancelled):
+            yield next(super().run(adapter, [next(iter(batches))], cancelled))
+
+    monkeypatch.setattr(benches, "find", benches.find)
+    fake_room.install("good", Lazy)
+    asked = [("cubic", setting(cell)) for cell in FULL[:3]]
+    with runs.Run(benches.find(), store.Store(tmp_path / "r.jsonl"), asked, [1, 2], 1) as run:
+        run.wait()
+        with pytest.raises(runs.UserError, match="interrupted"):
+            run.result(*asked[0])

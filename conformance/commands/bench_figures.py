@@ -1,0 +1,160 @@
+"""`conformance bench --figures`: what whole commands cost, and where the time of one trial goes."""
+
+import contextlib
+import dataclasses
+import pathlib
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+
+from conformance.catalogue import documents
+from conformance.commands.bench import GRID_TRIALS, cores, forgetful
+from conformance.commands.result import Document, document
+from conformance.commands.status import ExitStatus
+from conformance.engine import benches, runs
+from conformance.engine.benches import Bench, Choice
+from conformance.engine.plan import Key
+from conformance.model import grid
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+from conformance.model.trial import Measurement, Outcome
+from conformance.results import store
+
+#: a trial whose parts are told apart: a transfer of 10 s, and one of ten packets, which has all the rest of its cost
+_CELL, _FEW_PACKETS_S, _REPEATED = Cell(10, 20, 0), 0.012, 8
+#: pytest's: all passed, or some tests failed, which is no matter here
+_MEASURED = (0, 1)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """Wall seconds that something takes, and the most that it should on two cores; `trouble`: why there are none."""
+
+    name: str
+    seconds: float | None = None
+    target_s: float | None = None
+    trouble: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What was measured, in order."""
+
+    figures: tuple[Figure, ...]
+    cores: int
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say DONE: a benchmark asserts nothing."""
+        return ExitStatus.DONE
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/bench.json."""
+        return document(
+            "bench", self.exit_status, rows=[], cores=self.cores, start_s=None, grid_s=None, site=None,
+            figures=[dataclasses.asdict(figure) for figure in self.figures],
+        )  # fmt: skip
+
+
+def compute(choice: Choice, whole: bool) -> Figures:
+    """Measure; with `whole`, also the commands that take minutes. Raises UserError."""
+    found = [*_parts(choice), *_tens(choice), *_quic(choice)]
+    if whole:
+        found += _whole(choice)
+    return Figures(figures=tuple(found), cores=cores())
+
+
+def _parts(choice: Choice) -> Iterator[Figure]:
+    """Yield what parts of one trial of Linux TCP cost on one core."""
+    bench = forgetful(benches.find(choice))
+    ordinary = documents.profile(bench.profile, _CELL)
+    few = documents.profile(bench.profile, _CELL, transfer_s=_FEW_PACKETS_S)
+    walls = {}
+    with _run(bench, [("cubic", ordinary), ("cubic", few)], _REPEATED, workers=1) as run:
+        for setting in (ordinary, few):
+            measured = run.result("cubic", setting)
+            walls[setting] = _mean(measured, "wall_s")
+            if setting is ordinary:
+                yield Figure(name="start of a guest", seconds=measured[0].host.get("start_s"))
+                yield Figure(name="calibration of a cell", seconds=measured[0].host.get("calibration_s"))
+    megabytes = (ordinary.transfer_bytes - few.transfer_bytes) / 1e6
+    yield Figure(name="trial, without its packets: processes, queues, counters", seconds=walls[few])
+    yield Figure(name=f"packets of a trial ({megabytes:.1f} MB)", seconds=max(walls[ordinary] - walls[few], 0.0))
+
+
+def _tens(choice: Choice) -> Iterator[Figure]:
+    """Yield what CUBIC takes in the 30 cells at 10 Mbit/s, with and without remembered calibrations."""
+    bench = benches.find(choice)
+    work = [("cubic", documents.profile(bench.profile, cell)) for cell in grid.cells("10mbps")]
+    for how, tried in (("calibrations made", forgetful(bench)), ("calibrations remembered", bench)):
+        if tried is bench:
+            with _run(bench, work, 1) as run:
+                run.wait()
+        began = time.monotonic()
+        with _run(tried, work, 5) as run:
+            run.wait()
+        yield Figure(name=f"CUBIC, 30 cells x 5 trials, {how}", seconds=time.monotonic() - began, target_s=16)
+
+
+def _quic(choice: Choice) -> Iterator[Figure]:
+    """Yield what QUIC stacks take for a trial, and for a first verdict."""
+    for stack in ("picoquic", "quinn"):
+        name = f"{stack}, a trial of CUBIC at {_CELL.id}"
+        try:
+            bench = benches.find(dataclasses.replace(choice, stack=stack))
+        except UserError as error:
+            yield Figure(name=name, target_s=0.5, trouble=str(error.cause))
+            continue
+        setting = documents.profile(bench.profile, _CELL)
+        with _run(bench, [("cubic", setting)], _REPEATED, workers=1) as run:
+            yield Figure(name=name, seconds=_mean(run.result("cubic", setting), "wall_s"), target_s=0.5)
+    yield _pytest("quinn's CUBIC smoke tier", "cubic and smoke", dataclasses.replace(choice, stack="quinn"), 20)
+
+
+def _whole(choice: Choice) -> Iterator[Figure]:
+    yield _pytest("pytest -m cubic", "cubic", choice, 165)
+    bench = benches.find(choice)
+    work = [("cubic", documents.profile(bench.profile, cell)) for cell in grid.cells("full")]
+    began = time.monotonic()
+    with _run(bench, work, GRID_TRIALS) as run:
+        run.wait()
+    yield Figure(
+        name=f"CUBIC, {len(work)} cells x {GRID_TRIALS} trials", seconds=time.monotonic() - began, target_s=480
+    )
+
+
+@contextlib.contextmanager
+def _run(bench: Bench, work: Sequence[Key], trials: int, workers: int | None = None) -> Iterator[runs.Run]:
+    """Run with a results file of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        kept = store.Store(pathlib.Path(folder) / "results.jsonl")
+        with runs.Run(bench, kept, work, runs.seeds(trials), workers) as run:
+            yield run
+
+
+def _mean(measurements: Sequence[Measurement], name: str) -> float:
+    """Return the mean of what the host noted of trials that came to an end. Raises UserError where none did."""
+    good = [float(m.host[name]) for m in measurements if m.outcome is Outcome.OK]
+    if not good:
+        raise UserError(f"no trial could be measured: {measurements[0].message}", "run `conformance doctor`")
+    return statistics.mean(good)
+
+
+def _pytest(name: str, marks: str, choice: Choice, target_s: float) -> Figure:
+    """Measure a whole session of pytest, as a user sees it, with a results file of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "--pyargs", "conformance.suite", "-q", "-p", "no:cacheprovider", "-m",
+             marks, "--results", f"{folder}/results.jsonl", *shlex.split(choice.options())],
+            cwd=folder, capture_output=True, text=True,
+        )  # fmt: skip
+        seconds = time.monotonic() - began
+    if done.returncode in _MEASURED:
+        return Figure(name=name, seconds=seconds, target_s=target_s)
+    words = (done.stderr.strip() or done.stdout.strip() or "it said nothing").splitlines()[-1]
+    return Figure(name=name, target_s=target_s, trouble=words)

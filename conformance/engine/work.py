@@ -1,0 +1,89 @@
+"""The work of a run, shared out to its threads: cells that can share a guest stand in one group."""
+
+import dataclasses
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from conformance.engine.plan import Key
+from conformance.model.trial import Measurement
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class Task:
+    """A cell to be measured: with so many of a run's seeds, of which so many were asked for before.
+
+    `found`: {seed: Measurement}. `release` gives up the claim to it, which a run has from when it first takes the task.
+    """
+
+    key: Key
+    trials: int
+    before: int = 0
+    found: dict[int, Measurement] = dataclasses.field(default_factory=dict)
+    release: Callable[[], None] | None = None
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class Group:
+    """Tasks that can share a guest, in order, and how many threads work on them."""
+
+    waiting: deque[Task] = dataclasses.field(default_factory=deque)
+    threads: int = 0
+
+    @property
+    def trials(self) -> int:
+        """Return how many trials are waiting."""
+        return sum(task.trials - task.before for task in self.waiting)
+
+
+class Work:
+    """Groups of tasks. Each thread joins one, takes tasks until none is left, and joins another.
+
+    `worth_joining`: how many trials must wait in a group for a thread to join those that work on it already.
+    """
+
+    def __init__(self, tasks: Iterable[Task], worth_joining: int) -> None:
+        self._groups: dict[tuple[str, str], Group] = {}
+        self._worth_joining = worth_joining
+        self._lock = threading.Lock()
+        for task in tasks:
+            self._group(task).waiting.append(task)
+
+    def _group(self, task: Task) -> Group:
+        algorithm, setting = task.key
+        return self._groups.setdefault((algorithm, setting.profile_digest), Group())
+
+    def join(self) -> Group | None:
+        """Return the group that a thread without work serves best, until it leaves; None where there is none.
+
+        That is the first that nobody works on, or else the one where most trials wait for each thread.
+        """
+        with self._lock:
+            waiting = [group for group in self._groups.values() if group.waiting]
+            found = next((group for group in waiting if not group.threads), None)
+            if found is None and waiting:
+                most = max(waiting, key=lambda group: group.trials / group.threads)
+                found = most if most.trials >= self._worth_joining else None
+            if found is not None:
+                found.threads += 1
+            return found
+
+    def leave(self, group: Group) -> None:
+        """Say that a thread works on this group no more."""
+        with self._lock:
+            group.threads -= 1
+
+    def take(self, group: Group) -> Task | None:
+        """Return the next task of a group; None where none is waiting."""
+        with self._lock:
+            return group.waiting.popleft() if group.waiting else None
+
+    def put_back(self, task: Task) -> None:
+        """Let a task be taken again, before all others of its group."""
+        with self._lock:
+            self._group(task).waiting.appendleft(task)
+
+    def waiting(self) -> int:
+        """Return how many tasks wait to be taken."""
+        with self._lock:
+            return sum(len(group.waiting) for group in self._groups.values())

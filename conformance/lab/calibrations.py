@@ -1,0 +1,70 @@
+"""Calibrations that are remembered, in the user's cache, one file each: what is deterministic is not measured twice.
+
+What the probe packets of a calibration see depends on the kernel, on the suite's own code (by its lab version), and on
+how the network is set up; on no stack and no algorithm. The file's name is a digest of all that.
+"""
+
+import contextlib
+import dataclasses
+import pathlib
+
+from conformance.guest import protocol, wire
+from conformance.guest.seen import LinkSeen
+from conformance.model import digest as digests
+from conformance.model.emulation import calibration
+from conformance.model.errors import UserError
+from conformance.model.setting import Setting
+from conformance.model.trial import Trial
+from conformance.support import files, paths
+
+#: what was seen of each link, the client's first
+Observed = tuple[LinkSeen, ...]
+#: what of a setting decides how its network is set up, beside its links and their queues
+_OF_THE_SETTING = ("topology", "sysctls", "offload", "host_queue", "queue", "rival", "proxy")
+
+
+def folder() -> pathlib.Path:
+    """Return where they are kept."""
+    return paths.cache("calibrations")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Entry:
+    """What a file holds."""
+
+    observed: Observed
+
+
+def recall(trial: Trial, cell: protocol.CellJob, probing: protocol.Probing) -> Observed | None:
+    """Return what was seen when the links of a trial's cell were calibrated; None where nothing good is remembered."""
+    try:
+        entry = wire.read(_Entry, wire.loads(_place(trial, cell, probing).read_bytes()))
+    except (OSError, wire.ProtocolError):
+        return None
+    return entry.observed if _is_good(trial.setting, entry.observed) else None
+
+
+def remember(trial: Trial, cell: protocol.CellJob, probing: protocol.Probing, observed: Observed) -> None:
+    """Keep what was seen of the links of a trial's cell, unless they failed, or the cache takes no files."""
+    if _is_good(trial.setting, observed):
+        with contextlib.suppress(UserError):
+            files.write(_place(trial, cell, probing), wire.dumps(_Entry(observed=observed)) + "\n")
+
+
+def _is_good(setting: Setting, observed: Observed) -> bool:
+    return not calibration.problems(setting, [wire.to_json(link) for link in observed])
+
+
+def _place(trial: Trial, cell: protocol.CellJob, probing: protocol.Probing) -> pathlib.Path:
+    setting = trial.setting
+    depends_on = {
+        "room": trial.room,
+        "lab": trial.lab_digest,
+        "kernel": trial.scheme.kernel_digest,
+        "probing": wire.to_json(probing),
+        "links": wire.to_json(cell.links),
+        "tc": wire.to_json(cell.tc),
+        **{name: setting.to_json().get(name) for name in _OF_THE_SETTING},
+    }
+    digest = digests.of_value(depends_on)
+    return folder() / digest[:2] / f"{digest}.json"

@@ -1,0 +1,85 @@
+"""How a guest is fed: what is taken when, and what is given back; no guest is started."""
+
+import dataclasses
+import types
+
+import pytest
+from helpers import trial
+from test_reader import CELLS, KERNELS_OWN, SEEDS, facts_of
+
+from conformance.guest import protocol
+from conformance.lab import cores, job, room, virtual
+
+BATCHES = [[trial(seed, cell) for seed in SEEDS] for cell in CELLS]
+
+
+def test_what_is_given_back_comes_first():
+    supply = virtual._Supply(iter([*BATCHES[:2], [], BATCHES[2]]))
+    first = supply.take()
+    supply.give_back([first])
+    assert [supply.take() for _ in range(5)] == [BATCHES[0], BATCHES[1], None, BATCHES[2], None]
+    supply.give_back(BATCHES[1:])
+    assert [supply.take(), supply.take(), supply.take()] == [BATCHES[1], BATCHES[2], None]
+
+
+def test_handfuls_end_where_no_more_is_known():
+    one, two, three = BATCHES
+    assert list(room.handfuls([[], one, two, [], [], three])) == [[one, two], [three]]
+    assert list(room.handfuls([])) == []
+
+
+@pytest.fixture
+def shift(tmp_path, monkeypatch):
+    """A guest's shift with three cells to come; `cells` lists what it was fed."""
+    monkeypatch.setattr(cores, "others_wait", lambda: False)
+    reader, fed = job.Reader([], KERNELS_OWN), []
+    feeder = types.SimpleNamespace(feed=fed.append)
+    made = virtual._Shift(virtual._Supply(BATCHES), reader, feeder, most_uptime_s=1000.0)
+    return types.SimpleNamespace(feed=made.feed, reader=reader, cells=fed, shift=made)
+
+
+def done(shift, index, seed, uptime_s=100.0):
+    event = protocol.TrialDone(index=index, facts=facts_of(seed))
+    return list(shift.reader.feed(dataclasses.replace(event, uptime_s=uptime_s), {}))
+
+
+def test_the_next_cell_is_there_when_the_last_trial_begins_and_not_before(shift):
+    fed = []
+    shift.feed()
+    for seed in SEEDS:
+        fed.append(len(shift.cells))
+        done(shift, 0, seed)
+        shift.feed()
+    assert [*fed, len(shift.cells)] == [1, 1, 2, 2]
+
+
+def test_an_old_guest_is_fed_no_more(shift):
+    shift.feed()
+    for seed in SEEDS:
+        done(shift, 0, seed, uptime_s=1000.5)
+        shift.feed()
+    assert len(shift.cells) == 1 and not shift.reader.owed
+
+
+def test_a_guest_makes_room_for_another_run_after_a_while(shift, monkeypatch):
+    monkeypatch.setattr(cores, "others_wait", lambda: True)
+    shift.feed()
+    for seed in SEEDS[:2]:
+        done(shift, 0, seed)
+        shift.feed()
+    assert len(shift.cells) == 2
+    monkeypatch.setattr(shift.shift, "_began_s", shift.shift._began_s - 1000)
+    done(shift, 0, SEEDS[2])
+    for seed in SEEDS:
+        done(shift, 1, seed)
+        shift.feed()
+    assert len(shift.cells) == 2 and not shift.reader.owed
+
+
+def test_who_waits_for_a_core_is_seen(tmp_path, monkeypatch):
+    monkeypatch.setattr(cores.paths, "cache", lambda *parts: tmp_path.joinpath(*parts))
+    (tmp_path / "cores").mkdir()
+    assert not cores.others_wait()
+    with cores._first_free({None: tmp_path / "cores" / "queue.lock"}, None):
+        assert cores.others_wait()
+    assert not cores.others_wait()
