@@ -12,8 +12,9 @@ from conformance.model.errors import UserError
 
 
 def kernel(tmp_path, content):
-    (tmp_path / "linux").write_bytes(content)
-    return Kernel(name="k", digest="", release="", source="", patches=(), binary=tmp_path / "linux")
+    binary = tmp_path / f"linux-{len(content)}"
+    binary.write_bytes(content)
+    return Kernel(name="k", digest="", release="", source="", patches=(), binary=binary)
 
 
 @pytest.fixture
