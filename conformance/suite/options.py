@@ -53,7 +53,10 @@ def add(parser: pytest.Parser) -> None:
     )
     group.addoption("--baseline", default=None, help="judge by change from this results file instead of by zones")
     group.addoption(
-        "--workers", type=int, default=None, help="how many guests run at a time (default: one for each core)"
+        "--workers",
+        type=int,
+        default=None,
+        help="how many guests run at a time (default: one for each core, within a container's limits)",
     )
     group.addoption(
         "--keep-traces", default=None, metavar="DIR", help="folder to keep packets and qlog of a few violating cells in"
