@@ -50,7 +50,7 @@ def test_the_smoke_tier_conforms_with_few_rights(image):
 
 
 def test_too_few_processes_are_a_message(image):
-    command = ("pytest", "-q", "-m", "cubic and smoke", "--grid", "10mbps-40ms-4pct")
+    command = ("pytest", "-q", "-m", "cubic and heatmap", "--grid", "10mbps-40ms-4pct")
     status, said = run(image, *command, options=("--pids-limit", "12"))
     assert status == 1, said
     assert "this container allows 12 at once; allow 64 or more, with --pids-limit" in " ".join(said.split())
