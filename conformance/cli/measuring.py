@@ -65,9 +65,7 @@ RESULTS = click.option(
     help="Results file: what it holds is not measured again, and new results are added.",
 )
 WORKERS = click.option(
-    "--workers",
-    type=click.IntRange(1),
-    help="How many guests run at a time (default: one for each core, within a container's limits).",
+    "--workers", type=click.IntRange(1), help="How many guests run at a time (default: one for each core)."
 )
 _FRESH_SEED = click.option(
     "--first-seed",

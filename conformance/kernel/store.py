@@ -70,7 +70,7 @@ def remember(key: str, digest: str) -> None:
 
 def remembered(key: str) -> str | None:
     """Return the digest of the kernel that was built so; None where it is not here."""
-    kept = paths.cache("kernels", "packages", key)
+    kept = paths.cached("kernels", "packages", key)
     digest = kept.read_text().strip() if kept.exists() else ""
     return digest if digest and (folder(digest) / "kernel.json").exists() else None
 

@@ -53,10 +53,7 @@ def add(parser: pytest.Parser) -> None:
     )
     group.addoption("--baseline", default=None, help="judge by change from this results file instead of by zones")
     group.addoption(
-        "--workers",
-        type=int,
-        default=None,
-        help="how many guests run at a time (default: one for each core, within a container's limits)",
+        "--workers", type=int, default=None, help="how many guests run at a time (default: one for each core)"
     )
     group.addoption(
         "--keep-traces", default=None, metavar="DIR", help="folder to keep packets and qlog of a few violating cells in"
