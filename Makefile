@@ -1,6 +1,6 @@
 # `make conformance` does everything a newcomer needs; `make test` runs the suite's own tests; `make help` lists the rest.
-.PHONY: attest attest-raise bbr bench clean conformance coverage fast fidelity format guests help identify-check kernel \
-  lint mutants mutants-record published quick reference setup site test zones-check
+.PHONY: attest attest-raise bbr bench clean conformance coverage fast fidelity format guests help identify-check image \
+  image-full kernel lint mutants mutants-record published quick reference setup site test zones-check
 .NOTPARALLEL:
 .DEFAULT_GOAL := conformance
 
@@ -105,6 +105,19 @@ published: kernel  ## measure every stack that is built here x algorithm, 10 Mbi
 site: setup  ## the pages of what is published, by today's zones, into site/; docs/matrix.md from the same (a minute)
 	$(CONFORMANCE) export matrix $(PUBLISHED)/*.jsonl.xz --out docs/matrix.md
 	$(CONFORMANCE) report $(PUBLISHED)/*.jsonl.xz --out site --no-terminal
+
+#: program that builds images, what they are called, what they begin with (Debian 12), and further options of the program
+BUILDER ?= podman
+IMAGE ?= cc-conformance
+BASE ?= debian:12
+BUILD_OPTIONS ?=
+BUILD_IMAGE = $(BUILDER) build -f Containerfile --build-arg BASE=$(BASE) $(BUILD_OPTIONS)
+
+image:  ## a container image: suite, guest kernel, Linux TCP (docs/containers.md; some minutes, most for the kernel)
+	$(BUILD_IMAGE) -t $(IMAGE) .
+
+image-full:  ## the same with every stack that is built from registries, figures and parquet (an hour)
+	$(BUILD_IMAGE) --target full -t $(IMAGE):full .
 
 attest: kernel  ## replay the golden trials: equal results attest the present sources to the present lab version
 	.venv/bin/python tests/golden/attest.py

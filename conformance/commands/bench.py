@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import itertools
-import os
 import pathlib
 import statistics
 import tempfile
@@ -23,6 +22,7 @@ from conformance.model.trial import Measurement, Outcome
 from conformance.reporting import benchmark
 from conformance.reporting.benchmark import SiteCost
 from conformance.results import store
+from conformance.support import files, limits
 
 _BANDWIDTHS, _DELAYS, _LOSSES = (10, 30, 50), (1, 20, 100), (0, 1, 4)
 #: of a whole zone over the grid, to which the cost of a trial is extrapolated
@@ -120,8 +120,8 @@ class SiteBenchmark:
 
 
 def cores() -> int:
-    """Return how many cores trials can be made on."""
-    return len(os.sched_getaffinity(0))
+    """Return how many guests can run at a time."""
+    return limits.workers()
 
 
 def compute(algorithm: str, choice: Choice, trials: int) -> Benchmark:
@@ -167,7 +167,7 @@ def _costs(bench: Bench, algorithm: str, cells: Sequence[Cell], trials: int) -> 
     """Yield the cost of each cell, or what happened instead, measured on one core."""
     work = [(algorithm, documents.profile(bench.profile, cell)) for cell in cells]
     with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        folder = stack.enter_context(tempfile.TemporaryDirectory(dir=files.temp_folder()))
         kept = store.Store(pathlib.Path(folder) / "results.jsonl")
         running = stack.enter_context(runs.Run(bench, kept, work, runs.seeds(trials), workers=1))
         for key in work:

@@ -13,16 +13,18 @@ from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
 from conformance.kernel import build
 from conformance.kernel import store as kernels
-from conformance.lab import building, manifest
+from conformance.lab import adapter, building, manifest, memory, pki, virtual
 from conformance.lab.manifest import GUEST_PATH
 from conformance.model.errors import UserError
+from conformance.support import files, limits
 
 #: program -> Debian package
 _PROGRAMS = {
     "tc": "iproute2", "ip": "iproute2", "ifconfig": "net-tools", "bash": "bash", "mnexec": "mininet",
     "nginx": "nginx-light", "openssl": "openssl",
 }  # fmt: skip
-_SHM_PER_GUEST_MB = 256
+#: in which one guest and pytest have room
+_LEAST_MEMORY_MB = 192
 _PTRACE_TRACEME = 0
 #: what our first kernel patch makes room for
 _XSTATE_BYTES = 12_288
@@ -75,27 +77,31 @@ def checks(lab: str = "virtual", kernel_name: str = kernels.DEFAULT_NAME) -> Ite
     yield _processor()
     yield _python()
     for program, package in _PROGRAMS.items():
-        found = shutil.which(program, path=GUEST_PATH)
-        yield Check(bool(found), f"{program}: {found or 'not found'}", f"apt-get install {package}")
+        if program != "openssl" or not pki.exists():
+            found = shutil.which(program, path=GUEST_PATH)
+            yield Check(bool(found), f"{program}: {found or 'not found'}", f"apt-get install {package}")
     yield _mininet()
     yield _builds("linux-tcp")
+    yield (temporary := _temp_folder())
     if lab == "host":
         yield _host()
         return
     yield _ptrace()
-    yield _shared_memory()
-    lacking = build.missing_tools()
-    yield Check(
-        not lacking, f"tools to build a kernel: {', '.join(lacking) + ' missing' if lacking else 'all there'}",
-        f"apt-get install {' '.join(lacking)}",
-    )  # fmt: skip
+    yield _pinning()
+    yield _processes()
+    yield _memory()
+    yield Check(True, f"guests at a time: {limits.workers()} (by cores, processor time, memory and processes)")
     try:
         kernel = kernels.find(kernel_name)
     except UserError as error:
+        yield _kernel_tools()
         yield Check(False, f"guest kernel {kernel_name}: not built", str(error))
         return
     yield Check(True, f"guest kernel {kernel.name}: Linux {kernel.release}, {kernel.digest}")
-    yield _boots(kernel)
+    if temporary.ok:
+        yield (place := _guest_memory(kernel))
+        if place.ok:
+            yield _boots(kernel)
 
 
 def _platform() -> Check:
@@ -142,11 +148,28 @@ def _mininet() -> Check:
 
 
 def _builds(stack: str) -> Check:
-    """What the adapter compiles on this machine can be compiled."""
+    """What the adapter compiles has been compiled, or can be here."""
     about = manifest.read(stack)
+    if adapter.is_built(about):
+        return Check(True, f"{stack}: built")
     lacking = building.missing(about.build or {})
     what = f"what {stack} is built with: {', '.join(lacking) + ' missing' if lacking else 'all there'}"
     return Check(not lacking, what, f"apt-get install {' '.join(about.packages)}")
+
+
+def _kernel_tools() -> Check:
+    lacking = build.missing_tools()
+    return Check(
+        not lacking, f"tools to build a kernel: {', '.join(lacking) + ' missing' if lacking else 'all there'}",
+        f"apt-get install {' '.join(lacking)}",
+    )  # fmt: skip
+
+
+def _temp_folder() -> Check:
+    try:
+        return Check(True, f"folder for temporary files: {files.temp_folder()}")
+    except UserError as error:
+        return Check(False, str(error.cause), error.mend or "")
 
 
 def _ptrace() -> Check:
@@ -155,31 +178,57 @@ def _ptrace() -> Check:
     if pid == 0:
         os._exit(0 if ctypes.CDLL(None).ptrace(_PTRACE_TRACEME, 0, 0, 0) == 0 else 1)
     ok = os.waitpid(pid, 0)[1] == 0
-    return Check(ok, f"ptrace: {'allowed' if ok else 'forbidden'}",
-                 "allow it: sysctl kernel.yama.ptrace_scope below 3, in a container --cap-add=SYS_PTRACE")  # fmt: skip
+    return Check(
+        ok, f"ptrace: {'allowed' if ok else 'forbidden'}",
+        "set sysctl kernel.yama.ptrace_scope below 3; in a container, use the default seccomp profile",
+    )  # fmt: skip
 
 
-def _shared_memory() -> Check:
+def _pinning() -> Check:
+    """Guests run without it, too, at up to four times the cost."""
     try:
-        shm = os.statvfs("/dev/shm")
+        os.sched_setaffinity(0, os.sched_getaffinity(0))
+        found = "allowed"
     except OSError:
-        return Check(False, "/dev/shm: missing", "mount -t tmpfs tmpfs /dev/shm")
-    free_mb = shm.f_bavail * shm.f_frsize >> 20
-    wanted = _SHM_PER_GUEST_MB * len(os.sched_getaffinity(0))
-    if shm.f_flag & os.ST_NOEXEC:
-        return Check(False, "/dev/shm: mounted noexec, so no guest can use it", "mount -o remount,exec /dev/shm")
-    return Check(free_mb >= wanted, f"/dev/shm: {free_mb} MB free, {wanted} wanted",
-                 f"mount -o remount,size={2 * wanted}M /dev/shm, in a container --shm-size")  # fmt: skip
+        found = "forbidden, so trials take longer; a container's seccomp profile must allow sched_setaffinity"
+    return Check(True, f"a core for each guest: {found}")
+
+
+def _processes() -> Check:
+    most = limits.most_processes()
+    return Check(
+        most is None or most >= virtual.LEAST_PROCESSES,
+        f"processes: {'no limit' if most is None else f'{most} at once, {virtual.LEAST_PROCESSES} wanted'}",
+        f"--pids-limit {virtual.LEAST_PROCESSES} or more in a container",
+    )
+
+
+def _memory() -> Check:
+    most = limits.memory_mb()
+    return Check(
+        most is None or most >= _LEAST_MEMORY_MB,
+        f"memory: {'no limit' if most is None else f'{most} MB, {_LEAST_MEMORY_MB} wanted'}",
+        f"--memory {_LEAST_MEMORY_MB}m or more in a container",
+    )
+
+
+def _guest_memory(kernel: kernels.Kernel) -> Check:
+    try:
+        place = memory.folder(kernel)
+    except UserError as error:
+        return Check(False, str(error.cause), error.mend or "")
+    return Check(True, f"a guest's memory: {'a memfd' if memory.is_memfd(kernel) else f'a file in {place}'}")
 
 
 def _boots(kernel: kernels.Kernel) -> Check:
-    from conformance.lab import virtual
-
     core = max(os.sched_getaffinity(0))  # shared with whatever runs there: a check must not wait for a measurement
     with virtual.scratch_folder() as scratch:
         began = time.monotonic()
         (scratch / "nothing.py").write_text("print('hello')\n")
-        guest = virtual.boot(kernel, scratch, core, run="/run/scratch/nothing.py")
+        try:
+            guest = virtual.boot(kernel, scratch, core, run="/run/scratch/nothing.py")
+        except UserError as error:
+            return Check(False, str(error.cause), error.mend or "")
         try:
             while guest.exit_status is None and time.monotonic() - began < 30:
                 time.sleep(0.01)

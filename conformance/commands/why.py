@@ -31,6 +31,7 @@ from conformance.model.diagnosis import flow as flows
 from conformance.model.errors import UserError
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome, Scheme
+from conformance.reporting import drawing as figures
 from conformance.reporting.text import progress
 from conformance.reporting.text import why as showing
 from conformance.support import files
@@ -128,7 +129,8 @@ def write(report: "Report", document: pathlib.Path, drawing: pathlib.Path) -> No
     """Write the Report to two files: schemas/why.json, and an SVG. Raises UserError."""
     text = json.dumps(report.to_json(), indent=1, sort_keys=True) + "\n"
     files.write(document, text, files.OTHER_FOLDER)
-    files.write(drawing, showing.svg(report), files.OTHER_FOLDER)
+    if figures.is_possible():
+        files.write(drawing, showing.svg(report), files.OTHER_FOLDER)
 
 
 def look(

@@ -7,7 +7,6 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import itertools
-import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
@@ -24,6 +23,7 @@ from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome, Trial
 from conformance.results.claims import claim
 from conformance.results.store import Store
+from conformance.support import limits
 
 #: Cells that a room gets at a time where it cannot be fed one by one: few enough that what dies costs little, many
 #: enough that its start does not count.
@@ -85,7 +85,7 @@ class Run:
         self._looks = looks or Looks(numbers=(len(seeds),))
         self._cancelled = threading.Event()
         # In real time trials would disturb each other.
-        self._threads = 1 if bench.lab == "host" else workers or len(os.sched_getaffinity(0))
+        self._threads = 1 if bench.lab == "host" else workers or limits.workers()
         self._by_handfuls = bool(executor) or bench.lab == "host"
         self.progress = Progress(self._threads, FIXED_BYTES[bench.adapter.manifest.transport])
         self.progress.expect(keys, self._looks.numbers[0])

@@ -7,6 +7,7 @@ A variant is a built kernel with module parameters on its command line: a digest
 kernel's, and a kernel.json that names both; the binary is the kernel's.
 """
 
+import contextlib
 import dataclasses
 import json
 import pathlib
@@ -54,8 +55,7 @@ def check_name(name: str) -> str:
 
 
 def folder(digest: str) -> pathlib.Path:
-    found: pathlib.Path = paths.cache("kernels", digest)
-    return found
+    return paths.cached("kernels", digest)
 
 
 def link(name: str, digest: str) -> None:
@@ -70,7 +70,7 @@ def remember(key: str, digest: str) -> None:
 
 def remembered(key: str) -> str | None:
     """Return the digest of the kernel that was built so; None where it is not here."""
-    kept = paths.cache("kernels", "packages", key)
+    kept = paths.cached("kernels", "packages", key)
     digest = kept.read_text().strip() if kept.exists() else ""
     return digest if digest and (folder(digest) / "kernel.json").exists() else None
 
@@ -121,15 +121,11 @@ def _read(name: str, digest: str) -> Kernel:
 
 def kernels() -> list[Kernel]:
     """Return every built kernel that has a name, by name."""
-    names = paths.cache("kernels", "names")
-    found = []
-    for entry in sorted(names.iterdir()) if names.is_dir() else ():
-        if not entry.name.startswith("."):
-            try:
-                found.append(_read(entry.name, entry.read_text().strip()))
-            except (OSError, ValueError, KeyError):
-                continue
-    return found
+    found: dict[str, Kernel] = {}
+    for entry in (entry for cache in paths.caches() for entry in (cache / "kernels" / "names").glob("[!.]*")):
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            found.setdefault(entry.name, _read(entry.name, entry.read_text().strip()))
+    return [found[name] for name in sorted(found)]
 
 
 def find(name: str = DEFAULT_NAME) -> Kernel:

@@ -168,10 +168,16 @@ def build(
     return building.ensure(about, own, asked=True, again=again, progress=progress, sources=trees)
 
 
+def is_built(about: manifest.Manifest) -> bool:
+    """Return whether what an adapter compiles is there, so that it runs without compilers."""
+    return not about.build or building.place(about.name, _files_digest(_own_files(*about.places()))).exists()
+
+
 def _describe(program: pathlib.Path, build: pathlib.Path | None) -> tuple[str, frozenset[str] | None]:
     """Return (version, own names of its algorithms or None), as `program describe` says; text is made printable."""
     environment = {**os.environ, "CC_BUILD": str(build or "")}
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+    aside = files.temp_folder()
+    with tempfile.TemporaryFile(dir=aside) as out, tempfile.TemporaryFile(dir=aside) as err:
         try:
             status = host_process.run(
                 [str(program), "describe"], (out, err), timeout_s=_DESCRIBE_TIMEOUT_S, most_bytes=_DESCRIBE_BYTES,

@@ -54,6 +54,8 @@ class Recipe(Protocol):
     @property
     def build(self) -> Mapping[str, Any] | None: ...
 
+    def mend(self, lacking: Sequence[str]) -> str: ...
+
 
 def missing(recipe: Mapping[str, Any]) -> list[str]:
     """Return the programs and header files that a manifest's "build" needs and this machine lacks."""
@@ -73,21 +75,24 @@ def ensure(
     """Return the folder with what a manifest's "build" made. Build it now if need be; `again`: even where it is there.
 
     Kept under a digest of the adapter's files, of the working trees `sources`, and of the system that it was built on
-    and for. A build that fetches from a package registry is only made when `asked` for. `progress`: see
-    adapter.build(). Raises UserError; the log of a failed build is kept and named.
+    and for. Compilers are not part of it: what is built runs where there are none. A build that fetches from a package
+    registry is only made when `asked` for. `progress`: see adapter.build(). Raises UserError; the log of a failed build
+    is kept and named.
     """
     name, recipe = manifest.name, manifest.build or {}
     if sources:
         files_digest = digests.of_value([files_digest, trees.digest(sources)])
-    key = digests.of_value([files_digest, _system(), [str(shutil.which(tool)) for tool in recipe.get("needs", ())]])
-    home: pathlib.Path = paths.cache("adapters", f"{name}-{key}")
-    if home.exists() and not again:
-        return home  # another build of this stack, of other sources, may hold the lock for minutes
+    found = place(name, files_digest)
+    if found.exists() and not again:
+        return found  # another build of this stack, of other sources, may hold the lock for minutes
+    if lacking := missing(recipe):
+        raise UserError(f"building {name} needs {', '.join(lacking)}", manifest.mend(lacking))
     if recipe.get("fetches") and not asked:
         shipped = manifest.path == paths.data("adapters", name, "adapter.json")
         command = f"conformance adapter build {name if shipped else manifest.path}{trees.options(sources)}"
         what = f" with {', '.join(source.label for source in sources)}" if sources else ""
         raise NotBuilt(f"stack {name} is not built{what}", f"run `{command}`")
+    home = paths.cache("adapters", found.name)
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
         with open(home.parent / f"{name}.lock", "w") as lock:
@@ -101,6 +106,11 @@ def ensure(
             f"cannot build {name} in {home.parent}: {error.strerror}", "free space or rights there"
         ) from None
     return home
+
+
+def place(name: str, files_digest: str) -> pathlib.Path:
+    """Return the folder that holds what was built of an adapter's files, or would: whether it exists says which."""
+    return paths.cached("adapters", f"{name}-{digests.of_value([files_digest, _system()])}")
 
 
 def _system() -> str:

@@ -6,9 +6,9 @@ import pathlib
 import re
 import shutil
 import stat
+from collections.abc import Sequence
 from typing import Any
 
-from conformance.lab import building
 from conformance.model.errors import UserError
 from conformance.support import paths, schema
 
@@ -68,13 +68,12 @@ class Manifest:
         return name
 
     def require(self) -> None:
-        """Raise UserError naming what this machine lacks to run it, or to build it."""
+        """Raise UserError naming what this machine lacks to run it."""
         if lacking := [tool for tool in self.needs if not which(tool)]:
-            raise UserError(f"stack {self.name} needs {', '.join(lacking)} on PATH", self._mend(lacking))
-        if self.build and (lacking := building.missing(self.build)):
-            raise UserError(f"building {self.name} needs {', '.join(lacking)}", self._mend(lacking))
+            raise UserError(f"stack {self.name} needs {', '.join(lacking)} on PATH", self.mend(lacking))
 
-    def _mend(self, lacking: list[str]) -> str:
+    def mend(self, lacking: Sequence[str]) -> str:
+        """Return how to install programs and header files that are lacking to run or to build it."""
         if toolchains := [_TOOLCHAINS[tool] for tool in lacking if tool in _TOOLCHAINS]:
             return f"install {' and '.join(toolchains)}: Debian 12's is too old"
         return f"run `apt-get install {' '.join(self.packages)}`" if self.packages else "install that"

@@ -16,11 +16,19 @@ from conformance.support import paths
 
 HOSTNAME = "server.test"
 _DAYS = "36500"
+_FOLDER = "pki-2"
+
+
+def exists() -> bool:
+    """Return whether the certificates have been made."""
+    return paths.cached(_FOLDER).exists()
 
 
 def ensure() -> pathlib.Path:
     """Return the folder with ca.crt, server.crt, server.key and other-ca.crt, which signed nothing."""
-    home: pathlib.Path = paths.cache("pki-2")
+    if exists():
+        return paths.cached(_FOLDER)
+    home = paths.cache(_FOLDER)
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
         with open(home.parent / "pki.lock", "w") as lock:

@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import pathlib
 import shutil
+from collections.abc import Sequence
 from typing import Any
 
 from conformance.lab import building
@@ -28,6 +29,9 @@ class _Recipe:
     path: pathlib.Path = _FOLDER / "build"
     build: dict[str, Any] = dataclasses.field(default_factory=lambda: {"program": "build", "needs": ["cc"]})
 
+    def mend(self, lacking: Sequence[str]) -> str:
+        return "run `apt-get install gcc libc6-dev`"
+
 
 def choose(name: str, **options: Any) -> Proxy | None:
     """Return the Proxy of a name: SPLITTER, PEPSAL where one is on PATH, or None for "none". Raises UserError."""
@@ -46,8 +50,6 @@ def program(proxy: Proxy) -> pathlib.Path:
         if _digest(found) != proxy.digest:
             raise UserError(f"{found} is not the one that was chosen", "run the same command again")
         return found
-    if lacking := building.missing(_Recipe().build):
-        raise UserError(f"building the proxy needs {', '.join(lacking)}", "run `apt-get install gcc libc6-dev`")
     files = sorted(f for f in _FOLDER.iterdir() if f.is_file())
     files_digest = digests.of_value([[f.name, f.read_text()] for f in files])
     return building.ensure(_Recipe(), files_digest) / "splitter"

@@ -20,11 +20,12 @@ from typing import IO, Any
 from conformance.guest import protocol, wire
 from conformance.kernel.store import Kernel
 from conformance.lab import cores, job
+from conformance.lab import memory as memory_file
 from conformance.lab.adapter import Adapter
 from conformance.lab.room import Batches
 from conformance.model.errors import UserError
 from conformance.model.trial import Measurement, Trial
-from conformance.support import paths
+from conformance.support import files, limits, paths
 
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -45,6 +46,8 @@ _MOST_UPTIME_S = 2**30 / 1000
 #: A guest makes room for another run that waits for a core once it has had it so many times as long as it took to
 #: start, and for so many wall seconds: else a busy machine would do little but start guests.
 _STARTS_A_SHIFT, _SHIFT_S = 15, 30.0
+#: what is asked for where processes are limited: two guests take less than 40, stacks with threads more
+LEAST_PROCESSES = 64
 #: on a busy machine it may take a moment until what was killed is gone
 _GONE_S = 5.0
 
@@ -94,7 +97,8 @@ class Group:
 
         def bind_to_us() -> None:
             if cores is not None:
-                os.sched_setaffinity(0, cores)
+                with contextlib.suppress(OSError):  # forbidden in some containers: it is slower then
+                    os.sched_setaffinity(0, cores)
             _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
             if os.getppid() != parent:
                 os._exit(1)
@@ -160,8 +164,11 @@ def boot(
     memory: str = _MEMORY,
 ) -> Group:
     """Start a guest; `run` is a Python program for it to run instead of the job."""
+    if (limits.most_processes() or limits.WORKER_PROCESSES) < limits.WORKER_PROCESSES:
+        raise too_few_processes()
     (scratch / "uml").mkdir()
-    environment = {"TMPDIR": "/dev/shm", "HOME": str(scratch), "PATH": "/usr/bin:/bin"}
+    place = memory_file.folder(kernel)
+    environment = {**({"TMPDIR": str(place)} if place else {}), "HOME": str(scratch), "PATH": "/usr/bin:/bin"}
     return Group(command(kernel, scratch, adapter, time_travel, run, memory), scratch, environment, {core})
 
 
@@ -268,7 +275,7 @@ def disk_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        where = error.filename or tempfile.gettempdir()
+        where = error.filename or files.temp_folder()
         raise UserError(f"cannot write {where}: {error.strerror or error}", "free space there, or set TMPDIR") from None
 
 
@@ -291,13 +298,17 @@ def follow(
     """Yield measurements while the guest works; ends when it has nothing more to give, or is given up.
 
     `feed` is called whenever the guest may need another cell. "wall_s" of a trial is the time since the event before.
+    Raises UserError where there may not be as many processes as a guest needs: it would wait for ever.
     """
     events = Tail(scratch / "out.jsonl")
+    refused = limits.refused_processes()
     feed()
     last = time.monotonic()
     before: dict[str, float] = {}
     while not cancelled.is_set():
         ended = guest.exit_status is not None
+        if limits.refused_processes() > refused:
+            raise too_few_processes()
         for event in events.read():
             now = time.monotonic()
             took_s, last = round(now - last, 3), now
@@ -320,6 +331,13 @@ def follow(
             yield from reader.give_up(f"a trial took longer than {trial_wall_timeout_s:g} s of wall time", host)
             return
         time.sleep(_POLL_S)
+
+
+def too_few_processes() -> UserError:
+    return UserError(
+        f"a guest cannot start its processes: this container allows {limits.most_processes()} at once",
+        f"allow {LEAST_PROCESSES} or more, with --pids-limit, or use fewer --workers",
+    )
 
 
 def events(guest: Group, scratch: pathlib.Path, wall_timeout_s: float) -> Iterator[protocol.Event]:
@@ -360,7 +378,7 @@ def scratch_folder() -> "_Scratch":
         return _Scratch()
     except OSError as error:
         raise UserError(
-            f"cannot make a scratch folder in {tempfile.gettempdir()}: {error.strerror}", "free space or set TMPDIR"
+            f"cannot make a scratch folder in {files.temp_folder()}: {error.strerror}", "free space or set TMPDIR"
         ) from None
 
 
@@ -368,11 +386,12 @@ class _Scratch:
     """Named after this process, so that the next one can remove what a killed one left."""
 
     def __init__(self) -> None:
-        for old in pathlib.Path(tempfile.gettempdir()).glob("conformance-*-*"):
+        folder = files.temp_folder()
+        for old in pathlib.Path(folder).glob("conformance-*-*"):
             owner = old.name.split("-")[1]
             if owner.isdigit() and not pathlib.Path("/proc", owner).exists():
                 shutil.rmtree(old, ignore_errors=True)
-        self.path = pathlib.Path(tempfile.mkdtemp(prefix=f"conformance-{os.getpid()}-"))
+        self.path = pathlib.Path(tempfile.mkdtemp(prefix=f"conformance-{os.getpid()}-", dir=folder))
         self.path.chmod(0o755)
 
     def __enter__(self) -> pathlib.Path:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import BinaryIO, cast
 
 from conformance.model.errors import UserError
+from conformance.support import files
 
 _OPENERS: dict[str, Callable[[pathlib.Path], BinaryIO]] = {
     ".xz": lambda path: cast(BinaryIO, lzma.open(path)),
@@ -40,7 +41,7 @@ def open_plain(path: str | os.PathLike[str]) -> BinaryIO:
 @functools.lru_cache(maxsize=64)
 def _copy(path: pathlib.Path, changed_ns: int, size: int) -> "tempfile._TemporaryFileWrapper[bytes]":
     """Return the decompressed file, which is removed when nobody remembers it any more."""
-    copy = tempfile.NamedTemporaryFile(prefix="conformance-results-")
+    copy = tempfile.NamedTemporaryFile(prefix="conformance-results-", dir=files.temp_folder())
     try:
         with _OPENERS[path.suffix](path) as packed:
             shutil.copyfileobj(packed, copy)

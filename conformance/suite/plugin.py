@@ -23,7 +23,7 @@ from conformance.suite.items import SESSION, CellItem, JudgedItem, LabFault, Spl
 from conformance.suite.progress import Ticker
 from conformance.suite.session import Session
 from conformance.suite.violations import Violations
-from conformance.support import paths
+from conformance.support import files, paths
 from conformance.support.console import one_line
 
 _SUITE = paths.PACKAGE / "suite" / "heatmap.py"
@@ -43,6 +43,16 @@ _MISTAKE = pytest.StashKey[UserError]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     options.add(parser)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_load_initial_conftests() -> Generator[None, None, None]:
+    """Refuse to go on without a folder for temporary files, in which pytest itself is about to keep output."""
+    try:
+        files.temp_folder()
+    except UserError as error:
+        raise pytest.UsageError(one_line(str(error))) from None
+    return (yield)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -5,6 +5,7 @@ import errno
 import os
 import pathlib
 import shutil
+import tempfile
 import uuid
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -13,6 +14,16 @@ from conformance.model.errors import UserError
 
 OTHER_FOLDER = "name another folder with --out"
 _ASIDE = ".new"
+
+
+def temp_folder() -> str:
+    """Return the folder for temporary files. Raises UserError where there is none."""
+    try:
+        return tempfile.gettempdir()
+    except FileNotFoundError:
+        raise UserError(
+            "no folder for temporary files can be written to", "set TMPDIR to one, in a container with --tmpfs /tmp"
+        ) from None
 
 
 def write(target: pathlib.Path | str, content: bytes | str, mend: str | None = None) -> pathlib.Path:

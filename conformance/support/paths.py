@@ -13,12 +13,22 @@ def data(*parts: str) -> pathlib.Path:
     return root.joinpath(*parts)
 
 
+def caches() -> list[pathlib.Path]:
+    """Return the folders in which what is built is kept: the first is written to, any others are only read.
+
+    CC_CONFORMANCE_CACHE lists them, with colons between; else there is one, in XDG_CACHE_HOME, else in ~/.cache.
+    """
+    own = [folder for folder in os.environ.get("CC_CONFORMANCE_CACHE", "").split(os.pathsep) if folder]
+    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return [pathlib.Path(folder).expanduser().absolute() for folder in own or [f"{home}/cc-conformance"]]
+
+
 def cache(*parts: str) -> pathlib.Path:
-    """In the user's cache: CC_CONFORMANCE_CACHE, else XDG_CACHE_HOME, else ~/.cache."""
-    own = os.environ.get("CC_CONFORMANCE_CACHE")
-    if own:
-        root = pathlib.Path(own)
-    else:
-        home = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-        root = pathlib.Path(home) / "cc-conformance"
-    return root.expanduser().absolute().joinpath(*parts)
+    """Return the place of something in the cache that is written to."""
+    return caches()[0].joinpath(*parts)
+
+
+def cached(*parts: str) -> pathlib.Path:
+    """Return where the first of the caches that has something has it; where none has it, its cache() place."""
+    places = [folder.joinpath(*parts) for folder in caches()]
+    return next((place for place in places if place.exists()), places[0])

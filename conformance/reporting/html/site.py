@@ -15,7 +15,7 @@ from conformance import __version__
 from conformance.model.metrics import METRICS
 from conformance.model.setting import Cell, exact
 from conformance.model.trial import CLIENT, Scheme
-from conformance.reporting import charts, heatmaps, rerun
+from conformance.reporting import drawing, heatmaps, rerun
 from conformance.reporting.heatmaps import CellResult, Series
 from conformance.reporting.html import cell_page, colours, compare, heatmap_table, rfc9743, slugs, split_page
 from conformance.reporting.text import markdown
@@ -142,11 +142,17 @@ class _Site:
         )
 
     def _compare(self, algorithm: str, series: Sequence[Series]) -> bytes:
-        sections = [
-            (section, markupsafe.Markup(charts.svg(charts.comparison(section))))  # of numbers and our own words
-            for section in compare.sections(series)
-        ]
+        sections = [(section, _figure(section)) for section in compare.sections(series)]
         return self._render("compare.html", algorithm=algorithm, sections=sections, href=_href)
+
+
+def _figure(section: compare.Section) -> markupsafe.Markup | None:
+    """Return a section's chart, None where none can be drawn here."""
+    if not drawing.is_possible():
+        return None
+    from conformance.reporting import charts
+
+    return markupsafe.Markup(charts.svg(charts.comparison(section)))  # of numbers and our own words
 
 
 def own_version(scheme: Scheme) -> str:

@@ -4,12 +4,10 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import altair
 import numpy
 import rich.console
 import rich.table
 import rich.text
-import vl_convert
 
 from conformance.model.diagnosis import feature_table, features, flow
 from conformance.model.diagnosis.ranking import Evidence, Suspect
@@ -94,6 +92,9 @@ def svg(report: "Report") -> str:
     """Draw flight and losses over time, stack against reference, in the cell without random loss and in the one with
     a little.
     """
+    import altair  # late: not every installation has what draws
+    import vl_convert
+
     data = [*_rows(report.stack, "stack"), *(_rows(report.reference, "reference") if report.reference else ())]
     base = altair.Chart(altair.Data(values=data)).encode(
         x=altair.X("seconds:Q", title="seconds since the first packet"),

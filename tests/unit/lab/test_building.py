@@ -75,6 +75,31 @@ def test_a_build_that_fails_says_why_and_keeps_nothing_but_its_log(stack, own_ca
     assert (own_cache / "adapters" / "built.log").exists()
 
 
+def test_what_is_built_runs_where_compilers_are_missing(stack, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", f"{tmp_path}/tools:{os.environ['PATH']}")
+    compiler = tmp_path / "tools" / "compiler"
+    compiler.parent.mkdir()
+    compiler.write_text('#!/bin/sh\necho 1 > "$CC_BUILD/made"\n')
+    compiler.chmod(0o755)
+    manifest = stack("compiler", needs=["compiler"])
+    first = adapter.load(manifest)
+    compiler.unlink()
+    assert adapter.load(manifest) == first
+    with pytest.raises(UserError, match="building built needs compiler"):
+        adapter.build(manifest, again=True)
+
+
+def test_what_a_read_only_cache_holds_is_not_built(stack, own_cache, tmp_path, monkeypatch):
+    manifest = stack('date +%N > "$CC_BUILD/made"')
+    first = adapter.load(manifest)
+    monkeypatch.setenv("CC_CONFORMANCE_CACHE", f"{tmp_path}/writable:{own_cache}")
+    assert adapter.load(manifest) == first
+    assert not (tmp_path / "writable").exists()
+    adapter.build(manifest, again=True)
+    assert adapter.load(manifest).digest != first.digest
+    assert len(kept(own_cache)) == len(kept(tmp_path / "writable")) == 1
+
+
 def test_what_is_lacking_is_named_first(stack):
     with pytest.raises(UserError, match=r"needs nosuchtool, nosuch/header\.h"):
         adapter.load(stack("true", needs=["sh", "nosuchtool"], headers=["stdio.h", "nosuch/header.h"]))

@@ -1,4 +1,4 @@
-"""Cores are lent to one guest at a time, and in turn."""
+"""Cores are lent to one guest at a time, in turn, and the idlest first."""
 
 import fcntl
 import os
@@ -73,3 +73,47 @@ def test_waiting_can_be_interrupted(one):
     cancelled.set()
     with pytest.raises(UserError, match="interrupted while waiting for a core"), cores.one_core(cancelled):
         raise AssertionError("a core was lent")
+
+
+@pytest.fixture
+def four(own_cache, monkeypatch):
+    """Four cores; returns a function that sets how many clock ticks each is idle between two looks."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2, 3})
+    monkeypatch.setattr(cores._Idleness, "order", ())
+
+    def idle(**ticks):
+        looks = iter([{}, {int(core.removeprefix("core")): number for core, number in ticks.items()}])
+        monkeypatch.setattr(cores, "_idle_ticks", lambda: next(looks))
+
+    return idle
+
+
+def test_the_idlest_core_is_lent_first_and_then_the_next(four):
+    four(core0=2, core1=9, core2=0, core3=7)
+    with cores.one_core() as first, cores.one_core() as second, cores.one_core() as third:
+        assert (first, second, third) == (1, 3, 0)
+
+
+def test_of_equally_idle_cores_any_may_be_first(four):
+    first = set()
+    for _ in range(40):
+        cores._Idleness.order = ()
+        four()
+        with cores.one_core() as core:
+            first.add(core)
+    assert len(first) > 1
+
+
+def test_idle_time_is_read_as_the_kernel_tells_it(tmp_path):
+    (tmp_path / "stat").write_text("cpu  1 2 3 4 5 6 7\ncpu0 9 0 9 100 20 0 0 0 0 0\ncpu11 9 0 9 7 1 0 0\nintr 5 6\n")
+    assert cores._idle_ticks(tmp_path / "stat") == {0: 120, 11: 8}
+    assert cores._idle_ticks(tmp_path / "none") == {}
+
+
+def test_where_the_cache_cannot_be_written_to_locks_are_in_the_temp_folder(own_cache, tmp_path, monkeypatch):
+    own_cache.write_text("no folder")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {3})
+    with cores.one_core() as core:
+        assert core == 3
+    assert (tmp_path / f"cc-conformance-{os.getuid()}" / "core3.lock").exists()

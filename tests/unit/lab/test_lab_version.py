@@ -17,6 +17,7 @@ BESIDE = {
     "conformance/kernel/store.py": "finds kernels; a kernel's own digest is part of each result's key",
     "conformance/lab/building.py": "builds adapters; what it built is part of the stack's digest",
     "conformance/lab/cores.py": "lends cores of this machine",
+    "conformance/lab/memory.py": "where a guest's memory lies; results are the same",
     "conformance/lab/room.py": "what a room is; the rooms themselves are covered",
     "conformance/lab/host_process.py": "runs `describe`, whose answer is part of the stack's digest",
     "conformance/lab/version.py": "this very digest",
@@ -24,6 +25,7 @@ BESIDE = {
     "conformance/model/errors.py": "words for a user",
     "conformance/model/trial.py": "the result's own form; the goldens pin it",
     "conformance/lab/sources.py": "builds with working trees, whose digest is part of the stack's",
+    "conformance/support/limits.py": "how many guests at a time",
     "conformance/support/paths.py": "where files are",
     "conformance/support/schema.py": "refuses documents",
 }

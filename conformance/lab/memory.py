@@ -1,0 +1,57 @@
+"""Where a guest's memory lies: in no folder if its kernel makes a memfd, else in a file that must be executable."""
+
+import functools
+import mmap
+import os
+import pathlib
+
+from conformance.kernel.store import Kernel
+from conformance.model.errors import UserError
+from conformance.support import files
+
+#: what our kernel patch 0010 calls the memfd; kernels that were built before the patch do not have the name in them
+_MEMFD = b"uml-memory"
+_SHARED = pathlib.Path("/dev/shm")
+#: free space in a folder; the file grows as the guest needs it, to less than half of this
+_LEAST_MB = 256
+
+
+def folder(kernel: Kernel) -> pathlib.Path | None:
+    """Return the folder to name to a guest for its memory; None where there is none and it needs none.
+
+    Raises UserError where it needs one, and neither /dev/shm nor the folder for temporary files will do.
+    """
+    problems = []
+    for place in dict.fromkeys((_SHARED, pathlib.Path(files.temp_folder()))):
+        problem = unfit(place)
+        if problem is None:
+            return place
+        problems.append(f"{place} {problem}")
+    if is_memfd(kernel):
+        return None
+    raise UserError(
+        f"no folder can hold a guest's memory: {'; '.join(problems)}",
+        "build the kernel anew, whose memory needs none (`conformance kernel build`); or set TMPDIR to a folder "
+        "with space on an executable file system, in a container with --tmpfs /dev/shm:rw,exec,size=1g",
+    )
+
+
+def unfit(place: pathlib.Path) -> str | None:
+    """Return why a folder cannot hold a guest's memory, None where it can."""
+    try:
+        about = os.statvfs(place)
+    except OSError as error:
+        return f"cannot be looked at ({error.strerror})"
+    free_mb = about.f_bavail * about.f_frsize >> 20
+    if about.f_flag & os.ST_NOEXEC:
+        return "is mounted noexec"
+    if not os.access(place, os.W_OK | os.X_OK):
+        return "cannot be written to"
+    return f"has {free_mb} MB free of {_LEAST_MB}" if free_mb < _LEAST_MB else None
+
+
+@functools.cache
+def is_memfd(kernel: Kernel) -> bool:
+    """Return whether a kernel's guests have their memory in a memfd, where the machine lets them."""
+    with open(kernel.binary, "rb") as f, mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return content.find(_MEMFD) >= 0

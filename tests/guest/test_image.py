@@ -1,0 +1,78 @@
+"""The container image, run as people run containers: few rights, little memory, nothing writable.
+
+Needs podman and an image of this suite: CC_TEST_IMAGE, else the one that `make image` builds.
+"""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+pytestmark = pytest.mark.guest
+
+_IMAGE = os.environ.get("CC_TEST_IMAGE", "localhost/cc-conformance")
+_MOST_BYTES = 400 * 10**6
+_STRICT = ("--cap-drop", "all", "--security-opt", "no-new-privileges", "--user", "12345:12345", "--read-only")
+
+
+@pytest.fixture(scope="module")
+def image():
+    if not shutil.which("podman"):
+        pytest.skip("podman is not installed")
+    if subprocess.run(["podman", "image", "exists", _IMAGE], capture_output=True).returncode != 0:
+        pytest.skip(f"there is no image {_IMAGE}; run `make image`")
+    return _IMAGE
+
+
+def run(image, *command, options=()):
+    """Return (exit status, output) of a command in a container without a network."""
+    done = subprocess.run(
+        ["podman", "run", "--rm", "--network", "none", *options, image, *command],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600,
+    )  # fmt: skip
+    return done.returncode, done.stdout
+
+
+@pytest.mark.parametrize(
+    "options", [(), (*_STRICT, "--memory", "256m", "--cpus", "1", "--pids-limit", "64")], ids=["usual", "strict"]
+)
+def test_doctor_misses_nothing(image, options):
+    status, said = run(image, "conformance", "doctor", options=options)
+    assert "a guest boots" in said
+    assert (status, "BAD" in said) == (0, False), said
+
+
+def test_the_smoke_tier_conforms_with_few_rights(image):
+    status, said = run(image, "pytest", "-m", "cubic and smoke", options=(*_STRICT, "--memory", "256m"))
+    assert status == 0, said
+    assert "12 passed" in said
+
+
+def test_too_few_processes_are_a_message(image):
+    command = ("pytest", "-q", "-m", "cubic and heatmap", "--grid", "10mbps-40ms-4pct")
+    status, said = run(image, *command, options=("--pids-limit", "12"))
+    assert status == 1, said
+    assert "this container allows 12 at once; allow 64 or more, with --pids-limit" in " ".join(said.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "cause"),
+    [
+        (("--read-only", "--read-only-tmpfs=false", "--workdir", "/usr"), "no folder for temporary files"),
+        (("--user", "1000", "--workdir", "/usr"), "cannot write results to results/results.jsonl"),
+    ],
+)
+@pytest.mark.parametrize("command", [("pytest", "-m", "cubic and smoke"), ("conformance", "gate", "--tier", "smoke")])
+def test_what_cannot_be_written_to_is_one_line(image, options, cause, command):
+    status, said = run(image, *command, options=options)
+    assert status in {2, 4}, said
+    assert cause in said
+    assert "Traceback" not in said
+
+
+def test_the_slim_image_is_small(image):
+    size = subprocess.run(
+        ["podman", "image", "inspect", "--format", "{{.Size}}", image], capture_output=True, text=True, check=True
+    )
+    assert int(size.stdout) <= _MOST_BYTES
