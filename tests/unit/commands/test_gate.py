@@ -13,7 +13,7 @@ from helpers import EVIL
 
 from conformance.catalogue import derive, documents
 from conformance.cli import main
-from conformance.commands import gate, trace, why
+from conformance.commands import gate, trace, tracing, why
 from conformance.engine import benches
 from conformance.model import expectation, grid, trial
 from conformance.model.diagnosis import feature_table as telling
@@ -369,7 +369,7 @@ def test_what_looks_wrong_stands_in_the_folder_of_this_run_alone(run, monkeypatc
     evil = f"\x1b[2J{EVIL} | a"
     flows = {telling.CLEAN: {1: senders.flow(senders.Sender(initial_window=32))}}
     scheme = helpers.scheme("cubic", stack=evil)
-    traced = why.Traced(scheme=scheme, flows=flows, problems=[f"nothing was captured of {evil}"])
+    traced = tracing.Traced(scheme=scheme, flows=flows, problems=[f"nothing was captured of {evil}"])
     report = why.Report(algorithm="cubic", stack=traced, reference=None)
     monkeypatch.setattr(why, "of_violations", lambda *_: {"cubic": report})
     assert run("cubic", "--grid", CELLS, "--out", "out", "--results", "bad.jsonl", kind="bad").exit_code == 1
