@@ -40,7 +40,7 @@ def quantity(feature: Feature, algorithm: str, matters: float = MATTERS) -> Quan
         else Tolerance(absolute=feature.tolerance * matters)
     )
     return Quantity(
-        name=feature.name, cell=CELLS[feature.cell][0], profile=PROFILE, tolerance=tolerance,
+        algorithm=algorithm, name=feature.name, cell=CELLS[feature.cell][0], profile=PROFILE, tolerance=tolerance,
         digits=feature.digits, weight=feature.weight, label=_label(feature, algorithm),
     )  # fmt: skip
 
@@ -72,6 +72,15 @@ def reading(feature: Feature, side: Side) -> ranking.Reading | None:
         value=float(middle(everything)), low=low, high=high, n=len(everything),
         spread=(max(each.values()) - min(each.values())) / 2, seen=(),
     )  # fmt: skip
+
+
+def sentence(feature: Feature, side: Side) -> str:
+    """Return what a side does, in words; "" where it was seen too seldom."""
+    found = reading(feature, side)
+    if found is None:
+        return ""
+    said = {name: f"{getattr(found, name):.{feature.digits}f}" for name in ("value", "low", "high")}
+    return feature.says.format(n=found.n, **said)
 
 
 def _kept(side: Side) -> float | None:

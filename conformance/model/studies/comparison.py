@@ -65,6 +65,7 @@ class Tolerance:
 class Quantity:
     """Something with a value in each trial. `weight`: how directly it shows a cause, as `why` weighs features."""
 
+    algorithm: str
     name: str
     cell: Cell
     profile: str
@@ -74,11 +75,6 @@ class Quantity:
     weight: float = 1.0
     #: what a feature points at, such as beta; None of a metric
     label: str | None = None
-
-    @property
-    def id(self) -> str:
-        """Return what no other quantity of a comparison is called."""
-        return f"{self.name} {self.profile} {self.cell.id}"
 
 
 #: the values of a side, {seed: value}
@@ -125,7 +121,10 @@ def compare(sides: Mapping[Quantity, tuple[Values, Values]], alpha: float = ALPH
     Each side needs a value.
     """
     p_values = statistics.holm_adjusted(
-        [rank_sum_p(list(before.values()), list(after.values())) for before, after in sides.values()]
+        [
+            1.0 if _identical(before, after) else rank_sum_p(list(before.values()), list(after.values()))
+            for before, after in sides.values()
+        ]
     )
     return [
         _compared(quantity, before, after, p, alpha)
@@ -135,7 +134,7 @@ def compare(sides: Mapping[Quantity, tuple[Values, Values]], alpha: float = ALPH
 
 def _compared(quantity: Quantity, before: Values, after: Values, p: float, alpha: float) -> Compared:
     a, b = statistics.median(before.values()), statistics.median(after.values())
-    identical = dict(before) == dict(after)
+    identical = _identical(before, after)
     interval = (0.0, 0.0) if identical else shift_interval(list(before.values()), list(after.values()))
     found = Compared(
         quantity=quantity, before=a, after=b, n=(len(before), len(after)), interval=interval, p=p,
@@ -149,6 +148,12 @@ def _compared(quantity: Quantity, before: Values, after: Values, p: float, alpha
     else:
         change = Change.SAME if -least < interval[0] and interval[1] < least else Change.UNCLEAR
     return dataclasses.replace(found, change=change)
+
+
+def _identical(before: Values, after: Values) -> bool:
+    """Say whether each seed gave both sides the same value; one side may have seeds that the other did not need."""
+    common = before.keys() & after.keys()
+    return len(common) == min(len(before), len(after)) and all(before[seed] == after[seed] for seed in common)
 
 
 def largest_first(compared: Iterable[Compared]) -> list[Compared]:
