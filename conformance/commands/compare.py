@@ -158,7 +158,7 @@ def compute(base: str, head: str, options: Options, console: rich.console.Consol
     both = sides.parse(base, options.choice), sides.parse(head, options.choice)
     algorithms = list(dict.fromkeys(options.algorithms)) or sides.common(*both)
     schemes = {algorithm: tuple(side.scheme(algorithm) for side in both) for algorithm in algorithms}
-    same = tuple(a for a, (x, y) in schemes.items() if _digests(x) == _digests(y))
+    same = tuple(a for a, (x, y) in schemes.items() if _digests(x) == _digests(y) and sides.same_lab(*both))
     asked = [algorithm for algorithm in algorithms if algorithm not in same]
     works = {algorithm: _work(both, algorithm, options) for algorithm in asked}
     family = sum(

@@ -88,6 +88,17 @@ def parse(text: str, choice: Choice) -> Stack | Results:
     return Stack(given=text, bench=benches.find(dataclasses.replace(chosen, kernel=kernel) if kernel else chosen))
 
 
+def same_lab(first: Stack | Results, second: Stack | Results) -> bool:
+    """Say whether what is measured of both is made alike; two files were measured, so that looking costs nothing."""
+    if isinstance(first, Results) and isinstance(second, Results):
+        return False
+    labs = [
+        {side.bench.lab_digest} if isinstance(side, Stack) else {m.trial.lab_digest for m in side.measurements}
+        for side in (first, second)
+    ]
+    return labs[0] == labs[1]
+
+
 def common(first: Stack | Results, second: Stack | Results) -> list[str]:
     """Return the algorithms that both sides have, in the first's order. Raise UserError where there are none."""
     theirs = second.algorithms()

@@ -1,4 +1,4 @@
-"""`cross`, `drift`, `identify` and `identify-check`: from arguments to exit statuses, with a made-up room."""
+"""`compare`, `cross`, `drift`, `identify`, `identify-check`: from arguments to exit statuses, with a made-up room."""
 
 import dataclasses
 import functools
@@ -10,13 +10,16 @@ import rich.console
 from helpers import measurements_of, scheme
 
 from conformance.catalogue import documents
-from conformance.commands import cross, drift, identify
+from conformance.commands import compare, cross, drift, identify
 from conformance.engine import benches
 from conformance.lab import manifest
 from conformance.model.errors import UserError
+from conformance.model.studies.comparison import Change
 from conformance.model.trial import Outcome
+from conformance.reporting.text import compare as compared
 from conformance.reporting.text import cross as crossed
 from conformance.reporting.text import studies
+from conformance.results import store
 from conformance.support import schema
 
 
@@ -207,3 +210,93 @@ def test_a_name_that_the_stack_does_not_offer_is_refused_before_anything_is_writ
                 matters=0.01, **shared,
             )  # fmt: skip
     assert not shared["results"].exists()
+
+
+def asked(shared, **changes):
+    """What the command line would make of it, without features: no guest is booted here."""
+    options = {"algorithms": ("cubic",), "grid": "10mbps-20ms-0pct,10mbps-20ms-1pct", "features": False, **changes}
+    kept = {name: shared[name] for name in ("choice", "results", "workers")}
+    return compare.Options(**kept, **options), shared["console"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "words"),
+    [
+        ({"shift": {"a": 1.0, "b": 1.0}}, 0, "nothing moved: every difference is exactly zero"),
+        ({"shift": {"a": 1.0, "b": 0.8}}, 1, "2 moved, 2 the same, 0 unclear"),
+        ({"outcome": Outcome.ERROR}, 3, "left out cubic at 10mbps-20ms-0pct: base: error: as asked"),
+        ({"outcome": Outcome.TIMEOUT}, 4, "left out"),
+    ],
+)
+def test_compare(world, changes, status, words):
+    found = compare.compute("@a", "@b", *asked(world(**changes)))
+    assert found.exit_status == status
+    assert words in shown(compared.show, found)
+    assert words.split(": ")[0] in compared.render(found)
+    schema.check("compare", found.to_json(), "compare")
+
+
+def test_what_behaves_alike_is_not_measured_more_than_twice(world, monkeypatch):
+    """Features that are equal say that so many trials are enough; here they are made up."""
+    shared = world(shift={"a": 1.0, "b": 1.0})
+    options, console = asked(shared)
+    alike = {"few": {seed: {"kept": [0.7] * 5} for seed in (1, 2)}}
+    monkeypatch.setattr(compare.traits, "both", lambda *_: ({"base": alike, "head": alike}, []))
+    found = compare.compute("@a", "@b", dataclasses.replace(options, features=True), console)
+    assert {c.quantity.name: c.n for c in found.compared} == {
+        "kept": (2, 2), "utilization": (2, 2), "lost_pct": (2, 2),
+    }  # fmt: skip
+    assert found.exit_status == 0
+
+
+def test_one_build_on_one_kernel_is_not_measured(world):
+    shared = world()
+    found = compare.compute("@a", "fake@a", *asked(shared))
+    assert found.same_build == ("cubic",) and found.exit_status == 0
+    assert "one build on one kernel" in shown(compared.show, found)
+    assert not shared["results"].exists()
+    schema.check("compare", found.to_json(), "compare")
+
+
+def test_two_results_files_are_compared_without_measuring(world, tmp_path):
+    """An algorithm without zones, of whose profile nothing is known here, is compared like any other."""
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    cells = [documents.profile("atc25", cell, queue="cake") for cell in documents.cells("10mbps")[:3]]
+    sides = []
+    for name, value in (("before", 0.5), ("after", 0.7)):
+        made = [
+            m
+            for setting in cells
+            for m in measurements_of("utilization", [value] * 8, cell=setting.cell, algorithm="copa")
+        ]
+        made = [
+            dataclasses.replace(
+                m, trial=dataclasses.replace(m.trial, setting=next(c for c in cells if c.cell == m.setting.cell))
+            )
+            for m in made
+        ]
+        path = kept / f"{name}.jsonl"
+        path.write_bytes(b"".join(store.dumps(m) for m in made))
+        sides.append(str(path))
+    options, console = asked(world(), algorithms=(), grid="smoke", trials=None)
+    found = compare.compute(*sides, dataclasses.replace(options, features=True), console)
+    assert [(c.quantity.algorithm, c.change, c.before, c.after) for c in found.compared][:3] == [
+        ("copa", Change.MOVED, 0.5, 0.7)
+    ] * 3
+    assert "no features of copa" in shown(compared.show, found)
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "changes", "words"),
+    [
+        ("@", "@b", {}, "no kernel is named after the @"),
+        ("nonesuch.jsonl", "@b", {}, "cannot read results nonesuch.jsonl"),
+        ("@a", "@b", {"trials": 2}, "2 trials a side can never show that one of 4 quantities moved"),
+        ("@a", "@b", {"algorithms": ("cubik",)}, "fake does not offer cubik"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(world, base, head, changes, words):
+    with pytest.raises(UserError) as refused:
+        compare.compute(base, head, *asked(world(offers=("cubic",)), **changes))
+    assert words in str(refused.value)
