@@ -51,6 +51,10 @@ from conformance.engine.benches import Choice
     help="Folder to keep packets and qlog of a few violating cells in.",
 )  # fmt: skip
 @click.option(
+    "--features", is_flag=True,
+    help="Also read features from traces (beta, growth ...), and fail if one moved from --baseline's.",
+)  # fmt: skip
+@click.option(
     "--why/--no-why",
     default=None,
     help="Trace what violates, and say what looks wrong (default: only without --budget).",

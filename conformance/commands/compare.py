@@ -154,8 +154,15 @@ class Comparison:
 
 def compute(base: str, head: str, options: Options, console: rich.console.Console) -> Comparison:
     """Measure what the two sides lack, and compare them; `console` gets the progress. Raise UserError."""
+    return of_sides(sides.parse(base, options.choice), sides.parse(head, options.choice), options, console)
+
+
+def of_sides(
+    base: Stack | Results, head: Stack | Results, options: Options, console: rich.console.Console
+) -> Comparison:
+    """Measure what two sides lack, and compare them. Raise UserError."""
     began_s = time.monotonic()
-    both = sides.parse(base, options.choice), sides.parse(head, options.choice)
+    both = base, head
     algorithms = list(dict.fromkeys(options.algorithms)) or sides.common(*both)
     schemes = {algorithm: tuple(side.scheme(algorithm) for side in both) for algorithm in algorithms}
     same = tuple(a for a, (x, y) in schemes.items() if _digests(x) == _digests(y) and sides.same_lab(*both))
@@ -315,6 +322,8 @@ def _digests(scheme: Scheme) -> tuple[str, ...]:
 
 def _work(both: Sequence[Stack | Results], algorithm: str, options: Options) -> list[Key]:
     """Return the settings of an algorithm that are compared: those of a file where one side is one."""
+    if options.grid == NO_CELLS:
+        return []
     held = [side.measured(algorithm) for side in both if isinstance(side, Results)]
     if held:
         keys = [key for key in held[0] if all(key in other for other in held) and not key[1].segments]
@@ -323,8 +332,6 @@ def _work(both: Sequence[Stack | Results], algorithm: str, options: Options) -> 
     profile, *others = dict.fromkeys(side.bench.profile for side in both if isinstance(side, Stack))
     if others:
         raise UserError("one stack is over TCP, the other over UDP", "compare two builds of one stack")
-    if options.grid == NO_CELLS:
-        return []
     if options.grid != grids.SMOKE:
         return [(algorithm, documents.profile(profile, cell)) for cell in documents.cells(options.grid)]
     smoke = [(z.profile, cell) for _, z in documents.judging(profile) if z.algorithm == algorithm for cell in z.smoke]

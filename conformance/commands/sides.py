@@ -2,6 +2,7 @@
 
 import dataclasses
 import pathlib
+import shlex
 from collections.abc import Sequence
 
 from conformance.commands.traits import Side as Traits
@@ -88,15 +89,31 @@ def parse(text: str, choice: Choice) -> Stack | Results:
     return Stack(given=text, bench=benches.find(dataclasses.replace(chosen, kernel=kernel) if kernel else chosen))
 
 
+def baseline(path: str, stack: str, algorithms: Sequence[str]) -> Results:
+    """Return the features that a results file has of a stack, as a side. Raise UserError where one is missing."""
+    kept = features.beside(path)
+    held = [f for f in features.read(kept) if f.trial.scheme.stack == stack]
+    lacking = [a for a in algorithms if a not in {f.trial.scheme.algorithm for f in held}]
+    if lacking:
+        why = "were read by another version of the suite" if features.stale(kept) else "are not there"
+        command = f"conformance gate {' '.join(lacking)} --features --results {shlex.quote(path)}"
+        raise UserError(
+            f"{kept}: features of {stack}'s {', '.join(lacking)} {why}", f"measure the baseline with `{command} ...`"
+        )
+    return Results(given=path, measurements=(), features=held)
+
+
 def same_lab(first: Stack | Results, second: Stack | Results) -> bool:
     """Say whether what is measured of both is made alike; two files were measured, so that looking costs nothing."""
     if isinstance(first, Results) and isinstance(second, Results):
         return False
-    labs = [
-        {side.bench.lab_digest} if isinstance(side, Stack) else {m.trial.lab_digest for m in side.measurements}
-        for side in (first, second)
-    ]
-    return labs[0] == labs[1]
+    return _labs(first) == _labs(second)
+
+
+def _labs(side: Stack | Results) -> set[str]:
+    if isinstance(side, Stack):
+        return {side.bench.lab_digest}
+    return {m.trial.lab_digest for m in side.measurements} | {f.trial.lab_digest for f in side.features}
 
 
 def common(first: Stack | Results, second: Stack | Results) -> list[str]:

@@ -11,10 +11,12 @@ from collections.abc import Mapping, Sequence
 import rich.console
 
 from conformance.commands import tracing
+from conformance.engine import runs
 from conformance.engine.benches import Bench
 from conformance.model.diagnosis import by_trial
 from conformance.model.diagnosis.feature_table import CELLS, CLEAN, FEW, MANY
 from conformance.model.diagnosis.flow import Flow
+from conformance.model.studies import comparison
 from conformance.model.trial import Trial
 from conformance.reporting.text import progress
 from conformance.results.features import Features, TrialFeatures
@@ -33,8 +35,8 @@ def both(
 ) -> tuple[dict[str, Side], list[str]]:  # fmt: skip
     """Return ({role: Side}, what could not be looked at, as sentences) of the roles of `benches` and of `given`.
 
-    `given` are read from files and not traced. After `ends_s`, by time.monotonic(), nothing more is traced. Raise
-    UserError.
+    `given` are read from files and not traced. One role alone is traced for later comparisons. After `ends_s`, by
+    time.monotonic(), nothing more is traced. Raise UserError.
     """
     kept, problems = Features(results), []
     looks = [list(seeds[:FIRST_LOOK]), list(seeds)]
@@ -51,6 +53,8 @@ def both(
 def _alike(sides: Mapping[str, Side], cell: str) -> bool:
     """Say whether all sides show the same in the first trials of a cell."""
     first, *others = (side.get(cell, {}) for side in sides.values())
+    if not others:
+        return False
     looked_at = sorted(set(first).intersection(*others))[:FIRST_LOOK]
     return len(looked_at) == FIRST_LOOK and all(first[seed] == other[seed] for seed in looked_at for other in others)
 
@@ -106,3 +110,15 @@ def side_of(found: Sequence[TrialFeatures]) -> Side:
     for trial in found:
         side.setdefault(trial.cell, {})[trial.trial.seed] = trial.sampled
     return side
+
+
+def record(
+    bench: Bench, algorithm: str, results: str, console: rich.console.Console, workers: int | None,
+    budget_s: float | None,
+) -> None:  # fmt: skip
+    """Trace an algorithm for comparisons to come: as often as it takes to show that one of its features moved."""
+    seeds = runs.seeds(comparison.fewest_trials(len(by_trial.told(algorithm))))
+    ends_s = None if budget_s is None else time.monotonic() + budget_s
+    _, problems = both({"head": bench}, {}, algorithm, seeds, results, console, workers, ends_s)
+    for problem in problems:
+        console.print(f"not looked at: {problem}", style="yellow", soft_wrap=True)

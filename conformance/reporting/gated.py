@@ -2,12 +2,16 @@
 
 import collections
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from conformance.model.expectation import Expected, Surprise
 from conformance.model.setting import Cell
+from conformance.model.studies.comparison import Compared
 from conformance.model.verdict import Status, Verdict
 from conformance.model.zone import Zone
+
+if TYPE_CHECKING:
+    from conformance.commands.compare import Comparison
 
 
 class Finding(Protocol):
@@ -52,6 +56,10 @@ class GateResult(Protocol):
     def gone(self) -> str: ...
     @property
     def findings(self) -> Sequence[Finding]: ...
+    @property
+    def features(self) -> "Comparison | None": ...
+    @property
+    def moved(self) -> Sequence[Compared]: ...
     @property
     def surprises(self) -> Sequence[Finding]: ...
     @property

@@ -20,6 +20,7 @@ from conformance.model.verdict import ALPHA, CONFIDENCE, Status, decided, false_
 from conformance.reporting import heatmaps
 from conformance.reporting.gated import Finding, GateResult
 from conformance.reporting.html import site
+from conformance.reporting.text import compare as comparing
 from conformance.reporting.text import markdown
 from conformance.reporting.tools import badge, export, junit
 from conformance.results import merge, source, store
@@ -102,6 +103,7 @@ def to_json(outcome: GateResult) -> dict[str, Any]:
         "exit_status": outcome.exit_status,
         "strict": outcome.strict,
         "baseline": outcome.baseline,
+        "features": None if outcome.features is None else outcome.features.to_json(),
         "zones": [
             {
                 "zone": judged.zone.id,
@@ -138,6 +140,8 @@ def _cell(finding: Finding) -> dict[str, Any]:
 def summary(outcome: GateResult, series: Sequence[heatmaps.Series], told: Sequence[str] = ()) -> str:
     """Return Markdown: whether the gate passes and why, what looks wrong (`told`, lines), then the schemes."""
     lines = [f"### Gate {_ending(outcome)}", "", *(f"- {line}" for line in _lines(outcome, markdown.span))]
+    if outcome.features is not None:
+        lines += ["", "#### What moved from the baseline", "", *comparing.lines(outcome.features)]
     if outcome.baseline:
         lines += ["", "The gate judged by the baseline; below, the same results are judged by the zones that ship."]
     known = {
@@ -151,6 +155,10 @@ def summary(outcome: GateResult, series: Sequence[heatmaps.Series], told: Sequen
 
 def _lines(outcome: GateResult, quote: Callable[[str], str]) -> Iterator[str]:
     """What is said before the end. `quote` makes text of others' harmless."""
+    if outcome.features is not None:
+        yield quote(f"features: {comparing.summary(outcome.features)}")
+        for line in (*comparing.sentences(outcome.features), *comparing.notes(outcome.features)):
+            yield quote(line)
     for judged in outcome.judged:
         by_status = judged.count()
         parts = [f"{by_status[status]} {status}" for status in Status if by_status[status]] or ["nothing measured"]
@@ -196,6 +204,9 @@ def _ending(outcome: GateResult) -> str:
     elif outcome.exit_status == _UNKNOWN:
         unknown = by_status[Status.INCONCLUSIVE] + by_status[Status.UNSUPPORTED]
         text = f"cannot tell: {unknown} unknown {of}"
+    elif outcome.moved:
+        moved = f"{count(len(outcome.moved), 'feature')} moved"
+        text = f"{end}: {moved}, {unexpected or 'nothing'} unexpected {of}"
     elif unexpected:
         text = f"{end}: {unexpected} unexpected {of}"
     else:
