@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from typing import Any
 
 import rich.console
 
@@ -35,6 +36,8 @@ from conformance.model.trial import Measurement, Outcome
 from conformance.model.verdict import Status, Verdict, last_look
 from conformance.model.zone import Zone
 from conformance.reporting.text import gate as reporting
+from conformance.reporting.tools import github
+from conformance.results import features
 from conformance.support import files
 from conformance.support.console import count, duration
 
@@ -63,6 +66,8 @@ class Options:
     keep_traces: pathlib.Path | None = None
     #: whether to trace what violates
     why: bool = True
+    #: whether to say what fails as GitHub's workflow commands, too
+    annotations: bool = False
     #: whether to compare what `why` reads with the baseline's, too
     features: bool = False
 
@@ -161,7 +166,7 @@ def run(options: Options, console: rich.console.Console) -> GateResult:
         f" {options.trials} to {asked.looks[-1]} trials each" + (f", {duration(budget_s)}" if budget_s else ""),
         soft_wrap=True,
     )
-    features = _features(options, bench, tuple(zones), budget_s, console) if options.features else None
+    compared = _features(options, bench, tuple(zones), budget_s, console) if options.features else None
     left_s = None if budget_s is None else max(budget_s - (time.monotonic() - began), 0.1)
     found = {
         answer.key: answer.measurements
@@ -174,7 +179,7 @@ def run(options: Options, console: rich.console.Console) -> GateResult:
         strict=options.strict,
         baseline=bool(options.baseline),
         gone=expectation.gone_command(options.choice.stack, options.results, options.choice.options("stack")),
-        features=features,
+        features=compared,
     )
     reporting.show(result, console)
     _report(result, options, found, console)
@@ -233,9 +238,13 @@ def _report(
     target = options.target
     if target:
         series = reporting.write(result, [m for made in found.values() for m in made], target)
+        if options.features:
+            schemes = {m.trial.scheme for made in found.values() for m in made}
+            features.copy(options.results, target / "results.jsonl", schemes)
         console.print(f"reports: {target}", soft_wrap=True)
     violating = [f.verdict for f in result.surprises if f.verdict.status is Status.VIOLATES]
     zones = {judged.zone.id: judged.zone for judged in result.judged}
+    reports: dict[str, Any] = {}
     if violating and options.why and options.choice.lab == "virtual" and not options.baseline:
         from conformance.commands import why  # late: it draws, and what draws takes seconds to import
 
@@ -243,6 +252,9 @@ def _report(
         reports = why.of_violations(algorithms, options.choice, console)
         if target and reports:
             reporting.add_why(result, series, reports, target, why.write)
+    if options.annotations:
+        for line in github.annotations(result, reports):
+            console.print(line, soft_wrap=True)
     if options.keep_traces:
         cells = dict.fromkeys((zones[v.zone_id].algorithm, zones[v.zone_id].profile, v.cell) for v in violating)
         trace.keep_some(cells, options.choice, options.keep_traces, console)

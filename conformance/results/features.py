@@ -14,13 +14,13 @@ import os
 import pathlib
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from conformance.model import digest as digests
 from conformance.model.diagnosis.by_trial import Sampled
 from conformance.model.errors import UserError
-from conformance.model.trial import Trial
-from conformance.support import paths, schema
+from conformance.model.trial import Scheme, Trial
+from conformance.support import files, paths, schema
 
 _SCHEMA = "features/1"
 _SUFFIXES = re.compile(r"(\.jsonl)?(\.xz|\.gz)?$")
@@ -91,6 +91,21 @@ def _parse(line: bytes, where: str) -> TrialFeatures | None:
     return TrialFeatures(trial=trial, cell=data["cell"], sampled=data["features"])
 
 
+def dumps(found: TrialFeatures) -> bytes:
+    """Return a line of a file of features."""
+    data = {
+        "schema": _SCHEMA, "key": found.trial.key, "reader": reader(), "trial": found.trial.to_json(),
+        "cell": found.cell, "features": found.sampled,
+    }  # fmt: skip
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+def copy(results: pathlib.Path | str, to: pathlib.Path | str, schemes: Collection[Scheme]) -> pathlib.Path:
+    """Write the features that are beside one results file beside another, of these schemes only. Raise UserError."""
+    lines = [dumps(found) for found in read(beside(results)) if found.trial.scheme in schemes]
+    return files.write(beside(to), b"".join(lines), files.OTHER_FOLDER)
+
+
 class Features:
     """The features beside a results file, which more are added to. Safe for threads and for processes."""
 
@@ -105,11 +120,7 @@ class Features:
 
     def add(self, found: TrialFeatures) -> None:
         """Append one line. Raise UserError where the disk does not take it."""
-        data = {
-            "schema": _SCHEMA, "key": found.trial.key, "reader": reader(), "trial": found.trial.to_json(),
-            "cell": found.cell, "features": found.sampled,
-        }  # fmt: skip
-        line = json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+        line = dumps(found)
         with self._lock:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """What `conformance gate` says: lines in a terminal, and a folder of what CI systems read.
 
-OUT/summary.md, gate.json, summary.json, badge.json, badge.svg, junit.xml, results.jsonl and site/; of what violates,
-why/ALGORITHM.json and .svg.
+OUT/summary.md, gate.json, summary.json, badge.json, badge.svg, bencher.json, junit.xml, results.jsonl and site/; of
+what violates, why/ALGORITHM.json and .svg.
 """
 
 import collections
@@ -22,7 +22,7 @@ from conformance.reporting.gated import Finding, GateResult
 from conformance.reporting.html import site
 from conformance.reporting.text import compare as comparing
 from conformance.reporting.text import markdown
-from conformance.reporting.tools import badge, export, junit
+from conformance.reporting.tools import badge, bencher, export, junit
 from conformance.results import merge, source, store
 from conformance.support import files
 from conformance.support.console import count, one_line
@@ -62,6 +62,7 @@ def write(outcome: GateResult, measurements: Iterable[Measurement], target: path
         "gate.json": json.dumps(to_json(outcome), indent=1, sort_keys=True, allow_nan=False) + "\n",
         "summary.json": export.summary_json(series, named),
         "badge.json": badge.endpoint(series),
+        "bencher.json": bencher.render(series),
         "badge.svg": badge.svg(series),
         "junit.xml": junit.render(outcome, words),
     }
