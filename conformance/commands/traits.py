@@ -47,7 +47,21 @@ def both(
         problems += _trace(benches, plans, algorithm, kept, console, workers, ends_s)
         for role, bench in benches.items():
             found[role] = _stored(bench, algorithm, {cell: seeds for cell in _ORDER}, kept)
-    return found, list(dict.fromkeys(problems))
+    return level(found), list(dict.fromkeys(problems))
+
+
+def level(sides: Mapping[str, Side]) -> dict[str, Side]:
+    """Return sides of which all have the same trials of each cell that shows no difference.
+
+    One side may have more, from an earlier comparison. What is read of all trials together would then differ.
+    """
+    found = {role: dict(side) for role, side in sides.items()}
+    for cell in _ORDER:
+        if _alike(sides, cell):
+            common = sorted(set.intersection(*(set(side[cell]) for side in sides.values())))
+            for role, side in sides.items():
+                found[role][cell] = {seed: side[cell][seed] for seed in common}
+    return found
 
 
 def _alike(sides: Mapping[str, Side], cell: str) -> bool:

@@ -9,6 +9,7 @@ import altair
 from conformance.model.studies.comparison import Change, Compared
 from conformance.reporting import charts
 from conformance.reporting.text import compare as words
+from conformance.support.console import printable
 
 if TYPE_CHECKING:
     from conformance.commands.compare import Comparison
@@ -41,9 +42,10 @@ def svg(found: "Comparison") -> bytes:
     )
     limits = altair.Chart(altair.Data(values=[{"x": -1}, {"x": 1}])).mark_rule(strokeDash=[4, 3]).encode(x="x:Q")
     first, second = found.sides
+    sides = printable(f"{first.given} -> {second.given}")
     drawn = altair.layer(limits, intervals, points).properties(
         width=500,
-        title=altair.TitleParams(words.ending(found), subtitle=f"{first.given} -> {second.given}", anchor="start"),
+        title=altair.TitleParams(words.ending(found), subtitle=sides, anchor="start"),
     )
     return charts.render(drawn.configure(font="DejaVu Sans, sans-serif"), "svg")
 

@@ -28,7 +28,9 @@ def show(found: "Comparison", console: rich.console.Console) -> None:
     if rows:
         table = rich.table.Table()
         for name in _HEADER:
-            table.add_column(name, justify="right" if name in _RIGHT else "left")
+            table.add_column(
+                name, justify="right" if name in _RIGHT else "left", overflow="fold", no_wrap=name != "what"
+            )
         for row in rows:
             table.add_row(*row)
         console.print(table)
@@ -62,7 +64,7 @@ def title(quantity: Quantity) -> str:
     if quantity.label is None:
         return METRICS[quantity.name].title
     name = quantity.name.replace("_", " ")
-    return f"{quantity.label}: {name}"
+    return name if name.startswith(quantity.label.replace("_", " ")) else f"{quantity.label}: {name}"
 
 
 def sentences(found: "Comparison") -> Iterator[str]:
@@ -72,7 +74,7 @@ def sentences(found: "Comparison") -> Iterator[str]:
         if q.label is None:
             continue
         told = found.sentences.get(q, "")
-        yield f"{q.algorithm}: {q.label} moved, {_number(c, c.before)} to {_number(c, c.after)}: head: {told}"
+        yield f"{q.algorithm}: {q.label} moved from {_number(c, c.before)} to {_number(c, c.after)}: on head, {told}"
 
 
 def notes(found: "Comparison") -> Iterator[str]:
@@ -134,7 +136,7 @@ def _rows(found: "Comparison", most_unclear: int) -> Iterator[tuple[str, ...]]:
     for c in (*found.of(Change.MOVED), *found.of(Change.UNCLEAR)[:most_unclear]):
         q = c.quantity
         name = f"{q.algorithm} {title(q)}" if several else title(q)
-        where = f"{q.cell.id} ({q.profile})"
+        where = q.cell.id if q.label else f"{q.cell.id} ({q.profile})"
         numbers = _number(c, c.before), _number(c, c.after), _number(c, c.difference, "+")
         yield str(c.change), name, where, *numbers, f"{c.p:.1g}"
 

@@ -249,6 +249,16 @@ def test_what_behaves_alike_is_not_measured_more_than_twice(world, monkeypatch):
     assert found.exit_status == 0
 
 
+def test_trials_that_one_side_has_from_an_earlier_comparison_make_no_difference():
+    few = {seed: {"kept": [0.7 + seed / 100] * 5} for seed in range(1, 9)}
+    base, head = {"few": few, "many": {1: {"kept": [0.1]}}}, {"few": {seed: few[seed] for seed in (1, 2)}, "many": {}}
+    level = compare.traits.level({"base": base, "head": head})
+    assert level["base"]["few"] == level["head"]["few"] == head["few"]
+    assert level["base"]["many"] == base["many"]
+    other = {"few": {1: few[1], 2: {"kept": [0.9] * 5}}}
+    assert compare.traits.level({"base": base, "head": other})["base"]["few"] == few
+
+
 def test_one_build_on_one_kernel_is_not_measured(world):
     shared = world()
     found = compare.compute("@a", "fake@a", *asked(shared))
