@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from conformance.model.expectation import Surprise
-from conformance.reporting.gated import Finding, GateResult
 from conformance.support.console import count, printable
 
 if TYPE_CHECKING:
+    from conformance.commands.gate import Finding, GateResult
     from conformance.commands.why import Report
 
 #: GitHub shows so many of a step
@@ -21,7 +21,7 @@ _DATA = {"%": "%25", "\r": "%0D", "\n": "%0A"}
 _PROPERTY = {**_DATA, ":": "%3A", ",": "%2C"}
 
 
-def annotations(outcome: GateResult, reports: Mapping[str, "Report"]) -> Iterator[str]:
+def annotations(outcome: "GateResult", reports: Mapping[str, "Report"]) -> Iterator[str]:
     """Yield an error for each feature that moved and for each zone that is violated, with the first suspect.
 
     `reports`: {algorithm: what `conformance why` found}.
@@ -29,7 +29,7 @@ def annotations(outcome: GateResult, reports: Mapping[str, "Report"]) -> Iterato
     yield from list(_errors(outcome, reports))[:_MOST]
 
 
-def _errors(outcome: GateResult, reports: Mapping[str, "Report"]) -> Iterator[str]:
+def _errors(outcome: "GateResult", reports: Mapping[str, "Report"]) -> Iterator[str]:
     for moved in outcome.moved:
         quantity = moved.quantity
         told = outcome.features.sentences.get(quantity, "") if outcome.features else ""

@@ -3,18 +3,21 @@
 import re
 import xml.etree.ElementTree as xml
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from conformance.model.expectation import Surprise
 from conformance.model.setting import Cell
 from conformance.model.studies.comparison import Change, Compared
 from conformance.model.verdict import Status
-from conformance.reporting.gated import Finding, GateResult, ZoneResult
+
+if TYPE_CHECKING:  # a renderer knows what commands find out, not how
+    from conformance.commands.gate import Finding, GateResult, ZoneResult
 
 #: what XML 1.0 may hold (W3C, section 2.2); a stack may say anything
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def render(outcome: GateResult, words: Callable[[Finding], str]) -> bytes:
+def render(outcome: "GateResult", words: Callable[["Finding"], str]) -> bytes:
     """Return a document with each verdict as a property; `words`: a finding as a sentence."""
     root = xml.Element("testsuites", name="conformance gate")
     for judged in outcome.judged:
@@ -63,7 +66,7 @@ def _count(suite: xml.Element) -> None:
         suite.set(name, str(len(list(suite.iter(kind)))))
 
 
-def _kind(finding: Finding, strict: bool) -> str | None:
+def _kind(finding: "Finding", strict: bool) -> str | None:
     """What JUnit calls it; None for a case that passes."""
     status = finding.verdict.status
     if finding.surprise is not Surprise.NONE:
@@ -76,7 +79,7 @@ def _kind(finding: Finding, strict: bool) -> str | None:
     }[status]  # fmt: skip
 
 
-def _case(suite: xml.Element, judged: ZoneResult, cell: Cell) -> xml.Element:
+def _case(suite: xml.Element, judged: "ZoneResult", cell: Cell) -> xml.Element:
     return xml.SubElement(suite, "testcase", classname=_xml(judged.zone.id.replace("/", ".")), name=cell.id)
 
 
