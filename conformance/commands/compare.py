@@ -88,7 +88,10 @@ class Comparison:
     left_out: tuple[LeftOut, ...] = ()
     #: (algorithm, profile, cell) that the budget left no time for
     unmeasured: tuple[tuple[str, str, Cell], ...] = ()
+    #: traces that could not be looked at
     problems: tuple[str, ...] = ()
+    #: what was not compared, as a file lacks it
+    lacking: tuple[str, ...] = ()
 
     def of(self, change: Change) -> list[Compared]:
         """Return what became so."""
@@ -108,7 +111,7 @@ class Comparison:
             return ExitStatus.VIOLATES
         failed = of_outcomes(left.measurement.outcome for left in self.left_out)
         nothing = not self.compared and not self.same_build
-        unknown = nothing or self.blind or bool(self.left_out or self.unmeasured)
+        unknown = nothing or self.blind or bool(self.left_out or self.unmeasured or self.problems)
         return worst((failed, ExitStatus.UNKNOWN if unknown else ExitStatus.DONE))
 
     def to_json(self) -> Document:
@@ -138,7 +141,7 @@ class Comparison:
                 {"algorithm": algorithm, "profile": profile, "cell": cell.id}
                 for algorithm, profile, cell in self.unmeasured
             ],
-            problems=list(self.problems),
+            problems=list(self.problems), lacking=list(self.lacking),
         )  # fmt: skip
 
     def _json(self, c: Compared) -> dict[str, Any]:
@@ -188,7 +191,7 @@ def of_sides(
         sides=(first, second), same_build=same, trials=trials,
         compared=tuple(comparison.largest_first(comparison.compare(work.values))), sentences=work.sentences,
         one_sided=tuple(work.one_sided), left_out=tuple(work.left_out), unmeasured=tuple(work.unmeasured),
-        problems=tuple(work.problems),
+        problems=tuple(work.problems), lacking=tuple(work.lacking),
     )  # fmt: skip
 
 
@@ -220,6 +223,7 @@ class _Work:
     left_out: list[LeftOut] = dataclasses.field(default_factory=list)
     unmeasured: list[tuple[str, str, Cell]] = dataclasses.field(default_factory=list)
     problems: list[str] = dataclasses.field(default_factory=list)
+    lacking: list[str] = dataclasses.field(default_factory=list)
 
     def compare(self, algorithm: str, work: Sequence[Key]) -> None:
         """Collect the values of an algorithm's features, then of its metrics. Raise UserError."""
@@ -236,7 +240,7 @@ class _Work:
         given = {role: s.traits(algorithm) for role, s in zip(_ROLES, self.both, strict=True) if isinstance(s, Results)}
         without = [s.given for s in self.both if isinstance(s, Results) and not s.traits(algorithm)]
         if without:
-            self.problems.append(f"{' and '.join(without)}: no features of {algorithm}, so none are compared")
+            self.lacking.append(f"{' and '.join(without)}: no features of {algorithm}, so none are compared")
             return False
         found, problems = traits.both(
             stacks, given, algorithm, self.seeds, self.options.results, self.console, self.options.workers, self.ends_s
@@ -336,7 +340,9 @@ def _work(both: Sequence[Stack | Results], algorithm: str, options: Options) -> 
         return [(algorithm, documents.profile(profile, cell)) for cell in documents.cells(options.grid)]
     smoke = [(z.profile, cell) for _, z in documents.judging(profile) if z.algorithm == algorithm for cell in z.smoke]
     places = sorted(dict.fromkeys(smoke)) or [(profile, cell) for cell in _WITHOUT_ZONES]
-    return [(algorithm, documents.profile(under, cell)) for under, cell in places]
+    settings = [documents.profile(under, cell) for under, cell in places]
+    # Bytes are what a trial costs: a budget that ends early leaves out few cells.
+    return [(algorithm, setting) for setting in sorted(settings, key=lambda setting: setting.transfer_bytes)]
 
 
 def _metrics(both: Sequence[Stack | Results], key: Key) -> list[Metric]:

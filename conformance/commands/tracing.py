@@ -138,13 +138,14 @@ def traced(
             where = f"{setting.cell.id}, seed {seed}"
             try:
                 flow, full_s = _flow(measurement, captured, folder, _PROTOCOLS[bench.adapter.manifest.transport])
+            except UserError as why:
+                found.problems.append(f"{found.name} at {where}: {why}")
+            else:
                 found.flows.setdefault(names[setting.cell], {})[seed] = flow
                 on_flow(measurement.trial, flow)
                 if full_s:
-                    why = "its packets did not fit into the memory for captures"
-                    found.problems.append(f"{found.name} at {where}, after {full_s:.1f} s: {why}")
-            except UserError as why:
-                found.problems.append(f"{found.name} at {where}: {why}")
+                    too_many = "its packets did not fit into the memory for captures"
+                    found.problems.append(f"{found.name} at {where}, after {full_s:.1f} s: {too_many}")
             if target:
                 trace.keep(folder, target / f"{setting.cell.id}-{seed}", measurement)
             if bar:

@@ -88,7 +88,8 @@ def notes(found: "Comparison") -> Iterator[str]:
         named = ", ".join(cell.id for _, _, cell in found.unmeasured[:_MOST_NAMED])
         more = ", ..." if len(found.unmeasured) > _MOST_NAMED else ""
         yield f"not measured in time and not compared: {count(len(found.unmeasured), 'cell')} ({named}{more})"
-    yield from found.problems
+    yield from (f"not looked at: {problem}" for problem in found.problems)
+    yield from found.lacking
     if found.blind:
         yield f"so few trials can never show that one of {len(found.compared)} quantities moved"
 

@@ -70,7 +70,7 @@ def test_compare(run, tmp_path):
     data = run("compare", "before.jsonl", "after.jsonl", "--out", "out", status=1)
     moved = data["compared"][0]
     assert (moved["name"], moved["before"], moved["after"], moved["change"]) == ("utilization", 0.5, 0.7, "moved")
-    assert data["count"]["moved"] == 1 and data["problems"]
+    assert data["count"]["moved"] == 1 and data["lacking"]
     assert json.loads((tmp_path / "out" / "compare.json").read_text()) == data
     assert (tmp_path / "out" / "compare.svg").read_text().startswith("<svg")
     assert "### Congestion control: 1 moved" in (tmp_path / "out" / "compare.md").read_text()
