@@ -78,7 +78,11 @@ def sentences(found: "Comparison") -> Iterator[str]:
 
 
 def notes(found: "Comparison") -> Iterator[str]:
-    """Yield what was not compared, and why."""
+    """Yield what was not compared, and why, and what else than the stack may have moved something."""
+    for base, head in zip(*(side.schemes for side in found.sides), strict=True):
+        if base.kernel_digest != head.kernel_digest and not (base.in_kernel and head.in_kernel):
+            kernels = f"base on Linux {base.kernel_release}, head on Linux {head.kernel_release}"
+            yield f"{head.algorithm}: {kernels}: what moved may be the kernel's doing"
     for quantity, side in found.one_sided:
         yield f"{quantity.algorithm}: {title(quantity)} at {quantity.cell.id} was seen of {side} only: unclear"
     for left in found.left_out:

@@ -1,5 +1,6 @@
 """`compare`, `cross`, `drift`, `identify`, `identify-check`: from arguments to exit statuses, with a made-up room."""
 
+import collections
 import dataclasses
 import functools
 import io
@@ -7,6 +8,7 @@ import random
 
 import pytest
 import rich.console
+import senders
 from helpers import measurements_of, scheme
 
 from conformance.catalogue import documents
@@ -247,6 +249,39 @@ def test_what_behaves_alike_is_not_measured_more_than_twice(world, monkeypatch):
         "kept": (2, 2), "utilization": (2, 2), "lost_pct": (2, 2),
     }  # fmt: skip
     assert found.exit_status == 0
+
+
+@pytest.mark.slow
+def test_cells_that_look_alike_are_traced_twice_and_others_as_often_as_it_takes(world, monkeypatch):
+    taken = collections.Counter()
+
+    def traced_all(schemes, plans, *, on_flow, **_):
+        for role, (bench, algorithm) in schemes.items():
+            for cell, seeds in plans[role].items():
+                for seed in seeds:
+                    beta = 0.8 if (role, cell) == ("head", "few") else 0.7
+                    sender = senders.Sender(beta=beta, lost=senders.every(400 + 7 * seed))
+                    (trial,) = bench.trials(algorithm, compare.traits.tracing.settings()[cell], [seed])
+                    taken[role, cell] += 1
+                    on_flow(trial, senders.flow(sender))
+        return {}
+
+    monkeypatch.setattr(compare.traits.tracing, "traced_all", traced_all)
+    shared = world()
+    options, console = asked(shared, grid=compare.NO_CELLS, features=True)
+    found = compare.compute("@a", "@b", options, console)
+    assert found.exit_status == 1 and found.compared[0].quantity.label == "beta"
+    assert taken == {
+        ("base", "few"): found.trials, ("head", "few"): found.trials,
+        ("base", "clean"): 2, ("head", "clean"): 2, ("base", "many"): 2, ("head", "many"): 2,
+    }  # fmt: skip
+    assert all(c.change is Change.SAME for c in found.compared if c.quantity.cell.loss_pct != 0.3)
+    assert "base on Linux" in shown(compared.show, found)
+    # What was traced is kept: the same comparison takes nothing again, and the other direction is its mirror image.
+    taken.clear()
+    back = compare.compute("@b", "@a", options, console)
+    assert not taken
+    assert {c.quantity: -c.difference for c in back.compared} == {c.quantity: c.difference for c in found.compared}
 
 
 def test_trials_that_one_side_has_from_an_earlier_comparison_make_no_difference():

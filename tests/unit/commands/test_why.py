@@ -377,6 +377,23 @@ def test_an_interrupt_keeps_and_shows_what_was_found(monkeypatch):
     assert "cubic: interrupted; `conformance why cubic` asks again" in text
 
 
+def test_when_time_is_up_guests_are_ended_and_what_was_traced_is_returned(monkeypatch):
+    ended = []
+
+    class Guest:
+        def end(self):
+            ended.append(self)
+
+    def traced(bench, algorithm, plan, target, bar, stop, on_start, on_flow):
+        on_start(Guest())
+        assert stop.wait(10)
+        return f"what was traced of {bench}"
+
+    monkeypatch.setattr(tracing, "traced", traced)
+    found = tracing.traced_all({"head": ("quinn", "cubic")}, {"head": {"few": [1]}}, budget_s=0.05)
+    assert found == {"head": "what was traced of quinn"} and len(ended) == 1
+
+
 def test_an_interrupt_ends_the_guests(monkeypatch):
     class Guest:
         ended = False
