@@ -32,10 +32,8 @@ def measured(
     Raise UserError.
     """
     asked = plan(trials=len(seeds), first_seed=seeds[0], work=work)
-    found = {
-        answer.key: answer.measurements
-        for answer in answers(asked, bench, results, workers, console, budget_s=budget_s)
-    }
+    made = answers(asked, bench, results, workers, console, budget_s=budget_s, compares_kernels=True)
+    found = {answer.key: answer.measurements for answer in made}
     return sorted_out(found)
 
 
