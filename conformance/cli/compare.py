@@ -17,6 +17,11 @@ from conformance.engine.benches import Choice
 @click.option("--cca", "algorithms", multiple=True, help="Algorithm, or several (default: all that both sides have).")
 @measuring.with_choice("stack", "client", "kernel")
 @click.option(
+    "--base-source", multiple=True, metavar="NAME=PATH",
+    help="As --source, for BASE; --source is for HEAD alone.",
+    callback=lambda _, __, texts: measuring.chosen_sources(texts) if texts else (),
+)  # fmt: skip
+@click.option(
     "--grid",
     "--tier",
     default="smoke",

@@ -15,14 +15,14 @@ from conformance.results.store import DEFAULT_RESULTS
 from conformance.support import files
 
 
-def _chosen_sources(texts: Sequence[str]) -> tuple[str, ...]:
+def chosen_sources(texts: Sequence[str]) -> tuple[str, ...]:
     from conformance.lab import sources
 
     return sources.chosen(texts)
 
 
 SOURCE = click.option(
-    "--source", multiple=True, metavar="NAME=PATH", callback=lambda _, __, texts: _chosen_sources(texts),
+    "--source", multiple=True, metavar="NAME=PATH", callback=lambda _, __, texts: chosen_sources(texts),
     help="Build the stack with this working tree as crate, Go module or library NAME (repeatable; or the variable"
     " CC_SOURCE).",
 )  # fmt: skip

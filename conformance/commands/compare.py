@@ -49,6 +49,8 @@ class Options:
     algorithms: Sequence[str]
     choice: Choice
     results: str
+    #: working trees that the first side is built with; those of `choice` are the second's
+    base_source: tuple[str, ...] = ()
     grid: str = grids.SMOKE
     features: bool = True
     trials: int | None = None
@@ -157,7 +159,9 @@ class Comparison:
 
 def compute(base: str, head: str, options: Options, console: rich.console.Console) -> Comparison:
     """Measure what the two sides lack, and compare them; `console` gets the progress. Raise UserError."""
-    return of_sides(sides.parse(base, options.choice), sides.parse(head, options.choice), options, console)
+    # A working tree is what is new: --source builds the second side with it.
+    released = dataclasses.replace(options.choice, source=options.base_source)
+    return of_sides(sides.parse(base, released), sides.parse(head, options.choice), options, console)
 
 
 def of_sides(
