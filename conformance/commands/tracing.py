@@ -104,6 +104,13 @@ def traced_all(
         }
         try:
             return {role: future.result() for role, future in futures.items()}
+        except UserError:
+            # Who still waits for a core when time is up has traced nothing.
+            if not stop.is_set():
+                end()
+                raise
+            done = {role: future for role, future in futures.items() if not future.exception()}
+            return {role: future.result() for role, future in done.items()}
         except BaseException:
             end()
             raise
