@@ -15,7 +15,7 @@ import threading
 
 import click
 
-from conformance.commands import mutants, why
+from conformance.commands import mutants, tracing
 from conformance.engine import benches, runs
 from conformance.model import digest
 from conformance.model.diagnosis import ranking as suspects
@@ -26,7 +26,7 @@ from conformance.support import files, paths
 RECORD = mutants.folder() / "why.json"
 _SUITE = paths.PACKAGE
 #: what a reading depends on, besides what is traced
-_CODE = ("commands/why.py", "commands/trace.py", "model/diagnosis/flow.py", "model/diagnosis/features.py")
+_CODE = ("commands/tracing.py", "commands/trace.py", "model/diagnosis/flow.py", "model/diagnosis/features.py")
 _NUMBERS, _DIGITS = ("value", "low", "high", "spread"), 6
 
 
@@ -46,7 +46,7 @@ class Readings:
         how = [repr(CELLS), PROFILE, [[f.id, f.mean, f.least, f.of_kept] for f in FEATURES]]
         key = digest.of_value([algorithm, scheme.kernel_digest, scheme.stack_digest, list(self._seeds), code, how])
         if key not in self._known:
-            found = why.traced(bench, algorithm, self._seeds)
+            found = tracing.traced(bench, algorithm, tracing.plan(self._seeds))
             line = {"key": key, **row(name, suspects.readings(found.flows), found)}
             with self._lock, open(self._path, "a") as out:
                 out.write(json.dumps(line) + "\n")
@@ -55,7 +55,7 @@ class Readings:
 
 
 def row(name, read, found):
-    """What is kept of a why.Traced and of the {Feature: Reading} of it, as JSON; of Readings, what suspects rest on."""
+    """What is kept of a Traced and of the {Feature: Reading} of it, as JSON; of Readings, what suspects rest on."""
     rounded = {
         feature.id: {"n": reading.n, **{of: float(f"{getattr(reading, of):.{_DIGITS}g}") for of in _NUMBERS}}
         for feature, reading in read.items()

@@ -50,6 +50,11 @@ from conformance.engine.benches import Choice
     "--keep-traces", metavar="DIR", type=click.Path(path_type=pathlib.Path),
     help="Folder to keep packets and qlog of a few violating cells in.",
 )  # fmt: skip
+@click.option("--annotations", is_flag=True, help="Also print what fails as annotations for GitHub (::error ...).")
+@click.option(
+    "--features", is_flag=True,
+    help="Also read features from traces (beta, growth ...), and fail if one moved from --baseline's.",
+)  # fmt: skip
 @click.option(
     "--why/--no-why",
     default=None,

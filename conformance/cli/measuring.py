@@ -15,14 +15,14 @@ from conformance.results.store import DEFAULT_RESULTS
 from conformance.support import files
 
 
-def _chosen_sources(texts: Sequence[str]) -> tuple[str, ...]:
+def chosen_sources(texts: Sequence[str]) -> tuple[str, ...]:
     from conformance.lab import sources
 
     return sources.chosen(texts)
 
 
 SOURCE = click.option(
-    "--source", multiple=True, metavar="NAME=PATH", callback=lambda _, __, texts: _chosen_sources(texts),
+    "--source", multiple=True, metavar="NAME=PATH", callback=lambda _, __, texts: chosen_sources(texts),
     help="Build the stack with this working tree as crate, Go module or library NAME (repeatable; or the variable"
     " CC_SOURCE).",
 )  # fmt: skip
@@ -361,11 +361,11 @@ def why(choice: Choice, algorithm: str, target: pathlib.Path | None, form: str, 
 
     Traces the stack and Linux TCP, compares them, and lists suspects with evidence.
     """
-    from conformance.commands import why
+    from conformance.commands import tracing, why
     from conformance.reporting.text import why as shown
 
     found = why.compute(algorithm, choice, target=target, console=progress_console(form), **options)
-    sent = f"{why.captures().sent}.pcap"
+    sent = f"{tracing.captures().sent}.pcap"
     kept = f"kept: {target}: why.json, why.svg, and what each trial left; times are seconds into its {sent}"
     finish(found, form, shown.show_asked, [kept] if target and found.report else ())
 

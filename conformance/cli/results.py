@@ -13,7 +13,7 @@ from conformance.results.store import DEFAULT_RESULTS
 from conformance.support import files
 
 #: what `export` writes; conformance/commands/export.py says where (its imports take long)
-FORMS = ("json", "csv", "parquet", "markdown", "badge-json", "badge-svg", "matrix")
+FORMS = ("json", "csv", "parquet", "markdown", "badge-json", "badge-svg", "matrix", "bencher")
 _RESULTS = click.argument("results", nargs=-1, type=click.Path(path_type=pathlib.Path))
 
 
@@ -67,7 +67,7 @@ def export(form: str, results: Sequence[pathlib.Path], target: str | None, print
     """Write RESULTS in a format for other tools.
 
     json is a summary, csv and parquet hold cells, markdown suits a pull request, and badge-json and badge-svg are
-    badges. matrix is Markdown with one row for each stack and algorithm.
+    badges. matrix is Markdown with one row for each stack and algorithm, and bencher is for benchmark trackers.
     """
     from conformance.commands import export
 

@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 import rich.console
 
 from conformance.catalogue import documents
-from conformance.commands import common
-from conformance.commands.measuring import measure
+from conformance.commands import common, two_sides
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus, of_outcomes, worst
 from conformance.engine import benches, runs
 from conformance.engine.benches import Choice
 from conformance.model.errors import UserError
+from conformance.model.metrics import UTILIZATION
 from conformance.model.setting import Cell
-from conformance.model.studies import drift as model
-from conformance.model.studies.drift import Drift
-from conformance.model.trial import Measurement, Outcome, Scheme
+from conformance.model.studies import comparison
+from conformance.model.studies.comparison import Change, Compared, Tolerance
+from conformance.model.trial import Measurement, Scheme
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,13 +78,19 @@ class Drifted:
     sides: tuple[Side, Side]
     trials: int
     matters: float
-    drifts: tuple[Drift, ...]
+    cells: tuple[Compared, ...]
     left_out: Mapping[Cell, Measurement]
+
+    @property
+    def moved(self) -> list[Compared]:
+        """Return the cells that moved, the farthest first."""
+        moved = [cell for cell in self.cells if cell.change is Change.MOVED]
+        return sorted(moved, key=lambda cell: -abs(cell.difference))
 
     @property
     def exit_status(self) -> ExitStatus:
         """Say VIOLATES if a cell moved, ERROR or UNKNOWN if one was left out and none moved, else DONE."""
-        moved = ExitStatus.VIOLATES if any(drift.moved for drift in self.drifts) else ExitStatus.DONE
+        moved = ExitStatus.VIOLATES if self.moved else ExitStatus.DONE
         late = ExitStatus.UNKNOWN if self.left_out else ExitStatus.DONE  # a transfer that timed out is only bounded
         return worst((moved, late, of_outcomes(m.outcome for m in self.left_out.values())))
 
@@ -92,15 +98,16 @@ class Drifted:
         """Return a document of schemas/drift.json."""
         return document(
             "drift", self.exit_status, cca=self.cca, profile=self.profile, trials=self.trials, matters=self.matters,
-            alpha=model.ALPHA, metric="utilization",
+            alpha=comparison.ALPHA, metric="utilization",
             sides=[
                 {"kernel": side.variant.kernel, "sysctls": dict(side.variant.sysctls),
                  "scheme": common.scheme_json(side.scheme)}
                 for side in self.sides
             ],
             cells=[
-                {"cell": d.cell.id, "before": d.before, "after": d.after, "p": d.p, "moved": d.moved}
-                for d in self.drifts
+                {"cell": c.quantity.cell.id, "before": c.before, "after": c.after, "p": c.p,
+                 "moved": c.change is Change.MOVED}
+                for c in self.cells
             ],
             left_out=[
                 {"cell": cell.id, "outcome": str(m.outcome), "message": m.message}
@@ -115,7 +122,7 @@ def compute(
 ) -> Drifted:  # fmt: skip
     """Measure both sides and compare them; `console` gets the progress. Raises UserError."""
     cells, seeds = documents.cells(grid), runs.seeds(trials)
-    if model.smallest_p(trials) * len(cells) >= model.ALPHA:
+    if comparison.fewest_trials(len(cells)) > trials:
         raise UserError(
             f"{trials} trials a side can never show that one of {len(cells)} cells moved", "ask for more with --trials"
         )
@@ -127,20 +134,24 @@ def compute(
     first, second = (Side(variant=v, scheme=bench.scheme(cca)) for v, bench in zip(sides, found, strict=True))
     if first.scheme.kernel_digest == second.scheme.kernel_digest and works[0] == works[1]:
         raise UserError("both sides are the same", "give two kernels, or a --sysctl that differs from the profile's")
-    values: list[dict[Cell, list[float]]] = []
+    measured: list[dict[Cell, Sequence[Measurement]]] = []
     left_out: dict[Cell, Measurement] = {}
     for side, bench, work in zip((first, second), found, works, strict=True):
         console.print(f"measuring {cca} on {side.scheme.id}: {side.variant.name}", soft_wrap=True)
-        values.append({})
-        measured = measure(bench, work, seeds, results, workers, console, compares_kernels=True)
-        for (_, setting), measurements in measured:
-            bad = [m for m in measurements if m.outcome is not Outcome.OK]
-            if bad:
-                left_out[setting.cell] = bad[0]
-            else:
-                values[-1][setting.cell] = [m.utilization for m in measurements if m.utilization is not None]
-    before, after = values
+        made = two_sides.measured(bench, work, seeds, results, workers, console)
+        # The two sides' settings may differ by their sysctls, so that cells are what they have in common.
+        measured.append({setting.cell: good for (_, setting), good in made.good.items()})
+        left_out |= {setting.cell: bad for (_, setting), bad in made.left_out.items()}
+    tolerance = Tolerance(absolute=matters)
+    quantities = {
+        cell: two_sides.quantity(UTILIZATION, cca, profile, cell, tolerance)
+        for cell in sorted(measured[0].keys() & measured[1].keys())
+    }
+    values = {
+        quantity: (two_sides.values(UTILIZATION, measured[0][cell]), two_sides.values(UTILIZATION, measured[1][cell]))
+        for cell, quantity in quantities.items()
+    }
     return Drifted(
         cca=cca, profile=profile, sides=(first, second), trials=trials, matters=matters,
-        drifts=tuple(model.compare(before, after, matters=matters)), left_out=left_out,
+        cells=tuple(comparison.compare(values)), left_out=left_out,
     )  # fmt: skip

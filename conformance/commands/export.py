@@ -9,7 +9,7 @@ from conformance.commands.status import ExitStatus
 from conformance.lab import manifest
 from conformance.reporting import heatmaps
 from conformance.reporting.text import markdown, overview
-from conformance.reporting.tools import badge, export
+from conformance.reporting.tools import badge, bencher, export
 from conformance.results.source import Source
 from conformance.support import files
 
@@ -22,6 +22,7 @@ FORMS = {
     "badge-json": "badge.json",
     "badge-svg": "badge.svg",
     "matrix": "matrix.md",
+    "bencher": "bencher.json",
 }
 
 
@@ -55,6 +56,7 @@ def compute(form: str, results: Sequence[pathlib.Path]) -> Exported:
         "markdown": lambda: markdown.render(series).encode(),
         "badge-json": lambda: badge.endpoint(series),
         "badge-svg": lambda: badge.svg(series),
+        "bencher": lambda: bencher.render(series),
         "matrix": lambda: overview.render(overview.rows(series, called)).encode(),
     }
     return Exported(form=form, content=made[form]())

@@ -13,12 +13,13 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from typing import Any
 
 import rich.console
 
 from conformance.catalogue import baseline as baselines
 from conformance.catalogue import derive, documents, expectations
-from conformance.commands import trace
+from conformance.commands import compare, sides, trace, traits
 from conformance.commands.measuring import answers
 from conformance.commands.result import Document
 from conformance.commands.status import ExitStatus, of_verdicts
@@ -30,10 +31,13 @@ from conformance.model import grid as grids
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, Surprise
 from conformance.model.setting import Cell
+from conformance.model.studies.comparison import Change, Compared
 from conformance.model.trial import Measurement, Outcome
 from conformance.model.verdict import Status, Verdict, last_look
 from conformance.model.zone import Zone
 from conformance.reporting.text import gate as reporting
+from conformance.reporting.tools import github
+from conformance.results import features
 from conformance.support import files
 from conformance.support.console import count, duration
 
@@ -62,6 +66,10 @@ class Options:
     keep_traces: pathlib.Path | None = None
     #: whether to trace what violates
     why: bool = True
+    #: whether to say what fails as GitHub's workflow commands, too
+    annotations: bool = False
+    #: whether to compare what `why` reads with the baseline's, too
+    features: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -106,6 +114,13 @@ class GateResult:
     baseline: bool = False
     #: the command that takes out of the stack's expected.json what does not happen any more
     gone: str = ""
+    #: what `why` reads from traces, against the baseline's; None where that was not asked for, or there is no baseline
+    features: compare.Comparison | None = None
+
+    @property
+    def moved(self) -> list[Compared]:
+        """Return the features that moved from the baseline's, the largest first."""
+        return [] if self.features is None else self.features.of(Change.MOVED)
 
     @property
     def findings(self) -> list[Finding]:
@@ -122,13 +137,14 @@ class GateResult:
     @property
     def exit_status(self) -> ExitStatus:
         """The exit status. A gate that learned nothing does not pass, strict or not."""
-        if self.surprises:
+        if self.surprises or self.moved:
             return ExitStatus.VIOLATES
         statuses = {f.verdict.status for f in self.findings if not f.as_expected}
         if Status.ERROR in statuses:
             return ExitStatus.ERROR
         learned = Status.CONFORMS in statuses or any(f.as_expected for f in self.findings)
         known = of_verdicts(statuses) is ExitStatus.DONE and not any(judged.unmeasured for judged in self.judged)
+        known = known and (self.features is None or self.features.exit_status is ExitStatus.DONE)
         return ExitStatus.DONE if learned and (known or not self.strict) else ExitStatus.UNKNOWN
 
 
@@ -150,6 +166,7 @@ def run(options: Options, console: rich.console.Console) -> GateResult:
         f" {options.trials} to {asked.looks[-1]} trials each" + (f", {duration(budget_s)}" if budget_s else ""),
         soft_wrap=True,
     )
+    compared = _features(options, bench, tuple(zones), budget_s, console) if options.features else None
     left_s = None if budget_s is None else max(budget_s - (time.monotonic() - began), 0.1)
     found = {
         answer.key: answer.measurements
@@ -162,10 +179,33 @@ def run(options: Options, console: rich.console.Console) -> GateResult:
         strict=options.strict,
         baseline=bool(options.baseline),
         gone=expectation.gone_command(options.choice.stack, options.results, options.choice.options("stack")),
+        features=compared,
     )
     reporting.show(result, console)
     _report(result, options, found, console)
     return result
+
+
+def _features(
+    options: Options, bench: Bench, algorithms: Sequence[str], budget_s: float | None, console: rich.console.Console
+) -> compare.Comparison | None:
+    """Compare what `why` reads with the baseline's, in half of the budget; without a baseline only keep it.
+
+    Features come before cells: what they cost is known, and a full tier uses up whatever time there is.
+    """
+    if options.choice.lab != "virtual":
+        raise UserError("traces are taken in the virtual room only", "leave --lab or --features out")
+    asked = compare.Options(
+        algorithms=algorithms, choice=options.choice, results=options.results, grid=compare.NO_CELLS,
+        budget_s=None if budget_s is None else budget_s / 2, workers=options.workers,
+    )  # fmt: skip
+    if options.baseline:
+        base = sides.baseline(options.baseline, bench.adapter.name, algorithms)
+        return compare.of_sides(base, sides.Stack(given=options.choice.stack, bench=bench), asked, console)
+    for algorithm in algorithms:
+        traits.record(bench, algorithm, options.results, console, options.workers, asked.budget_s)
+    console.print("features are kept beside the results; with --baseline they are compared", soft_wrap=True)
+    return None
 
 
 def _plan(options: Options, bench: Bench) -> tuple[Plan, dict[str, list[Zone]]]:
@@ -198,9 +238,13 @@ def _report(
     target = options.target
     if target:
         series = reporting.write(result, [m for made in found.values() for m in made], target)
+        if options.features:
+            schemes = {m.trial.scheme for made in found.values() for m in made}
+            features.copy(options.results, target / "results.jsonl", schemes)
         console.print(f"reports: {target}", soft_wrap=True)
     violating = [f.verdict for f in result.surprises if f.verdict.status is Status.VIOLATES]
     zones = {judged.zone.id: judged.zone for judged in result.judged}
+    reports: dict[str, Any] = {}
     if violating and options.why and options.choice.lab == "virtual" and not options.baseline:
         from conformance.commands import why  # late: it draws, and what draws takes seconds to import
 
@@ -208,6 +252,9 @@ def _report(
         reports = why.of_violations(algorithms, options.choice, console)
         if target and reports:
             reporting.add_why(result, series, reports, target, why.write)
+    if options.annotations:
+        for line in github.annotations(result, reports):
+            console.print(line, soft_wrap=True)
     if options.keep_traces:
         cells = dict.fromkeys((zones[v.zone_id].algorithm, zones[v.zone_id].profile, v.cell) for v in violating)
         trace.keep_some(cells, options.choice, options.keep_traces, console)

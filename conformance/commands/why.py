@@ -6,31 +6,23 @@ documents say stands in its place, as far as it goes. Stack and reference are tr
 of its own.
 """
 
-import concurrent.futures
-import contextlib
 import dataclasses
 import functools
-import ipaddress
 import json
 import pathlib
-import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import rich.console
 
-from conformance.catalogue import documents
-from conformance.commands import trace
+from conformance.commands import tracing
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
+from conformance.commands.tracing import Traced
 from conformance.engine import benches, runs
-from conformance.engine.benches import Bench, Choice
-from conformance.lab import job, topology, virtual
-from conformance.model.diagnosis import feature_table, pcap, ranking
-from conformance.model.diagnosis import flow as flows
+from conformance.engine.benches import Choice
+from conformance.model.diagnosis import feature_table, ranking
 from conformance.model.errors import UserError
-from conformance.model.setting import Setting
-from conformance.model.trial import Measurement, Outcome, Scheme
 from conformance.reporting import drawing as figures
 from conformance.reporting.text import progress
 from conformance.reporting.text import why as showing
@@ -39,47 +31,6 @@ from conformance.support import files
 #: traces of each cell with loss
 USUAL_TRIALS = 3
 _MOST_ALGORITHMS = 2
-_PROTOCOLS = {"tcp": 6, "udp": 17}
-#: an acknowledgement arrives when what it lets go is sent: by so much earlier, rounding never decides which was first
-_KNOWN_FIRST_NS = 1000
-
-
-class Captures(NamedTuple):
-    """The captures of each trace: `sent` is of what the server put on its link, `came` of what came out of the queue.
-
-    `server` is the server's address, in network byte order.
-    """
-
-    sent: str
-    came: str
-    server: bytes
-
-
-@functools.cache
-def captures() -> Captures:
-    """Return what the telling cells' topology, which is the same for all, says of captures. Raises UserError."""
-    network = topology.of(_settings()[feature_table.CLEAN])
-    (segment,) = network.segments
-    names = {interface: name for name, interface in network.taps.items()}
-    came, sent = (names[interface] for interface in segment.queues)
-    return Captures(sent=sent, came=came, server=ipaddress.ip_address(network.addresses["server"]).packed)
-
-
-@dataclasses.dataclass(kw_only=True)
-class Traced:
-    """What came of the traces of one scheme: `flows` is {cell's name: {seed: Flow}}, `problems` are sentences."""
-
-    scheme: Scheme
-    flows: dict[str, dict[int, flows.Flow]]
-    problems: list[str]
-    unsupported: str | None = None
-    #: of a kernel whose release does not say what it is: one with patches or parameters
-    kernel: str | None = None
-
-    @property
-    def name(self) -> str:
-        """Return the scheme's id, and its kernel's name where that says more."""
-        return f"{self.scheme.id} on kernel {self.kernel}" if self.kernel else str(self.scheme.id)
 
 
 class Untraced(Exception):
@@ -146,17 +97,19 @@ def look(
     if target:
         files.check_empty(target)
     bench = benches.find(choice)
-    why_not = _why_not(bench, algorithm)
+    why_not = tracing.why_not(bench, algorithm)
     if why_not:
         raise Untraced(ExitStatus.UNKNOWN, f"unsupported: {why_not}")
     roles = {"stack": bench}
     usual = benches.find(Choice())
-    no_reference = _why_not(usual, algorithm)
+    no_reference = tracing.why_not(usual, algorithm)
     if not no_reference:
         roles["reference"] = usual
-    total = sum(len(of) for of in _plan(seeds).values()) * len(roles)
+    plan = tracing.plan(seeds)
+    total = sum(map(len, plan.values())) * len(roles)
     with progress.bar(console, "tracing", total=total, unit="traces") as bar:
-        found = traced_all({role: (b, algorithm) for role, b in roles.items()}, seeds, target, bar, workers)
+        schemes = {role: (b, algorithm) for role, b in roles.items()}
+        found = tracing.traced_all(schemes, dict.fromkeys(roles, plan), target, bar, workers)
     ours, reference = found["stack"], found.get("reference")
     if ours.unsupported or not ours.flows:
         raise Untraced(
@@ -277,120 +230,3 @@ def _values(reading: Any) -> dict[str, float] | None:
     if reading is None:
         return None
     return {name: round(getattr(reading, name), 4) for name in ("value", "low", "high", "spread")} | {"n": reading.n}
-
-
-def traced_all(
-    benches: Mapping[str, tuple[Bench, str]], seeds: Sequence[int], target: pathlib.Path | None = None,
-    bar: progress.Bar | None = None, workers: int | None = None,
-) -> dict[str, Traced]:  # fmt: skip
-    """Return {role: Traced} of {role: (Bench, algorithm)}, each in a guest of its own, at most `workers` at a time.
-
-    An exception here, such as an interrupt, ends the guests at once.
-    """
-    stop = threading.Event()
-    guests: list[virtual.Group] = []
-
-    def started(guest: virtual.Group) -> None:
-        guests.append(guest)
-        if stop.is_set():
-            guest.end()
-
-    with concurrent.futures.ThreadPoolExecutor(min(len(benches), workers or len(benches))) as executor:
-        futures = {
-            role: executor.submit(
-                traced, bench, algorithm, seeds, target / role if target else None, bar, stop, started
-            )
-            for role, (bench, algorithm) in benches.items()
-        }
-        try:
-            return {role: future.result() for role, future in futures.items()}
-        except BaseException:
-            stop.set()
-            for guest in guests:
-                guest.end()
-            raise
-
-
-def traced(
-    bench: Bench, algorithm: str, seeds: Sequence[int], target: pathlib.Path | None = None,
-    bar: progress.Bar | None = None, stop: threading.Event | None = None,
-    on_start: Callable[[virtual.Group], None] = lambda guest: None,
-) -> Traced:  # fmt: skip
-    """Trace an algorithm in the telling cells, in one guest; `target` keeps what trials leave. Raises UserError."""
-    plan = _plan(seeds)
-    settings = _settings()
-    names = {setting.cell: name for name, setting in settings.items()}
-    batches = [bench.trials(algorithm, settings[name], of) for name, of in plan.items()]
-    kernel = bench.place(algorithm).kernel
-    special = kernel.name if kernel.patches or kernel.parameters else None
-    found = Traced(scheme=bench.scheme(algorithm), flows={}, problems=[], kernel=special)
-    with contextlib.closing(trace.take(kernel, bench.adapter, batches, "packets", stop, on_start)) as traces:
-        for measurement, captured, folder in traces:
-            if stop and stop.is_set():
-                break
-            setting, seed = measurement.trial.setting, measurement.trial.seed
-            if measurement.outcome is Outcome.UNSUPPORTED:
-                found.unsupported = f"unsupported: {measurement.message}"
-                break
-            where = f"{setting.cell.id}, seed {seed}"
-            try:
-                flow, full_s = _flow(measurement, captured, folder, _PROTOCOLS[bench.adapter.manifest.transport])
-                found.flows.setdefault(names[setting.cell], {})[seed] = flow
-                if full_s:
-                    why = "its packets did not fit into the memory for captures"
-                    found.problems.append(f"{found.name} at {where}, after {full_s:.1f} s: {why}")
-            except UserError as why:
-                found.problems.append(f"{found.name} at {where}: {why}")
-            if target:
-                trace.keep(folder, target / f"{setting.cell.id}-{seed}", measurement)
-            if bar:
-                bar.advance(f"{found.name} at {where}")
-    return found
-
-
-def _settings() -> dict[str, Setting]:
-    """Return {cell's name: Setting} of the telling cells. Raises UserError."""
-    return {
-        name: documents.profile(feature_table.PROFILE, cell, transfer_s=transfer_s)
-        for name, (cell, transfer_s) in feature_table.CELLS.items()
-    }
-
-
-def _plan(seeds: Sequence[int]) -> dict[str, Sequence[int]]:
-    """Return {cell's name: seeds}: where nothing is lost at random, seeds differ by microseconds of delay only."""
-    return {name: seeds[:1] if cell.loss_pct == 0 else seeds for name, (cell, _) in feature_table.CELLS.items()}
-
-
-def _flow(
-    measurement: Measurement, captured: Mapping[str, tuple[int, int]], folder: pathlib.Path | None, protocol: int
-) -> tuple[flows.Flow, float | None]:
-    """Return the flow of one trace, and when its capture buffer filled, in seconds (None if it did not).
-
-    A sender that never reduces its window fills the memory for captures; later packets are missing then. Raises
-    UserError where there is no flow.
-    """
-    if measurement.outcome not in (Outcome.OK, Outcome.TIMEOUT):
-        raise UserError(f"{measurement.outcome}: {measurement.message}")
-    sent_name, came_name, server = captures()
-    if folder is None or not captured.keys() >= {sent_name, came_name}:
-        raise UserError("nothing was captured")
-    entered, left = ((folder / f"{name}.pcap").read_bytes() for name in (sent_name, came_name))
-    sent, asked = pcap.packets(entered, protocol, server)
-    came, acknowledged = pcap.packets(left, protocol, server)
-    sides = ((sent_name, sent, asked), (came_name, came, acknowledged))
-    until_s = min((pcap.last_s(side) for name, *side in sides if captured[name][1]), default=None)
-    if until_s is not None:
-        sent, came, asked = ([p for p in packets if p.seconds <= until_s] for packets in (sent, came, asked))
-    cell = measurement.trial.setting.cell
-    off_ns = job.delay_off_ns(measurement.trial.seed, 0)
-    one_way_s = cell.one_way_delay_ms / 1e3 + (off_ns - _KNOWN_FIRST_NS) / 1e9
-    first_s = pcap.first_s(entered)
-    found = flows.flow(
-        sent, came, asked, one_way_s=one_way_s, bytes_per_s=cell.bandwidth_mbps * 1e6 / 8, first_s=first_s
-    )
-    return found, until_s and until_s - first_s
-
-
-def _why_not(bench: Bench, algorithm: str) -> str | None:
-    why_not: str | None = bench.adapter.why_not(algorithm) or bench.place(algorithm).why_not
-    return why_not

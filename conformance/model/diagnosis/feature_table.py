@@ -17,7 +17,7 @@ CELLS = {CLEAN: (Cell(10, 40, 0), 30), FEW: (Cell(10, 20, 0.3), 15), MANY: (Cell
 #: tail drop of one BDP, loss by the packet
 PROFILE = "identify"
 #: what follows from nothing else, is seen directly, may follow from other faults, does follow from most
-_ALONE, _DIRECT, _LESS, _FOLLOWS = 3.0, 1.0, 0.5, 0.25
+_ALONE, _DIRECT, _LESS, FOLLOWS = 3.0, 1.0, 0.5, 0.25
 
 
 #: what a feature points at: of senders that a loss should slow down, and of BBR
@@ -153,22 +153,22 @@ FEATURES = (
     *_row("half_time_share", _of_loss("growth"), _In(CLEAN, 0.06, _LESS),
           says="of what it grew between reductions, it reached {value} at half time (0.5 is linear)",
           means=("more concave than it should be", "less concave than it should be")),
-    *_row("epoch_s", _of_loss("growth"), _In(CLEAN, _Times(1.3), _FOLLOWS), digits=1,
+    *_row("epoch_s", _of_loss("growth"), _In(CLEAN, _Times(1.3), FOLLOWS), digits=1,
           says="{n} reductions came {value} s apart",
           means=("a full queue too seldom", "a full queue too often")),
-    *_row("mean_window", _of_loss("growth"), _In(MANY, _Times(1.15), _FOLLOWS), digits=1,
+    *_row("mean_window", _of_loss("growth"), _In(MANY, _Times(1.15), FOLLOWS), digits=1,
           says="at 3 % of loss its mean window was {value} packets",
           means=("too aggressive in small windows", "too timid in small windows")),
     *_row("throughput", _of_bbr("response"), _In(MANY, 0.08, _LESS),
           says="at 3 % of loss it filled {value} of the path",
           means=("too aggressive under loss", "too timid under loss")),
-    *_row("queue_mean", _both("queue"), _In(CLEAN, 0.1, _FOLLOWS),
+    *_row("queue_mean", _both("queue"), _In(CLEAN, 0.1, FOLLOWS),
           says="it stood in a queue of {value} BDP",
           means=("a standing queue", "an empty queue")),
-    *_row("queue_low", _of_bbr("queue"), _In(CLEAN, 0.06, _FOLLOWS),
+    *_row("queue_low", _of_bbr("queue"), _In(CLEAN, 0.06, FOLLOWS),
           says="there were always {value} BDP in the queue",
           means=("a queue that is never drained", "an empty queue")),
-    *_row("queue_after_start_up", _of_bbr("queue"), _In(CLEAN, 0.06, _FOLLOWS),
+    *_row("queue_after_start_up", _of_bbr("queue"), _In(CLEAN, 0.06, FOLLOWS),
           says="after start-up the queue held {value} BDP",
           means=("start-up's queue is not drained", "an empty queue")),
     *_row("rate_high", _of_bbr("gains"), _In(CLEAN, 0.05),
@@ -178,8 +178,8 @@ FEATURES = (
           says="a twentieth of the time it sent slower than {value} times the bottleneck",
           means=("it does not drain what it probed with", "draining with a gain that is too low")),
     *_row("flight_high", _of_bbr("gains"),
-          _In(CLEAN, _Times(1.1), _FOLLOWS),
-          _In(FEW, _Times(1.1), _FOLLOWS, "with a few losses, "),
+          _In(CLEAN, _Times(1.1), FOLLOWS),
+          _In(FEW, _Times(1.1), FOLLOWS, "with a few losses, "),
           says="{where}a twentieth of the time it had more than {value} BDP in flight",
           means=("a window gain that is too high", "a window gain that is too low")),
     *_row("dips_per_10_s", _of_bbr("probe_rtt"), _In(CLEAN, 0.3), digits=1,

@@ -22,8 +22,8 @@ _QUARTILES_SIGMAS, _MEDIANS_ERROR = 1.349, 1.253
 #: beyond this, how much more says nothing of how likely
 _MOST_SCORE = 8
 #: above this share of its window a sender has kept all of it: no beta, but no response
-_KEPT_ALL = 0.93
-_UNTOUCHED = {"kept": _KEPT_ALL, "trough": 0.85}
+KEPT_ALL = 0.93
+_UNTOUCHED = {"kept": KEPT_ALL, "trough": 0.85}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ def readings(flows: Mapping[str, Mapping[int, Flow]]) -> dict[Feature, Reading]:
     return {
         feature: _divided(reading, kept) if feature.of_kept and kept is not None else reading
         for feature, reading in found.items()
-        if not feature.of_kept or (kept is not None and 0 < kept < _KEPT_ALL)
+        if not feature.of_kept or (kept is not None and 0 < kept < KEPT_ALL)
     }
 
 

@@ -1,7 +1,7 @@
 """What `conformance gate` says: lines in a terminal, and a folder of what CI systems read.
 
-OUT/summary.md, gate.json, summary.json, badge.json, badge.svg, junit.xml, results.jsonl and site/; of what violates,
-why/ALGORITHM.json and .svg.
+OUT/summary.md, gate.json, summary.json, badge.json, badge.svg, bencher.json, junit.xml, results.jsonl and site/; of
+what violates, why/ALGORITHM.json and .svg.
 """
 
 import collections
@@ -9,7 +9,7 @@ import json
 import math
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import rich.console
 
@@ -18,13 +18,16 @@ from conformance.model.metrics import digits_to_tell
 from conformance.model.trial import Measurement
 from conformance.model.verdict import ALPHA, CONFIDENCE, Status, decided, false_alarms, false_alarms_of_any
 from conformance.reporting import heatmaps
-from conformance.reporting.gated import Finding, GateResult
 from conformance.reporting.html import site
+from conformance.reporting.text import compare as comparing
 from conformance.reporting.text import markdown
-from conformance.reporting.tools import badge, export, junit
+from conformance.reporting.tools import badge, bencher, export, junit
 from conformance.results import merge, source, store
 from conformance.support import files
 from conformance.support.console import count, one_line
+
+if TYPE_CHECKING:  # a renderer knows what commands find out, not how
+    from conformance.commands.gate import Finding, GateResult
 
 #: of findings and of cells that are named; the site has the others
 _MOST_NAMED = 20
@@ -36,13 +39,15 @@ _ERROR, _UNKNOWN = 3, 4
 _ENDS = {0: "passes", 1: "fails", _ERROR: "cannot tell: error", _UNKNOWN: "cannot tell"}
 
 
-def show(outcome: GateResult, console: rich.console.Console) -> None:
+def show(outcome: "GateResult", console: rich.console.Console) -> None:
     """The same as the Markdown, for a terminal."""
     for line in (*_lines(outcome, one_line), f"gate {_ending(outcome)}"):
         console.print(line, soft_wrap=True)
 
 
-def write(outcome: GateResult, measurements: Iterable[Measurement], target: pathlib.Path) -> Sequence[heatmaps.Series]:
+def write(
+    outcome: "GateResult", measurements: Iterable[Measurement], target: pathlib.Path
+) -> Sequence[heatmaps.Series]:
     """Write the folder `target` from this run's measurements alone; return their Series. Raises UserError."""
     series: Sequence[heatmaps.Series] = []
     named: Sequence[source.File] = ()
@@ -61,6 +66,7 @@ def write(outcome: GateResult, measurements: Iterable[Measurement], target: path
         "gate.json": json.dumps(to_json(outcome), indent=1, sort_keys=True, allow_nan=False) + "\n",
         "summary.json": export.summary_json(series, named),
         "badge.json": badge.endpoint(series),
+        "bencher.json": bencher.render(series),
         "badge.svg": badge.svg(series),
         "junit.xml": junit.render(outcome, words),
     }
@@ -70,7 +76,7 @@ def write(outcome: GateResult, measurements: Iterable[Measurement], target: path
 
 
 def add_why(
-    outcome: GateResult,
+    outcome: "GateResult",
     series: Sequence[heatmaps.Series],
     reports: Mapping[str, Any],
     target: pathlib.Path,
@@ -94,7 +100,7 @@ def _why_files(target: pathlib.Path, algorithm: str) -> tuple[pathlib.Path, path
     return (target / "why" / f"{algorithm}.json", target / "why" / f"{algorithm}.svg")
 
 
-def to_json(outcome: GateResult) -> dict[str, Any]:
+def to_json(outcome: "GateResult") -> dict[str, Any]:
     """Return a document of schemas/gate.json."""
     return {
         "schema": "gate/1",
@@ -102,6 +108,7 @@ def to_json(outcome: GateResult) -> dict[str, Any]:
         "exit_status": outcome.exit_status,
         "strict": outcome.strict,
         "baseline": outcome.baseline,
+        "features": None if outcome.features is None else outcome.features.to_json(),
         "zones": [
             {
                 "zone": judged.zone.id,
@@ -118,7 +125,7 @@ def to_json(outcome: GateResult) -> dict[str, Any]:
     }
 
 
-def _cell(finding: Finding) -> dict[str, Any]:
+def _cell(finding: "Finding") -> dict[str, Any]:
     verdict, expected = finding.verdict, finding.expected
     return {
         "cell": verdict.cell.id,
@@ -135,9 +142,11 @@ def _cell(finding: Finding) -> dict[str, Any]:
     }
 
 
-def summary(outcome: GateResult, series: Sequence[heatmaps.Series], told: Sequence[str] = ()) -> str:
+def summary(outcome: "GateResult", series: Sequence[heatmaps.Series], told: Sequence[str] = ()) -> str:
     """Return Markdown: whether the gate passes and why, what looks wrong (`told`, lines), then the schemes."""
     lines = [f"### Gate {_ending(outcome)}", "", *(f"- {line}" for line in _lines(outcome, markdown.span))]
+    if outcome.features is not None:
+        lines += ["", "#### What moved from the baseline", "", *comparing.lines(outcome.features)]
     if outcome.baseline:
         lines += ["", "The gate judged by the baseline; below, the same results are judged by the zones that ship."]
     known = {
@@ -149,8 +158,12 @@ def summary(outcome: GateResult, series: Sequence[heatmaps.Series], told: Sequen
     return "\n".join([*lines, "", *told, schemes])
 
 
-def _lines(outcome: GateResult, quote: Callable[[str], str]) -> Iterator[str]:
+def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
     """What is said before the end. `quote` makes text of others' harmless."""
+    if outcome.features is not None:
+        yield quote(f"features: {comparing.summary(outcome.features)}")
+        for line in (*comparing.sentences(outcome.features), *comparing.notes(outcome.features)):
+            yield quote(line)
     for judged in outcome.judged:
         by_status = judged.count()
         parts = [f"{by_status[status]} {status}" for status in Status if by_status[status]] or ["nothing measured"]
@@ -183,7 +196,7 @@ def _lines(outcome: GateResult, quote: Callable[[str], str]) -> Iterator[str]:
         )
 
 
-def _ending(outcome: GateResult) -> str:
+def _ending(outcome: "GateResult") -> str:
     """How the gate ends, and by which of how many verdicts: "fails: 1 unexpected of 68 verdicts (...)"."""
     findings = outcome.findings
     by_status = collections.Counter(f.verdict.status for f in findings if not f.as_expected)
@@ -196,6 +209,9 @@ def _ending(outcome: GateResult) -> str:
     elif outcome.exit_status == _UNKNOWN:
         unknown = by_status[Status.INCONCLUSIVE] + by_status[Status.UNSUPPORTED]
         text = f"cannot tell: {unknown} unknown {of}"
+    elif outcome.moved:
+        moved = f"{count(len(outcome.moved), 'feature')} moved"
+        text = f"{end}: {moved}, {unexpected or 'nothing'} unexpected {of}"
     elif unexpected:
         text = f"{end}: {unexpected} unexpected {of}"
     else:
@@ -207,7 +223,7 @@ def _ending(outcome: GateResult) -> str:
     return f"{text} ({'; '.join(beside)})" if beside else text
 
 
-def words(finding: Finding) -> str:
+def words(finding: "Finding") -> str:
     """Return one finding as a sentence: verdict, measured, permitted, why."""
     verdict = finding.verdict
     text = f"{verdict.status} {verdict.zone_id} at {verdict.cell.id}: {verdict.reason}"

@@ -7,7 +7,7 @@ import rich.console
 import rich.table
 import rich.text
 
-from conformance.model.studies import drift as drifts
+from conformance.model.studies import comparison
 from conformance.model.studies.identify import Miss
 from conformance.reporting.text import markdown
 
@@ -101,16 +101,15 @@ _DRIFT = ("cell", "A", "B", "B - A", "p")
 
 def drift_summary(found: "Drifted") -> str:
     """Word how many cells moved, and between what."""
-    moved = sum(drift.moved for drift in found.drifts)
     first, second = found.sides
     return (
-        f"{found.cca}: {moved} of {len(found.drifts)} cells moved by {found.matters:g} or more of utilization, beyond"
-        f" noise ({found.trials} trials a side, family-wise error rate {drifts.ALPHA:g}); A: {first.variant.name};"
-        f" B: {second.variant.name}"
+        f"{found.cca}: {len(found.moved)} of {len(found.cells)} cells moved by {found.matters:g} or more of"
+        f" utilization, beyond noise ({found.trials} trials a side, family-wise error rate {comparison.ALPHA:g});"
+        f" A: {first.variant.name}; B: {second.variant.name}"
     )
 
 
 def _moved(found: "Drifted") -> Iterator[tuple[str, ...]]:
     """Yield a row for each cell that moved, farthest first."""
-    for d in sorted((d for d in found.drifts if d.moved), key=lambda d: -abs(d.difference)):
-        yield d.cell.id, f"{d.before:.3f}", f"{d.after:.3f}", f"{d.difference:+.3f}", f"{d.p:.1g}"
+    for c in found.moved:
+        yield c.quantity.cell.id, f"{c.before:.3f}", f"{c.after:.3f}", f"{c.difference:+.3f}", f"{c.p:.1g}"

@@ -15,7 +15,8 @@ from conformance.reporting.text import markdown
 from conformance.support.console import printable
 
 if TYPE_CHECKING:
-    from conformance.commands.why import Asked, Report, Traced
+    from conformance.commands.tracing import Traced
+    from conformance.commands.why import Asked, Report
 
 #: evidence for each suspect; all of it is in why.json
 _MOST_EVIDENCE = 3

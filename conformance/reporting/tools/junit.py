@@ -1,19 +1,23 @@
-"""JUnit XML of a gate: a suite for each zone, a case for each cell."""
+"""JUnit XML of a gate: a suite for each zone, a case for each cell; and a suite of features that were compared."""
 
 import re
 import xml.etree.ElementTree as xml
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from conformance.model.expectation import Surprise
 from conformance.model.setting import Cell
+from conformance.model.studies.comparison import Change, Compared
 from conformance.model.verdict import Status
-from conformance.reporting.gated import Finding, GateResult, ZoneResult
+
+if TYPE_CHECKING:  # a renderer knows what commands find out, not how
+    from conformance.commands.gate import Finding, GateResult, ZoneResult
 
 #: what XML 1.0 may hold (W3C, section 2.2); a stack may say anything
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def render(outcome: GateResult, words: Callable[[Finding], str]) -> bytes:
+def render(outcome: "GateResult", words: Callable[["Finding"], str]) -> bytes:
     """Return a document with each verdict as a property; `words`: a finding as a sentence."""
     root = xml.Element("testsuites", name="conformance gate")
     for judged in outcome.judged:
@@ -32,14 +36,37 @@ def render(outcome: GateResult, words: Callable[[Finding], str]) -> bytes:
             case = _case(suite, judged, cell)
             kind = "failure" if outcome.strict else "skipped"
             xml.SubElement(case, kind, type="not measured", message="not measured in time")
-        for name, kind in (("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
-            suite.set(name, str(len(list(suite.iter(kind)))))
+        _count(suite)
+    if outcome.features is not None:
+        _features(root, outcome.features.compared)
     xml.indent(root)
     written: bytes = xml.tostring(root, encoding="utf-8", xml_declaration=True)
     return written + b"\n"
 
 
-def _kind(finding: Finding, strict: bool) -> str | None:
+def _features(root: xml.Element, compared: Iterable[Compared]) -> None:
+    """Add a suite of features against the baseline's: what moved fails, what is unclear is skipped."""
+    suite = xml.SubElement(root, "testsuite", name="features against the baseline's")
+    for c in compared:
+        quantity = c.quantity
+        case = xml.SubElement(
+            suite, "testcase", classname=f"{quantity.algorithm}.features", name=f"{quantity.name} at {quantity.cell.id}"
+        )
+        _property(case, "before", f"{c.before:.6g}")
+        _property(case, "after", f"{c.after:.6g}")
+        kind = {Change.MOVED: "failure", Change.UNCLEAR: "skipped"}.get(c.change)
+        if kind:
+            text = f"{quantity.label}: {c.before:.4g} to {c.after:.4g}"
+            xml.SubElement(case, kind, type=str(c.change), message=_xml(text))
+    _count(suite)
+
+
+def _count(suite: xml.Element) -> None:
+    for name, kind in (("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        suite.set(name, str(len(list(suite.iter(kind)))))
+
+
+def _kind(finding: "Finding", strict: bool) -> str | None:
     """What JUnit calls it; None for a case that passes."""
     status = finding.verdict.status
     if finding.surprise is not Surprise.NONE:
@@ -52,7 +79,7 @@ def _kind(finding: Finding, strict: bool) -> str | None:
     }[status]  # fmt: skip
 
 
-def _case(suite: xml.Element, judged: ZoneResult, cell: Cell) -> xml.Element:
+def _case(suite: xml.Element, judged: "ZoneResult", cell: Cell) -> xml.Element:
     return xml.SubElement(suite, "testcase", classname=_xml(judged.zone.id.replace("/", ".")), name=cell.id)
 
 

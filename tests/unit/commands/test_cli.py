@@ -94,7 +94,7 @@ def test_what_a_stack_calls_itself_is_escaped(run, tmp_path):
         assert "&lt;script&gt;" in page
 
 
-@pytest.mark.parametrize("form", ["json", "csv", "parquet", "markdown", "badge-json", "badge-svg", "matrix"])
+@pytest.mark.parametrize("form", ["json", "csv", "parquet", "markdown", "badge-json", "badge-svg", "matrix", "bencher"])
 def test_exports(run, results, tmp_path, form):
     assert run("export", form, results, "--out", tmp_path / "made").exit_code == 0
     made = (tmp_path / "made").read_bytes()

@@ -1,5 +1,6 @@
-"""`cross`, `drift`, `identify` and `identify-check`: from arguments to exit statuses, with a made-up room."""
+"""`compare`, `cross`, `drift`, `identify`, `identify-check`: from arguments to exit statuses, with a made-up room."""
 
+import collections
 import dataclasses
 import functools
 import io
@@ -7,16 +8,20 @@ import random
 
 import pytest
 import rich.console
+import senders
 from helpers import measurements_of, scheme
 
 from conformance.catalogue import documents
-from conformance.commands import cross, drift, identify
+from conformance.commands import compare, cross, drift, identify
 from conformance.engine import benches
 from conformance.lab import manifest
 from conformance.model.errors import UserError
+from conformance.model.studies.comparison import Change
 from conformance.model.trial import Outcome
+from conformance.reporting.text import compare as compared
 from conformance.reporting.text import cross as crossed
 from conformance.reporting.text import studies
+from conformance.results import store
 from conformance.support import schema
 
 
@@ -207,3 +212,136 @@ def test_a_name_that_the_stack_does_not_offer_is_refused_before_anything_is_writ
                 matters=0.01, **shared,
             )  # fmt: skip
     assert not shared["results"].exists()
+
+
+def asked(shared, **changes):
+    """What the command line would make of it, without features: no guest is booted here."""
+    options = {"algorithms": ("cubic",), "grid": "10mbps-20ms-0pct,10mbps-20ms-1pct", "features": False, **changes}
+    kept = {name: shared[name] for name in ("choice", "results", "workers")}
+    return compare.Options(**kept, **options), shared["console"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "words"),
+    [
+        ({"shift": {"a": 1.0, "b": 1.0}}, 0, "nothing moved: every difference is exactly zero"),
+        ({"shift": {"a": 1.0, "b": 0.8}}, 1, "2 moved, 2 the same, 0 unclear"),
+        ({"outcome": Outcome.ERROR}, 3, "left out cubic at 10mbps-20ms-0pct: base: error: as asked"),
+        ({"outcome": Outcome.TIMEOUT}, 4, "left out"),
+    ],
+)
+def test_compare(world, changes, status, words):
+    found = compare.compute("@a", "@b", *asked(world(**changes)))
+    assert found.exit_status == status
+    assert words in shown(compared.show, found)
+    assert words.split(": ")[0] in compared.render(found)
+    schema.check("compare", found.to_json(), "compare")
+
+
+def test_what_behaves_alike_is_not_measured_more_than_twice(world, monkeypatch):
+    """Features that are equal say that so many trials are enough; here they are made up."""
+    shared = world(shift={"a": 1.0, "b": 1.0})
+    options, console = asked(shared)
+    alike = {"few": {seed: {"kept": [0.7] * 5} for seed in (1, 2)}}
+    monkeypatch.setattr(compare.traits, "both", lambda *_: ({"base": alike, "head": alike}, []))
+    found = compare.compute("@a", "@b", dataclasses.replace(options, features=True), console)
+    assert {c.quantity.name: c.n for c in found.compared} == {
+        "kept": (2, 2), "utilization": (2, 2), "lost_pct": (2, 2),
+    }  # fmt: skip
+    assert found.exit_status == 0
+
+
+@pytest.mark.slow
+def test_cells_that_look_alike_are_traced_twice_and_others_as_often_as_it_takes(world, monkeypatch):
+    taken = collections.Counter()
+
+    def traced_all(schemes, plans, *, on_flow, **_):
+        for role, (bench, algorithm) in schemes.items():
+            for cell, seeds in plans[role].items():
+                for seed in seeds:
+                    beta = 0.8 if (role, cell) == ("head", "few") else 0.7
+                    sender = senders.Sender(beta=beta, lost=senders.every(400 + 7 * seed))
+                    (trial,) = bench.trials(algorithm, compare.traits.tracing.settings()[cell], [seed])
+                    taken[role, cell] += 1
+                    on_flow(trial, senders.flow(sender))
+        return {}
+
+    monkeypatch.setattr(compare.traits.tracing, "traced_all", traced_all)
+    shared = world()
+    options, console = asked(shared, grid=compare.NO_CELLS, features=True)
+    found = compare.compute("@a", "@b", options, console)
+    assert found.exit_status == 1 and found.compared[0].quantity.label == "beta"
+    assert taken == {
+        ("base", "few"): found.trials, ("head", "few"): found.trials,
+        ("base", "clean"): 2, ("head", "clean"): 2, ("base", "many"): 2, ("head", "many"): 2,
+    }  # fmt: skip
+    assert all(c.change is Change.SAME for c in found.compared if c.quantity.cell.loss_pct != 0.3)
+    assert "base on Linux" in shown(compared.show, found)
+    # What was traced is kept: the same comparison takes nothing again, and the other direction is its mirror image.
+    taken.clear()
+    back = compare.compute("@b", "@a", options, console)
+    assert not taken
+    assert {c.quantity: -c.difference for c in back.compared} == {c.quantity: c.difference for c in found.compared}
+
+
+def test_trials_that_one_side_has_from_an_earlier_comparison_make_no_difference():
+    few = {seed: {"kept": [0.7 + seed / 100] * 5} for seed in range(1, 9)}
+    base, head = {"few": few, "many": {1: {"kept": [0.1]}}}, {"few": {seed: few[seed] for seed in (1, 2)}, "many": {}}
+    level = compare.traits.level({"base": base, "head": head})
+    assert level["base"]["few"] == level["head"]["few"] == head["few"]
+    assert level["base"]["many"] == base["many"]
+    other = {"few": {1: few[1], 2: {"kept": [0.9] * 5}}}
+    assert compare.traits.level({"base": base, "head": other})["base"]["few"] == few
+
+
+def test_one_build_on_one_kernel_is_not_measured(world):
+    shared = world()
+    found = compare.compute("@a", "fake@a", *asked(shared))
+    assert found.same_build == ("cubic",) and found.exit_status == 0
+    assert "one build on one kernel" in shown(compared.show, found)
+    assert not shared["results"].exists()
+    schema.check("compare", found.to_json(), "compare")
+
+
+def test_two_results_files_are_compared_without_measuring(world, tmp_path):
+    """An algorithm without zones, of whose profile nothing is known here, is compared like any other."""
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    cells = [documents.profile("atc25", cell, queue="cake") for cell in documents.cells("10mbps")[:3]]
+    sides = []
+    for name, value in (("before", 0.5), ("after", 0.7)):
+        made = [
+            m
+            for setting in cells
+            for m in measurements_of("utilization", [value] * 8, cell=setting.cell, algorithm="copa")
+        ]
+        made = [
+            dataclasses.replace(
+                m, trial=dataclasses.replace(m.trial, setting=next(c for c in cells if c.cell == m.setting.cell))
+            )
+            for m in made
+        ]
+        path = kept / f"{name}.jsonl"
+        path.write_bytes(b"".join(store.dumps(m) for m in made))
+        sides.append(str(path))
+    options, console = asked(world(), algorithms=(), grid="smoke", trials=None)
+    found = compare.compute(*sides, dataclasses.replace(options, features=True), console)
+    assert [(c.quantity.algorithm, c.change, c.before, c.after) for c in found.compared][:3] == [
+        ("copa", Change.MOVED, 0.5, 0.7)
+    ] * 3
+    assert "no features of copa" in shown(compared.show, found)
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "changes", "words"),
+    [
+        ("@", "@b", {}, "no kernel is named after the @"),
+        ("nonesuch.jsonl", "@b", {}, "cannot read results nonesuch.jsonl"),
+        ("@a", "@b", {"trials": 2}, "2 trials a side can never show that one of 4 quantities moved"),
+        ("@a", "@b", {"algorithms": ("cubik",)}, "fake does not offer cubik"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(world, base, head, changes, words):
+    with pytest.raises(UserError) as refused:
+        compare.compute(base, head, *asked(world(offers=("cubic",)), **changes))
+    assert words in str(refused.value)

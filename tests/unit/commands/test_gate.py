@@ -2,6 +2,7 @@
 
 import json
 import threading
+import types
 import xml.etree.ElementTree as xml
 
 import click.testing
@@ -13,13 +14,14 @@ from helpers import EVIL
 
 from conformance.catalogue import derive, documents
 from conformance.cli import main
-from conformance.commands import gate, trace, why
+from conformance.commands import gate, trace, tracing, why
 from conformance.engine import benches
 from conformance.model import expectation, grid, trial
 from conformance.model.diagnosis import feature_table as telling
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected
 from conformance.model.verdict import Status
+from conformance.reporting.tools import github
 from conformance.results import merge, store
 from conformance.support import files, schema
 
@@ -349,6 +351,85 @@ def test_a_baseline_of_another_kernel_is_noted_or_refused(run, tmp_path, monkeyp
     assert "measured on Linux 6.1.9, and this run is on Linux 6.12.0, whose TCP is what is tested; mea" in done.output
 
 
+@pytest.fixture
+def traces(monkeypatch):
+    """Let every stack be traced as a made-up sender with this beta; returns how many traces were taken of it."""
+
+    def make(beta):
+        taken = []
+
+        def traced_all(schemes, plans, *, on_flow, **_):
+            for role, (bench, algorithm) in schemes.items():
+                for seed in plans[role].get(telling.FEW, ()):
+                    sender = senders.Sender(beta=beta, lost=senders.every(400 + 7 * seed))
+                    (trial,) = bench.trials(algorithm, tracing.settings()[telling.FEW], [seed])
+                    on_flow(trial, senders.flow(sender))
+                    taken.append(seed)
+            return {}
+
+        monkeypatch.setattr(tracing, "traced_all", traced_all)
+        return taken
+
+    return make
+
+
+def as_of_another_build(path):
+    """Rewrite what a file says of the made-up stack's digest."""
+    path.write_text(path.read_text().replace("5" * 16, "6" * 16))
+
+
+@pytest.mark.slow
+def test_a_feature_that_moved_from_the_baselines_fails(run, traces, tmp_path):
+    options = "cubic", "--grid", CELLS, "--features"
+    assert len(traces(0.7)) == 0
+    recorded = run(*options, "--trials", 20, "--results", "before.jsonl")
+    assert recorded.exit_code == 0 and "with --baseline they are compared" in recorded.output, recorded.output
+    as_of_another_build(tmp_path / "before.features.jsonl")
+    same = run(*options, "--baseline", "before.jsonl", "--results", "same.jsonl")
+    assert same.exit_code == 0, same.output
+    assert "nothing moved: every difference is exactly zero" in same.output
+    traces(0.8)
+    done = run(*options, "--baseline", "before.jsonl", "--results", "after.jsonl", "--annotations", "--out", "out")
+    assert done.exit_code == 1, done.output
+    assert "cubic: beta moved from 0." in done.output and ": on head, after 99 isolated losses" in done.output
+    assert "moved, nothing unexpected of 6 verdicts" in done.output
+    assert "::error title=cubic%3A beta moved::0." in done.output
+    out = tmp_path / "out"
+    assert "#### What moved from the baseline" in (out / "summary.md").read_text()
+    found = schema.load("gate", out / "gate.json")["features"]
+    schema.check("compare", found, "gate.json")
+    first = found["compared"][0]
+    assert first["label"] == "beta" and first["change"] == "moved"
+    assert first["after"] - first["before"] == pytest.approx(0.1, abs=0.03)
+    assert 'classname="cubic.features" name="kept at 10mbps-20ms-0.3pct"' in (out / "junit.xml").read_text()
+
+
+def test_a_baseline_without_features_is_refused_with_the_command_that_makes_them(run, traces):
+    traces(0.7)
+    run("cubic", "--grid", CELLS, "--trials", 20, "--results", "before.jsonl")
+    done = run("cubic", "--grid", CELLS, "--features", "--baseline", "before.jsonl")
+    assert done.exit_code == 2
+    assert "before.features.jsonl: features of fake's cubic are not there" in done.output
+    assert "conformance gate cubic --features --results before.jsonl" in done.output
+
+
+def test_annotations_name_violated_zones_and_the_first_suspect(run, monkeypatch):
+    evil = "50%\r\n::warning::x"
+    evidence = types.SimpleNamespace(sentence=f"it kept {evil}")
+    report = types.SimpleNamespace(suspects=[types.SimpleNamespace(label="beta", evidence=[evidence])])
+    monkeypatch.setattr(why, "of_violations", lambda *_: {"cubic": report})
+    done = run("cubic", "--grid", CELLS, "--annotations", kind="bad")
+    (line,) = [line for line in done.output.splitlines() if line.startswith("::error title=cubic/heatmap::")]
+    assert "is not as expected in 3 cells; violates at 10mbps-" in line
+    assert line.endswith("; first suspect: beta: it kept 50%25%0D%0A::warning::x")
+    assert not any(line.startswith("::warning") for line in done.output.splitlines())
+    assert "::error" not in run("cubic", "--grid", CELLS, kind="bad").output
+
+
+def test_a_title_cannot_end_the_properties_of_an_annotation():
+    assert github.error("a::b,c=d%\x1b", "e") == "::error title=a%3A%3Ab%2Cc=d%25\\x1b::e"
+
+
 def test_what_violates_is_traced_to_say_what_looks_wrong_unless_time_is_short(run, monkeypatch):
     asked = []
     monkeypatch.setattr(why, "of_violations", lambda algorithms, *_: asked.append(*set(algorithms)))
@@ -369,7 +450,7 @@ def test_what_looks_wrong_stands_in_the_folder_of_this_run_alone(run, monkeypatc
     evil = f"\x1b[2J{EVIL} | a"
     flows = {telling.CLEAN: {1: senders.flow(senders.Sender(initial_window=32))}}
     scheme = helpers.scheme("cubic", stack=evil)
-    traced = why.Traced(scheme=scheme, flows=flows, problems=[f"nothing was captured of {evil}"])
+    traced = tracing.Traced(scheme=scheme, flows=flows, problems=[f"nothing was captured of {evil}"])
     report = why.Report(algorithm="cubic", stack=traced, reference=None)
     monkeypatch.setattr(why, "of_violations", lambda *_: {"cubic": report})
     assert run("cubic", "--grid", CELLS, "--out", "out", "--results", "bad.jsonl", kind="bad").exit_code == 1

@@ -11,7 +11,7 @@ import pytest
 from conformance.catalogue import documents
 from conformance.cli import main
 from conformance.engine import benches
-from conformance.results import source
+from conformance.results import source, store
 from conformance.support import paths, schema
 
 CELLS = "10mbps-20ms-1pct,10mbps-40ms-1pct"
@@ -60,6 +60,23 @@ def test_gate(run):
     assert [zone["zone"] for zone in data["zones"]] == ["cubic/heatmap", "cubic/loss"]
     fake_room.install("bad")
     assert run("gate", "cubic", "--grid", CELLS, "--no-why", "--results", "bad.jsonl", status=1)["status"] == "fails"
+
+
+def test_compare(run, tmp_path):
+    """An unknown profile has the two metrics that every report shows; the chart and the comment are written, too."""
+    for name, value in (("before", 0.5), ("after", 0.7)):
+        made = helpers.measurements([value] * 8, stack_digest=value and f"{value}".ljust(16, "0"))
+        (tmp_path / f"{name}.jsonl").write_bytes(b"".join(map(store.dumps, made)))
+    data = run("compare", "before.jsonl", "after.jsonl", "--out", "out", status=1)
+    moved = data["compared"][0]
+    assert (moved["name"], moved["before"], moved["after"], moved["change"]) == ("utilization", 0.5, 0.7, "moved")
+    assert data["count"]["moved"] == 1 and data["lacking"]
+    assert json.loads((tmp_path / "out" / "compare.json").read_text()) == data
+    assert (tmp_path / "out" / "compare.svg").read_text().startswith("<svg")
+    assert "### Congestion control: 1 moved" in (tmp_path / "out" / "compare.md").read_text()
+    back = run("compare", "after.jsonl", "before.jsonl", status=1)["compared"][0]
+    assert back["difference"] == -moved["difference"]
+    assert run("compare", "after.jsonl", "after.jsonl", status=0)["count"]["moved"] == 0
 
 
 def test_run(run):

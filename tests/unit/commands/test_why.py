@@ -14,7 +14,7 @@ import senders
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.commands import why
+from conformance.commands import tracing, why
 from conformance.engine import benches
 from conformance.lab import kernel_variant
 from conformance.model.diagnosis import feature_table, features, flow, pcap, ranking
@@ -128,13 +128,13 @@ def written(folder, name, packets):
 def test_of_a_capture_that_is_full_what_came_first_is_looked_at(tmp_path):
     sender = senders.Sender(beta=1.0, packets=3000)
     sent, came, _ = senders.transfer(sender)
-    written(tmp_path, why.captures().sent, sent[:2000])
+    written(tmp_path, tracing.captures().sent, sent[:2000])
     written(tmp_path, "emulator-to_client", came)
     made = helpers.measurement(cell=Cell(10, 20, 0.3))
 
     def read(full):
-        captured = {why.captures().sent: (2000, full), "emulator-to_client": (len(came), 0)}
-        return why._flow(made, captured, tmp_path, 17)
+        captured = {tracing.captures().sent: (2000, full), "emulator-to_client": (len(came), 0)}
+        return tracing._flow(made, captured, tmp_path, 17)
 
     with pytest.raises(UserError, match="came out of the queue that never entered it"):
         read(0)
@@ -251,7 +251,7 @@ def traced(sender, few):
         feature_table.FEW: {seed: senders.flow(dataclasses.replace(sender, lost=few(seed))) for seed in (1, 2)},
     }
     bench = benches.find()
-    return why.Traced(scheme=bench.scheme("reno"), flows=found, problems=[])
+    return tracing.Traced(scheme=bench.scheme("reno"), flows=found, problems=[])
 
 
 def losses(seed):
@@ -377,6 +377,23 @@ def test_an_interrupt_keeps_and_shows_what_was_found(monkeypatch):
     assert "cubic: interrupted; `conformance why cubic` asks again" in text
 
 
+def test_when_time_is_up_guests_are_ended_and_what_was_traced_is_returned(monkeypatch):
+    ended = []
+
+    class Guest:
+        def end(self):
+            ended.append(self)
+
+    def traced(bench, algorithm, plan, target, bar, stop, on_start, on_flow):
+        on_start(Guest())
+        assert stop.wait(10)
+        return f"what was traced of {bench}"
+
+    monkeypatch.setattr(tracing, "traced", traced)
+    found = tracing.traced_all({"head": ("quinn", "cubic")}, {"head": {"few": [1]}}, budget_s=0.05)
+    assert found == {"head": "what was traced of quinn"} and len(ended) == 1
+
+
 def test_an_interrupt_ends_the_guests(monkeypatch):
     class Guest:
         ended = False
@@ -386,7 +403,7 @@ def test_an_interrupt_ends_the_guests(monkeypatch):
 
     guests, started = [], threading.Event()
 
-    def traced(bench, algorithm, seeds, target, bar, stop, on_start):
+    def traced(bench, algorithm, plan, target, bar, stop, on_start, on_flow):
         guests.append(Guest())
         on_start(guests[-1])
         if bench == "stack":
@@ -395,7 +412,8 @@ def test_an_interrupt_ends_the_guests(monkeypatch):
         started.set()
         assert stop.wait(10)
 
-    monkeypatch.setattr(why, "traced", traced)
+    monkeypatch.setattr(tracing, "traced", traced)
     with pytest.raises(KeyboardInterrupt):
-        why.traced_all({"stack": ("stack", "reno"), "reference": ("usual", "reno")}, [1])
+        schemes = {"stack": ("stack", "reno"), "reference": ("usual", "reno")}
+        tracing.traced_all(schemes, {role: {"few": [1]} for role in schemes})
     assert [guest.ended for guest in guests] == [True, True]

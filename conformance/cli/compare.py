@@ -1,0 +1,68 @@
+"""`conformance compare`."""
+
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from conformance.cli import measuring
+from conformance.cli.base import FORMAT, TRIALS, Finite, finish, progress_console
+from conformance.engine.benches import Choice
+
+
+@click.command()
+@click.argument("base")
+@click.argument("head")
+@click.option("--cca", "algorithms", multiple=True, help="Algorithm, or several (default: all that both sides have).")
+@measuring.with_choice("stack", "client", "kernel")
+@click.option(
+    "--base-source", multiple=True, metavar="NAME=PATH",
+    help="As --source, for BASE; --source is for HEAD alone.",
+    callback=lambda _, __, texts: measuring.chosen_sources(texts) if texts else (),
+)  # fmt: skip
+@click.option(
+    "--grid",
+    "--tier",
+    default="smoke",
+    show_default=True,
+    help="Cells to compare besides features: smoke, 10mbps ..., full, cells with commas, or none.",
+)
+@click.option("--features/--no-features", default=True, help="Compare what `why` reads from traces (default), or not.")
+@click.option(
+    "--trials", type=TRIALS, help="Trials of each cell on each side (default: as few as can show that anything moved)."
+)
+@click.option(
+    "--matters", default=0.5, show_default=True, type=Finite(0, 1, min_open=True),
+    help="Smallest change that counts, as a share of what two implementations may differ by.",
+)  # fmt: skip
+@click.option(
+    "--budget", default="2m", show_default=True, help="Stop measuring after this long, such as 90s, 10m or 1h."
+)
+@measuring.RESULTS
+@measuring.WORKERS
+@click.option(
+    "--out", "target", type=click.Path(path_type=pathlib.Path),
+    help="Folder to write compare.md, compare.json and compare.svg to.",
+)  # fmt: skip
+@FORMAT
+def compare(
+    choice: Choice, base: str, head: str, algorithms: Sequence[str], budget: str, target: pathlib.Path | None,
+    form: str, **options: Any,
+) -> None:  # fmt: skip
+    """Say what moved from BASE to HEAD.
+
+    Each is a results file, a stack, STACK@KERNEL, or @KERNEL. What `why` reads (beta, initial window, growth ...) and
+    metrics in cells are the same, moved, or unclear.
+    """
+    from conformance.commands import compare, gate
+    from conformance.reporting.text import compare as shown
+
+    asked = compare.Options(algorithms=algorithms, choice=choice, budget_s=gate.seconds(budget), **options)
+    found = compare.compute(base, head, asked, progress_console(form))
+    if target:
+        compare.write(found, target)
+    finish(found, form, shown.show, [f"comparison: {target}"] if target else ())
+
+
+COMMANDS = (compare,)

@@ -1,0 +1,361 @@
+"""`conformance compare`: what moved from one build, kernel or results file to another, at a stated error rate.
+
+Two things are compared: features, which `why` reads from traces of three cells (beta, initial window, growth,
+pacing ...), and metrics in cells. All of it is one family (model/studies/comparison.py).
+"""
+
+import dataclasses
+import json
+import math
+import pathlib
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import rich.console
+
+from conformance.catalogue import documents
+from conformance.commands import common, sides, traits, two_sides
+from conformance.commands.result import Document, document
+from conformance.commands.sides import Results, Stack
+from conformance.commands.status import ExitStatus, of_outcomes, worst
+from conformance.engine import runs
+from conformance.engine.benches import Choice
+from conformance.engine.plan import Key
+from conformance.model import grid as grids
+from conformance.model.diagnosis import by_trial
+from conformance.model.errors import UserError
+from conformance.model.metrics import METRICS, RELATIVE_MARGIN, Metric, named
+from conformance.model.setting import Cell
+from conformance.model.studies import comparison
+from conformance.model.studies.comparison import Change, Compared, Quantity, Tolerance, Values
+from conformance.model.trial import Measurement, Scheme
+from conformance.reporting import drawing
+from conformance.reporting.text import compare as shown
+from conformance.support import files
+
+#: no cells: features alone
+NO_CELLS = "none"
+#: of an algorithm without zones: without loss, with a little, with more
+_WITHOUT_ZONES = (Cell(10, 20, 0), Cell(10, 20, 1), Cell(10, 60, 2))
+#: both sides of so many cells are measured before the next: a budget that ends has both of what it has
+_CELLS_AT_A_TIME = 4
+_ROLES = ("base", "head")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What is asked of a comparison. `trials` None: as few as can show that one quantity moved."""
+
+    algorithms: Sequence[str]
+    choice: Choice
+    results: str
+    #: working trees that the first side is built with; those of `choice` are the second's
+    base_source: tuple[str, ...] = ()
+    grid: str = grids.SMOKE
+    features: bool = True
+    trials: int | None = None
+    matters: float = comparison.MATTERS
+    budget_s: float | None = None
+    workers: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One side, as it was given, and the scheme of each algorithm that it came to."""
+
+    given: str
+    schemes: tuple[Scheme, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A cell that is not compared, as trials of one side failed or timed out in it."""
+
+    side: str
+    measurement: Measurement
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """All that was compared, the largest changes first. `sentences`: of features, what the second side does."""
+
+    sides: tuple[Side, Side]
+    #: algorithms of which both sides are one build on one kernel: nothing can differ
+    same_build: tuple[str, ...]
+    trials: int
+    compared: tuple[Compared, ...]
+    sentences: Mapping[Quantity, str]
+    #: features that one side alone shows: (quantity, side)
+    one_sided: tuple[tuple[Quantity, str], ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    #: (algorithm, profile, cell) that the budget left no time for
+    unmeasured: tuple[tuple[str, str, Cell], ...] = ()
+    #: traces that could not be looked at
+    problems: tuple[str, ...] = ()
+    #: what was not compared, as a file lacks it
+    lacking: tuple[str, ...] = ()
+
+    def of(self, change: Change) -> list[Compared]:
+        """Return what became so."""
+        return [c for c in self.compared if c.change is change]
+
+    @property
+    def blind(self) -> bool:
+        """Say whether there are so few trials that nothing could have been said to move."""
+        family = max(len(self.compared), 1)
+        least = min((2 / math.comb(sum(c.n), c.n[0]) for c in self.compared), default=1.0)
+        return least * family > comparison.ALPHA and any(not c.identical for c in self.compared)
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say VIOLATES if anything moved; else ERROR or UNKNOWN if something could not be compared; else DONE."""
+        if self.of(Change.MOVED):
+            return ExitStatus.VIOLATES
+        failed = of_outcomes(left.measurement.outcome for left in self.left_out)
+        nothing = not self.compared and not self.same_build
+        unknown = nothing or self.blind or bool(self.left_out or self.unmeasured or self.problems)
+        return worst((failed, ExitStatus.UNKNOWN if unknown else ExitStatus.DONE))
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/compare.json."""
+        return document(
+            "compare", self.exit_status, alpha=comparison.ALPHA, confidence=comparison.CONFIDENCE,
+            family=len(self.compared), trials=self.trials, same_build=list(self.same_build),
+            sides=[
+                {"given": side.given, "schemes": [common.scheme_json(scheme) for scheme in side.schemes]}
+                for side in self.sides
+            ],
+            count={str(change): len(self.of(change)) for change in Change},
+            compared=[self._json(c) for c in self.compared],
+            one_sided=[
+                {"algorithm": q.algorithm, "name": q.name, "cell": q.cell.id, "side": side}
+                for q, side in self.one_sided
+            ],
+            left_out=[
+                {
+                    "side": left.side, "algorithm": left.measurement.trial.scheme.algorithm,
+                    "profile": left.measurement.setting.profile, "cell": left.measurement.setting.cell.id,
+                    "outcome": str(left.measurement.outcome), "message": left.measurement.message,
+                }
+                for left in self.left_out
+            ],
+            not_measured=[
+                {"algorithm": algorithm, "profile": profile, "cell": cell.id}
+                for algorithm, profile, cell in self.unmeasured
+            ],
+            problems=list(self.problems), lacking=list(self.lacking),
+        )  # fmt: skip
+
+    def _json(self, c: Compared) -> dict[str, Any]:
+        q = c.quantity
+        known = all(map(math.isfinite, c.interval))
+        return {
+            "algorithm": q.algorithm, "kind": "feature" if q.label else "metric", "name": q.name, "label": q.label,
+            "profile": q.profile, "cell": q.cell.id, "change": str(c.change), "before": c.before, "after": c.after,
+            "difference": c.difference, "interval": list(c.interval) if known else None, "matters": c.matters,
+            "p": c.p, "trials": list(c.n), "identical": c.identical, "sentence": self.sentences.get(q),
+        }  # fmt: skip
+
+
+def compute(base: str, head: str, options: Options, console: rich.console.Console) -> Comparison:
+    """Measure what the two sides lack, and compare them; `console` gets the progress. Raise UserError."""
+    # A working tree is what is new: --source builds the second side with it.
+    released = dataclasses.replace(options.choice, source=options.base_source)
+    return of_sides(sides.parse(base, released), sides.parse(head, options.choice), options, console)
+
+
+def of_sides(
+    base: Stack | Results, head: Stack | Results, options: Options, console: rich.console.Console
+) -> Comparison:
+    """Measure what two sides lack, and compare them. Raise UserError."""
+    began_s = time.monotonic()
+    both = base, head
+    algorithms = list(dict.fromkeys(options.algorithms)) or sides.common(*both)
+    schemes = {algorithm: tuple(side.scheme(algorithm) for side in both) for algorithm in algorithms}
+    same = tuple(a for a, (x, y) in schemes.items() if _digests(x) == _digests(y) and sides.same_lab(*both))
+    asked = [algorithm for algorithm in algorithms if algorithm not in same]
+    works = {algorithm: _work(both, algorithm, options) for algorithm in asked}
+    family = sum(
+        sum(len(_metrics(both, key)) for key in works[a]) + options.features * len(by_trial.told(a)) for a in asked
+    )
+    trials = options.trials or max(comparison.fewest_trials(family), traits.FIRST_LOOK)
+    if comparison.fewest_trials(family) > trials and any(isinstance(side, Stack) for side in both):
+        raise UserError(
+            f"{trials} trials a side can never show that one of {family} quantities moved",
+            "ask for more with --trials, or for fewer cells with --grid",
+        )
+    ends_s = None if options.budget_s is None else began_s + options.budget_s
+    work = _Work(both=both, options=options, seeds=runs.seeds(trials), ends_s=ends_s, console=console)
+    for algorithm in asked:
+        work.compare(algorithm, works[algorithm])
+    first, second = (
+        Side(given=side.given, schemes=tuple(of[at] for of in schemes.values())) for at, side in enumerate(both)
+    )
+    return Comparison(
+        sides=(first, second), same_build=same, trials=trials,
+        compared=tuple(comparison.largest_first(comparison.compare(work.values))), sentences=work.sentences,
+        one_sided=tuple(work.one_sided), left_out=tuple(work.left_out), unmeasured=tuple(work.unmeasured),
+        problems=tuple(work.problems), lacking=tuple(work.lacking),
+    )  # fmt: skip
+
+
+def write(found: Comparison, target: pathlib.Path) -> None:
+    """Write compare.md, compare.json and, where figures can be drawn, compare.svg to a folder. Raise UserError."""
+    contents: dict[str, str | bytes] = {
+        "compare.md": shown.render(found),
+        "compare.json": json.dumps(found.to_json(), indent=1, allow_nan=False) + "\n",
+    }
+    if drawing.is_possible():
+        from conformance.reporting import changes  # late: it draws, and what draws takes seconds to import
+
+        contents["compare.svg"] = changes.svg(found)
+    for name, content in contents.items():
+        files.write(target / name, content, files.OTHER_FOLDER)
+
+
+@dataclasses.dataclass(kw_only=True)
+class _Work:
+    """A comparison under way, and what it has found of the algorithms so far."""
+
+    both: tuple[Stack | Results, Stack | Results]
+    options: Options
+    seeds: range
+    ends_s: float | None
+    console: rich.console.Console
+    values: dict[Quantity, tuple[Values, Values]] = dataclasses.field(default_factory=dict)
+    sentences: dict[Quantity, str] = dataclasses.field(default_factory=dict)
+    one_sided: list[tuple[Quantity, str]] = dataclasses.field(default_factory=list)
+    left_out: list[LeftOut] = dataclasses.field(default_factory=list)
+    unmeasured: list[tuple[str, str, Cell]] = dataclasses.field(default_factory=list)
+    problems: list[str] = dataclasses.field(default_factory=list)
+    lacking: list[str] = dataclasses.field(default_factory=list)
+
+    def compare(self, algorithm: str, work: Sequence[Key]) -> None:
+        """Collect the values of an algorithm's features, then of its metrics. Raise UserError."""
+        alike = self._features(algorithm) if self.options.features else False
+        # What showed no difference in traces is looked at twice in each cell, and only then as often as it takes.
+        for at in range(0, len(work), _CELLS_AT_A_TIME):
+            some = work[at : at + _CELLS_AT_A_TIME]
+            differing = self._differing(some) if alike else some
+            self._metrics(some, differing)
+
+    def _features(self, algorithm: str) -> bool:
+        """Collect the values of an algorithm's features; say whether they show that both sides behave alike."""
+        stacks = {role: s.bench for role, s in zip(_ROLES, self.both, strict=True) if isinstance(s, Stack)}
+        given = {role: s.traits(algorithm) for role, s in zip(_ROLES, self.both, strict=True) if isinstance(s, Results)}
+        without = [s.given for s in self.both if isinstance(s, Results) and not s.traits(algorithm)]
+        if without:
+            self.lacking.append(f"{' and '.join(without)}: no features of {algorithm}, so none are compared")
+            return False
+        found, problems = traits.both(
+            stacks, given, algorithm, self.seeds, self.options.results, self.console, self.options.workers, self.ends_s
+        )
+        self.problems += problems
+        before, after = (found[role] for role in _ROLES)
+        alike = bool(before)
+        for feature in by_trial.told(algorithm):
+            quantity = by_trial.quantity(feature, algorithm, self.options.matters)
+            values = by_trial.values(feature, before), by_trial.values(feature, after)
+            if all(values):
+                self.values[quantity] = values
+                alike &= dict(values[0]) == dict(values[1])
+                self.sentences[quantity] = by_trial.sentence(feature, after)
+            elif any(values):
+                self.one_sided.append((quantity, _ROLES[0] if values[0] else _ROLES[1]))
+                alike = False
+        return alike
+
+    def _measured(self, work: Sequence[Key], seeds: range) -> list[two_sides.Measured]:
+        """Return both sides of some settings, in the time that is left. Raise UserError."""
+        found = []
+        for side in self.both:
+            left_s = None if self.ends_s is None else self.ends_s - time.monotonic()
+            if isinstance(side, Results):
+                held = side.measured(work[0][0]) if work else {}
+                found.append(two_sides.sorted_out({key: held[key] for key in work if key in held}))
+            elif not work or (left_s is not None and left_s <= 0):
+                found.append(two_sides.Measured(good={}, left_out={}))
+            else:
+                found.append(
+                    two_sides.measured(
+                        side.bench, work, seeds, self.options.results, self.options.workers, self.console, left_s
+                    )
+                )
+        return found
+
+    def _differing(self, work: Sequence[Key]) -> list[Key]:
+        """Measure each setting twice, and return those in which the two sides differ."""
+        first, second = self._measured(work, self.seeds[: traits.FIRST_LOOK])
+        alike = {
+            key
+            for key in first.good.keys() & second.good.keys()
+            if all(
+                two_sides.values(metric, first.good[key]) == two_sides.values(metric, second.good[key])
+                for metric in _metrics(self.both, key)
+            )
+        }
+        return [key for key in work if key not in alike]
+
+    def _metrics(self, work: Sequence[Key], differing: Sequence[Key]) -> None:
+        """Collect the values of settings: of those that differ with all seeds."""
+        alike = self._measured([key for key in work if key not in differing], self.seeds[: traits.FIRST_LOOK])
+        other = self._measured(differing, self.seeds)
+        good = [{**a.good, **b.good} for a, b in zip(alike, other, strict=True)]
+        bad = [{**a.left_out, **b.left_out} for a, b in zip(alike, other, strict=True)]
+        for key in work:
+            failed = [
+                LeftOut(side=role, measurement=of[key]) for role, of in zip(_ROLES, bad, strict=True) if key in of
+            ]
+            self.left_out += failed
+            if all(key in of for of in good):
+                self._values(key, [of[key] for of in good])
+            elif not failed:
+                self.unmeasured.append((key[0], key[1].profile, key[1].cell))
+
+    def _values(self, key: Key, measurements: Sequence[Sequence[Measurement]]) -> None:
+        algorithm, setting = key
+        for metric in _metrics(self.both, key):
+            before, after = (two_sides.values(metric, of) for of in measurements)
+            if before and after:
+                tolerance = Tolerance(
+                    absolute=metric.margin * self.options.matters, relative=RELATIVE_MARGIN * self.options.matters
+                )
+                quantity = two_sides.quantity(metric, algorithm, setting.profile, setting.cell, tolerance)
+                self.values[quantity] = before, after
+
+
+def _digests(scheme: Scheme) -> tuple[str, ...]:
+    """Return what decides how a scheme behaves."""
+    return scheme.stack_digest, scheme.kernel_digest
+
+
+def _work(both: Sequence[Stack | Results], algorithm: str, options: Options) -> list[Key]:
+    """Return the settings of an algorithm that are compared: those of a file where one side is one."""
+    if options.grid == NO_CELLS:
+        return []
+    held = [side.measured(algorithm) for side in both if isinstance(side, Results)]
+    if held:
+        keys = [key for key in held[0] if all(key in other for other in held) and not key[1].segments]
+        wanted = None if options.grid in (grids.SMOKE, grids.FULL) else documents.cells(options.grid)
+        return [key for key in keys if wanted is None or key[1].cell in wanted]
+    profile, *others = dict.fromkeys(side.bench.profile for side in both if isinstance(side, Stack))
+    if others:
+        raise UserError("one stack is over TCP, the other over UDP", "compare two builds of one stack")
+    if options.grid != grids.SMOKE:
+        return [(algorithm, documents.profile(profile, cell)) for cell in documents.cells(options.grid)]
+    smoke = [(z.profile, cell) for _, z in documents.judging(profile) if z.algorithm == algorithm for cell in z.smoke]
+    places = sorted(dict.fromkeys(smoke)) or [(profile, cell) for cell in _WITHOUT_ZONES]
+    settings = [documents.profile(under, cell) for under, cell in places]
+    # Bytes are what a trial costs: a budget that ends early leaves out few cells.
+    return [(algorithm, setting) for setting in sorted(settings, key=lambda setting: setting.transfer_bytes)]
+
+
+def _metrics(both: Sequence[Stack | Results], key: Key) -> list[Metric]:
+    """Return the metrics that any zone under a setting's profile is about, whether or not the algorithm has zones."""
+    profiles = {side.bench.profile for side in both if isinstance(side, Stack)} or set(documents.PROFILES.values())
+    kinds = {
+        kind for profile in profiles for kind, under in documents.kinds(profile).items() if under == key[1].profile
+    }
+    names = {documents.metric_of(kind) for kind in kinds} or {"utilization", "lost_pct"}
+    return [named(name) for name in METRICS if name in names]

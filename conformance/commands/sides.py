@@ -1,0 +1,125 @@
+"""The two sides of `conformance compare`: a results file, a stack, or a stack on a kernel."""
+
+import dataclasses
+import pathlib
+import shlex
+from collections.abc import Sequence
+
+from conformance.commands.traits import Side as Traits
+from conformance.commands.traits import side_of
+from conformance.engine import benches
+from conformance.engine.benches import Bench, Choice
+from conformance.engine.plan import Key
+from conformance.model.errors import UserError
+from conformance.model.trial import Measurement, Scheme
+from conformance.results import features, store
+
+_RESULTS = (".jsonl", ".jsonl.xz", ".jsonl.gz")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Stack:
+    """A side that is measured."""
+
+    given: str
+    bench: Bench
+
+    def algorithms(self) -> list[str]:
+        """Return what it offers, by this suite's names."""
+        return list(self.bench.adapter.manifest.offered())
+
+    def scheme(self, algorithm: str) -> Scheme:
+        """Return the scheme of an algorithm. Raise UserError where it is not to be had."""
+        why_not = self.bench.adapter.why_not(algorithm) or self.bench.place(algorithm).why_not
+        if why_not:
+            raise UserError(f"{self.given}: {why_not}")
+        return self.bench.scheme(algorithm)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Results:
+    """A side that was measured: a file. `traits`: what `why` read of its trials, by algorithm."""
+
+    given: str
+    measurements: Sequence[Measurement]
+    features: Sequence[features.TrialFeatures]
+
+    def algorithms(self) -> list[str]:
+        """Return what it has measurements of."""
+        return list(dict.fromkeys(m.trial.scheme.algorithm for m in self.measurements))
+
+    def scheme(self, algorithm: str) -> Scheme:
+        """Return the one scheme that the file has of an algorithm. Raise UserError where there is none, or several."""
+        found = [m.trial.scheme for m in self.measurements] + [f.trial.scheme for f in self.features]
+        schemes = list(
+            {(s.stack, s.stack_digest, s.kernel_digest): s for s in found if s.algorithm == algorithm}.values()
+        )
+        if len(schemes) != 1:
+            ids = ", ".join(f"{s.id} (build {s.stack_digest[:8]}, Linux {s.kernel_release})" for s in schemes)
+            raise UserError(
+                f"{self.given} has {ids or 'nothing'} of {algorithm}",
+                "give a file with results of one build" if schemes else "measure it, or choose another --cca",
+            )
+        return schemes[0]
+
+    def measured(self, algorithm: str) -> dict[Key, list[Measurement]]:
+        """Return {(algorithm, setting): measurements in order of seed}."""
+        found: dict[Key, list[Measurement]] = {}
+        for m in sorted(self.measurements, key=lambda m: m.trial.seed):
+            if m.trial.scheme.algorithm == algorithm:
+                found.setdefault((algorithm, m.trial.setting), []).append(m)
+        return found
+
+    def traits(self, algorithm: str) -> Traits:
+        """Return the features of an algorithm's traced trials."""
+        return side_of([f for f in self.features if f.trial.scheme.algorithm == algorithm])
+
+
+def parse(text: str, choice: Choice) -> Stack | Results:
+    """Return a side: `results.jsonl`, STACK, STACK@KERNEL, or @KERNEL for `choice`'s stack. Raise UserError."""
+    path = pathlib.Path(text)
+    if text.endswith(_RESULTS):
+        return Results(
+            given=text, measurements=store.read(path), features=features.read(features.beside(path)),
+        )  # fmt: skip
+    stack, at, kernel = (text, "", "") if path.exists() else text.rpartition("@") if "@" in text else (text, "", "")
+    if at and not kernel:
+        raise UserError(f"{text}: no kernel is named after the @", "give STACK@KERNEL, such as quinn@6.1")
+    chosen = dataclasses.replace(choice, stack=stack or choice.stack)
+    return Stack(given=text, bench=benches.find(dataclasses.replace(chosen, kernel=kernel) if kernel else chosen))
+
+
+def baseline(path: str, stack: str, algorithms: Sequence[str]) -> Results:
+    """Return the features that a results file has of a stack, as a side. Raise UserError where one is missing."""
+    kept = features.beside(path)
+    held = [f for f in features.read(kept) if f.trial.scheme.stack == stack]
+    lacking = [a for a in algorithms if a not in {f.trial.scheme.algorithm for f in held}]
+    if lacking:
+        why = "were read by another version of the suite" if features.stale(kept) else "are not there"
+        command = f"conformance gate {' '.join(lacking)} --features --results {shlex.quote(path)}"
+        raise UserError(
+            f"{kept}: features of {stack}'s {', '.join(lacking)} {why}", f"measure the baseline with `{command} ...`"
+        )
+    return Results(given=path, measurements=(), features=held)
+
+
+def same_lab(first: Stack | Results, second: Stack | Results) -> bool:
+    """Say whether what is measured of both is made alike; two files were measured, so that looking costs nothing."""
+    if isinstance(first, Results) and isinstance(second, Results):
+        return False
+    return _labs(first) == _labs(second)
+
+
+def _labs(side: Stack | Results) -> set[str]:
+    if isinstance(side, Stack):
+        return {side.bench.lab_digest}
+    return {m.trial.lab_digest for m in side.measurements} | {f.trial.lab_digest for f in side.features}
+
+
+def common(first: Stack | Results, second: Stack | Results) -> list[str]:
+    """Return the algorithms that both sides have, in the first's order. Raise UserError where there are none."""
+    theirs = second.algorithms()
+    found = [algorithm for algorithm in first.algorithms() if algorithm in theirs]
+    if not found:
+        raise UserError(f"{first.given} and {second.given} have no algorithm in common", "name one with --cca")
+    return found

@@ -1,0 +1,209 @@
+"""Trace schemes in the telling cells, and read their flows: for `why`, `compare` and `gate --features`.
+
+Each scheme is traced in a guest of its own, several at the same time.
+"""
+
+import concurrent.futures
+import contextlib
+import dataclasses
+import functools
+import ipaddress
+import pathlib
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from conformance.catalogue import documents
+from conformance.commands import trace
+from conformance.engine.benches import Bench
+from conformance.lab import job, topology, virtual
+from conformance.model.diagnosis import feature_table, pcap
+from conformance.model.diagnosis import flow as flows
+from conformance.model.errors import UserError
+from conformance.model.setting import Setting
+from conformance.model.trial import Measurement, Outcome, Scheme, Trial
+from conformance.reporting.text import progress
+
+#: {cell's name: seeds} of what is traced
+Plan = Mapping[str, Sequence[int]]
+_PROTOCOLS = {"tcp": 6, "udp": 17}
+#: an acknowledgement arrives when what it lets go is sent: by so much earlier, rounding never decides which was first
+_KNOWN_FIRST_NS = 1000
+
+
+class Captures(NamedTuple):
+    """The captures of each trace: `sent` is of what the server put on its link, `came` of what came out of the queue.
+
+    `server` is the server's address, in network byte order.
+    """
+
+    sent: str
+    came: str
+    server: bytes
+
+
+@functools.cache
+def captures() -> Captures:
+    """Return what the telling cells' topology, which is the same for all, says of captures. Raises UserError."""
+    network = topology.of(settings()[feature_table.CLEAN])
+    (segment,) = network.segments
+    names = {interface: name for name, interface in network.taps.items()}
+    came, sent = (names[interface] for interface in segment.queues)
+    return Captures(sent=sent, came=came, server=ipaddress.ip_address(network.addresses["server"]).packed)
+
+
+@dataclasses.dataclass(kw_only=True)
+class Traced:
+    """What came of the traces of one scheme: `flows` is {cell's name: {seed: Flow}}, `problems` are sentences."""
+
+    scheme: Scheme
+    flows: dict[str, dict[int, flows.Flow]]
+    problems: list[str]
+    unsupported: str | None = None
+    #: of a kernel whose release does not say what it is: one with patches or parameters
+    kernel: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Return the scheme's id, and its kernel's name where that says more."""
+        return f"{self.scheme.id} on kernel {self.kernel}" if self.kernel else str(self.scheme.id)
+
+
+def traced_all(
+    schemes: Mapping[str, tuple[Bench, str]], plans: Mapping[str, Plan], target: pathlib.Path | None = None,
+    bar: progress.Bar | None = None, workers: int | None = None, budget_s: float | None = None,
+    on_flow: Callable[[Trial, flows.Flow], None] = lambda trial, flow: None,
+) -> dict[str, Traced]:  # fmt: skip
+    """Return {role: Traced} of {role: (Bench, algorithm)}, each in a guest of its own, at most `workers` at a time.
+
+    `plans`: {role: what is traced}. After `budget_s` seconds guests are ended, and what was traced by then is returned.
+    An exception here, such as an interrupt, ends the guests at once. `on_flow` is called with each trial and its flow.
+    """
+    stop = threading.Event()
+    guests: list[virtual.Group] = []
+
+    def end() -> None:
+        stop.set()
+        for guest in guests:
+            guest.end()
+
+    def started(guest: virtual.Group) -> None:
+        guests.append(guest)
+        if stop.is_set():
+            guest.end()
+
+    alarm = threading.Timer(budget_s, end) if budget_s is not None else None
+    with concurrent.futures.ThreadPoolExecutor(min(len(schemes), workers or len(schemes))) as executor:
+        if alarm:
+            alarm.start()
+        futures = {
+            role: executor.submit(
+                traced, bench, algorithm, plans[role], target / role if target else None, bar, stop, started, on_flow
+            )
+            for role, (bench, algorithm) in schemes.items()
+        }
+        try:
+            return {role: future.result() for role, future in futures.items()}
+        except UserError:
+            # Who still waits for a core when time is up has traced nothing.
+            if not stop.is_set():
+                end()
+                raise
+            done = {role: future for role, future in futures.items() if not future.exception()}
+            return {role: future.result() for role, future in done.items()}
+        except BaseException:
+            end()
+            raise
+        finally:
+            if alarm:
+                alarm.cancel()
+
+
+def traced(
+    bench: Bench, algorithm: str, plan: Plan, target: pathlib.Path | None = None,
+    bar: progress.Bar | None = None, stop: threading.Event | None = None,
+    on_start: Callable[[virtual.Group], None] = lambda guest: None,
+    on_flow: Callable[[Trial, flows.Flow], None] = lambda trial, flow: None,
+) -> Traced:  # fmt: skip
+    """Trace an algorithm in the telling cells, in one guest; `target` keeps what trials leave. Raises UserError."""
+    under = settings()
+    names = {setting.cell: name for name, setting in under.items()}
+    batches = [bench.trials(algorithm, under[name], of) for name, of in plan.items() if of]
+    kernel = bench.place(algorithm).kernel
+    special = kernel.name if kernel.patches or kernel.parameters else None
+    found = Traced(scheme=bench.scheme(algorithm), flows={}, problems=[], kernel=special)
+    if stop and stop.is_set():
+        return found
+    with contextlib.closing(trace.take(kernel, bench.adapter, batches, "packets", stop, on_start)) as traces:
+        for measurement, captured, folder in traces:
+            if stop and stop.is_set():
+                break
+            setting, seed = measurement.trial.setting, measurement.trial.seed
+            if measurement.outcome is Outcome.UNSUPPORTED:
+                found.unsupported = f"unsupported: {measurement.message}"
+                break
+            where = f"{setting.cell.id}, seed {seed}"
+            try:
+                flow, full_s = _flow(measurement, captured, folder, _PROTOCOLS[bench.adapter.manifest.transport])
+            except UserError as why:
+                found.problems.append(f"{found.name} at {where}: {why}")
+            else:
+                found.flows.setdefault(names[setting.cell], {})[seed] = flow
+                on_flow(measurement.trial, flow)
+                if full_s:
+                    too_many = "its packets did not fit into the memory for captures"
+                    found.problems.append(f"{found.name} at {where}, after {full_s:.1f} s: {too_many}")
+            if target:
+                trace.keep(folder, target / f"{setting.cell.id}-{seed}", measurement)
+            if bar:
+                bar.advance(f"{found.name} at {where}")
+    return found
+
+
+def settings() -> dict[str, Setting]:
+    """Return {cell's name: Setting} of the telling cells. Raises UserError."""
+    return {
+        name: documents.profile(feature_table.PROFILE, cell, transfer_s=transfer_s)
+        for name, (cell, transfer_s) in feature_table.CELLS.items()
+    }
+
+
+def plan(seeds: Sequence[int]) -> Plan:
+    """Return {cell's name: seeds}: where nothing is lost at random, seeds differ by microseconds of delay only."""
+    return {name: seeds[:1] if cell.loss_pct == 0 else seeds for name, (cell, _) in feature_table.CELLS.items()}
+
+
+def _flow(
+    measurement: Measurement, captured: Mapping[str, tuple[int, int]], folder: pathlib.Path | None, protocol: int
+) -> tuple[flows.Flow, float | None]:
+    """Return the flow of one trace, and when its capture buffer filled, in seconds (None if it did not).
+
+    A sender that never reduces its window fills the memory for captures; later packets are missing then. Raises
+    UserError where there is no flow.
+    """
+    if measurement.outcome not in (Outcome.OK, Outcome.TIMEOUT):
+        raise UserError(f"{measurement.outcome}: {measurement.message}")
+    sent_name, came_name, server = captures()
+    if folder is None or not captured.keys() >= {sent_name, came_name}:
+        raise UserError("nothing was captured")
+    entered, left = ((folder / f"{name}.pcap").read_bytes() for name in (sent_name, came_name))
+    sent, asked = pcap.packets(entered, protocol, server)
+    came, acknowledged = pcap.packets(left, protocol, server)
+    sides = ((sent_name, sent, asked), (came_name, came, acknowledged))
+    until_s = min((pcap.last_s(side) for name, *side in sides if captured[name][1]), default=None)
+    if until_s is not None:
+        sent, came, asked = ([p for p in packets if p.seconds <= until_s] for packets in (sent, came, asked))
+    cell = measurement.trial.setting.cell
+    off_ns = job.delay_off_ns(measurement.trial.seed, 0)
+    one_way_s = cell.one_way_delay_ms / 1e3 + (off_ns - _KNOWN_FIRST_NS) / 1e9
+    first_s = pcap.first_s(entered)
+    found = flows.flow(
+        sent, came, asked, one_way_s=one_way_s, bytes_per_s=cell.bandwidth_mbps * 1e6 / 8, first_s=first_s
+    )
+    return found, until_s and until_s - first_s
+
+
+def why_not(bench: Bench, algorithm: str) -> str | None:
+    """Return why an algorithm cannot be traced; None where it can."""
+    found: str | None = bench.adapter.why_not(algorithm) or bench.place(algorithm).why_not
+    return found

@@ -1,0 +1,138 @@
+"""Features of both sides of a comparison, trial by trial: traced where the files beside results lack them.
+
+Two trials of each cell come first. Where both sides show the same in them, sample by sample, the rest is not traced:
+trials are deterministic, and a build that behaves otherwise hardly ever does not show in two transfers of thousands of
+packets.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+
+import rich.console
+
+from conformance.commands import tracing
+from conformance.engine import runs
+from conformance.engine.benches import Bench
+from conformance.model.diagnosis import by_trial
+from conformance.model.diagnosis.feature_table import CELLS, CLEAN, FEW, MANY
+from conformance.model.diagnosis.flow import Flow
+from conformance.model.studies import comparison
+from conformance.model.trial import Trial
+from conformance.reporting.text import progress
+from conformance.results.features import Features, TrialFeatures
+
+#: beta and growth show where losses are few: that is traced first
+_ORDER = (FEW, CLEAN, MANY)
+#: trials of each cell that show whether anything differs
+FIRST_LOOK = 2
+#: {cell's name: {seed: samples}}, which by_trial reads
+Side = dict[str, dict[int, by_trial.Sampled]]
+
+
+def both(
+    benches: Mapping[str, Bench], given: Mapping[str, Side], algorithm: str, seeds: Sequence[int], results: str,
+    console: rich.console.Console, workers: int | None = None, ends_s: float | None = None,
+) -> tuple[dict[str, Side], list[str]]:  # fmt: skip
+    """Return ({role: Side}, what could not be looked at, as sentences) of the roles of `benches` and of `given`.
+
+    `given` are read from files and not traced. One role alone is traced for later comparisons. After `ends_s`, by
+    time.monotonic(), nothing more is traced. Raise UserError.
+    """
+    kept, problems = Features(results), []
+    looks = [list(seeds[:FIRST_LOOK]), list(seeds)]
+    found: dict[str, Side] = dict(given)
+    for look in looks:
+        differing = [cell for cell in _ORDER if look is looks[0] or not _alike(found, cell)]
+        plans = {role: {cell: look for cell in differing} for role in benches}
+        problems += _trace(benches, plans, algorithm, kept, console, workers, ends_s)
+        for role, bench in benches.items():
+            found[role] = _stored(bench, algorithm, {cell: seeds for cell in _ORDER}, kept)
+    return level(found), list(dict.fromkeys(problems))
+
+
+def level(sides: Mapping[str, Side]) -> dict[str, Side]:
+    """Return sides of which all have the same trials of each cell that shows no difference.
+
+    One side may have more, from an earlier comparison. What is read of all trials together would then differ.
+    """
+    found = {role: dict(side) for role, side in sides.items()}
+    for cell in _ORDER:
+        if _alike(sides, cell):
+            common = sorted(set.intersection(*(set(side[cell]) for side in sides.values())))
+            for role, side in sides.items():
+                found[role][cell] = {seed: side[cell][seed] for seed in common}
+    return found
+
+
+def _alike(sides: Mapping[str, Side], cell: str) -> bool:
+    """Say whether all sides show the same in the first trials of a cell."""
+    first, *others = (side.get(cell, {}) for side in sides.values())
+    if not others:
+        return False
+    looked_at = sorted(set(first).intersection(*others))[:FIRST_LOOK]
+    return len(looked_at) == FIRST_LOOK and all(first[seed] == other[seed] for seed in looked_at for other in others)
+
+
+def _trace(
+    benches: Mapping[str, Bench], plans: Mapping[str, Mapping[str, Sequence[int]]], algorithm: str, kept: Features,
+    console: rich.console.Console, workers: int | None, ends_s: float | None,
+) -> list[str]:  # fmt: skip
+    """Trace what is planned and not kept yet, and keep it; return what could not be looked at."""
+    missing = {}
+    for role, bench in benches.items():
+        trials = _trials(bench, algorithm, plans[role])
+        lacking = {cell: [t.seed for t in of if not kept.find(t)] for cell, of in trials.items()}
+        if any(lacking.values()):
+            missing[role] = lacking
+    left_s = None if ends_s is None else ends_s - time.monotonic()
+    total = sum(len(of) for plan in missing.values() for of in plan.values())
+    if not total or (left_s is not None and left_s <= 0):
+        return []
+    names = {setting.cell: name for name, setting in tracing.settings().items()}
+
+    def keep(trial: Trial, flow: Flow) -> None:
+        cell = names[trial.setting.cell]
+        kept.add(TrialFeatures(trial=trial, cell=cell, sampled=by_trial.sampled(cell, flow)))
+        kept_bar.advance(f"{trial.scheme.id} at {trial.setting.cell.id}, seed {trial.seed}")
+
+    with progress.bar(console, "tracing", total=total, unit="traces", budget_s=left_s) as kept_bar:
+        schemes = {role: (benches[role], algorithm) for role in missing}
+        traced = tracing.traced_all(schemes, missing, workers=workers, budget_s=left_s, on_flow=keep)
+    return [
+        problem
+        for role in traced.values()
+        for problem in (*role.problems, *([f"{role.name}: {role.unsupported}"] if role.unsupported else []))
+    ]
+
+
+def _stored(bench: Bench, algorithm: str, plan: Mapping[str, Sequence[int]], kept: Features) -> Side:
+    """Return what is kept of a plan's trials."""
+    return {
+        cell: {trial.seed: found.sampled for trial in trials if (found := kept.find(trial))}
+        for cell, trials in _trials(bench, algorithm, plan).items()
+    }
+
+
+def _trials(bench: Bench, algorithm: str, plan: Mapping[str, Sequence[int]]) -> dict[str, list[Trial]]:
+    under = tracing.settings()
+    return {cell: bench.trials(algorithm, under[cell], seeds) for cell, seeds in plan.items() if cell in CELLS}
+
+
+def side_of(found: Sequence[TrialFeatures]) -> Side:
+    """Return what a file holds of one scheme."""
+    side: Side = {}
+    for trial in found:
+        side.setdefault(trial.cell, {})[trial.trial.seed] = trial.sampled
+    return side
+
+
+def record(
+    bench: Bench, algorithm: str, results: str, console: rich.console.Console, workers: int | None,
+    budget_s: float | None,
+) -> None:  # fmt: skip
+    """Trace an algorithm for comparisons to come: as often as it takes to show that one of its features moved."""
+    seeds = runs.seeds(comparison.fewest_trials(len(by_trial.told(algorithm))))
+    ends_s = None if budget_s is None else time.monotonic() + budget_s
+    _, problems = both({"head": bench}, {}, algorithm, seeds, results, console, workers, ends_s)
+    for problem in problems:
+        console.print(f"not looked at: {problem}", style="yellow", soft_wrap=True)

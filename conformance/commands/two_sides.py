@@ -1,0 +1,60 @@
+"""Measure two sides alike, for commands that compare them: `drift` and `compare`."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import rich.console
+
+from conformance.commands.measuring import answers
+from conformance.engine.benches import Bench
+from conformance.engine.plan import Key, plan
+from conformance.model.diagnosis.feature_table import FOLLOWS
+from conformance.model.metrics import Metric
+from conformance.model.setting import Cell
+from conformance.model.studies.comparison import Quantity, Tolerance
+from conformance.model.trial import Measurement, Outcome
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """One side: `good` are the settings whose trials all succeeded; `left_out` has a trial of each that did not."""
+
+    good: Mapping[Key, Sequence[Measurement]]
+    left_out: Mapping[Key, Measurement]
+
+
+def measured(
+    bench: Bench, work: Sequence[Key], seeds: range, results: str, workers: int | None, console: rich.console.Console,
+    budget_s: float | None = None,
+) -> Measured:  # fmt: skip
+    """Measure all seeds of each setting; those that were not measured after `budget_s` seconds are in neither.
+
+    Raise UserError.
+    """
+    asked = plan(trials=len(seeds), first_seed=seeds[0], work=work)
+    made = answers(asked, bench, results, workers, console, budget_s=budget_s, compares_kernels=True)
+    found = {answer.key: answer.measurements for answer in made}
+    return sorted_out(found)
+
+
+def sorted_out(found: Mapping[Key, Sequence[Measurement]]) -> Measured:
+    """Tell settings whose trials all succeeded from others."""
+    bad = {key: [m for m in made if m.outcome is not Outcome.OK] for key, made in found.items()}
+    return Measured(
+        good={key: made for key, made in found.items() if not bad[key]},
+        left_out={key: trials[0] for key, trials in bad.items() if trials},
+    )
+
+
+def quantity(metric: Metric, algorithm: str, profile: str, cell: Cell, tolerance: Tolerance) -> Quantity:
+    """Return a metric in a cell as something to compare. It follows from what an algorithm does."""
+    return Quantity(
+        algorithm=algorithm, name=metric.name, cell=cell, profile=profile, tolerance=tolerance,
+        digits=metric.digits + 1, unit=metric.unit, weight=FOLLOWS,
+    )  # fmt: skip
+
+
+def values(metric: Metric, measurements: Sequence[Measurement]) -> dict[int, float]:
+    """Return {seed: value} of those that have the metric."""
+    found = {m.trial.seed: metric.of(m) for m in measurements}
+    return {seed: value for seed, value in sorted(found.items()) if value is not None}

@@ -1,0 +1,97 @@
+"""Features trial by trial: what two builds are compared by, seed by seed (model/studies/comparison.py).
+
+`conformance why` takes the samples of all seeds together. Here a trial is what is independent of other trials, so it
+has one value of each feature: the middle of its own samples.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy
+
+from conformance.model.diagnosis import features, ranking
+from conformance.model.diagnosis.feature_table import CELLS, FEATURES, PROFILE, Feature
+from conformance.model.diagnosis.flow import Flow
+from conformance.model.studies.comparison import MATTERS, Quantity, Tolerance
+
+#: of one trial, {feature's name: its samples, in order of time}
+Sampled = Mapping[str, Sequence[float]]
+#: of a side, {cell's name: {seed: Sampled}}
+Side = Mapping[str, Mapping[int, Sampled]]
+#: digits that are kept of a sample: more are rounding of clocks
+_DIGITS = 9
+
+
+def sampled(cell: str, flow: Flow) -> dict[str, list[float]]:
+    """Return the samples of each feature that is looked for in a cell, of one trial there."""
+    names = dict.fromkeys(feature.name for feature in FEATURES if feature.cell == cell)
+    return {name: [round(float(v), _DIGITS) for v in getattr(features, name)(flow).values] for name in names}
+
+
+def told(algorithm: str) -> list[Feature]:
+    """Return the features that say something of an algorithm: of BBR others than of what a loss slows down."""
+    return [feature for feature in FEATURES if _label(feature, algorithm) is not None]
+
+
+def quantity(feature: Feature, algorithm: str, matters: float = MATTERS) -> Quantity:
+    """Return a feature as something to compare; `matters`: which share counts of what stacks may differ by."""
+    tolerance = (
+        Tolerance(relative=feature.tolerance**matters - 1)
+        if feature.ratio
+        else Tolerance(absolute=feature.tolerance * matters)
+    )
+    return Quantity(
+        algorithm=algorithm, name=feature.name, cell=CELLS[feature.cell][0], profile=PROFILE, tolerance=tolerance,
+        digits=feature.digits, weight=feature.weight, label=_label(feature, algorithm),
+    )  # fmt: skip
+
+
+def values(feature: Feature, side: Side) -> dict[int, float]:
+    """Return the feature's value in each trial that shows it, {seed: value}; none where it was seen too seldom."""
+    found = {seed: of[feature.name] for seed, of in side.get(feature.cell, {}).items() if of.get(feature.name)}
+    if sum(map(len, found.values())) < feature.least:
+        return {}
+    by = 1.0
+    if feature.of_kept:
+        if (kept := _kept(side)) is None:
+            return {}
+        by = kept
+    middle = numpy.mean if feature.mean else numpy.median
+    return {seed: float(middle(samples)) / by for seed, samples in sorted(found.items())}
+
+
+def reading(feature: Feature, side: Side) -> ranking.Reading | None:
+    """Return what `why` would read of all of a side's trials together; None where it was seen too seldom."""
+    each = values(feature, side)
+    if not each:
+        return None
+    by = _kept(side) if feature.of_kept else None
+    everything = numpy.concatenate([side[feature.cell][seed][feature.name] for seed in each]) / (by or 1.0)
+    low, high = (float(x) for x in numpy.percentile(everything, (25, 75)))
+    middle = numpy.mean if feature.mean else numpy.median
+    return ranking.Reading(
+        value=float(middle(everything)), low=low, high=high, n=len(everything),
+        spread=(max(each.values()) - min(each.values())) / 2, seen=(),
+    )  # fmt: skip
+
+
+def sentence(feature: Feature, side: Side) -> str:
+    """Return what a side does, in words; "" where it was seen too seldom."""
+    found = reading(feature, side)
+    if found is None:
+        return ""
+    said = {name: f"{getattr(found, name):.{feature.digits}f}" for name in ("value", "low", "high")}
+    return feature.says.format(n=found.n, **said)
+
+
+def _kept(side: Side) -> float | None:
+    """Return the share of the window that isolated losses leave; None where it is unknown, or losses leave it all."""
+    feature = next(feature for feature in FEATURES if feature.name == "kept")
+    samples = [v for of in side.get(feature.cell, {}).values() for v in of.get(feature.name, ())]
+    if len(samples) < feature.least:
+        return None
+    kept = float(numpy.median(samples))
+    return kept if 0 < kept < ranking.KEPT_ALL else None
+
+
+def _label(feature: Feature, algorithm: str) -> str | None:
+    return feature.label[algorithm.startswith("bbr")]

@@ -1,0 +1,65 @@
+"""The chart of `conformance compare`: differences with their intervals, in units of what matters."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import altair
+
+from conformance.model.studies.comparison import Change, Compared
+from conformance.reporting import charts
+from conformance.reporting.text import compare as words
+from conformance.support.console import printable
+
+if TYPE_CHECKING:
+    from conformance.commands.compare import Comparison
+
+#: of differences: beyond this many units, an arrow's end says no more
+_MOST = 10.0
+#: as in the other charts: Okabe and Ito's, and shapes that say the same without colour
+_COLOURS = {Change.MOVED: "#d55e00", Change.UNCLEAR: "#999999", Change.SAME: "#0072b2"}
+_SHAPES = {Change.MOVED: "diamond", Change.UNCLEAR: "circle", Change.SAME: "square"}
+
+
+def svg(found: "Comparison") -> bytes:
+    """Draw each quantity's difference and its interval; between the dashed lines nothing matters."""
+    data = altair.Data(values=list(_rows(found.compared)))
+    names = [str(change) for change in Change]
+    base = altair.Chart(data).encode(
+        y=altair.Y("name:N", title=None, sort=None, axis=altair.Axis(labelLimit=420)),
+        color=altair.Color(
+            "change:N", title=None, scale=altair.Scale(domain=names, range=[_COLOURS[Change(n)] for n in names])
+        ),
+    )
+    scale = altair.Scale(domain=[-_MOST, _MOST], clamp=True)
+    title = "head - base, in units of what matters"
+    intervals = base.mark_rule().encode(x=altair.X("low:Q", scale=scale, title=title), x2="high:Q")
+    points = base.mark_point(filled=True, size=60, opacity=1).encode(
+        x=altair.X("difference:Q", scale=scale, title=title),
+        shape=altair.Shape(
+            "change:N", title=None, scale=altair.Scale(domain=names, range=[_SHAPES[Change(n)] for n in names])
+        ),
+    )
+    limits = altair.Chart(altair.Data(values=[{"x": -1}, {"x": 1}])).mark_rule(strokeDash=[4, 3]).encode(x="x:Q")
+    first, second = found.sides
+    sides = printable(f"{first.given} -> {second.given}")
+    drawn = altair.layer(limits, intervals, points).properties(
+        width=500,
+        title=altair.TitleParams(words.ending(found), subtitle=sides, anchor="start"),
+    )
+    return charts.render(drawn.configure(font="DejaVu Sans, sans-serif"), "svg")
+
+
+def _rows(compared: Sequence[Compared]) -> Iterator[dict[str, Any]]:
+    """Yield a record for each quantity, as the chart reads them."""
+    for c in compared:
+        q, unit = c.quantity, c.matters or math.inf
+        low, high = (_clamped(end / unit) for end in c.interval)
+        yield {
+            "name": f"{words.title(q)} at {q.cell.id}, {q.algorithm}" + ("" if q.label else f" ({q.profile})"),
+            "difference": _clamped(c.difference / unit), "low": low, "high": high, "change": str(c.change),
+        }  # fmt: skip
+
+
+def _clamped(value: float) -> float:
+    return 0.0 if math.isnan(value) else max(-_MOST, min(_MOST, value))

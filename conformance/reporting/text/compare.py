@@ -1,0 +1,153 @@
+"""What `conformance compare` shows: what moved, the largest first, in a terminal and as Markdown."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import rich.console
+import rich.table
+
+from conformance.model.metrics import METRICS
+from conformance.model.studies.comparison import ALPHA, CONFIDENCE, Change, Compared, Quantity
+from conformance.reporting.text import markdown
+from conformance.support.console import count, one_line
+
+if TYPE_CHECKING:  # a renderer knows what commands find out, not how
+    from conformance.commands.compare import Comparison
+
+_HEADER = ("", "what", "where", "base", "head", "head - base", "p")
+_RIGHT = _HEADER[3:]
+#: of what is unclear, in a terminal and in a comment; the JSON has all
+_MOST_UNCLEAR, _MOST_NAMED = 10, 6
+
+
+def show(found: "Comparison", console: rich.console.Console) -> None:
+    """Show what moved and what is unclear, then one line that says all."""
+    for line in sentences(found):
+        console.print(line, soft_wrap=True)
+    rows = list(_rows(found, _MOST_UNCLEAR))
+    if rows:
+        table = rich.table.Table()
+        for name in _HEADER:
+            table.add_column(
+                name, justify="right" if name in _RIGHT else "left", overflow="fold", no_wrap=name != "what"
+            )
+        for row in rows:
+            table.add_row(*row)
+        console.print(table)
+    for note in notes(found):
+        console.print(note, style="yellow", soft_wrap=True)
+    console.print(one_line(summary(found)), soft_wrap=True)
+
+
+def lines(found: "Comparison") -> list[str]:
+    """Return the same in Markdown, without a heading: text of others is in code spans."""
+    told = [markdown.span(summary(found)), ""]
+    told += [f"- {markdown.span(line)}" for line in sentences(found)]
+    rows = list(_rows(found, _MOST_UNCLEAR))
+    if rows:
+        told += ["", *markdown.table(_HEADER, rows, right=_RIGHT)]
+    same = found.of(Change.SAME)
+    if same:
+        names = ", ".join(dict.fromkeys(title(c.quantity) for c in same))
+        told += ["", f"<details><summary>the same: {len(same)}</summary>", "", markdown.span(names), "", "</details>"]
+    told += [f"- {markdown.span(note)}" for note in ["", *notes(found)] if note]
+    return [*told, "", markdown.span(legend(found))]
+
+
+def render(found: "Comparison") -> str:
+    """Return a comment for a pull request."""
+    return "\n".join([f"### Congestion control: {ending(found)}", "", *lines(found)]) + "\n"
+
+
+def title(quantity: Quantity) -> str:
+    """Return what a quantity is called in a table."""
+    if quantity.label is None:
+        return METRICS[quantity.name].title
+    name = quantity.name.replace("_", " ")
+    return name if name.startswith(quantity.label.replace("_", " ")) else f"{quantity.label}: {name}"
+
+
+def sentences(found: "Comparison") -> Iterator[str]:
+    """Yield a sentence for each feature that moved: what it points at, both values, and what the second side does."""
+    for c in found.of(Change.MOVED):
+        q = c.quantity
+        if q.label is None:
+            continue
+        told = found.sentences.get(q, "")
+        yield f"{q.algorithm}: {q.label} moved from {_number(c, c.before)} to {_number(c, c.after)}: on head, {told}"
+
+
+def notes(found: "Comparison") -> Iterator[str]:
+    """Yield what was not compared, and why, and what else than the stack may have moved something."""
+    for base, head in zip(*(side.schemes for side in found.sides), strict=True):
+        if base.kernel_digest != head.kernel_digest and not (base.in_kernel and head.in_kernel):
+            kernels = f"base on Linux {base.kernel_release}, head on Linux {head.kernel_release}"
+            yield f"{head.algorithm}: {kernels}: what moved may be the kernel's doing"
+    for quantity, side in found.one_sided:
+        yield f"{quantity.algorithm}: {title(quantity)} at {quantity.cell.id} was seen of {side} only: unclear"
+    for left in found.left_out:
+        m = left.measurement
+        yield f"left out {m.trial.scheme.algorithm} at {m.setting.cell.id}: {left.side}: {m.outcome}: {m.message}"
+    if found.unmeasured:
+        named = ", ".join(cell.id for _, _, cell in found.unmeasured[:_MOST_NAMED])
+        more = ", ..." if len(found.unmeasured) > _MOST_NAMED else ""
+        yield f"not measured in time and not compared: {count(len(found.unmeasured), 'cell')} ({named}{more})"
+    yield from (f"not looked at: {problem}" for problem in found.problems)
+    yield from found.lacking
+    if found.blind:
+        yield f"so few trials can never show that one of {len(found.compared)} quantities moved"
+
+
+def ending(found: "Comparison") -> str:
+    """Word the result in a few words."""
+    moved, unclear = len(found.of(Change.MOVED)), len(found.of(Change.UNCLEAR))
+    if not found.compared:
+        return "nothing can differ" if found.same_build else "nothing was compared"
+    if all(c.identical for c in found.compared):
+        return "nothing moved: every difference is exactly zero"
+    same = len(found.of(Change.SAME))
+    return f"{moved or 'nothing'} moved, {same} the same, {unclear} unclear"
+
+
+def summary(found: "Comparison") -> str:
+    """Say in one line what moved, between what, and at which error rate."""
+    first, second = found.sides
+    parts = []
+    if found.same_build:
+        parts.append(
+            f"{', '.join(found.same_build)}: both sides are one build on one kernel; trials are deterministic, so"
+            " nothing can differ and nothing was measured"
+        )
+    if found.compared or not found.same_build:
+        parts.append(f"{first.given} -> {second.given}: {ending(found)}")
+    if found.compared:
+        rate = f"family-wise error rate {ALPHA:.0%} over {len(found.compared)} quantities"
+        parts[-1] += f" ({found.trials} trials a side at most; {rate})"
+    return "; ".join(parts)
+
+
+def legend(found: "Comparison") -> str:
+    """Explain the words."""
+    return (
+        f"moved: beyond noise (in at most {ALPHA:.0%} of runs anything is said to have moved where nothing did) and by"
+        f" enough to matter; same: equal in every trial, or the {CONFIDENCE:.0%} interval of the difference holds"
+        " nothing that matters; unclear: more trials would tell"
+    )
+
+
+def _rows(found: "Comparison", most_unclear: int) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each quantity that moved, and for some that are unclear."""
+    several = len({c.quantity.algorithm for c in found.compared}) > 1
+    for c in (*found.of(Change.MOVED), *found.of(Change.UNCLEAR)[:most_unclear]):
+        q = c.quantity
+        name = f"{q.algorithm} {title(q)}" if several else title(q)
+        where = q.cell.id if q.label else f"{q.cell.id} ({q.profile})"
+        numbers = _number(c, c.before), _number(c, c.after), _number(c, c.difference, "+")
+        yield str(c.change), name, where, *numbers, f"{c.p:.1g}"
+
+
+def _number(c: Compared, value: float, sign: str = "") -> str:
+    """Word a value with digits enough to tell the two sides apart."""
+    q = c.quantity
+    digits = next((d for d in range(q.digits, q.digits + 4) if f"{c.before:.{d}f}" != f"{c.after:.{d}f}"), q.digits)
+    return f"{value:{sign}.{digits}f}{q.unit and ' ' + q.unit}"

@@ -1,0 +1,37 @@
+"""Figures for benchmark trackers, in Bencher's Metric Format: {benchmark: {measure: {value, lower and upper value}}}.
+
+A benchmark is an algorithm of a stack in a cell, without versions: what is tracked over versions must keep its name.
+"""
+
+import json
+from collections.abc import Sequence
+
+from conformance.model.errors import UserError
+from conformance.reporting.heatmaps import Series
+
+Metrics = dict[str, dict[str, dict[str, float]]]
+
+
+def render(all_series: Sequence[Series]) -> bytes:
+    """Return the document. Raise UserError where two builds would have to share a name."""
+    return (json.dumps(document(all_series), indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
+
+
+def document(all_series: Sequence[Series]) -> Metrics:
+    """Return medians and the ends of their intervals; what is not known, or only bounded, is left out."""
+    found: Metrics = {}
+    for series in all_series:
+        scheme = series.scheme
+        for heatmap in series.heatmaps:
+            for cell, result in heatmap.results.items():
+                if result.value is None or result.late:
+                    continue
+                name = f"{scheme.algorithm}/{scheme.stack} {cell.id} ({series.setting.profile})"
+                measures = found.setdefault(name, {})
+                if heatmap.metric in measures:
+                    raise UserError(f"results of several builds of {name}", "export the results of one")
+                measures[heatmap.metric] = {"value": result.value}
+                if result.interval:
+                    low, high = result.interval
+                    measures[heatmap.metric] |= {"lower_value": low, "upper_value": high}
+    return found

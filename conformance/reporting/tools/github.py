@@ -1,0 +1,60 @@
+"""Annotations of a gate for GitHub: workflow commands, such as `::error title=...::...`, a line each.
+
+What stacks and files say is escaped, so that it neither ends a line nor begins another command (GitHub, "Workflow
+commands", as the runner's own toolkit escapes them).
+"""
+
+import collections
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from conformance.model.expectation import Surprise
+from conformance.support.console import count, printable
+
+if TYPE_CHECKING:
+    from conformance.commands.gate import Finding, GateResult
+    from conformance.commands.why import Report
+
+#: GitHub shows so many of a step
+_MOST = 10
+_DATA = {"%": "%25", "\r": "%0D", "\n": "%0A"}
+_PROPERTY = {**_DATA, ":": "%3A", ",": "%2C"}
+
+
+def annotations(outcome: "GateResult", reports: Mapping[str, "Report"]) -> Iterator[str]:
+    """Yield an error for each feature that moved and for each zone that is violated, with the first suspect.
+
+    `reports`: {algorithm: what `conformance why` found}.
+    """
+    yield from list(_errors(outcome, reports))[:_MOST]
+
+
+def _errors(outcome: "GateResult", reports: Mapping[str, "Report"]) -> Iterator[str]:
+    for moved in outcome.moved:
+        quantity = moved.quantity
+        told = outcome.features.sentences.get(quantity, "") if outcome.features else ""
+        yield error(f"{quantity.algorithm}: {quantity.label} moved", f"{moved.before:.4g} to {moved.after:.4g}; {told}")
+    by_zone: dict[str, list[Finding]] = collections.defaultdict(list)
+    for finding in outcome.surprises:
+        by_zone[finding.verdict.zone_id].append(finding)
+    algorithms = {judged.zone.id: judged.zone.algorithm for judged in outcome.judged}
+    for zone_id, findings in by_zone.items():
+        first = findings[0].verdict
+        gone = all(finding.surprise is Surprise.GONE for finding in findings)
+        does = "no longer deviates as expected.json says" if gone else "is not as expected"
+        text = f"{does} in {count(len(findings), 'cell')}; {first.status} at {first.cell.id}: {first.reason}"
+        report = reports.get(algorithms[zone_id])
+        if report is not None and report.suspects:
+            suspect = report.suspects[0]
+            text += f"; first suspect: {suspect.label}: {suspect.evidence[0].sentence}"
+        yield error(zone_id, text)
+
+
+def error(title: str, message: str) -> str:
+    """Return the workflow command that shows an error, whatever the two texts hold."""
+    return f"::error title={_escaped(title, _PROPERTY)}::{_escaped(message, _DATA)}"
+
+
+def _escaped(text: str, by: Mapping[str, str]) -> str:
+    # Escaped for the command first: what no terminal should see is then made visible.
+    return printable("".join(by.get(c, c) for c in text))

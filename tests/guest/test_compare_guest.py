@@ -1,0 +1,53 @@
+"""Two kernels compared for real: one with another beta, and one with another digest that behaves alike."""
+
+import contextlib
+
+import pytest
+import rich.console
+
+from conformance.commands import compare
+from conformance.engine.benches import Choice
+from conformance.lab import kernel_variant
+from conformance.model.studies.comparison import Change
+from conformance.reporting.text import compare as shown
+from conformance.support import paths
+
+pytestmark = pytest.mark.guest
+CELL = "10mbps-20ms-1pct"
+
+
+@contextlib.contextmanager
+def variant(name, beta):
+    """A kernel whose CUBIC has this beta, in units of 1/1024."""
+    kernel_variant.make(name, "default", {"tcp_cubic.beta": str(beta)})
+    try:
+        yield f"@{name}"
+    finally:
+        paths.cache("kernels", "names", name).unlink()
+
+
+def compared(tmp_path, base, head):
+    console = rich.console.Console(record=True, width=160, markup=False)
+    options = compare.Options(algorithms=("cubic",), choice=Choice(), results=str(tmp_path / "r.jsonl"), grid=CELL)
+    found = compare.compute(base, head, options, console)
+    shown.show(found, console)
+    return found, console.export_text()
+
+
+def test_another_beta_is_the_first_that_moved(tmp_path):
+    with variant("compare-test-819", 819) as head:
+        found, text = compared(tmp_path, "@default", head)
+    assert found.exit_status == 1
+    first = found.compared[0]
+    assert (first.quantity.label, first.quantity.name, first.change) == ("beta", "kept", Change.MOVED)
+    assert first.before == pytest.approx(0.71, abs=0.02) and first.after == pytest.approx(0.8, abs=0.02)
+    assert "cubic: beta moved from 0.7" in text
+
+
+def test_another_digest_that_behaves_alike_moves_nothing(tmp_path):
+    """717 is what Linux has without the parameter; two trials a cell are enough to see that."""
+    with variant("compare-test-717", 717) as head:
+        found, text = compared(tmp_path, "@default", head)
+    assert found.exit_status == 0 and found.compared
+    assert all(c.identical and max(c.n) <= 2 for c in found.compared)
+    assert "nothing moved: every difference is exactly zero" in text

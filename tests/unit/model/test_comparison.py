@@ -1,0 +1,218 @@
+"""Comparisons of two sides: what moved beyond noise, and by enough to matter; what is the same; what is unclear."""
+
+import dataclasses
+import itertools
+import math
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.commands import drift as command
+from conformance.model import statistics
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+from conformance.model.studies import comparison
+from conformance.model.studies.comparison import Change, Quantity, Tolerance
+
+
+def quantity(at=1, matters=0.01, **changes):
+    return Quantity(
+        algorithm="cubic", name="utilization", cell=Cell(10, at, 1), profile="atc25",
+        tolerance=Tolerance(absolute=matters), **changes,
+    )  # fmt: skip
+
+
+QUANTITIES = [quantity(d) for d in range(1, 31)]
+
+
+def side(values):
+    return dict(enumerate(values, 1))
+
+
+def noise(rng, mean, trials=10):
+    return side(rng.gauss(mean, 0.02) for _ in range(trials))
+
+
+def one(before, after, **changes):
+    (found,) = comparison.compare({quantity(**changes): (side(before), side(after))})
+    return found
+
+
+def test_a_cell_that_moved_is_found_among_those_that_did_not():
+    rng = random.Random(1)
+    sides = {q: (noise(rng, 0.5), noise(rng, 0.6 if q == QUANTITIES[7] else 0.5)) for q in QUANTITIES}
+    assert [c.quantity for c in comparison.compare(sides) if c.change is Change.MOVED] == [QUANTITIES[7]]
+
+
+def test_certain_but_too_small_to_matter_is_the_same():
+    found = one([0.954] * 10, [0.955] * 10)
+    assert found.p < comparison.ALPHA and found.change is Change.SAME
+    assert one([0.954] * 10, [0.955] * 10, matters=0.0005).change is Change.MOVED
+
+
+def test_large_but_uncertain_is_unclear():
+    found = one([0.3, 0.5, 0.7], [0.6, 0.8, 0.4])
+    assert found.change is Change.UNCLEAR and found.interval[0] < 0 < found.interval[1]
+    few = one([0.5], [0.9])
+    assert few.change is Change.UNCLEAR and few.interval == (-math.inf, math.inf)
+
+
+def test_the_test_is_exact_with_ties_too():
+    """Against all 252 ways of choosing 5 of 10 values, counted one by one."""
+    a, b = [1.0, 2.0, 2.0, 3.0, 3.0], [2.0, 3.0, 4.0, 4.0, 5.0]
+    ranks = [1, 3, 3, 6, 6, 3, 6, 8.5, 8.5, 10]
+    observed, mean = sum(ranks[:5]), sum(ranks) / 2
+    chosen = [sum(c) for c in itertools.combinations(ranks, 5)]
+    expected = sum(abs(s - mean) >= abs(observed - mean) for s in chosen) / len(chosen)
+    assert comparison.rank_sum_p(a, b) == pytest.approx(expected)
+    assert comparison.rank_sum_p([0.5] * 10, [0.8] * 10) == pytest.approx(comparison.smallest_p(10))
+    assert comparison.rank_sum_p(range(20), range(20, 40)) == pytest.approx(comparison.smallest_p(20))
+
+
+def test_the_interval_is_that_of_the_tables():
+    """The critical value of the rank sum test at 10 %, two sides, is 4 for 5 and 5, and 15 for 8 and 8 values."""
+    for n, critical in ((5, 4), (8, 15)):
+        a, b = [0.0] * n, [float(k) for k in range(n)]
+        differences = sorted(y - x for x in a for y in b)
+        assert comparison.shift_interval(a, b) == (differences[critical], differences[-critical - 1])
+
+
+def test_as_many_trials_as_can_show_that_one_moved():
+    for family in (1, 20, 64, 65):
+        n = comparison.fewest_trials(family)
+        assert comparison.smallest_p(n) * family <= comparison.ALPHA < comparison.smallest_p(n - 1) * family
+        moved = {quantity(at): (side([0.5] * n), side([0.5] * n)) for at in range(2, family + 1)}
+        moved[quantity(1)] = side([0.5] * n), side([0.9] * n)
+        assert [c.quantity for c in comparison.compare(moved) if c.change is Change.MOVED] == [quantity(1)]
+
+
+def test_the_same_values_did_not_move_however_few_and_however_noisy():
+    rng = random.Random(3)
+    values = noise(rng, 0.5, trials=2)
+    (found,) = comparison.compare({quantity(): (values, dict(values))})
+    assert (found.change, found.identical, found.p, found.interval) == (Change.SAME, True, 1.0, (0.0, 0.0))
+
+
+def test_a_side_with_more_seeds_than_the_other_needed_is_still_identical():
+    rng = random.Random(3)
+    many = noise(rng, 0.5, trials=8)
+    few = {seed: many[seed] for seed in (1, 2)}
+    (found,) = comparison.compare({quantity(): (many, few)})
+    assert found.identical and found.change is Change.SAME
+    (other,) = comparison.compare({quantity(): (many, {**few, 2: 0.9})})
+    assert not other.identical
+
+
+def test_what_is_seen_directly_comes_before_what_follows():
+    beta = quantity(1, label="beta", weight=1.0)
+    follows = quantity(2, weight=0.25)
+    sides = {
+        follows: (side([0.5] * 10), side([0.9] * 10)),
+        quantity(3): (side([0.5] * 10), side([0.5] * 10)),
+        beta: (side([0.70] * 10), side([0.75] * 10)),
+    }
+    found = comparison.largest_first(comparison.compare(sides))
+    assert [c.quantity.cell.one_way_delay_ms for c in found] == [1, 2, 3]
+
+
+VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=7)
+SIDES = st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=6)
+
+
+def of(sides):
+    return {quantity(at): (side(a), side(b)) for at, (a, b) in enumerate(sides, 1)}
+
+
+@given(SIDES)
+def test_swapping_the_sides_negates_differences_and_changes_nothing_else(sides):
+    there = comparison.compare(of(sides))
+    back = comparison.compare(of([(b, a) for a, b in sides]))
+    for one, other in zip(there, back, strict=True):
+        assert other.difference == -one.difference
+        assert other.interval == (-one.interval[1], -one.interval[0])
+        assert (one.before, one.after, one.change) == (other.after, other.before, other.change)
+        assert other.p == pytest.approx(one.p)
+
+
+@given(st.lists(VALUES, min_size=1, max_size=6))
+def test_equal_inputs_are_all_the_same(sides):
+    for found in comparison.compare(of([(values, list(values)) for values in sides])):
+        assert found.change is Change.SAME and found.identical and found.difference == 0
+
+
+@given(SIDES, st.randoms(use_true_random=False))
+def test_the_order_of_trials_and_of_quantities_does_not_matter(sides, rng):
+    def shuffled(values):
+        items = list(values.items())
+        rng.shuffle(items)
+        return dict(items)
+
+    there = of(sides)
+    other = {q: (shuffled(before), shuffled(after)) for q, (before, after) in there.items()}
+    keys = list(other)
+    rng.shuffle(keys)
+    found = {c.quantity: c for c in comparison.compare(there)}
+    for c in comparison.compare({q: other[q] for q in keys}):
+        expected = found[c.quantity]
+        assert dataclasses.replace(c, p=0.0) == dataclasses.replace(expected, p=0.0)
+        assert c.p == pytest.approx(expected.p)
+
+
+@pytest.mark.slow
+def test_the_family_wise_error_rate_is_kept():
+    """200 comparisons of 30 cells in which nothing moved: at 1 % two or three raise an alarm, hardly ever ten."""
+    rng = random.Random(2)
+    alarms = 0
+    for _ in range(200):
+        sides = {q: (noise(rng, 0.5), noise(rng, 0.5)) for q in QUANTITIES}
+        alarms += any(c.p < comparison.ALPHA for c in comparison.compare(sides))
+    assert alarms <= 9
+
+
+@pytest.mark.slow
+def test_what_matters_is_hardly_ever_called_the_same():
+    """400 shifts by exactly what matters: at most 5 % are called the same, so hardly ever 32."""
+    rng = random.Random(4)
+    wrong = 0
+    for _ in range(400):
+        sides = {quantity(matters=0.03): (noise(rng, 0.5, 8), noise(rng, 0.53, 8))}
+        wrong += comparison.compare(sides)[0].change is Change.SAME
+    assert wrong < 32
+
+
+@pytest.mark.slow
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=40))
+def test_holm_is_monotone_and_between_the_p_value_and_bonferroni(p_values):
+    adjusted = statistics.holm_adjusted(p_values)
+    for p, q in zip(p_values, adjusted, strict=True):
+        assert p <= q <= 1.0
+    assert min(adjusted) == pytest.approx(min(1.0, min(p_values) * len(p_values)))
+    ranks = sorted(range(len(p_values)), key=lambda i: p_values[i])
+    assert all(adjusted[a] <= adjusted[b] for a, b in itertools.pairwise(ranks))
+
+
+@pytest.mark.parametrize(
+    ("kernels", "sysctls", "sides"),
+    [
+        (("6.1", "default"), (), [("6.1", ()), ("default", ())]),
+        ((), ("net.ipv4.a=1",), [(None, ()), (None, (("net.ipv4.a", "1"),))]),
+        (
+            ("6.1",),
+            ("net.ipv4.a=1", "net.ipv4.a=2"),
+            [("6.1", (("net.ipv4.a", "1"),)), ("6.1", (("net.ipv4.a", "2"),))],
+        ),
+        (("6.1", "x"), ("net.ipv4.a=1",), [("6.1", (("net.ipv4.a", "1"),)), ("x", (("net.ipv4.a", "1"),))]),
+    ],
+)
+def test_sides_from_the_command_line(kernels, sysctls, sides):
+    assert [(v.kernel, v.sysctls) for v in command.variants(kernels, sysctls)] == sides
+
+
+@pytest.mark.parametrize(
+    ("kernels", "sysctls"), [((), ()), (("a",), ()), (("a", "a"), ()), (("a", "b", "c"), ()), ((), ("net.ipv4.a",))]
+)
+def test_what_makes_no_two_sides_is_refused(kernels, sysctls):
+    with pytest.raises(UserError):
+        command.variants(kernels, sysctls)
