@@ -14,6 +14,7 @@ from conformance.commands.status import ExitStatus
 from conformance.kernel import build
 from conformance.kernel import store as kernels
 from conformance.lab import adapter, building, manifest, memory, pki, virtual
+from conformance.lab import scratch as scratch_place
 from conformance.lab.manifest import GUEST_PATH
 from conformance.model.errors import UserError
 from conformance.support import files, limits
@@ -222,7 +223,7 @@ def _guest_memory(kernel: kernels.Kernel) -> Check:
 
 def _boots(kernel: kernels.Kernel) -> Check:
     core = max(os.sched_getaffinity(0))  # shared with whatever runs there: a check must not wait for a measurement
-    with virtual.scratch_folder() as scratch:
+    with scratch_place.folder() as scratch:
         began = time.monotonic()
         (scratch / "nothing.py").write_text("print('hello')\n")
         try:

@@ -138,6 +138,7 @@ def _build(
         made.mkdir()
         log = home.parent / f"{name}.log"
         environment = {**os.environ, **_COUNT_ALOUD, **workshop.environment, "CC_BUILD": str(made)}
+        progress(None, None, "")  # so that who asked knows that it was not built before, however soon it is over
         work = workshop.folder or pathlib.Path(temporary)
         status = _run([str(folder / recipe["program"])], work, environment, log, progress)
         if status != 0:

@@ -15,9 +15,10 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 
 from conformance.kernel.store import Kernel
 from conformance.lab import job
+from conformance.lab import scratch as scratch_place
 from conformance.lab.adapter import Adapter
 from conformance.lab.room import Batches, handfuls
-from conformance.lab.virtual import Group, disk_errors, follow, scratch_folder
+from conformance.lab.virtual import Group, follow
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
 from conformance.model.trial import Measurement, Trial
@@ -76,7 +77,7 @@ class HostRoom:
         on_start: Callable[[Group], object],
     ) -> Generator[Measurement, None, Sequence[Sequence[Trial]]]:
         """Yield what one process measures; return the trials that it left."""
-        with disk_errors(), scratch_folder() as scratch:
+        with scratch_place.disk_errors(), scratch_place.folder() as scratch:
             # Bound into the scratch folder, the stack can be read by nobody wherever it lies.
             folders = adapter.folders()
             for name in folders:

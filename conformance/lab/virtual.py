@@ -8,10 +8,8 @@ import contextlib
 import ctypes
 import os
 import pathlib
-import shutil
 import signal
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -21,11 +19,12 @@ from conformance.guest import protocol, wire
 from conformance.kernel.store import Kernel
 from conformance.lab import cores, job
 from conformance.lab import memory as memory_file
+from conformance.lab import scratch as scratch_place
 from conformance.lab.adapter import Adapter
 from conformance.lab.room import Batches
 from conformance.model.errors import UserError
 from conformance.model.trial import Measurement, Trial
-from conformance.support import files, limits, paths
+from conformance.support import limits, paths
 
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -168,6 +167,8 @@ def boot(
         raise too_few_processes()
     (scratch / "uml").mkdir()
     place = memory_file.folder(kernel)
+    # HOME is also there for the kernel's own sake: 7.2 takes the top of its address space from where its environment
+    # lies, and PATH is moved. Without any other variable its first process ends at once.
     environment = {**({"TMPDIR": str(place)} if place else {}), "HOME": str(scratch), "PATH": "/usr/bin:/bin"}
     return Group(command(kernel, scratch, adapter, time_travel, run, memory), scratch, environment, {core})
 
@@ -260,23 +261,13 @@ def one_guest(
 
     It waits until it is fed (job.Feeder), and is ended with the block. `how`: see job.write(). Raises UserError.
     """
-    with disk_errors(), cores.one_core(cancelled) as core, scratch_folder() as scratch:
+    with scratch_place.disk_errors(), cores.one_core(cancelled) as core, scratch_place.folder() as scratch:
         job.write(scratch, adapter, "/run", first, **how)
         guest = boot(kernel, scratch, core, adapter, memory=memory)
         try:
             yield guest, scratch
         finally:
             guest.end()
-
-
-@contextlib.contextmanager
-def disk_errors() -> Iterator[None]:
-    """Turn the errors of a full or read-only disk under the scratch folder or the cache into UserErrors."""
-    try:
-        yield
-    except OSError as error:
-        where = error.filename or files.temp_folder()
-        raise UserError(f"cannot write {where}: {error.strerror or error}", "free space there, or set TMPDIR") from None
 
 
 #: what takes time beside trials, by the event that ends it: noted of the trial that comes next
@@ -370,35 +361,6 @@ class Tail:
             # A guest whose scratch disk is full leaves half a line; what is owed becomes an error.
             with contextlib.suppress(wire.ProtocolError):
                 yield protocol.parse_event(line)
-
-
-def scratch_folder() -> "_Scratch":
-    """Return a temporary folder that guests write to, as a context. Raises UserError where there is no room for one."""
-    try:
-        return _Scratch()
-    except OSError as error:
-        raise UserError(
-            f"cannot make a scratch folder in {files.temp_folder()}: {error.strerror}", "free space or set TMPDIR"
-        ) from None
-
-
-class _Scratch:
-    """Named after this process, so that the next one can remove what a killed one left."""
-
-    def __init__(self) -> None:
-        folder = files.temp_folder()
-        for old in pathlib.Path(folder).glob("conformance-*-*"):
-            owner = old.name.split("-")[1]
-            if owner.isdigit() and not pathlib.Path("/proc", owner).exists():
-                shutil.rmtree(old, ignore_errors=True)
-        self.path = pathlib.Path(tempfile.mkdtemp(prefix=f"conformance-{os.getpid()}-", dir=folder))
-        self.path.chmod(0o755)
-
-    def __enter__(self) -> pathlib.Path:
-        return self.path
-
-    def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
 
 
 def why_it_ended(status: int | None, scratch: pathlib.Path) -> str:

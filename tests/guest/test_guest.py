@@ -17,6 +17,7 @@ from helpers import line
 from conformance.catalogue import documents
 from conformance.engine import benches, runs
 from conformance.lab import cores, host, job, virtual
+from conformance.lab import scratch as scratch_place
 from conformance.lab.adapter import load
 from conformance.model.emulation import tc_commands
 from conformance.model.setting import Cell
@@ -71,7 +72,7 @@ def wait_for(guest, seconds):
 
 def run_program(bench, program, wall_timeout_s=120):
     """Run a Python program in a guest in the place of the job; what the console said."""
-    with cores.one_core() as core, virtual.scratch_folder() as scratch:
+    with cores.one_core() as core, scratch_place.folder() as scratch:
         (scratch / "program.py").write_text(program)
         guest = virtual.boot(bench.place("cubic").kernel, scratch, core, run="/run/scratch/program.py")
         wait_for(guest, wall_timeout_s)
@@ -245,7 +246,7 @@ def test_nothing_is_left_when_the_runner_is_killed(tmp_path):
     while guests(runner.pid) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not guests(runner.pid)
-    with virtual.scratch_folder() as scratch:  # the next one sweeps what the killed one left
+    with scratch_place.folder() as scratch:  # the next one sweeps what the killed one left
         assert not list(scratch.parent.glob(f"conformance-{runner.pid}-*"))
 
 
@@ -422,7 +423,7 @@ with open("/run/scratch/measured.jsonl", "w") as out:
     for m in host.HostRoom().run(adapter, [trials], threading.Event()):
         out.write(json.dumps(m.to_json()) + "\\n")
 """
-    with cores.one_core() as core, virtual.scratch_folder() as scratch:
+    with cores.one_core() as core, scratch_place.folder() as scratch:
         (scratch / "room.py").write_text(program)
         shutil.copytree(bench.adapter.build, scratch / "built")  # the guest sees the scratch folder
         guest = virtual.boot(bench.place("cubic").kernel, scratch, core, time_travel=False, run="/run/scratch/room.py")

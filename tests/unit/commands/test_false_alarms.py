@@ -43,7 +43,10 @@ def made_up(monkeypatch, tmp_path):
                     made = measurement(value) if value else measurement(outcome=Outcome.ERROR, message="the guest died")
                     yield dataclasses.replace(made, trial=trial)
 
-    adapter = types.SimpleNamespace(name="s", version="1", digest="d" * 16, why_not=lambda algorithm: None)
+    adapter = types.SimpleNamespace(
+        name="s", version="1", digest="d" * 16, why_not=lambda algorithm: None,
+        manifest=types.SimpleNamespace(transport="tcp"),
+    )  # fmt: skip
     kernel = types.SimpleNamespace(name="default", release="6.12.0", digest="e" * 16)
     place = benches.Place(kernel=kernel, room=Room())
     bench = benches.Bench(

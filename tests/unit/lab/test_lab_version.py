@@ -18,6 +18,7 @@ BESIDE = {
     "conformance/lab/building.py": "builds adapters; what it built is part of the stack's digest",
     "conformance/lab/cores.py": "lends cores of this machine",
     "conformance/lab/memory.py": "where a guest's memory lies; results are the same",
+    "conformance/lab/scratch.py": "folders on the host's disk; guests find theirs under one name",
     "conformance/lab/room.py": "what a room is; the rooms themselves are covered",
     "conformance/lab/host_process.py": "runs `describe`, whose answer is part of the stack's digest",
     "conformance/lab/version.py": "this very digest",
