@@ -2,7 +2,7 @@
 
 import functools
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import click
@@ -10,6 +10,7 @@ from click.core import ParameterSource
 
 from conformance.cli.base import FORMAT, SECONDS, SEED, TRIALS, Finite, finish, progress_console
 from conformance.engine.benches import Choice
+from conformance.lab import image
 from conformance.model.verdict import last_look
 from conformance.results.store import DEFAULT_RESULTS
 from conformance.support import files
@@ -39,6 +40,11 @@ _CHOICE = {
     ),
     "interop_rootfs": click.option(
         "--interop-rootfs", metavar="DIR", help="Instead of --stack: an exported image of the QUIC interop runner."
+    ),
+    "interop_image": click.option(
+        "--interop-image",
+        metavar="IMAGE",
+        help="Instead of --stack: such an image as it is saved (an OCI folder or archive, or `docker save`).",
     ),
     "kernel": click.option("--kernel", help="Name of the guest kernel (default: the one that has the algorithm)."),
     "lab": click.option(
@@ -109,13 +115,22 @@ def with_choice(*names: str) -> Callable[[_Command], _Command]:
         @functools.wraps(function)
         def command(**options: Any) -> Any:
             chosen = {name: options.pop(name) for name in names}
+            if "interop_rootfs" in chosen:
+                chosen["interop_rootfs"] = image.rootfs(chosen["interop_rootfs"], options.pop("interop_image"))
             return function(Choice(**chosen), **options)
 
-        for name in reversed(names):
+        for name in reversed(list(_with_image(names))):
             command = _CHOICE[name](command)
         return command
 
     return decorate
+
+
+def _with_image(names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        yield name
+        if name == "interop_rootfs":
+            yield "interop_image"
 
 
 _ALL = ("stack", "client", "interop_rootfs", "kernel", "lab")

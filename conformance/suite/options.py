@@ -9,13 +9,22 @@ import pytest
 
 from conformance.catalogue import documents
 from conformance.engine.benches import Choice
-from conformance.lab import manifest, sources
+from conformance.lab import image, manifest, sources
 from conformance.lab.manifest import Manifest
 from conformance.results.store import DEFAULT_RESULTS
 
 Options = argparse.Namespace
 #: options whose argument may be a path
-_MAY_BE_PATHS = ("--stack", "--source", "--client", "--interop-rootfs", "--results", "--baseline", "--keep-traces")
+_MAY_BE_PATHS = (
+    "--stack",
+    "--source",
+    "--client",
+    "--interop-rootfs",
+    "--interop-image",
+    "--results",
+    "--baseline",
+    "--keep-traces",
+)
 
 
 def add(parser: pytest.Parser) -> None:
@@ -30,6 +39,7 @@ def add(parser: pytest.Parser) -> None:
     )  # fmt: skip
     group.addoption("--client", default="common", help="which client fetches: common (default), own, or an adapter's")
     group.addoption("--interop-rootfs", default=None, help="instead of --stack: an exported interop runner image")
+    group.addoption("--interop-image", default=None, help="instead of --stack: such an image as it is saved")
     group.addoption("--trials", type=int, default=5, help="trials of each cell, to begin with (default: 5)")
     group.addoption(
         "--max-trials", type=int, default=None, help="most trials of an unclear cell (default: 20, or --trials if more)"
@@ -62,6 +72,15 @@ def add(parser: pytest.Parser) -> None:
     group.addoption("--fail-inconclusive", action="store_true", help="let inconclusive cells fail (so does --strict)")
 
 
+def unpack_image(option: Options) -> None:
+    """Put the folder of --interop-image in the place of --interop-rootfs. Raises UserError.
+
+    Workers of pytest-xdist get the options as this leaves them.
+    """
+    option.interop_rootfs = image.rootfs(option.interop_rootfs, option.interop_image)
+    option.interop_image = None
+
+
 def joined(arguments: Sequence[object]) -> list[str]:
     """Return the same arguments, with an equals sign where what may be a path follows an option of ours."""
     words: list[str] = []
@@ -90,8 +109,8 @@ def profile(option: Options) -> str:
 
 def stack_name(option: Options) -> str:
     """Return what results, and so the ids of tests, call the stack. Raise UserError where there is no such stack."""
-    image = option.interop_rootfs
-    return _manifest(option).named(image and pathlib.Path(image).expanduser().resolve())
+    rootfs = option.interop_rootfs
+    return _manifest(option).named(rootfs and pathlib.Path(rootfs).expanduser().resolve())
 
 
 def unsplit(option: Options) -> str | None:

@@ -56,6 +56,10 @@ def pytest_load_initial_conftests() -> Generator[None, None, None]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    try:
+        options.unpack_image(config.option)
+    except UserError as error:
+        raise pytest.UsageError(one_line(str(error))) from None
     if getattr(config.option, "allure_report_dir", None):
         from conformance.suite import allure_report
 

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/net/quic"
+	"golang.org/x/net/quic/qlog"
+)
+
+// More than any path of the grid holds: with the 1 MiB that a stream buffers by default, the buffer would be the limit,
+// not congestion control. This is for what a program writes; it changes nothing of how that is sent.
+const sendBufferBytes = 64 << 20
+
+func serve() error {
+	config, err := configuration()
+	if err != nil {
+		return err
+	}
+	endpoint, err := quic.Listen("udp4", net.JoinHostPort(os.Getenv("CC_ADDRESS"), os.Getenv("CC_PORT")), config)
+	if err != nil {
+		return err
+	}
+	asked, _ := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	for {
+		connection, err := endpoint.Accept(asked)
+		if asked.Err() != nil {
+			endpoint.Close(asked) // at once, without waiting for clients to acknowledge
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		go answer(connection)
+	}
+}
+
+func configuration() (*quic.Config, error) {
+	certificate, err := tls.LoadX509KeyPair(os.Getenv("CC_CERT"), os.Getenv("CC_KEY"))
+	if err != nil {
+		return nil, err
+	}
+	secrets := &tls.Config{
+		MinVersion:   tls.VersionTLS13,
+		NextProtos:   []string{"h3"},
+		Certificates: []tls.Certificate{certificate},
+	}
+	if path := os.Getenv("SSLKEYLOGFILE"); path != "" {
+		file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		secrets.KeyLogWriter = file
+	}
+	config := &quic.Config{TLSConfig: secrets, MaxStreamWriteBufferSize: sendBufferBytes}
+	if folder := os.Getenv("CC_QLOG"); folder != "" {
+		config.QLogLogger = slog.New(qlog.NewJSONHandler(qlog.HandlerOptions{Level: quic.QLogLevelFrame, Dir: folder}))
+	}
+	return config, nil
+}
+
+// answer answers a connection's requests until the client closes it.
+func answer(connection *quic.Conn) {
+	defer connection.Close()
+	if err := sendSettings(connection); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return
+	}
+	for {
+		stream, err := connection.AcceptStream(context.Background())
+		if err != nil {
+			return
+		}
+		if stream.IsReadOnly() {
+			continue // the client's control stream and those of QPACK, which say nothing that is needed here
+		}
+		go func() {
+			if err := respond(stream); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+			}
+		}()
+	}
+}
+
+func sendSettings(connection *quic.Conn) error {
+	stream, err := connection.NewSendOnlyStream(context.Background())
+	if err != nil {
+		return err
+	}
+	if _, err := stream.Write(control); err != nil {
+		return err
+	}
+	return stream.Flush()
+}
+
+func respond(stream *quic.Stream) error {
+	path, err := readPath(stream)
+	if err != nil {
+		return err
+	}
+	content, err := readFile(strings.TrimPrefix(path, "/"))
+	if err != nil {
+		stream.Write(notFound())
+	} else {
+		// In one piece, as the window counts as not used up wherever there is nothing to send.
+		stream.Write(append(found(len(content)), content...))
+	}
+	return stream.CloseWrite()
+}
+
+// readFile returns the content of a file of the folder CC_WWW.
+func readFile(name string) ([]byte, error) {
+	if name != filepath.Base(name) || name == ".." {
+		return nil, os.ErrNotExist
+	}
+	return os.ReadFile(filepath.Join(os.Getenv("CC_WWW"), name))
+}
