@@ -141,6 +141,16 @@ def snmp_counters(node: Node, wanted: Sequence[str]) -> dict[str, int]:
     return found
 
 
+def has_connections(node: Node) -> bool:
+    """Return whether a TCP connection of a node is alive, or ending; those that only wait for stray packets are not."""
+    dormant = ("06", "0A")  # TIME_WAIT, LISTEN
+    for file in ("tcp", "tcp6"):
+        with contextlib.suppress(FileNotFoundError), open(f"/proc/{node.pid}/net/{file}") as f:
+            if any(row.split()[3] not in dormant for row in f.read().splitlines()[1:]):
+                return True
+    return False
+
+
 def port_is_bound(node: Node, port: int, kind: str) -> bool:
     """Return whether a socket in `node` listens on (tcp) or is bound to (udp) this port, IPv4 or IPv6."""
     wanted_state = "0A" if kind == "tcp" else "07"

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 #: TIME_WAIT lasts a minute (net/ipv4/tcp.h: TCP_TIMEWAIT_LEN)
 _TIME_WAIT_MS = 61_000
 _ALIGN_MS, _CLIENT_ALIGN_MS = 65_536, 128
+#: an orphan gives up after eight retransmissions, at most two minutes apart (tcp_orphan_retries, TCP_RTO_MAX)
+_SILENCE_S, _MOST_SILENCES = 60, 30
 _TIMER_ABSTIME = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _SEED_FILE = "/sys/module/random/parameters/seed"
@@ -107,11 +109,25 @@ def fresh_start(stage: Stage, tc_lines: Sequence[Sequence[str]], seed: int) -> N
             lines.append(f"qdisc del dev {queue.name} root")
             lines += [line.replace("{dev}", queue.name) for line in chain]
     if stage.virtual:
+        _await_silence(stage.net)
         _align_clock(_ALIGN_MS, _TIME_WAIT_MS)
         with open(_SEED_FILE, "w") as f:
             f.write(str(seed))
     for node, lines in by_node.items():
         tc.run(stage.net[node], lines)
+
+
+def _await_silence(net: Any) -> None:
+    """Sleep until no connection of an earlier trial is left. Raises Fault where one never ends.
+
+    One whose far end was killed first goes on sending its last bytes for minutes: those would be packets of the next
+    trial, and the socket itself might be taken for that trial's sender.
+    """
+    for _ in range(_MOST_SILENCES):
+        if not any(netns.has_connections(node) for node in net.hosts):
+            return
+        time.sleep(_SILENCE_S)
+    raise Fault("a connection of an earlier trial never ended: run it again, and report it if it happens again")
 
 
 def own_pids(net: Any) -> set[int]:

@@ -130,11 +130,19 @@ def _replay(golden):
 
 
 def _packets_digest(data):
-    """Of packets' times, sizes and headers up to TCP's checksum: the rest depends on this machine's certificates."""
-    record, at, total = struct.Struct("<IIII"), 24, hashlib.sha256()
+    """Of packets' times since the first, sizes, and headers up to TCP's checksum but for ports and sequence numbers.
+
+    The rest depends on this machine's certificates; when the first was sent and the client's port depend on what was
+    before the trial, and sequence numbers begin by the clock (RFC 6528).
+    """
+    record, at, total, first_ns = struct.Struct("<IIII"), 24, hashlib.sha256(), None
     while at < len(data):
-        _, _, kept, _ = record.unpack_from(data, at)
-        total.update(data[at : at + record.size + min(kept, 50)])
+        seconds, nanoseconds, kept, length = record.unpack_from(data, at)
+        sent_ns = seconds * 10**9 + nanoseconds
+        first_ns = sent_ns if first_ns is None else first_ns
+        total.update(struct.pack("<QII", sent_ns - first_ns, kept, length))
+        frame = data[at + record.size : at + record.size + min(kept, 50)]
+        total.update(frame[:34] + frame[46:])
         at += record.size + kept
     return total.hexdigest()
 

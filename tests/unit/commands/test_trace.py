@@ -47,7 +47,8 @@ def test_packets_are_captured_and_the_trial_is_the_same(tmp_path):
     found = Measurement.from_json(json.loads((tmp_path / "t" / "measurement.json").read_text()))
     bench = benches.find()
     kept = store.Store(tmp_path / "r.jsonl")
-    (measured,) = next(runs.measure(bench, kept, [bench.trials("cubic", found.trial.setting, [3])]))
+    with runs.Run(bench, kept, [("cubic", found.trial.setting)], [3]) as run:
+        (measured,) = run.result("cubic", found.trial.setting)
     assert line(measured) == line(found)
     sent, came = (frames(tmp_path / "t" / f"emulator-to_{side}.pcap") for side in ("server", "client"))
     from_server = [f for _, f in sent if f[26:30] == bytes((10, 0, 0, 3))]
