@@ -84,7 +84,7 @@ def test_clients_are_found_and_say_what_they_are(installed):
 
 
 def test_the_smoke_tier_has_a_verdict_and_a_report(installed):
-    status, said = installed("pytest", "--pyargs", "conformance.suite", "-m", "cubic and smoke")
+    status, said = installed("python", "-m", "pytest", "--pyargs", "conformance.suite", "-m", "cubic and smoke")
     assert status == 0, said
     assert "12 passed" in said
     status, said = installed("conformance", "report", "--no-terminal")
