@@ -36,20 +36,11 @@ class SameVersion(MetadataHookInterface):
 class Built(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Take files from where the suite has them; the tag says which C library they need."""
-        kernel = store.find()
-        home = store.folder(kernel.digest)
-        _check(kernel, home)
         self._aside = tempfile.TemporaryDirectory()
-        name = pathlib.Path(self._aside.name, "name")
-        name.write_text(f"{kernel.digest}\n")
-        taken = {
-            name: f"cache/kernels/names/{kernel.name}",
-            **{home / file: f"cache/kernels/{kernel.digest}/{file}" for file in ("linux", "kernel.json", "config")},
-            _RECIPE / "patches": "source/patches",
-            _RECIPE / "guest.config": "source/guest.config",
-        }
-        for place, files in _programs():
-            taken.update({file: f"cache/adapters/{place}/{file.name}" for file in files})
+        try:
+            taken = _taken(pathlib.Path(self._aside.name))
+        except UserError as error:
+            raise SystemExit(f"no wheel of the kernel: {error}") from None
         build_data["force_include"].update({str(source): f"{_PACKAGE}/{target}" for source, target in taken.items()})
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-manylinux_2_{_newest_c_library(taken)}_x86_64"
@@ -57,6 +48,24 @@ class Built(BuildHookInterface[Any]):
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Remove what was made for the wheel alone."""
         self._aside.cleanup()
+
+
+def _taken(aside: pathlib.Path) -> dict[pathlib.Path, str]:
+    """Return {file or folder: its place in the package}; what is no file yet is made in `aside`. Raises UserError."""
+    kernel = store.find()
+    home = store.folder(kernel.digest)
+    _check(kernel, home)
+    name = aside / "name"
+    name.write_text(f"{kernel.digest}\n")
+    taken = {
+        name: f"cache/kernels/names/{kernel.name}",
+        **{home / file: f"cache/kernels/{kernel.digest}/{file}" for file in ("linux", "kernel.json", "config")},
+        _RECIPE / "patches": "source/patches",
+        _RECIPE / "guest.config": "source/guest.config",
+    }
+    for place, files in _programs():
+        taken.update({file: f"cache/adapters/{place}/{file.name}" for file in files})
+    return taken
 
 
 def _check(kernel: store.Kernel, home: pathlib.Path) -> None:
