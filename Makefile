@@ -1,5 +1,5 @@
 # `make conformance` does everything a newcomer needs; `make test` runs the suite's own tests; `make help` lists the rest.
-.PHONY: attest attest-raise bbr bench clean conformance coverage fast fidelity format guests help identify-check image \
+.PHONY: attest attest-raise bbr bench clean conformance coverage dist fast fidelity format guests help identify-check image \
   image-full kernel lint mutants mutants-record published quick reference setup site test zones-check
 .NOTPARALLEL:
 .DEFAULT_GOAL := conformance
@@ -119,6 +119,12 @@ image:  ## a container image: suite, guest kernel, Linux TCP (docs/containers.md
 image-full:  ## the same with every stack that is built from registries, figures and parquet (an hour)
 	$(BUILD_IMAGE) --target full -t $(IMAGE):full .
 
+dist: kernel  ## the wheels cc-conformance and cc-conformance-kernel, into dist/ (docs/install.md; needs ./setup.sh quic)
+	rm -rf dist
+	.venv/bin/python -m hatchling build -t wheel
+	cd kernel-wheel && ../.venv/bin/python -m hatchling build -t wheel -d ../dist
+	cd dist && sha256sum *.whl > SHA256SUMS
+
 attest: kernel  ## replay the golden trials: equal results attest the present sources to the present lab version
 	.venv/bin/python tests/golden/attest.py
 
@@ -137,4 +143,4 @@ format: setup  ## mend what `make lint` says of style, and the form of zone file
 	$(CONFORMANCE) zones fmt
 
 clean:  ## remove the virtual environment, results and reports
-	rm -rf .venv results report site
+	rm -rf .venv dist results report site

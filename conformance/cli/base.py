@@ -13,7 +13,6 @@ from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
 from conformance.model.verdict import MOST_TRIALS
-from conformance.reporting.drawing import EXTRAS
 from conformance.support.console import Console, one_line
 
 out = Console()
@@ -69,14 +68,6 @@ class Group(click.Group):
             return super().invoke(ctx)
         except UserError as error:
             err.print(f"conformance: {one_line(str(error))}", style="red", soft_wrap=True)
-            ctx.exit(ExitStatus.MISUSE)
-        except ModuleNotFoundError as error:
-            if error.name not in EXTRAS:
-                raise
-            mend = f"run `pip install {EXTRAS[error.name]}`"
-            err.print(
-                f"conformance: this needs {error.name}, which is not installed; {mend}", style="red", soft_wrap=True
-            )
             ctx.exit(ExitStatus.MISUSE)
         except KeyboardInterrupt:
             err.print("conformance: interrupted; run the same command again to resume")

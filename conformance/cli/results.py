@@ -10,7 +10,7 @@ import click
 from conformance.cli.base import FORMAT, finish, out, progress_console
 from conformance.model.errors import UserError
 from conformance.results.store import DEFAULT_RESULTS
-from conformance.support import files
+from conformance.support import extras, files
 
 #: what `export` writes; conformance/commands/export.py says where (its imports take long)
 FORMS = ("json", "csv", "parquet", "markdown", "badge-json", "badge-svg", "matrix", "bencher")
@@ -127,6 +127,7 @@ def plot(
 
     heatmap and loss draw utilization or loss with zone and difference; compare draws several schemes side by side.
     """
+    extras.need("figures")
     from conformance.reporting import charts, figures, heatmaps
 
     series = heatmaps.all_series(_source(results).measurements)

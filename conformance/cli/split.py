@@ -10,6 +10,7 @@ from conformance.cli import split_accuracy
 from conformance.cli.base import FORMAT, SECONDS, finish
 from conformance.model.errors import UserError
 from conformance.results.store import DEFAULT_RESULTS
+from conformance.support import extras
 
 
 @click.group()
@@ -58,6 +59,8 @@ def analyze(
 
     if target is not None and target.suffix not in shown.FIGURES:
         raise UserError(f"--out {target}: no such kind of figure", f"name it {' or '.join(shown.FIGURES)}")
+    if target is not None:
+        extras.need("figures")
     chosen = split_analyze.Chosen(
         algorithms=tuple(algorithms), stack=stack, kernel=kernel, profile=profile, transfer_s=transfer_s
     )

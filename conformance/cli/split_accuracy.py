@@ -2,7 +2,7 @@
 
 import functools
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import click
@@ -11,6 +11,7 @@ from conformance.cli import measuring
 from conformance.cli.base import FORMAT, SECONDS, finish, progress_console
 from conformance.engine.benches import Choice
 from conformance.model.setting import PEPSAL, QUEUE_SIZED_BY, SPLITTER
+from conformance.support import extras
 
 _PROXY = click.option(
     "--proxy", type=click.Choice([SPLITTER, PEPSAL, "none"]), default=SPLITTER, show_default=True,
@@ -46,11 +47,16 @@ def accuracy(choice: Choice, algorithms: Sequence[str], target: pathlib.Path | N
     CCA... are congestion controls. Each is measured over several splits of one path.
     """
     from conformance.commands import split_accuracy
-    from conformance.reporting import split_charts
     from conformance.reporting.text import paths
 
+    if target is not None:
+        extras.need("figures")
     found = split_accuracy.compute(algorithms, choice, console=progress_console(form), **options)
-    figures = split_charts.write(found.compared, target) if target else ()
+    figures: Iterable[pathlib.Path] = ()
+    if target is not None:
+        from conformance.reporting import split_charts
+
+        figures = split_charts.write(found.compared, target)
     finish(found, form, paths.show_accuracy, [f"figure: {path}" for path in figures])
 
 

@@ -30,9 +30,8 @@ from conformance.model.setting import Cell
 from conformance.model.studies import comparison
 from conformance.model.studies.comparison import Change, Compared, Quantity, Tolerance, Values
 from conformance.model.trial import Measurement, Scheme
-from conformance.reporting import drawing
 from conformance.reporting.text import compare as shown
-from conformance.support import files
+from conformance.support import extras, files
 
 #: no cells: features alone
 NO_CELLS = "none"
@@ -206,7 +205,7 @@ def write(found: Comparison, target: pathlib.Path) -> None:
         "compare.md": shown.render(found),
         "compare.json": json.dumps(found.to_json(), indent=1, allow_nan=False) + "\n",
     }
-    if drawing.is_possible():
+    if extras.installed("figures"):
         from conformance.reporting import changes  # late: it draws, and what draws takes seconds to import
 
         contents["compare.svg"] = changes.svg(found)

@@ -27,6 +27,7 @@ _PROGRAMS = {
 #: in which one guest and pytest have room
 _LEAST_MEMORY_MB = 192
 _PTRACE_TRACEME = 0
+_WHEEL = ", or `pip install cc-conformance-kernel`, which has it built"
 #: what our first kernel patch makes room for
 _XSTATE_BYTES = 12_288
 
@@ -96,7 +97,11 @@ def checks(lab: str = "virtual", kernel_name: str = kernels.DEFAULT_NAME) -> Ite
         kernel = kernels.find(kernel_name)
     except UserError as error:
         yield _kernel_tools()
-        yield Check(False, f"guest kernel {kernel_name}: not built", str(error))
+        yield Check(
+            False,
+            f"guest kernel {kernel_name}: not built",
+            f"{error}{_WHEEL if kernel_name == kernels.DEFAULT_NAME else ''}",
+        )
         return
     yield Check(True, f"guest kernel {kernel.name}: Linux {kernel.release}, {kernel.digest}")
     if temporary.ok:

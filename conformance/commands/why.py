@@ -23,10 +23,9 @@ from conformance.engine import benches, runs
 from conformance.engine.benches import Choice
 from conformance.model.diagnosis import feature_table, ranking
 from conformance.model.errors import UserError
-from conformance.reporting import drawing as figures
 from conformance.reporting.text import progress
 from conformance.reporting.text import why as showing
-from conformance.support import files
+from conformance.support import extras, files
 
 #: traces of each cell with loss
 USUAL_TRIALS = 3
@@ -77,10 +76,10 @@ def compute(
 
 
 def write(report: "Report", document: pathlib.Path, drawing: pathlib.Path) -> None:
-    """Write the Report to two files: schemas/why.json, and an SVG. Raises UserError."""
+    """Write the Report to two files: schemas/why.json, and an SVG where figures can be drawn. Raises UserError."""
     text = json.dumps(report.to_json(), indent=1, sort_keys=True) + "\n"
     files.write(document, text, files.OTHER_FOLDER)
-    if figures.is_possible():
+    if extras.installed("figures"):
         files.write(drawing, showing.svg(report), files.OTHER_FOLDER)
 
 

@@ -114,7 +114,7 @@ def load(stack: str, client: str = COMMON, given: Sequence[str] = ()) -> Adapter
                 f"{named}'s client speaks {other.manifest.transport}, {about.name} serves over {about.transport}",
                 "name another with --client",
             )
-    own = _files_digest(_own_files(*about.places()))
+    own = files_digest(about)
     build = building.ensure(about, own, sources=trees) if about.build else None
     version, has = _describe(about.folder / about.program, build)
     if trees:
@@ -163,14 +163,19 @@ def build(
     trees = sources.find(about, given)
     if not about.build:
         return None
-    own = _files_digest(_own_files(*about.places()))
+    own = files_digest(about)
     again = again or any(os.environ.get(variable) for variable in sources.homes(about))
     return building.ensure(about, own, asked=True, again=again, progress=progress, sources=trees)
 
 
 def is_built(about: manifest.Manifest) -> bool:
     """Return whether what an adapter compiles is there, so that it runs without compilers."""
-    return not about.build or building.place(about.name, _files_digest(_own_files(*about.places()))).exists()
+    return not about.build or building.place(about.name, files_digest(about)).exists()
+
+
+def files_digest(about: manifest.Manifest) -> str:
+    """Return a digest of all files that say what the stack is."""
+    return _files_digest(_own_files(*about.places()))
 
 
 def _describe(program: pathlib.Path, build: pathlib.Path | None) -> tuple[str, frozenset[str] | None]:

@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -17,6 +18,8 @@ from conformance.support import paths
 
 #: (done, total, line): how far a build is where it says so, and what it printed last
 Progress = Callable[[int | None, int | None, str], object]
+#: ld.so(8)
+_LOADER = "/lib64/ld-linux-x86-64.so.2"
 _TIMEOUT_S = 3600
 _LOOK_S = 0.2
 #: cargo says how far it is only when asked
@@ -92,7 +95,7 @@ def ensure(
         command = f"conformance adapter build {name if shipped else manifest.path}{trees.options(sources)}"
         what = f" with {', '.join(source.label for source in sources)}" if sources else ""
         raise NotBuilt(f"stack {name} is not built{what}", f"run `{command}`")
-    home = paths.cache("adapters", found.name)
+    home = paths.cache("adapters", _built_here(name, files_digest))
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
         with open(home.parent / f"{name}.lock", "w") as lock:
@@ -109,8 +112,35 @@ def ensure(
 
 
 def place(name: str, files_digest: str) -> pathlib.Path:
-    """Return the folder that holds what was built of an adapter's files, or would: whether it exists says which."""
-    return paths.cached("adapters", f"{name}-{digests.of_value([files_digest, _system()])}")
+    """Return the folder that holds what was built of an adapter's files, or would: whether it exists says which.
+
+    What was built here comes before what is brought(), which is taken where all that it is linked with is there.
+    """
+    here = paths.cached("adapters", _built_here(name, files_digest))
+    elsewhere = paths.cached("adapters", brought(name, files_digest))
+    return elsewhere if not here.exists() and elsewhere.exists() and _loads(elsewhere) else here
+
+
+def brought(name: str, files_digest: str) -> str:
+    """Return what a folder in a cache is called that holds what was built of these files on some other system."""
+    return f"{name}-{files_digest}"
+
+
+def _built_here(name: str, files_digest: str) -> str:
+    return f"{name}-{digests.of_value([files_digest, _system()])}"
+
+
+def _loads(folder: pathlib.Path) -> bool:
+    """Return whether this system has the libraries, and versions of them, that the programs in a folder ask for."""
+    return all(_is_linked(program) for program in folder.iterdir())
+
+
+def _is_linked(program: pathlib.Path) -> bool:
+    try:
+        done = subprocess.run([_LOADER, "--list", str(program)], capture_output=True, text=True)
+    except OSError:
+        return False
+    return done.returncode == 0 and "not found" not in done.stdout + done.stderr
 
 
 def _system() -> str:

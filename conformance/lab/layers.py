@@ -163,7 +163,7 @@ def _decompressed(packed: IO[bytes]) -> IO[bytes]:
     try:
         import pyarrow
     except ImportError:
-        raise Unsafe("its layers are compressed by zstd, which takes the module pyarrow; gzip takes none") from None
+        raise Unsafe("its layers are compressed by zstd, which takes the extra parquet; gzip takes none") from None
     return cast(IO[bytes], pyarrow.input_stream(packed, compression="zstd"))
 
 

@@ -33,6 +33,9 @@ class _Recipe:
         return "run `apt-get install gcc libc6-dev`"
 
 
+RECIPE = _Recipe()
+
+
 def choose(name: str, **options: Any) -> Proxy | None:
     """Return the Proxy of a name: SPLITTER, PEPSAL where one is on PATH, or None for "none". Raises UserError."""
     if name == "none":
@@ -50,9 +53,13 @@ def program(proxy: Proxy) -> pathlib.Path:
         if _digest(found) != proxy.digest:
             raise UserError(f"{found} is not the one that was chosen", "run the same command again")
         return found
+    return building.ensure(RECIPE, files_digest()) / "splitter"
+
+
+def files_digest() -> str:
+    """Return a digest of the files that the suite's own is built from."""
     files = sorted(f for f in _FOLDER.iterdir() if f.is_file())
-    files_digest = digests.of_value([[f.name, f.read_text()] for f in files])
-    return building.ensure(_Recipe(), files_digest) / "splitter"
+    return digests.of_value([[f.name, f.read_text()] for f in files])
 
 
 def options(proxy: Proxy, port: int) -> list[str]:

@@ -14,10 +14,11 @@ from conformance.model import statistics
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome, Scheme
 from conformance.model.verdict import Status
-from conformance.reporting import charts, heatmaps
+from conformance.reporting import heatmaps
 from conformance.reporting.html import trace_picture
 from conformance.results.store import dumps
 from conformance.suite.items import CellItem, JudgedItem, explain, rerun_command
+from conformance.support import extras
 
 _SPECIFICATIONS = {
     "cubic": ("RFC 9438", "https://www.rfc-editor.org/rfc/rfc9438.html"),
@@ -113,6 +114,10 @@ def _attach_trials(item: JudgedItem, status: Status) -> None:
 
 def _attach_heatmaps(measured: Mapping[Setting, Sequence[Measurement]]) -> None:
     """Attach heatmaps of all cells of an algorithm that this process has measured, at the last of its tests."""
+    if not extras.installed("figures"):
+        return
+    from conformance.reporting import charts
+
     for series in heatmaps.all_series([m for measurements in measured.values() for m in measurements]):
         for drawn in series.heatmaps:
             chart = charts.heatmap(drawn)

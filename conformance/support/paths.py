@@ -1,5 +1,7 @@
 """Where things are: the data that ships with the suite, and the user's cache."""
 
+import functools
+import importlib.util
 import os
 import pathlib
 
@@ -16,11 +18,19 @@ def data(*parts: str) -> pathlib.Path:
 def caches() -> list[pathlib.Path]:
     """Return the folders in which what is built is kept: the first is written to, any others are only read.
 
-    CC_CONFORMANCE_CACHE lists them, with colons between; else there is one, in XDG_CACHE_HOME, else in ~/.cache.
+    CC_CONFORMANCE_CACHE lists them, with colons between; else there is one, in XDG_CACHE_HOME, else in ~/.cache. What
+    the package cc-conformance-kernel brings comes last, where that is installed.
     """
     own = [folder for folder in os.environ.get("CC_CONFORMANCE_CACHE", "").split(os.pathsep) if folder]
     home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return [pathlib.Path(folder).expanduser().absolute() for folder in own or [f"{home}/cc-conformance"]]
+    folders = [pathlib.Path(folder).expanduser().absolute() for folder in own or [f"{home}/cc-conformance"]]
+    return [*folders, *_brought()]
+
+
+@functools.cache
+def _brought() -> tuple[pathlib.Path, ...]:
+    found = importlib.util.find_spec("cc_conformance_kernel")
+    return (pathlib.Path(found.origin).parent / "cache",) if found and found.origin else ()
 
 
 def cache(*parts: str) -> pathlib.Path:

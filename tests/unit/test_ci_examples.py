@@ -90,7 +90,7 @@ def test_the_action_is_one():
             assert "${{" not in step["run"]
 
 
-@pytest.mark.parametrize("name", ["action.yml", ".github/workflows/ci.yml"])
+@pytest.mark.parametrize("name", ["action.yml", ".github/workflows/ci.yml", ".github/workflows/release.yml"])
 def test_actions_of_others_are_pinned_to_a_commit(name):
     """A tag may be moved by whoever owns it; what it was called when it was pinned stands beside it."""
     used = re.findall(r"uses: (.*)", (ROOT / name).read_text(encoding="utf-8"))
@@ -108,6 +108,22 @@ def test_the_workflow_grants_nothing_but_reading_and_runs_what_people_run():
     made = [line.removeprefix("make ") for line in run if line.startswith("make ")]
     assert set(made) == {"quick", "coverage"} <= set(targets)
     assert ".ci/run" in run and "exec make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_a_release_tests_what_it_publishes_and_names_no_registry():
+    text = (ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8")
+    workflow = load(".github/workflows/release.yml")
+    assert workflow["permissions"] == {}
+    jobs = workflow["jobs"]
+    assert {name: job["permissions"] for name, job in jobs.items()} == {
+        "build": {"contents": "read"}, "release": {"contents": "write"}, "publish": {"id-token": "write"},
+    }  # fmt: skip
+    assert (jobs["release"]["needs"], jobs["publish"]["needs"]) == ("build", "release")
+    run = [step["run"] for step in jobs["build"]["steps"] if "run" in step]
+    (tests,) = [line.split()[2:] for line in run if "bin/pytest" in line]
+    assert tests and all((ROOT / test).is_file() for test in tests)
+    assert run.index("make dist") < run.index(next(line for line in run if "source.py" in line))
+    assert "://" not in text
 
 
 def test_help_lists_every_target():

@@ -15,13 +15,13 @@ from conformance import __version__
 from conformance.model.metrics import METRICS
 from conformance.model.setting import Cell, exact
 from conformance.model.trial import CLIENT, Scheme
-from conformance.reporting import drawing, heatmaps, rerun
+from conformance.reporting import heatmaps, rerun
 from conformance.reporting.heatmaps import CellResult, Series
 from conformance.reporting.html import cell_page, colours, compare, heatmap_table, rfc9743, slugs, split_page
 from conformance.reporting.text import markdown
 from conformance.reporting.tools import badge, export
 from conformance.results.source import Source
-from conformance.support import files, paths
+from conformance.support import extras, files, paths
 
 
 def write(source: Source, target: pathlib.Path) -> pathlib.Path:
@@ -94,13 +94,15 @@ class _Site:
             yield f"{slugs.of_series(one)}.html", self._scheme(one)
             for bandwidth in one.bandwidths:
                 yield _cells_page(one, bandwidth), self._cells(one, bandwidth)
-        yield "data.html", self._render("data.html", columns=export.columns())
+        parquet = extras.installed("parquet")
+        yield "data.html", self._render("data.html", columns=export.columns(), parquet=parquet)
         yield "data/summary.json", export.summary_json(self._series, self._source.files)
         yield "data/summary.md", markdown.render(self._series).encode()
         yield "data/badge.json", badge.endpoint(self._series)
         yield "data/badge.svg", badge.svg(self._series)
         yield "data/cells.csv", export.csv_bytes(self._series)
-        yield "data/cells.parquet", export.parquet_bytes(self._series)
+        if parquet:
+            yield "data/cells.parquet", export.parquet_bytes(self._series)
         yield "data/summary.schema.json", (paths.PACKAGE / "schemas" / "summary.json").read_bytes()
 
     def _style(self) -> bytes:
@@ -148,7 +150,7 @@ class _Site:
 
 def _figure(section: compare.Section) -> markupsafe.Markup | None:
     """Return a section's chart, None where none can be drawn here."""
-    if not drawing.is_possible():
+    if not extras.installed("figures"):
         return None
     from conformance.reporting import charts
 

@@ -1,20 +1,20 @@
 """Split predictions in a terminal: paths by class and filter, bars of one path; and the bars as a figure."""
 
 import pathlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import altair
 import rich.console
 import rich.table
-import vl_convert
 
 from conformance.model.split import split_rates
 from conformance.model.split.split_paths import Path, PathClass
 from conformance.model.split.split_rates import Bounds, Count, Filter, Prediction
-from conformance.support import files
+from conformance.support import extras, files
 
 if TYPE_CHECKING:
+    import altair
+
     from conformance.commands.split_analyze import Analysis, InterpolationError, Measured
 
 _BAR_CHARACTERS = 40
@@ -152,8 +152,10 @@ def _number(utilization: Bounds) -> str:
     return f"{low:.3f}" if low == high else f"{low:.3f} to {high:.3f} (a transfer timed out)"
 
 
-def chart(predictions: Mapping[Path, Mapping[str, Prediction]], transfer_s: float) -> altair.FacetChart:
+def chart(predictions: Mapping[Path, Mapping[str, Prediction]], transfer_s: float) -> "altair.FacetChart":
     """Return the same bars as a chart: one row of them for each path."""
+    import altair  # late: not every installation has what draws
+
     rows: list[dict[str, Any]] = [
         {
             "path": f"{path.id}  ({path.path_class})", "scheme": scheme, "connection": name,
@@ -184,14 +186,16 @@ def chart(predictions: Mapping[Path, Mapping[str, Prediction]], transfer_s: floa
     return made
 
 
-#: {a file name's end: from a chart's JSON to the file's content}
-FIGURES: dict[str, Callable[[str], bytes]] = {
-    ".svg": lambda made: vl_convert.vegalite_to_svg(made).encode(),
-    ".png": lambda made: vl_convert.vegalite_to_png(made, scale=1.5),
-}
+#: how the name of a figure's file may end
+FIGURES = (".svg", ".png")
 
 
 def draw(predictions: Mapping[Path, Mapping[str, Prediction]], transfer_s: float, target: pathlib.Path) -> None:
-    """Write the bars to a file whose name ends as FIGURES has it. Raises UserError."""
+    """Write the bars to a file whose name ends as one of FIGURES. Raises UserError, also without the extra figures."""
+    extras.need("figures")
+    import vl_convert
+
     made = chart(predictions, transfer_s).to_json()
-    files.write(target, FIGURES[target.suffix](made), "choose another --out")
+    svg = target.suffix == ".svg"
+    content = vl_convert.vegalite_to_svg(made) if svg else vl_convert.vegalite_to_png(made, scale=1.5)
+    files.write(target, content, "choose another --out")

@@ -15,6 +15,7 @@ from conformance.model.trial import Measurement, Outcome
 from conformance.model.verdict import ALPHA
 from conformance.reporting.heatmaps import CellResult, Heatmap, Series
 from conformance.results.source import File
+from conformance.support import extras
 
 _TEXT, _NUMBER, _COUNT = "string", "double", "int32"
 #: what a cell's row holds in a column, None where it is not known
@@ -179,8 +180,9 @@ def _inert(value: Value) -> Value:
 
 
 def parquet_bytes(all_series: Iterable[Series]) -> bytes:
-    """Return the same columns, typed; null where a value is not known."""
-    import pyarrow
+    """Return the same columns, typed; null where a value is not known. Raises UserError without the extra parquet."""
+    extras.need("parquet")
+    import pyarrow  # late: not every installation has it
     import pyarrow.parquet
 
     found = list(rows(all_series))

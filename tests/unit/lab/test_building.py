@@ -10,6 +10,7 @@ import time
 import pytest
 
 from conformance.lab import adapter, building
+from conformance.lab.manifest import read
 from conformance.model.errors import UserError
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -98,6 +99,24 @@ def test_what_a_read_only_cache_holds_is_not_built(stack, own_cache, tmp_path, m
     adapter.build(manifest, again=True)
     assert adapter.load(manifest).digest != first.digest
     assert len(kept(own_cache)) == len(kept(tmp_path / "writable")) == 1
+
+
+def test_what_was_built_elsewhere_is_taken_where_its_libraries_are_and_not_when_built_here(stack, own_cache):
+    manifest = stack('cp /bin/true "$CC_BUILD/program"; echo here > "$CC_BUILD/made"')
+    about = read(manifest)
+    brought = own_cache / "adapters" / building.brought("built", adapter.files_digest(about))
+    brought.mkdir(parents=True)
+    program = pathlib.Path("/bin/true").read_bytes()
+    (brought / "program").write_bytes(program)
+    assert adapter.is_built(about)
+    assert building.ensure(about, adapter.files_digest(about)) == brought
+    for missing in (program.replace(b"libc.so.6", b"libx.so.6"), program.replace(b"GLIBC_2.34", b"GLIBC_2.99")):
+        (brought / "program").write_bytes(missing)
+        assert not adapter.is_built(about)
+    here = adapter.load(manifest).build
+    assert here != brought
+    (brought / "program").write_bytes(program)
+    assert adapter.load(manifest).build == here
 
 
 def test_what_is_lacking_is_named_first(stack):

@@ -1,0 +1,79 @@
+"""Without the extras: everything is measured, judged and shown but figures and Parquet, which name what brings them."""
+
+import subprocess
+import sys
+
+import click.testing
+import pytest
+from helpers import results_file
+
+from conformance.cli import main
+from conformance.reporting.html import site
+from conformance.results.source import Source
+from conformance.support import extras, paths
+
+#: what cannot do without: these are imported where the extra was asked for
+_DRAW = {f"conformance.reporting.{name}" for name in ("changes", "charts", "figures", "split_charts")}
+
+
+@pytest.fixture
+def without(monkeypatch):
+    monkeypatch.setattr(extras, "_missing", lambda extra: list(extras._MODULES[extra]))
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    return results_file(tmp_path_factory.mktemp("results") / "results.jsonl")
+
+
+def test_every_module_but_those_that_draw_is_imported_without_what_extras_bring():
+    names = [
+        "conformance." + ".".join(path.relative_to(paths.PACKAGE).with_suffix("").parts)
+        for path in paths.PACKAGE.rglob("*.py")
+        if not {"guest", "scaffold", "_data", "__main__.py", "allure_report.py"} & set(path.parts)
+    ]
+    left = sorted({name.removesuffix(".__init__") for name in names} - _DRAW)
+    assert len(left) > 150
+    blocked = [module for modules in extras._MODULES.values() for module in modules]
+    program = (
+        f"import importlib, sys; sys.modules.update(dict.fromkeys({blocked!r}))\n"
+        f"for name in {left!r}: importlib.import_module(name)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=paths.PACKAGE.parent)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_report_leaves_out_what_it_cannot_make(results, tmp_path, without):
+    folder = site.write(Source([results]), tmp_path / "site").parent
+    assert not (folder / "data" / "cells.parquet").exists()
+    assert "cells.parquet" not in (folder / "data.html").read_text()
+    assert "vega" not in "".join(page.read_text() for page in folder.glob("compare-*.html"))
+    assert (folder / "data" / "cells.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("extra", "arguments"),
+    [
+        ("figures", ["plot", "heatmap"]),
+        ("parquet", ["export", "parquet"]),
+        ("figures", ["split", "analyze", "--out", "bars.svg"]),
+    ],
+)
+def test_what_needs_an_extra_names_it_in_one_line(results, tmp_path, monkeypatch, without, extra, arguments):
+    monkeypatch.chdir(tmp_path)
+    done = click.testing.CliRunner().invoke(main, [*arguments, str(results)])
+    assert done.exit_code == 2
+    assert done.stderr.count("\n") == 1
+    assert f'run `pip install "cc-conformance[{extra}]"`' in done.stderr
+
+
+def test_measuring_split_paths_asks_for_what_draws_before_it_begins(tmp_path, without):
+    done = click.testing.CliRunner().invoke(main, ["split", "accuracy", "cubic", "--out", str(tmp_path)])
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert "[figures]" in done.stderr
+
+
+def test_what_is_installed_is_not_asked_for():
+    for extra in extras._MODULES:
+        assert extras.installed(extra)
+        extras.need(extra)

@@ -1,0 +1,28 @@
+"""Makes the wheels as `make dist` does, for tests."""
+
+import subprocess
+import sys
+import zipfile
+
+from conformance.support import paths
+
+ROOT = paths.PACKAGE.parent
+
+
+def build(folder, where=".", environment=None):
+    """Return (what hatchling printed, path of the wheel of the project in `where`, or None if it does not build)."""
+    done = subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
+        cwd=ROOT / where, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    return done.stdout, next(folder.glob("*.whl"), None) if done.returncode == 0 else None
+
+
+def unpack(wheel, folder):
+    """Do what an installer does with a wheel's files: they keep what may be run, and nothing else of their modes."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+        for entry in archive.infolist():
+            if entry.external_attr >> 16 & 0o111:
+                (folder / entry.filename).chmod(0o755)
+    return folder
