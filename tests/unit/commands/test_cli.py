@@ -42,7 +42,7 @@ def results(tmp_path):
         (("run", "cubic", "--grid", "cubic/nothing"), "there is no zone 'cubic/nothing'"),
         (("run", "cubic", "--grid", "cubic/split"), "is about paths, not cells"),
         (("run", "cubic", "--queue", "tail"), "queue 'tail' is not known"),
-        (("run", "cubic", "--stack", "nginx-quic"), "stack 'nginx-quic' is not known; choose one of"),
+        (("run", "cubic", "--stack", "apache-quic"), "stack 'apache-quic' is not known; choose one of"),
         (("run", "cubic", "--profile", "x"), "profile 'x' is not known"),
         (("run", "cubic", "--lab", "moon"), "lab 'moon' is not known"),
         (("kernel", "build", "a/b"), "kernel name 'a/b'"),
