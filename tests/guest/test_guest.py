@@ -434,8 +434,9 @@ with open("/run/scratch/measured.jsonl", "w") as out:
     for found in map(json.loads, lines):
         assert found["trial"]["room"] == "host"
         if found["outcome"] == "error":
-            # Real time on a busy machine: an emulator that missed its marks must be called that, and nothing else.
-            assert found["message"].startswith("calibration: the emulator"), found["message"]
+            # Real time on a busy machine: what missed its marks must be called that, and nothing else.
+            late = "calibration: the emulator", "the client of linux-tcp reports"
+            assert found["message"].startswith(late), found["message"]
             continue
         assert found["outcome"] == "ok", found["message"]
         assert 0.1 < found["metrics"]["utilization"] < 1
