@@ -2,6 +2,7 @@
 
 import json
 import math
+import pathlib
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, TypeVar
@@ -34,6 +35,16 @@ FORMAT = click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
     help="Text for people, or JSON (schema: conformance/schemas) for programs.",
 )  # fmt: skip
+
+
+def out_folder(default: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    """Return the option for the folder that a command writes, its parameter `target`."""
+    return click.option(
+        "--out", "target", default=default, show_default=True, type=click.Path(path_type=pathlib.Path),
+        help="Folder to write.",
+    )  # fmt: skip
+
+
 _R = TypeVar("_R", bound=Result)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from conformance.cli.base import FORMAT, SECONDS, SEED, TRIALS, Finite, finish, progress_console
+from conformance.cli.base import FORMAT, SECONDS, SEED, TRIALS, Finite, finish, out_folder, progress_console
 from conformance.engine.benches import Choice
 from conformance.lab import image
 from conformance.model.verdict import last_look
@@ -341,14 +341,7 @@ def matrix(choice: Choice, stacks: Sequence[str], target: pathlib.Path | None, f
 @click.option(
     "--packets-only", is_flag=True, help="Keep no logs of the stack, so that the trial is the same to the byte."
 )
-@click.option(
-    "--out",
-    "target",
-    default="trace",
-    show_default=True,
-    type=click.Path(path_type=pathlib.Path),
-    help="Folder to write.",
-)
+@out_folder("trace")
 @FORMAT
 def trace(choice: Choice, algorithm: str, form: str, **options: Any) -> None:
     """Record everything about one trial.

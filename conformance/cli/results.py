@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from conformance.cli.base import FORMAT, finish, out, progress_console
+from conformance.cli.base import FORMAT, finish, out, out_folder, progress_console
 from conformance.model.errors import UserError
 from conformance.results.store import DEFAULT_RESULTS
 from conformance.support import extras, files
@@ -25,14 +25,7 @@ def _source(results: Sequence[pathlib.Path]) -> Any:
 
 @click.command()
 @_RESULTS
-@click.option(
-    "--out",
-    "target",
-    default="report",
-    show_default=True,
-    type=click.Path(path_type=pathlib.Path),
-    help="Folder to write.",
-)
+@out_folder("report")
 @click.option("--terminal/--no-terminal", default=True, help="Also draw the heatmaps in the terminal.")
 @FORMAT
 def report(results: Sequence[pathlib.Path], target: pathlib.Path, terminal: bool, form: str) -> None:
@@ -82,14 +75,7 @@ def export(form: str, results: Sequence[pathlib.Path], target: str | None, print
 
 @click.command()
 @_RESULTS
-@click.option(
-    "--out",
-    "target",
-    default="published",
-    show_default=True,
-    type=click.Path(path_type=pathlib.Path),
-    help="Folder to write.",
-)
+@out_folder("published")
 @FORMAT
 def publish(results: Sequence[pathlib.Path], target: pathlib.Path, form: str) -> None:
     """Compress RESULTS for keeping.
