@@ -1,30 +1,48 @@
 """Derive a zone from reference runs, by an explicit margin rule.
 
-The rule: from the smallest to the largest of the reference's trials, and of what the algorithm's document predicts
-where it does, widened on both sides by a relative and an absolute margin. The spread is what chance does to one
-implementation; the margin is what another honest implementation, kernel or server may differ by; and one that does what
-the document says is never outside. zones/README.md argues for the numbers.
+Bases are the reference's trials and, where packets are lost one by one at random, transfers that follow the algorithm's
+document alone (model/played.py). A cell's interval reaches from the least to the greatest median of its bases, widened
+on both sides by a relative and an absolute margin: what another honest implementation, kernel or server may differ by.
+zones/README.md argues for the numbers.
 """
 
 import collections
+import functools
 import itertools
 import json
 import math
 import pathlib
+import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from conformance.catalogue import documents
-from conformance.model import response_functions, statistics, zone
+from conformance.model import played, zone
+from conformance.model.emulation import tc_commands
 from conformance.model.errors import UserError
 from conformance.model.metrics import METRICS, RELATIVE_MARGIN, UTILIZATION
 from conformance.model.setting import Cell, Setting
 from conformance.model.trial import Measurement, Outcome
-from conformance.model.zone import Interval, Permits, Zone
+from conformance.model.zone import (
+    REFERENCE_PACKET_BYTES,
+    SMALL_PACKET_BYTES,
+    Basis,
+    Interval,
+    Margin,
+    Permits,
+    Zone,
+    hull,
+)
 from conformance.results import store
 from conformance.support import files, schema
 
-MIN_TRIALS, USUAL_TRIALS = 5, 20
+#: With 30 trials of the reference five of a stack can violate any of 400 questions; with 20, of no more than 66.
+MIN_TRIALS, USUAL_TRIALS = 5, 30
+PLAYED_TRIALS = 60
+#: of Ethernet, IPv4, TCP with timestamps; QUIC's are of about this size, too
+_HEADERS_BYTES = 66
+#: of zone documents; zones of before it hold ranges in place of values
+FORMAT = 2
 _SMOKE_CELLS = 12
 #: a zone's id, and a cell of it
 Feature = tuple[str, Cell]
@@ -32,23 +50,24 @@ Feature = tuple[str, Cell]
 _SLACK = 1e-6
 
 
-def margin_rule(metric: str = UTILIZATION.name, formulas: bool = False) -> dict[str, Any]:
-    """`formulas`: whether the algorithm's document predicts anything in the zone's cells."""
+def margin_rule(metric: str = UTILIZATION.name) -> dict[str, Any]:
+    """Return what a zone of this metric says of its margin."""
     absolute = METRICS[metric].margin
-    among = "the reference's trials" + (" and what the document predicts" if formulas else "")
     return {
-        "text": f"smallest to largest of {among}, widened by {RELATIVE_MARGIN:.0%} and {absolute:g}",
+        "text": f"least to greatest median of the bases, widened by {RELATIVE_MARGIN:.0%} and {absolute:g}",
         "relative": RELATIVE_MARGIN,
         "absolute": absolute,
     }
 
 
-def interval(values: Sequence[float], metric: str = UTILIZATION.name) -> tuple[float, float]:
-    """(low, high) of the permissible interval for these reference values by margin_rule(), rounded outward to 0.001."""
-    of = METRICS[metric]
-    low = min(values) * (1 - RELATIVE_MARGIN) - of.margin
-    high = max(values) * (1 + RELATIVE_MARGIN) + of.margin
-    return of.clamped(*rounded_outward(low, high))
+def margin(metric: str = UTILIZATION.name) -> Margin:
+    """Return the margin of every zone of this metric."""
+    return Margin(relative=RELATIVE_MARGIN, absolute=METRICS[metric].margin)
+
+
+def interval(bases: Sequence[Basis], metric: str = UTILIZATION.name) -> tuple[float, float]:
+    """Return (low, high) of the permissible interval that rests on these bases, rounded outward to 0.001."""
+    return METRICS[metric].clamped(*rounded_outward(*hull(bases, margin(metric))))
 
 
 def rounded_outward(low: float, high: float) -> tuple[float, float]:
@@ -56,9 +75,37 @@ def rounded_outward(low: float, high: float) -> tuple[float, float]:
     return math.floor(low * 1000 + _SLACK) / 1000, math.ceil(high * 1000 - _SLACK) / 1000
 
 
-def with_predicted(values: Sequence[float], formula: Mapping[str, Any] | None) -> list[float]:
-    """Return a reference's values, and what the algorithm's document predicts: `formula` is of response_functions."""
-    return [*values, formula["utilization"]] if formula else list(values)
+def played_bases(algorithm: str, setting: Setting) -> tuple[Basis, float] | None:
+    """Return (what the algorithm's document does in a setting, the factor of small packets), if it speaks of it.
+
+    It speaks of packets that are lost one by one, by chance: not of the queue's losses alone, nor of super-packets.
+    """
+    cell = setting.cell
+    if algorithm not in played.CONTROLLERS or setting.offload or not cell.loss_pct:
+        return None
+    values = {size: _played(algorithm, setting, size) for size in (REFERENCE_PACKET_BYTES, SMALL_PACKET_BYTES)}
+    full, small = (Basis.of(_called(algorithm), values[size]) for size in values)
+    return full, round(small.median / full.median, 4)
+
+
+def _called(algorithm: str) -> str:
+    """Return the name of a played document among a zone's references."""
+    return f"{played.CONTROLLERS[algorithm][0].lower().replace(' ', '')}-played"
+
+
+@functools.lru_cache(maxsize=1024)
+def _played(algorithm: str, setting: Setting, packet_bytes: int) -> tuple[float, ...]:
+    path = played.Path(
+        bandwidth_mbps=setting.cell.bandwidth_mbps,
+        rtt_s=tc_commands.rtt_s(setting.cell),
+        loss=setting.cell.loss_pct / 100,
+        packet_bytes=packet_bytes,
+        wire_bytes=packet_bytes + _HEADERS_BYTES,
+        queue_packets=tc_commands.red_parameters(setting.cell)["max_bytes"] / (packet_bytes + _HEADERS_BYTES),
+        transfer_bytes=setting.transfer_bytes,
+    )
+    draws = (random.Random(f"{algorithm} {setting.cell.id} {seed}") for seed in range(1, PLAYED_TRIALS + 1))
+    return tuple(round(played.utilization(algorithm, path, iter(draw.random, None)), 4) for draw in draws)
 
 
 def derive(
@@ -77,20 +124,23 @@ def derive(
     values, head = reference(measurements, algorithm, version_text, metric, profile, name)
     (source,) = head["references"]
     settings = {m.trial.setting.cell: m.trial.setting for m in measurements if m.trial.setting.profile == profile}
-    formulas = {
-        cell: formula
+    documents_say = {
+        cell: bases
         for cell, setting in settings.items()
-        if documented and metric == UTILIZATION.name and (formula := response_functions.formula(algorithm, setting))
+        if documented and metric == UTILIZATION.name and (bases := played_bases(algorithm, setting))
     }
     return {
         "$schema": "../../conformance/schemas/zone.json",
+        "format": FORMAT,
         **{key: head[key] for key in ("version", "id", "algorithm", "algorithm_version")},
         "metric": metric,
         **{key: head[key] for key in ("profile", "profile_digest")},
-        "margin_rule": margin_rule(metric, bool(formulas)),
-        "references": head["references"],
+        "margin_rule": margin_rule(metric),
+        "references": {**head["references"], **(played_reference(algorithm) if documents_say else {})},
         "smoke": [],
-        "cells": [_entry(cell, found, source, metric, formulas.get(cell)) for cell, found in sorted(values.items())],
+        "cells": [
+            _entry(cell, found, source, metric, documents_say.get(cell)) for cell, found in sorted(values.items())
+        ],
     }
 
 
@@ -163,22 +213,31 @@ def one_run(own: Sequence[Measurement], metric: str, what: str) -> tuple[dict[Se
     }
 
 
+def played_reference(algorithm: str) -> dict[str, Any]:
+    """Return what a zone says of a played document as a reference: {name: about}."""
+    document = played.CONTROLLERS[algorithm][0]
+    return {
+        _called(algorithm): {
+            "scheme": f"{algorithm}/{document}",
+            "trials": PLAYED_TRIALS,
+            "what": f"transfers that follow the equations of {document} alone, each packet lost by chance",
+        }
+    }
+
+
 def _entry(
-    cell: Cell, values: Sequence[float], reference: str, metric: str, formula: Mapping[str, Any] | None
+    cell: Cell, values: Sequence[float], reference: str, metric: str, documented: tuple[Basis, float] | None
 ) -> dict[str, Any]:
-    low, high = interval(with_predicted(values, formula), metric)
+    bases = [Basis.of(reference, [round(value, 4) for value in values])]
+    if documented:
+        bases.append(documented[0])
+    low, high = interval(bases, metric)
     return {
         **cell.to_json(),
         "low": low,
         "high": high,
-        "basis": {
-            "reference": reference,
-            "n": len(values),
-            "median": round(statistics.median(values), 4),
-            "min": round(min(values), 4),
-            "max": round(max(values), 4),
-            **({"formula": formula} if formula else {}),
-        },
+        **({"small_packets": documented[1]} if documented else {}),
+        "bases": [{"reference": basis.reference, "values": list(basis.values)} for basis in bases],
     }
 
 

@@ -18,13 +18,14 @@ import numpy
 import numpy.typing
 
 from conformance.catalogue import derive, documents
-from conformance.model import grid, response_functions, statistics
+from conformance.model import grid, statistics
 from conformance.model.errors import UserError
 from conformance.model.metrics import METRICS, RELATIVE_MARGIN
 from conformance.model.setting import Cell, Setting
 from conformance.model.split import split_paths, split_rates, split_zone
 from conformance.model.split.split_paths import Path
 from conformance.model.trial import Measurement
+from conformance.model.zone import Basis
 from conformance.results import store
 from conformance.support import files, schema
 
@@ -39,11 +40,11 @@ _PREDICT = {"split": split_paths.predict_split, "end_to_end": split_paths.predic
 def margin_rule(measured: bool = False) -> dict[str, Any]:
     """`measured`: whether any path was, besides its cells."""
     relative, absolute = RELATIVE_MARGIN, METRICS[_METRIC].margin
-    also = ", measured paths by the same rule" if measured else ""
+    also = f", measured paths as cells are, by {relative:.0%} and {absolute:g}" if measured else ""
     return {
-        "text": f"paths: predictions from smallest to largest of the reference's trials, widened by {relative:.0%} and"
-        f" {absolute:g}{also}; shares: smallest to largest of {_REPLICATES} bootstrap replicates of {_REPLICATE_TRIALS}"
-        f" trials a cell, the filter's limits moved by {relative:.0%} either way",
+        "text": f"paths: predictions from the intervals of their cells{also}; shares: smallest to largest of"
+        f" {_REPLICATES} bootstrap replicates of {_REPLICATE_TRIALS} trials a cell, the filter's limits moved by"
+        f" {relative:.0%} either way",
         "relative": relative,
         "absolute": absolute,
         "replicates": _REPLICATES,
@@ -85,7 +86,8 @@ def _transfer_s(measurements: Sequence[Measurement], profile: str) -> float:
 
 def _bounds(trials: Sequence[float], algorithm: str, setting: Setting) -> tuple[float, float]:
     """(low, high) of a cell's interval, as its own zone has it."""
-    return derive.interval(derive.with_predicted(trials, response_functions.formula(algorithm, setting)))
+    documented = derive.played_bases(algorithm, setting)
+    return derive.interval([Basis.of("reference", trials), *([documented[0]] if documented else [])])
 
 
 def predicted(of: str, path: Path, utilizations: Mapping[Cell, float]) -> float:
@@ -138,12 +140,12 @@ def _measured(
     return {settings[setting]: found for setting, found in values.items()}, digest, about
 
 
-def _through(trials: Sequence[float] | None, source: str) -> dict[str, Any]:
+def _through(trials: Sequence[float] | None, through: str) -> dict[str, Any]:
     if not trials:
         return {}
-    low, high = derive.interval(trials, _METRIC)
-    basis = _basis(source, len(trials), statistics.median(trials), min(trials), max(trials))
-    return {"measured": {"low": low, "high": high, "basis": basis}}
+    basis = Basis.of(through, [round(trial, 4) for trial in trials])
+    low, high = derive.interval([basis], _METRIC)
+    return {"measured": {"low": low, "high": high, "bases": [{"reference": through, "values": list(basis.values)}]}}
 
 
 def _basis(source: str, n: int, median: float, least: float, most: float, **more: Any) -> dict[str, Any]:

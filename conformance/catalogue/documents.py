@@ -188,7 +188,12 @@ def split_zone(path: pathlib.Path | str) -> split_zones.SplitZone:
 
 def any_zone(path: pathlib.Path | str) -> zones.Zone | split_zones.SplitZone:
     """Return the Zone or SplitZone in a file, as its `$schema` says. Raises UserError naming file and place."""
-    return split_zone(path) if _is_split(*_stamped(path)) else zone(path)
+    return split_zone(path) if is_split(path) else zone(path)
+
+
+def is_split(path: pathlib.Path | str) -> bool:
+    """Return whether a file holds the split part of a zone. Raises UserError."""
+    return _is_split(*_stamped(path))
 
 
 def _stamped(path: pathlib.Path | str) -> tuple[pathlib.Path, tuple[int, int, int] | None]:
@@ -203,7 +208,11 @@ def _stamped(path: pathlib.Path | str) -> tuple[pathlib.Path, tuple[int, int, in
 
 @functools.lru_cache(maxsize=1024)
 def _zone(path: pathlib.Path, _stamp: object) -> zones.Zone:
-    return zones.from_json(schema.load("zone", path), path)
+    data = schema.read(path)
+    if isinstance(data, dict) and "cells" in data and "format" not in data:
+        raise UserError(f"{path} is a zone of an earlier format", f"run `conformance zones fmt {path}`")
+    schema.check("zone", data, path)
+    return zones.from_json(data, path)
 
 
 @functools.lru_cache(maxsize=1024)

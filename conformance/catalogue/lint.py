@@ -4,19 +4,19 @@ What a schema and conformance/model/zone.py cannot say of one zone is said here,
 are at hand.
 """
 
-import json
 import pathlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from conformance.catalogue import derive, derive_split, documents
-from conformance.model import grid, response_functions
+from conformance.catalogue import carry_over, derive, derive_split, documents
+from conformance.model import grid
+from conformance.model import zone as zones
 from conformance.model.errors import UserError, located
 from conformance.model.metrics import METRICS, UTILIZATION
 from conformance.model.setting import Cell, Setting
 from conformance.model.split.split_zone import PathCheck, SplitZone
-from conformance.model.zone import Interval, Permits, Zone, differing
+from conformance.model.zone import Basis, Interval, Permits, Zone, differing
 from conformance.support import files, schema
 
 #: of bounds that were computed from unrounded values
@@ -68,14 +68,13 @@ def check(path: pathlib.Path | str) -> Zone | SplitZone:
         return zone
     _check_kind(zone, path)
     _check_grid(zone, path)
-    formulas = any(permitted.basis.get("formula") for permitted in zone.intervals.values())
-    _check_rule(zone, path, derive.margin_rule(zone.metric, formulas))
+    _check_rule(zone, path, derive.margin_rule(zone.metric))
     for at, (cell, permitted) in enumerate(zone.intervals.items()):
         setting = _setting(zone, path, cell)
         _check_digest(zone, path, "profile_digest", setting)
-        formula = response_functions.formula(zone.algorithm, setting) if zone.metric == UTILIZATION.name else None
+        documented = derive.played_bases(zone.algorithm, setting) if zone.metric == UTILIZATION.name else None
         with located(path, f", in cell {cell.id}"):
-            _check_basis(zone, permitted, formula, f"/cells/{at}")
+            _check_bases(zone, permitted, documented, f"/cells/{at}")
     return zone
 
 
@@ -101,27 +100,26 @@ def _check_rule(zone: Zone | SplitZone, path: pathlib.Path, rule: Mapping[str, A
             raise UserError(f"{path}: /margin_rule/{name}: {given}", "derive the zone anew")
 
 
-def _check_basis(zone: Zone, permitted: Interval, formula: Mapping[str, Any] | None, pointer: str) -> None:
-    """Units, the reference, the document, and the margin rule that the bounds are said to follow."""
-    basis = permitted.basis
+def _check_bases(zone: Zone, permitted: Interval, documented: tuple[Basis, float] | None, pointer: str) -> None:
+    """Units, the references, the document, and the margin rule that the bounds are said to follow."""
     metric = METRICS[zone.metric]
     if metric.most is not None and permitted.high > metric.most:
         raise UserError(f"{pointer}/high: {permitted.high:g} is more than a {zone.metric} can be, {metric.most:g}")
     if permitted.low < metric.least:
         raise UserError(f"{pointer}/low: {permitted.low:g} is less than a {zone.metric} can be, {metric.least:g}")
-    if basis.get("formula") != formula:
-        raise UserError(f"{pointer}/basis/formula: conformance/model/response_functions.py gives {json.dumps(formula)}")
-    if not permitted.low <= basis["min"] <= basis["max"] <= permitted.high:
-        raise UserError(f"{pointer}: the zone rejects trials of its own reference")
-    if formula and formula["utilization"] not in permitted:
-        raise UserError(f"{pointer}: the zone rejects what the algorithm's document predicts")
-    if not basis["min"] <= basis["median"] <= basis["max"]:
-        raise UserError(f"{pointer}/basis/median: {basis['median']:g} is not between its minimum and maximum")
-    trials = zone.references[basis["reference"]]["trials"]
-    if basis["n"] > trials:
-        raise UserError(f"{pointer}/basis/n: {basis['n']}, but its reference has {trials} trials a cell")
-    values = derive.with_predicted([basis["min"], basis["max"]], formula)
-    _check_bounds(permitted, derive.interval(values, zone.metric), pointer)
+    own, *further = permitted.bases
+    wanted = [documented[0]] if documented else []
+    if further != wanted or permitted.small_packets != (documented[1] if documented else 1.0):
+        says = f"plays {wanted[0].reference}" if wanted else "has nothing to play"
+        raise UserError(
+            f"{pointer}/bases: conformance/model/played.py {says} here, with other values", "derive it anew"
+        )
+    if not own.min <= own.median <= own.max:
+        raise UserError(f"{pointer}/bases/0/median: {own.median:g} is not between its minimum and maximum")
+    trials = zone.references[own.reference]["trials"]
+    if own.n > trials:
+        raise UserError(f"{pointer}/bases/0: {own.n} trials, but its reference has {trials} a cell")
+    _check_bounds(permitted, derive.interval(permitted.bases, zone.metric), pointer)
 
 
 def _check_bounds(
@@ -149,7 +147,8 @@ def _check_split(zone: SplitZone, path: pathlib.Path) -> None:
             _check_digest(zone, path, "path_profile_digest", documents.split_path(zone.profile, check.path.segments))
     pointers = {check.name: "/paths" if isinstance(check, PathCheck) else "/shares" for check in zone.checks}
     for place, permitted in zone.intervals.items():
-        if not permitted.low <= permitted.basis["min"] <= permitted.basis["max"] <= permitted.high:
+        basis = permitted.basis
+        if not basis.values and not permitted.low <= basis.min <= basis.max <= permitted.high:
             pointer = pointers[place.where]
             raise UserError(f"{path}: {pointer}: {place.id}: the zone rejects trials of its own reference")
     paths = [check for check in zone.checks if isinstance(check, PathCheck)]
@@ -163,8 +162,7 @@ def _check_split(zone: SplitZone, path: pathlib.Path) -> None:
                 by_cells = derive_split.predicted_bounds(of, check.path, bounds)
                 _check_bounds(permitted, by_cells, f"{path}: /paths/{at}/{of}", source)
         if check.measured:
-            basis = check.measured.basis
-            by_rule = derive.interval([basis["min"], basis["max"]])
+            by_rule = derive.interval(check.measured.bases)
             _check_bounds(check.measured, by_rule, f"{path}: /paths/{at}/measured")
 
 
@@ -197,12 +195,16 @@ def format_file(path: pathlib.Path | str, write: bool) -> bool:
     Raises UserError.
     """
     path = find(path)
-    if isinstance(documents.any_zone(path), Zone):
-        document = schema.ordered("zone", schema.load("zone", path))
+    if not documents.is_split(path):
+        given = carry_over.carried_over(schema.read(path))
+        schema.check("zone", given, str(path))
+        zones.from_json(given, path)
+        document = schema.ordered("zone", given)
         document["cells"].sort(key=lambda c: (c["bandwidth_mbps"], c["one_way_delay_ms"], c["loss_pct"]))
         wanted = derive.dumps(document)
     else:
-        wanted = derive_split.dumps(schema.ordered("split-zone", schema.load("split-zone", path)))
+        given = carry_over.split_carried_over(schema.load("split-zone", path))
+        wanted = derive_split.dumps(schema.ordered("split-zone", given))
     same = path.read_bytes() == wanted.encode()
     if write and not same:
         files.write(path, wanted)

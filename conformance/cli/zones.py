@@ -119,7 +119,7 @@ def zones_derive(
         summary = derive_split.derive_file(results, algorithm, version_text, target, profile).summary
     else:
         zone = derive.derive_file(results, algorithm, version_text, target, metric, profile)
-        fewest = min(i.basis["n"] for i in zone.intervals.values())
+        fewest = min(i.basis.n for i in zone.intervals.values())
         if fewest < derive.USUAL_TRIALS:
             said = f"there are cells with {fewest} trials: the fewer, the narrower a zone; those that ship rest on"
             progress_console(form).print(f"{said} {derive.USUAL_TRIALS} a cell", style="yellow", soft_wrap=True)

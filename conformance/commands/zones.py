@@ -137,7 +137,7 @@ def _where(place: Cell | Place) -> dict[str, Any]:
 
 
 def _interval(interval: Interval) -> dict[str, Any]:
-    return {"low": interval.low, "high": interval.high, "median": interval.basis["median"]}
+    return {"low": interval.low, "high": interval.high, "median": interval.basis.median}
 
 
 def diff(first: str, second: str) -> ZoneDifference:

@@ -183,6 +183,14 @@ class Measurement:
     def setting(self) -> Setting:
         return self.trial.setting
 
+    @property
+    def packet_bytes(self) -> float | None:
+        """Payload of the packets that reached the client, in the mean; None where they were not counted."""
+        interfaces = self.evidence.get("interfaces")
+        size = self.metrics.get("bytes")
+        packets = sum(counters["rx_packets"] for counters in interfaces["client"].values()) if interfaces else 0
+        return size / packets if size and packets else None
+
     def value(self, metric: str) -> float | None:
         """Return the value of a metric by its name in the table (model/metrics.py), or None where it was not seen."""
         return METRICS[metric].of(self)

@@ -1,10 +1,15 @@
-"""judge(zone, cell, measurements) -> Verdict. Pure, and closed: five verdicts, never relabelled afterwards.
+"""judge(zone, cell, measurements) -> Verdict. Pure, and closed: six verdicts, never relabelled afterwards.
 
-Two rates are stated, and each has its own test. Whoever *conforms* has the median's confidence interval inside the zone
-(statistics.median_interval). Whoever *violates* has it outside, and so far outside that the reference itself would do
-so in at most ALPHA of all runs over the whole zone: the chance of each cell is that of so many trials beyond all of the
-reference's (statistics.exceedance_p), the cells of a zone are taken together by Holm's procedure, and a cell that is
-looked at again with more trials has a share of ALPHA for each look.
+A verdict compares medians with medians. A scheme *conforms* where its median's confidence interval
+(statistics.median_interval) is inside the cell's interval, which reaches from the least to the greatest median of all
+bases, widened by the margin. It *violates* where that confidence interval is outside, and its trials rank above those
+of every basis, moved up by the margin (or below, moved down), as the basis's own would in at most ALPHA of all runs:
+Wilcoxon's exact rank sum (statistics.rank_sum_p), of which the basis with the greatest counts (an intersection-union
+test: R. L. Berger, Technometrics 24, 1982, so their number costs nothing). All questions of a run share ALPHA by
+Holm's procedure, and a cell that is looked at again with more trials has a share for each look.
+
+Where the spread of a cell hides what would matter, all that can be said is that the scheme is *compatible*: its median
+is inside, its interval is not. The verdict then carries the least shift that would have been told (power.py).
 """
 
 import dataclasses
@@ -19,7 +24,7 @@ from conformance.model.errors import UserError
 from conformance.model.metrics import METRICS, Timeout
 from conformance.model.setting import Cell
 from conformance.model.trial import Measurement, Outcome
-from conformance.model.zone import Interval, Zone
+from conformance.model.zone import Basis, Interval, Margin, Zone
 
 #: the chance that a run over a whole zone finds any violation where there is none
 ALPHA = 0.01
@@ -34,6 +39,8 @@ _USUALLY_MOST = 20
 
 class Status(enum.StrEnum):
     CONFORMS = "conforms"
+    #: as far as so many trials of so wide a spread can tell
+    COMPATIBLE = "compatible"
     VIOLATES = "violates"
     INCONCLUSIVE = "inconclusive"
     UNSUPPORTED = "unsupported"
@@ -44,7 +51,8 @@ class Status(enum.StrEnum):
 class Verdict:
     """`value` is the median over the n trials, `interval` its confidence interval; None where unknown.
 
-    `p`: how likely the reference itself would be so far outside, or None where the interval is not outside.
+    `p`: how likely a basis itself would be so far outside, or None where the interval is not outside. `permitted` is
+    what is permitted to a sender of `packet_bytes`, None where their size does not matter.
     """
 
     status: Status
@@ -56,6 +64,7 @@ class Verdict:
     value: float | None = None
     interval: tuple[float, float] | None = None
     p: float | None = None
+    packet_bytes: float | None = None
 
 
 def false_alarms(family: int, by: str = "Holm") -> str:
@@ -99,7 +108,9 @@ class ZoneVerdict:
 
 
 #: of several verdicts the first of these that occurs is the verdict on all
-_WORST_FIRST = (Status.ERROR, Status.VIOLATES, Status.UNSUPPORTED, Status.INCONCLUSIVE, Status.CONFORMS)
+_WORST_FIRST = (
+    Status.ERROR, Status.VIOLATES, Status.UNSUPPORTED, Status.INCONCLUSIVE, Status.COMPATIBLE, Status.CONFORMS,
+)  # fmt: skip
 
 
 class HasStatus(Protocol):
@@ -160,7 +171,12 @@ def refuse_blind(zone: Zone, family: int, most: int) -> None:
 
 def _fewest(permitted: Interval, family: int) -> int:
     known = (n for n in itertools.count(1) if 1 - 2 / 2**n >= CONFIDENCE)  # the widest interval of a median
-    return next(n for n in known if _chance(n, n, permitted) <= ALPHA / LOOKS / family)
+    return next(n for n in known if _least_chance(n, permitted) <= ALPHA / LOOKS / family)
+
+
+def _least_chance(n: int, permitted: Interval) -> float:
+    """Return the chance of a basis where all n trials are beyond all of every basis: no verdict has a smaller one."""
+    return min(1.0, 2 * max(statistics.exceedance_p(n, n, basis.n) if basis.n else 0.5**n for basis in permitted.bases))
 
 
 def obstacle(zone: ProfiledZone, measurements: Sequence[Measurement]) -> tuple[Status, str] | None:
@@ -187,33 +203,36 @@ def obstacle(zone: ProfiledZone, measurements: Sequence[Measurement]) -> tuple[S
     return None
 
 
-def judge(zone: Zone, cell: Cell, measurements: Sequence[Measurement], family: int = 1) -> Verdict:
-    """Judge one cell of a zone by the measurements of one scheme; `family` cells of the zone are judged in all.
+def judge(zone: Zone, cell: Cell, measurements: Sequence[Measurement], family: int = 1, more: bool = False) -> Verdict:
+    """Judge one cell of a zone by the measurements of one scheme; `family` questions are judged in all.
 
-    A trial that timed out may have any utilization up to its bound. Any error makes the cell an error: what failed may
+    `more`: whether more trials may follow, so that what they might settle is inconclusive and not yet compatible. A
+    trial that timed out may have any utilization up to its bound. Any error makes the cell an error: what failed may
     not be left out of a median. Raises UserError where the measurements are of more than one scheme or another profile:
     unlike runs are never pooled.
     """
-    verdict = _assess(zone, cell, measurements)
+    verdict = _assess(zone, cell, measurements, more)
     return verdict if verdict.p is None or verdict.p <= ALPHA / LOOKS / family else _unclear(verdict)
 
 
-def judge_zone(zone: Zone, measured: Mapping[Cell, Sequence[Measurement]]) -> ZoneVerdict:
+def judge_zone(zone: Zone, measured: Mapping[Cell, Sequence[Measurement]], family: int | None = None) -> ZoneVerdict:
     """The ZoneVerdict of `measured`, {cell: measurements of one scheme}, by Holm's procedure over its cells.
 
-    Raises UserError as judge() does, and where the cells are of more than one scheme.
+    `family`: how many questions were planned in all, where that is more than the cells that arrived. Raises UserError
+    as judge() does, and where the cells are of more than one scheme.
     """
     everything = [m for measurements in measured.values() for m in measurements]
     if everything:
         obstacle(zone, everything)
     verdicts = {cell: _assess(zone, cell, measurements) for cell, measurements in measured.items()}
-    p_values = [1.0 if v.p is None else v.p for v in verdicts.values()]
+    size = max(len(verdicts), family or 0)
+    p_values = [1.0 if v.p is None else v.p for v in verdicts.values()] + [1.0] * (size - len(verdicts))
     rejected = statistics.holm(p_values, ALPHA / LOOKS)
     settled = {
         cell: verdict if verdict.p is None or at in rejected else _unclear(verdict)
         for at, (cell, verdict) in enumerate(verdicts.items())
     }
-    return ZoneVerdict(zone_id=zone.id, verdicts=settled, family=len(settled))
+    return ZoneVerdict(zone_id=zone.id, verdicts=settled, family=size)
 
 
 def _unclear(verdict: Verdict) -> Verdict:
@@ -224,7 +243,7 @@ def _unclear(verdict: Verdict) -> Verdict:
     )
 
 
-def _assess(zone: Zone, cell: Cell, measurements: Sequence[Measurement]) -> Verdict:
+def _assess(zone: Zone, cell: Cell, measurements: Sequence[Measurement], more: bool = False) -> Verdict:
     """The Verdict as if `p` were small enough."""
     permitted = zone.intervals[cell]
 
@@ -246,16 +265,24 @@ def _assess(zone: Zone, cell: Cell, measurements: Sequence[Measurement]) -> Verd
     if len(highest) < len(values):
         unseen = len(values) - len(highest)
         return verdict(Status.ERROR, f"{zone.metric} was not seen in {unseen} of {len(values)} trials")
-    return verdict(**_compare(zone.metric, permitted, highest, [m.outcome is Outcome.TIMEOUT for m in measurements]))
+    packet_bytes = None
+    if permitted.small_packets != 1.0:
+        sizes = [size for m in measurements if (size := m.packet_bytes) is not None]
+        packet_bytes = statistics.median(sizes) if sizes else None
+        permitted = permitted.at(packet_bytes)
+    late = [m.outcome is Outcome.TIMEOUT for m in measurements]
+    return verdict(**_compare(zone.metric, permitted, highest, late, more), packet_bytes=packet_bytes)
 
 
 def violates(zone: Zone, cell: Cell, values: Sequence[float], timed_out: Sequence[bool], family: int) -> bool:
-    """Whether judge() would say so of trials that gave these values of the zone's metric."""
+    """Whether judge() would say so of trials of full packets that gave these values of the zone's metric."""
     found = _compare(zone.metric, zone.intervals[cell], values, timed_out)
     return found["status"] is Status.VIOLATES and found["p"] <= ALPHA / LOOKS / family
 
 
-def _compare(metric: str, permitted: Interval, highest: Sequence[float], timed_out: Sequence[bool]) -> dict[str, Any]:
+def _compare(
+    metric: str, permitted: Interval, highest: Sequence[float], timed_out: Sequence[bool], more: bool = False
+) -> dict[str, Any]:
     """What a Verdict says of values, those of trials that timed out being upper bounds, and of what is permitted."""
     n, value = len(highest), statistics.median(highest)
     lowest = [-math.inf if late else v for late, v in zip(timed_out, highest, strict=True)]
@@ -271,25 +298,56 @@ def _compare(metric: str, permitted: Interval, highest: Sequence[float], timed_o
         return found(Status.INCONCLUSIVE, f"a transfer timed out, so its {metric} is of a part of it")
     if permitted.low <= interval[0] and interval[1] <= permitted.high:
         return found(Status.CONFORMS, "inside the zone")
-    below, above = sum(v < permitted.low for v in highest), sum(v > permitted.high for v in lowest)
     if interval[1] < permitted.low:
-        return found(Status.VIOLATES, "below the zone", _chance(n, below, permitted))
+        return found(Status.VIOLATES, "below the zone", _chance(_negated(highest), _mirrored(permitted)))
     if interval[0] > permitted.high:
-        return found(Status.VIOLATES, "above the zone", _chance(n, above, permitted))
+        return found(Status.VIOLATES, "above the zone", _chance(lowest, permitted))
     if math.inf in interval:
         return found(Status.INCONCLUSIVE, f"{n} trials are too few to know")
     if any(timed_out):
         return found(Status.INCONCLUSIVE, "a transfer timed out, so only a bound is known")
     where = "inside" if value in permitted else "below" if value < permitted.low else "above"
+    if where == "inside" and not more:
+        return found(Status.COMPATIBLE, "its median is inside the zone, its spread reaches beyond")
     return found(Status.INCONCLUSIVE, f"{where} the zone, but not clear of its bounds: more trials needed")
 
 
-def _chance(n: int, outside: int, permitted: Interval) -> float:
-    """How likely n trials of the reference itself would have so many outside, on either side.
+def _chance(values: Sequence[float], permitted: Interval) -> float:
+    """How likely a basis, as far above as the margin allows, would rank so high: of either side, the likeliest basis.
 
-    An interval derived from reference trials holds all of them. One that rests on something else, a formula or a
-    published figure, is taken to hold the median, no more.
+    A bound that was not drawn from values, but from a formula or a published figure, is taken to hold the median, no
+    more. Where only the range of a basis is known, its trials beyond all of that count.
     """
-    reference_n = permitted.basis.get("n")
-    one_side = statistics.exceedance_p(n, outside, reference_n) if reference_n else statistics.sign_test_p(n, outside)
-    return min(1.0, 2 * one_side)
+    return min(1.0, 2 * max(_chance_of(basis, values, permitted) for basis in permitted.bases))
+
+
+def _chance_of(basis: Basis, values: Sequence[float], permitted: Interval) -> float:
+    n = len(values)
+    if basis.values:
+        return statistics.rank_sum_p(values, [permitted.margin.above(value) for value in basis.values])
+    if basis.n:
+        most = permitted.margin.above(basis.max)
+        return statistics.exceedance_p(n, sum(value > most for value in values), basis.n)
+    return statistics.sign_test_p(n, sum(value > permitted.high for value in values))
+
+
+def _negated(values: Sequence[float]) -> list[float]:
+    return [-value for value in values]
+
+
+def _mirrored(permitted: Interval) -> Interval:
+    """Return the same with every value negated, so that what is below becomes what is above.
+
+    The margin is a share of a value, so it is taken before.
+    """
+    margin = permitted.margin
+    bases = tuple(
+        Basis(
+            reference=basis.reference, n=basis.n, median=-margin.below(basis.median), min=-margin.below(basis.max),
+            max=-margin.below(basis.min), values=tuple(-margin.below(value) for value in reversed(basis.values)),
+        )
+        for basis in permitted.bases
+    )  # fmt: skip
+    return dataclasses.replace(
+        permitted, low=-permitted.high, high=-permitted.low, bases=bases, margin=Margin(relative=0.0, absolute=0.0)
+    )

@@ -1,28 +1,125 @@
 """A Zone: for every cell the permissible interval of a metric, and what that interval rests on.
 
+An interval rests on *bases*: independent witnesses of what an honest implementation does, such as the trials of a
+reference implementation, or transfers that follow the algorithm's document alone (played.py). It reaches from the least
+to the greatest of their medians, widened by a margin.
+
 The JSON document is the truth (schema: conformance/schemas/zone.json); this module reads it and checks
-what a schema cannot say: each cell once, bounds in order, the reference inside its own interval.
+what a schema cannot say: each cell once, bounds in order, the bases' medians inside their own interval.
 """
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from conformance.model import metrics, response_functions
+from conformance.model import metrics, statistics
 from conformance.model.errors import UserError, located
 from conformance.model.setting import Cell
+
+#: payload of a full segment on Ethernet with TCP timestamps, as the references send them
+REFERENCE_PACKET_BYTES = 1448
+#: payload of QUIC's smallest datagrams (RFC 9000, section 14), for which zones say how much less a document promises
+SMALL_PACKET_BYTES = 1200
+#: payloads for which an interval is scaled: from QUIC's smallest datagrams (RFC 9000, section 14) to full ones
+_LEAST_PACKET_BYTES, _MOST_PACKET_BYTES = 1150, 1472
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """One witness: `n` values of the metric. `reference` names it among the zone's references.
+
+    `values` are all of them, in order; empty where only their range is known, as in zones of before version 2 and in
+    what was predicted from other cells. `n` is 0 where a bound was not drawn from values at all.
+    """
+
+    reference: str
+    n: int
+    median: float
+    min: float
+    max: float
+    values: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, reference: str, values: Sequence[float]) -> "Basis":
+        """Return the basis of these values. Raises ValueError where there are none."""
+        ordered = tuple(sorted(values))
+        return cls(
+            reference=reference, n=len(ordered), median=statistics.median(ordered), min=ordered[0], max=ordered[-1],
+            values=ordered,
+        )  # fmt: skip
+
+    def scaled(self, factor: float) -> "Basis":
+        """Return the same with all values multiplied."""
+        return dataclasses.replace(
+            self, median=self.median * factor, min=self.min * factor, max=self.max * factor,
+            values=tuple(value * factor for value in self.values),
+        )  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Margin:
+    """What an honest implementation may differ by from a basis: a share of it, and so much in the metric's unit."""
+
+    relative: float
+    absolute: float
+
+    def below(self, value: float) -> float:
+        return value * (1 - self.relative) - self.absolute
+
+    def above(self, value: float) -> float:
+        return value * (1 + self.relative) + self.absolute
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """The permissible values in one cell, ends included, and their basis (reference, n, median, ...)."""
+    """The permissible values in one cell, ends included, the bases that they follow from, and the margin.
+
+    `small_packets`: how much less the document promises with packets of 1200 bytes instead of 1448, as a factor; 1
+    where the size of packets does not matter, or is not known to. `counted`: whether it can tell enough to be judged.
+    """
 
     low: float
     high: float
-    basis: Mapping[str, Any]
+    bases: tuple[Basis, ...]
+    margin: Margin
+    small_packets: float = 1.0
+    counted: bool = True
+
+    @property
+    def basis(self) -> Basis:
+        """The reference implementation: the first of the bases."""
+        return self.bases[0]
 
     def __contains__(self, value: float) -> bool:
         return self.low <= value <= self.high
+
+    def at(self, packet_bytes: float | None) -> "Interval":
+        """Return what is permitted to a sender whose packets carry so many bytes; None where that is not known.
+
+        A window counts packets, so a rate that it limits is proportional to their size, and a size is no matter of
+        congestion control (RFC 9002, section 7.2). Between and beyond the two sizes that are known, in proportion.
+        """
+        if packet_bytes is None or self.small_packets == 1.0:
+            return self
+        size = min(max(packet_bytes, _LEAST_PACKET_BYTES), _MOST_PACKET_BYTES)
+        factor = 1 - (1 - self.small_packets) * (REFERENCE_PACKET_BYTES - size) / (
+            REFERENCE_PACKET_BYTES - SMALL_PACKET_BYTES
+        )
+        return dataclasses.replace(
+            self, low=self.low * factor, high=self.high * factor,
+            bases=tuple(basis.scaled(factor) for basis in self.bases),
+        )  # fmt: skip
+
+
+def hull(bases: Sequence[Basis], margin: Margin) -> tuple[float, float]:
+    """Return (low, high) of the interval that rests on these bases.
+
+    From the least median to the greatest, widened; of a basis whose values are not known, from its least to its
+    greatest.
+    """
+    least = [basis.median if basis.values else basis.min for basis in bases]
+    most = [basis.median if basis.values else basis.max for basis in bases]
+    return margin.below(min(least)), margin.above(max(most))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -68,17 +165,36 @@ def differing(one: "Permits[P]", other: "Permits[P]") -> Iterator[tuple[P, Inter
 
 
 def interval_from_json(
-    entry: Mapping[str, Any], references: Mapping[str, Any], pointer: str, within: str = ""
+    entry: Mapping[str, Any],
+    references: Mapping[str, Any],
+    margin_rule: Mapping[str, Any],
+    pointer: str,
+    within: str = "",
 ) -> Interval:
-    """The Interval of an entry with low, high and basis; `within` says of what, in an error. Raises UserError."""
-    low, high, basis = entry["low"], entry["high"], entry["basis"]
+    """Return the Interval of an entry with low, high and basis or bases; `within` says of what, in an error.
+
+    Raises UserError.
+    """
+    low, high = entry["low"], entry["high"]
     if not low <= high:
         raise UserError(f"{pointer}: low {low:g} is above high {high:g}{within}")
-    if basis["reference"] not in references:
-        raise UserError(f"{pointer}: reference {basis['reference']!r} is not among /references{within}")
-    if not low <= basis["median"] <= high:
-        raise UserError(f"{pointer}: the reference's own median {basis['median']:g} is outside the interval{within}")
-    return Interval(low=low, high=high, basis=basis)
+    bases = [_basis(basis) for basis in entry.get("bases") or [entry["basis"]]]
+    for basis in bases:
+        if basis.reference not in references:
+            raise UserError(f"{pointer}: reference {basis.reference!r} is not among /references{within}")
+        if not low <= basis.median <= high:
+            raise UserError(f"{pointer}: the reference's own median {basis.median:g} is outside the interval{within}")
+    margin = Margin(relative=entry.get("margin", margin_rule["relative"]), absolute=margin_rule["absolute"])
+    return Interval(
+        low=low, high=high, bases=tuple(bases), margin=margin, small_packets=entry.get("small_packets", 1.0),
+        counted=entry.get("counted", True),
+    )  # fmt: skip
+
+
+def _basis(data: Mapping[str, Any]) -> Basis:
+    if "values" in data:
+        return Basis.of(data["reference"], data["values"])
+    return Basis(**{name: data[name] for name in ("reference", "n", "median", "min", "max")})
 
 
 def from_json(data: Mapping[str, Any], where: object) -> Zone:
@@ -92,15 +208,8 @@ def from_json(data: Mapping[str, Any], where: object) -> Zone:
             cell = Cell(entry["bandwidth_mbps"], entry["one_way_delay_ms"], entry["loss_pct"])
         if cell in intervals:
             raise UserError(f"{pointer}: cell {cell.id} stands twice")
-        interval = interval_from_json(entry, data["references"], pointer, f" in cell {cell.id}")
-        basis = interval.basis
-        formula = basis.get("formula")
-        if formula and not response_functions.agrees(basis["median"], formula):
-            raise UserError(
-                f"{pointer}: the reference's median {basis['median']:g} in cell {cell.id} is not what its formula"
-                f" predicts, {formula['utilization']:g} within {response_functions.TOLERANCE:.0%}"
-            )
-        intervals[cell] = interval
+        within = f" in cell {cell.id}"
+        intervals[cell] = interval_from_json(entry, data["references"], data["margin_rule"], pointer, within)
     smoke: list[Cell] = []
     for at, text in enumerate(data["smoke"]):
         with located(f"{where}: /smoke/{at}"):

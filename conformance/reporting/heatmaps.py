@@ -45,7 +45,7 @@ class CellResult:
     @property
     def reference(self) -> float | None:
         """Return the median of the zone's reference in this cell, or None where no zone applies."""
-        median: float | None = self.permitted.basis["median"] if self.permitted else None
+        median: float | None = self.permitted.basis.median if self.permitted else None
         return median
 
     @property

@@ -16,6 +16,7 @@ from conformance.model.expectation import Expected, Surprise, gone_command
 from conformance.model.metrics import digits_to_tell
 from conformance.model.split.split_zone import Finding, SplitVerdict
 from conformance.model.verdict import CONFIDENCE, Status, Verdict
+from conformance.model.zone import Basis
 from conformance.results import store
 from conformance.suite import summary
 from conformance.suite.cases import Case
@@ -229,9 +230,9 @@ def _range(value: tuple[float, float]) -> str:
     return f"{value[0]:.3f}" if value[0] == value[1] else f"{value[0]:.3f} to {value[1]:.3f}"
 
 
-def _basis(basis: Mapping[str, Any], baseline: str | None = None) -> str:
-    what = f"before, in {baseline}" if baseline else basis["reference"]
-    return f"{what}: median {basis['median']:.3f} of {basis['n']} trials ({basis['min']:.3f}..{basis['max']:.3f})"
+def _basis(basis: Basis, baseline: str | None = None) -> str:
+    what = f"before, in {baseline}" if baseline else basis.reference
+    return f"{what}: median {basis.median:.3f} of {basis.n} trials ({basis.min:.3f}..{basis.max:.3f})"
 
 
 def explain(item: JudgedItem) -> str:

@@ -280,9 +280,9 @@ def _find(what: str, value: Bounds, interval: Bounds, confidence: float, permitt
 
 def from_json(data: Mapping[str, Any], where: object) -> SplitZone:
     """Build a SplitZone from a document that satisfies the schema; `where` names it in errors. Raises UserError."""
-    references = data["references"]
+    references, rule = data["references"], data["margin_rule"]
     checks: list[Check] = [
-        _path_check(entry, f"{where}: /paths/{at}", references) for at, entry in enumerate(data["paths"])
+        _path_check(entry, f"{where}: /paths/{at}", references, rule) for at, entry in enumerate(data["paths"])
     ]
     rows: dict[tuple[str, split_rates.Filter], dict[model.PathClass, Interval]] = collections.defaultdict(dict)
     for at, entry in enumerate(data["shares"]):
@@ -291,7 +291,7 @@ def from_json(data: Mapping[str, Any], where: object) -> SplitZone:
         path_class = model.PathClass(entry["class"])
         if path_class in rows[key]:
             raise UserError(f"{pointer}: {path_class} stands twice for this grid and filter")
-        rows[key][path_class] = interval_from_json(entry, references, pointer)
+        rows[key][path_class] = interval_from_json(entry, references, rule, pointer)
     for (name, filter_), permitted in rows.items():
         with located(f"{where}: /shares"):
             classes = {path.path_class for path in model.paths(grid.cells(name))}
@@ -311,7 +311,9 @@ def from_json(data: Mapping[str, Any], where: object) -> SplitZone:
     return SplitZone(checks=tuple(checks), path_profile_digest=digest, **{name: data[name] for name in fields})
 
 
-def _path_check(entry: Mapping[str, Any], pointer: str, references: Mapping[str, Any]) -> PathCheck:
+def _path_check(
+    entry: Mapping[str, Any], pointer: str, references: Mapping[str, Any], rule: Mapping[str, Any]
+) -> PathCheck:
     with located(f"{pointer}/path"):
         path = model.Path.parse(entry["path"])
     if path.path_class != entry["class"]:
@@ -320,6 +322,6 @@ def _path_check(entry: Mapping[str, Any], pointer: str, references: Mapping[str,
         raise UserError(f"{pointer}: path {path.id} composes to no cell of the grid")
     return PathCheck(
         path=path,
-        permitted={name: interval_from_json(entry[name], references, pointer) for name in PREDICTIONS},
-        measured=interval_from_json(entry["measured"], references, pointer) if "measured" in entry else None,
+        permitted={name: interval_from_json(entry[name], references, rule, pointer) for name in PREDICTIONS},
+        measured=interval_from_json(entry["measured"], references, rule, pointer) if "measured" in entry else None,
     )

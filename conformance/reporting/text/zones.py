@@ -74,7 +74,7 @@ def _short(value: float) -> str:
 def _drawn(interval: Interval | None, metric: str) -> rich.text.Text:
     if interval is None:
         return rich.text.Text()
-    median = interval.basis["median"]
+    median = interval.basis.median
     text = f"{_short(interval.low)}..{_short(interval.high)} ({_short(median)})"
     return rich.text.Text(text, style=terminal.shade(median) if metric == "utilization" else "")
 
@@ -108,7 +108,7 @@ def _bounds(interval: Interval | None) -> str:
 def _reference_in(mine: Interval | None, theirs: Interval | None) -> str:
     if mine is None or theirs is None:
         return ""
-    return "inside the first" if theirs.basis["median"] in mine else "outside the first"
+    return "inside the first" if theirs.basis.median in mine else "outside the first"
 
 
 def show_apart(found: "Apart", console: rich.console.Console) -> None:

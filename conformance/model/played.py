@@ -1,0 +1,126 @@
+"""Documents as a basis: transfers that follow the equations of RFC 5681 and RFC 9438 alone, packet by packet.
+
+A third witness beside a kernel and a closed formula: each packet is lost by chance, as the emulator does it, and what
+follows is what the document says, without timeouts, without delayed acknowledgements, without any implementation. The
+spread between such transfers is what chance does to a perfect sender.
+
+One step is one round trip: a window of packets leaves, each is lost or not, and the acknowledgements of the round move
+the window. A round with a loss is followed by one reduction, however many packets it lost (RFC 5681, section 4.3;
+RFC 6675); what was lost is sent again later. The link's rate stretches a round that holds more than the path does, and
+what exceeds path and queue together is lost.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator
+
+#: RFC 6928
+_INITIAL_WINDOW_PACKETS = 10.0
+_LEAST_WINDOW_PACKETS = 2.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Path:
+    """What a transfer is played over: a link's rate, the round trip of the empty path, and chances of loss.
+
+    `loss`: of each packet, from 0 to 1. `packet_bytes`: payload; `wire_bytes`: the same with its headers. The queue
+    holds `queue_packets`.
+    """
+
+    bandwidth_mbps: float
+    rtt_s: float
+    loss: float
+    packet_bytes: int
+    wire_bytes: int
+    queue_packets: float
+    transfer_bytes: int
+
+
+class Reno:
+    """RFC 5681's window in packets: half of it after a loss, and one packet more for each round trip."""
+
+    def __init__(self) -> None:
+        self.window = _INITIAL_WINDOW_PACKETS
+        self._threshold = math.inf
+
+    def lost(self, now_s: float) -> None:
+        """Reduce the window: one congestion event."""
+        self.window = self._threshold = max(self.window / 2, _LEAST_WINDOW_PACKETS)
+
+    def acknowledged(self, packets: float, now_s: float, rtt_s: float) -> None:
+        """Grow by what one round trip's acknowledgements allow."""
+        if self.window < self._threshold:
+            self.window = min(self.window + packets, max(self._threshold, self.window))
+        else:
+            self.window += packets / self.window
+
+
+class Cubic:
+    """RFC 9438's window in packets, with its Reno-friendly region and fast convergence (sections 4.2 to 4.7)."""
+
+    C, BETA = 0.4, 0.7
+    ALPHA = 3 * (1 - BETA) / (1 + BETA)
+
+    def __init__(self) -> None:
+        self.window = _INITIAL_WINDOW_PACKETS
+        self._threshold = math.inf
+        self._w_max = self._epoch_s = self._k_s = self._friendly = self._prior = 0.0
+
+    def lost(self, now_s: float) -> None:
+        """Reduce the window: one congestion event."""
+        # Section 4.7: who has not reached its last maximum makes room.
+        self._w_max = self.window * (1 + self.BETA) / 2 if self.window < self._w_max else self.window
+        self._prior = self.window
+        self.window = self._threshold = max(self.window * self.BETA, _LEAST_WINDOW_PACKETS)
+        self._k_s = math.cbrt(max(self._w_max - self.window, 0.0) / self.C)
+        self._epoch_s, self._friendly = now_s, self.window
+
+    def acknowledged(self, packets: float, now_s: float, rtt_s: float) -> None:
+        """Grow by what one round trip's acknowledgements allow."""
+        if self.window < self._threshold:
+            self.window = min(self.window + packets, max(self._threshold, self.window))
+            return
+        # Section 4.3: once as large as before the loss, Reno's own slope.
+        self._friendly += (self.ALPHA if self._friendly < self._prior else 1.0) * packets / self.window
+        since_s = now_s - self._epoch_s
+        if self.C * (since_s - self._k_s) ** 3 + self._w_max < self._friendly:
+            self.window = max(self.window, self._friendly)
+            return
+        target = self.C * (since_s + rtt_s - self._k_s) ** 3 + self._w_max
+        target = min(max(target, self.window), 1.5 * self.window)
+        self.window += (target - self.window) * packets / self.window
+
+
+#: algorithm -> (its document, who plays it)
+CONTROLLERS: dict[str, tuple[str, Callable[[], Reno | Cubic]]] = {
+    "reno": ("RFC 5681", Reno),
+    "cubic": ("RFC 9438", Cubic),
+}
+
+
+def utilization(algorithm: str, path: Path, chances: Iterator[float]) -> float:
+    """Play one transfer, and return its goodput over the link's rate.
+
+    `chances` are independent and uniform on [0, 1): one for each packet that is sent. Raises KeyError for an algorithm
+    that no document here describes.
+    """
+    controller = CONTROLLERS[algorithm][1]()
+    packet_s = path.wire_bytes * 8 / (path.bandwidth_mbps * 1e6)
+    room_packets = path.rtt_s / packet_s + path.queue_packets
+    # A handshake of one round trip, and one from the request to the first byte.
+    now_s, delivered, owed = 2 * path.rtt_s, 0.0, math.ceil(path.transfer_bytes / path.packet_bytes)
+    carry = 0.0
+    while delivered < owed:
+        whole = controller.window + carry
+        sent = int(min(whole, owed - delivered)) or 1
+        carry = whole - int(whole)
+        overflow = max(sent - room_packets, 0.0)
+        lost = sum(next(chances) < path.loss for _ in range(sent)) + int(overflow)
+        took_s = max(path.rtt_s, (sent - overflow) * packet_s)
+        now_s += took_s
+        delivered += max(sent - lost, 0)
+        if lost:
+            controller.lost(now_s)
+        else:
+            controller.acknowledged(sent, now_s, took_s)
+    return path.transfer_bytes * 8 / (now_s * path.bandwidth_mbps * 1e6)

@@ -1,0 +1,133 @@
+"""What a cell of a zone can tell: how far a scheme's median must be from the reference's to be found outside.
+
+The scheme is made up: it does what the reference did, every trial multiplied by one factor (or, where the reference's
+median is next to nothing, with something added). A shift is *told* where such a scheme violates the zone in at least
+POWER of all runs, by the test of verdict.py; runs are drawn from the reference's own trials, always the same draws.
+"""
+
+import dataclasses
+import functools
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from conformance.model import statistics
+from conformance.model.metrics import METRICS
+from conformance.model.verdict import ALPHA, CONFIDENCE, LOOKS
+from conformance.model.zone import Interval
+
+#: share of runs in which a shift is found, for it to count as told
+POWER = 0.8
+#: what a cell must tell to be counted: a scheme that has so much less, or so much more
+MUST_TELL = 0.3
+_DRAWS = 200
+_SEED = 1
+#: shifts that are tried, as factors: from 2 % to eight times, in steps of 2 % of the factor
+_FACTORS = tuple(1.02**step for step in range(1, 106))
+
+Rows = npt.NDArray[np.float64]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """The medians nearest to the reference's that are told, below and above it; None where none is.
+
+    `down` and `up` are the same as shares of the reference's median: 0.2 for 20 % less or more; None also where that
+    median is next to nothing.
+    """
+
+    low: float | None
+    high: float | None
+    down: float | None
+    up: float | None
+
+    @property
+    def enough(self) -> bool:
+        """Whether it tells what a cell must tell to be counted, on either side."""
+        return any(shift is not None and shift <= MUST_TELL for shift in (self.down, self.up))
+
+
+@functools.lru_cache(maxsize=4096)
+def told(permitted: Interval, metric: str, n: int, family: int) -> Told:
+    """Return what `n` trials in one of `family` cells tell. Raises ValueError where no basis has values."""
+    reference = next((basis for basis in permitted.bases if basis.values), None)
+    if reference is None:
+        raise ValueError("only a zone that ships its reference's trials says what it tells")
+    drawn = np.random.default_rng(_SEED).choice(np.array(reference.values), size=(_DRAWS, n))
+    of = METRICS[metric]
+    median = reference.median
+    # Below this a share of the median is less than what the margin grants everybody.
+    relative = median * permitted.margin.relative >= permitted.margin.absolute and median > 0
+    step = permitted.margin.absolute if not relative else median
+
+    def moved(factor: float, up: bool) -> tuple[float, Rows]:
+        if relative:
+            by = factor if up else 1 / factor
+            return median * by, drawn * by
+        add = step * (factor - 1) * 10 * (1 if up else -1)
+        return median + add, drawn + add
+
+    def nearest(up: bool) -> float | None:
+        for factor in _FACTORS:
+            at, rows = moved(factor, up)
+            if not of.least <= at or (of.most is not None and at > of.most):
+                return None
+            if _found(rows, permitted, family, up) >= POWER:
+                return at
+        return None
+
+    low, high = nearest(False), nearest(True)
+    return Told(
+        low=low,
+        high=high,
+        down=1 - low / median if relative and low is not None else None,
+        up=high / median - 1 if relative and high is not None else None,
+    )
+
+
+def _found(rows: Rows, permitted: Interval, family: int, up: bool) -> float:
+    """Return the share of runs (rows of trials) that violate the zone on one side."""
+    n = rows.shape[1]
+    rank = _interval_rank(n)
+    if rank is None:
+        return 0.0
+    ordered = np.sort(rows, axis=1)
+    outside = ordered[:, rank - 1] > permitted.high if up else ordered[:, n - rank] < permitted.low
+    for basis in permitted.bases:
+        if not basis.values:
+            beyond = permitted.margin.above(basis.max) if up else permitted.margin.below(basis.min)
+            count = (rows > beyond).sum(axis=1) if up else (rows < beyond).sum(axis=1)
+            needed = _count_needed(n, basis.n, family)
+            outside &= count >= needed
+            continue
+        shifted = np.array([(permitted.margin.above if up else permitted.margin.below)(v) for v in basis.values])
+        wins = np.searchsorted(shifted, rows, side="left") + np.searchsorted(shifted, rows, side="right")
+        statistic = wins.sum(axis=1) / 2 if up else n * len(shifted) - wins.sum(axis=1) / 2
+        outside &= statistic >= _critical(n, len(shifted), family)
+    return float(outside.mean())
+
+
+@functools.cache
+def _interval_rank(n: int) -> int | None:
+    """Return k such that the median's interval reaches from the k-th smallest value to the k-th largest."""
+    low, _ = statistics.median_interval(range(1, n + 1), CONFIDENCE)
+    return None if math.isinf(low) else int(low)
+
+
+@functools.cache
+def _critical(n: int, others: int, family: int) -> float:
+    """Return the least Mann-Whitney statistic, without ties, whose chance is small enough."""
+    tails = statistics.rank_sum_tails(n, (1,) * (n + others))
+    level = ALPHA / LOOKS / family / 2
+    least = n * (n + 1) / 2
+    sums = np.nonzero(tails <= level)[0]
+    return float(sums[0] / 2 - least) if len(sums) else math.inf
+
+
+@functools.cache
+def _count_needed(n: int, reference_n: int, family: int) -> float:
+    """Return how many of n trials must be beyond all of a basis whose range alone is known."""
+    level = ALPHA / LOOKS / family / 2
+    fits = (k for k in range(n + 1) if reference_n and statistics.exceedance_p(n, k, reference_n) <= level)
+    return next(fits, math.inf)
