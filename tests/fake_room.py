@@ -41,7 +41,7 @@ def with_measured(zone):
     for check in zone.checks:
         if isinstance(check, split_zone.PathCheck):
             predicted = check.permitted["split"]
-            value = 0.95 * predicted.basis["median"]
+            value = 0.95 * predicted.basis.median
             basis = {**predicted.basis, "median": value, "min": value, "max": value}
             permitted = Interval(low=value - 0.01, high=value + 0.01, basis=basis)
             check = dataclasses.replace(check, measured=permitted)
@@ -74,13 +74,13 @@ def made(trial, kind):
     else:
         permitted = zone_of(algorithm, profile=profile).intervals[trial.setting.cell]
     good = kind == "good" or (kind == "unsplit" and not trial.setting.segments)
-    value = permitted.basis["median"] if good else 0.001
+    value = permitted.basis.median if good else 0.001
     if (kind == "unclear" and trial.seed % 2) or (kind == "clear later" and trial.seed > 2):
         value = permitted.low
     metrics = {"bytes": 1, "completion_s": 1.0, "goodput_mbps": 1.0, "utilization": value}
     if trial.setting.segments:
         return Measurement(trial=trial, outcome=Outcome.OK, metrics=metrics, host={"wall_s": os.getpid()})
-    lost_pct = zone_of(algorithm, "loss", profile).intervals[trial.setting.cell].basis["median"]
+    lost_pct = zone_of(algorithm, "loss", profile).intervals[trial.setting.cell].basis.median
     came = 0 if kind == "bad" else round(10**6 * (1 - lost_pct / 100))
     evidence = {"interfaces": counted(10**6, came)}
     # What differs from one machine to the next.
@@ -94,7 +94,7 @@ def made_further(trial, kind):
     setting = trial.setting
     zones = [zone_of(trial.scheme.algorithm, name) for name in documents.FURTHER_KINDS]
     zones = [zone for zone in zones if zone.profile == setting.profile and setting.cell in zone.intervals]
-    value = {z.metric: z.intervals[setting.cell].basis["median"] if kind == "good" else 0.001 for z in zones}
+    value = {z.metric: z.intervals[setting.cell].basis.median if kind == "good" else 0.001 for z in zones}
     rtts = value.get("transfer_rtts", 1)
     metrics = {
         "bytes": 1, "handshake_s": 0.5, "completion_s": 0.5 + rtts * tc_commands.rtt_s(setting.cell),

@@ -10,7 +10,7 @@ from conformance.catalogue import documents
 from conformance.model.emulation.tc_commands import bdp_bytes
 from conformance.model.setting import Cell
 from conformance.model.trial import Measurement, Outcome, Scheme, Trial
-from conformance.model.zone import Interval, Zone
+from conformance.model.zone import Basis, Interval, Margin, Zone
 
 CELL = Cell(10, 20, 1)
 
@@ -79,11 +79,12 @@ def measurements_of(metric, values, **changes):
 
 
 def zone(low=0.4, high=0.6, cell=CELL, **changes):
-    basis = {"reference": "r", "n": 20, "median": (low + high) / 2, "min": low, "max": high}
+    basis = Basis(reference="r", n=20, median=(low + high) / 2, min=low, max=high)
+    permitted = Interval(low=low, high=high, bases=(basis,), margin=Margin(relative=0.0, absolute=0.0))
     fields = {
         "id": "cubic/heatmap", "algorithm": "cubic", "metric": "utilization", "profile": "atc25",
         "profile_digest": setting().profile_digest, "margin_rule": {"text": "a rule"}, "references": {"r": {}},
-        "intervals": {cell: Interval(low=low, high=high, basis=basis)}, "smoke": (cell,),
+        "intervals": {cell: permitted}, "smoke": (cell,),
     }  # fmt: skip
     return Zone(**{**fields, **changes})
 

@@ -172,7 +172,7 @@ def _heatmap_beside(zone: SplitZone, path: pathlib.Path) -> Zone | None:
     heatmap = documents.zone(beside) if beside.is_file() else None
     if heatmap is None or (heatmap.algorithm, heatmap.profile_digest) != (zone.algorithm, zone.profile_digest):
         return None
-    digests = ({about["kernel_digest"] for about in one.references.values()} for one in (zone, heatmap))
+    digests = ({about.get("kernel_digest") for about in one.references.values()} - {None} for one in (zone, heatmap))
     return heatmap if set.intersection(*digests) else None
 
 

@@ -223,7 +223,7 @@ def _verdicts(algorithm: str, measured: Measured) -> Iterator[JudgedZone]:
     checks: dict[str, dict[str, SplitVerdict]] = collections.defaultdict(dict)
     for question in splits:
         of_check = {setting: measured[setting] for setting in question.settings}
-        checks[question.zone.id][question.place] = question.judge(of_check, whole.families[question])
+        checks[question.zone.id][question.place] = question.judge(of_check, whole.families[question], more=False)
     families = {question.zone.id: whole.families[question] for question in splits}
     for zone_id, held in checks.items():
         yield SplitZoneVerdict(zone_id=zone_id, verdicts=held, family=families[zone_id])

@@ -142,7 +142,7 @@ class GateResult:
         statuses = {f.verdict.status for f in self.findings if not f.as_expected}
         if Status.ERROR in statuses:
             return ExitStatus.ERROR
-        learned = Status.CONFORMS in statuses or any(f.as_expected for f in self.findings)
+        learned = any(status.passes for status in statuses) or any(f.as_expected for f in self.findings)
         known = of_verdicts(statuses) is ExitStatus.DONE and not any(judged.unmeasured for judged in self.judged)
         known = known and (self.features is None or self.features.exit_status is ExitStatus.DONE)
         return ExitStatus.DONE if learned and (known or not self.strict) else ExitStatus.UNKNOWN

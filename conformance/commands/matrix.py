@@ -158,7 +158,7 @@ def _row(
         what = f"{counted} of {len(verdicts)}"
         if status in (Status.ERROR, Status.UNSUPPORTED):
             what += f": {next(v.reason for v in verdicts if v.status is status)}"
-        elif status is not Status.CONFORMS:
+        elif not status.passes:
             beside = [_beside(v) for v in verdicts if v.status is status]
             more = f" and {len(beside) - _SHOWN} more" if len(beside) > _SHOWN else ""
             what += f": {', '.join(beside[:_SHOWN])}{more}"

@@ -37,6 +37,7 @@ _WORST_FIRST = (
 )
 _OF_VERDICT = {
     Status.CONFORMS: ExitStatus.DONE,
+    Status.COMPATIBLE: ExitStatus.DONE,
     Status.VIOLATES: ExitStatus.VIOLATES,
     Status.INCONCLUSIVE: ExitStatus.UNKNOWN,
     Status.UNSUPPORTED: ExitStatus.UNKNOWN,

@@ -46,8 +46,8 @@ class CellQuestion:
     def settings(self) -> tuple[Setting, ...]:
         return (self.setting,)
 
-    def judge(self, measured: Measured, family: int) -> Verdict:
-        return verdicts.judge(self.zone, self.setting.cell, measured[self.setting], family)
+    def judge(self, measured: Measured, family: int, more: bool) -> Verdict:
+        return verdicts.judge(self.zone, self.setting.cell, measured[self.setting], family, more)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,10 +76,10 @@ class SplitQuestion:
     def settings(self) -> tuple[Setting, ...]:
         return self.cells if self.split_path is None else (*self.cells, self.split_path)
 
-    def judge(self, measured: Measured, family: int) -> SplitVerdict:
+    def judge(self, measured: Measured, family: int, more: bool) -> SplitVerdict:
         by_cell = {setting.cell: measured[setting] for setting in self.cells}
         through = None if self.split_path is None else measured[self.split_path]
-        return split_zone.judge(self.zone, self.check, by_cell, through, family)
+        return split_zone.judge(self.zone, self.check, by_cell, through, family, more)
 
 
 Question = CellQuestion | SplitQuestion
@@ -142,7 +142,8 @@ class Plan:
 
     def judge(self, question: Question, measured: Measured) -> Judged:
         """Judge measurements of all settings of a question. Raise UserError where runs are unlike."""
-        verdict = question.judge(measured, self.families[question])
+        more = any(len(measured[setting]) < self.looks[-1] for setting in question.settings)
+        verdict = question.judge(measured, self.families[question], more)
         return Judged(question=question, verdict=verdict, measured=measured)
 
     def judged(self, key: Key, measurements: Sequence[Measurement]) -> tuple[Judged, ...]:

@@ -46,6 +46,11 @@ class Status(enum.StrEnum):
     UNSUPPORTED = "unsupported"
     ERROR = "error"
 
+    @property
+    def passes(self) -> bool:
+        """Whether it was judged, and nothing was found against it."""
+        return self in (Status.CONFORMS, Status.COMPATIBLE)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Verdict:
@@ -306,10 +311,17 @@ def _compare(
         return found(Status.INCONCLUSIVE, f"{n} trials are too few to know")
     if any(timed_out):
         return found(Status.INCONCLUSIVE, "a transfer timed out, so only a bound is known")
-    where = "inside" if value in permitted else "below" if value < permitted.low else "above"
-    if where == "inside" and not more:
-        return found(Status.COMPATIBLE, "its median is inside the zone, its spread reaches beyond")
+    if value in permitted:
+        return found(*undecided_inside(more))
+    where = "below" if value < permitted.low else "above"
     return found(Status.INCONCLUSIVE, f"{where} the zone, but not clear of its bounds: more trials needed")
+
+
+def undecided_inside(more: bool) -> tuple[Status, str]:
+    """(Status, reason) of what is inside a zone and not clear of its bounds; `more`: whether more trials may follow."""
+    if more:
+        return Status.INCONCLUSIVE, "inside the zone, but not clear of its bounds: more trials needed"
+    return Status.COMPATIBLE, "its median is inside the zone, its spread reaches beyond"
 
 
 def _chance(values: Sequence[float], permitted: Interval) -> float:

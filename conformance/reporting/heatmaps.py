@@ -74,7 +74,7 @@ class CellResult:
 
 
 #: what cells may be but conforming, in the order that they are told in
-_OTHERS = ("violates", "inconclusive", "error", "unsupported")
+_OTHERS = ("compatible", "violates", "inconclusive", "error", "unsupported")
 
 
 def _worst(results: Iterable[CellResult]) -> str:

@@ -107,7 +107,7 @@ def _attach_trials(item: JudgedItem, status: Status) -> None:
             picture = trace_picture.svg(nearest)
             if picture:
                 allure.attach(picture, f"trace, seed {nearest.trial.seed}", _SVG)
-        if status is not Status.CONFORMS:
+        if not status.passes:
             lines = b"".join(map(dumps, measurements))
             allure.attach(lines.decode(), f"result lines {setting.id}", allure.attachment_type.TEXT, "jsonl")
 

@@ -123,7 +123,7 @@ class JudgedItem(pytest.Item):
         strict = self.options.fail_inconclusive or self.config.getini("strict")
         if verdict.status is Status.INCONCLUSIVE and not strict:
             pytest.skip("; ".join([f"inconclusive: {verdict.reason}", *(text for _, text in self.lines()[:1])]))
-        if verdict.status is not Status.CONFORMS:
+        if not verdict.status.passes:
             raise Violation(explain(self))
 
     def repr_failure(self, excinfo: ExceptionInfo[BaseException], style: Any = None) -> str | TerminalRepr:
@@ -201,7 +201,7 @@ class SplitItem(JudgedItem):
     def lines(self) -> Sequence[tuple[str, str]]:
         # All that is not conforming; of these the first basis is enough to find the others in the zone's file.
         assert isinstance(self.verdict, SplitVerdict)
-        wrong = [f for f in self.verdict.findings if f.status is not Status.CONFORMS]
+        wrong = [f for f in self.verdict.findings if not f.status.passes]
         if not wrong:
             return ()
         values = [f"{f.what} {_range(f.value)} ({_interval(f.interval, f.confidence)})" for f in wrong]

@@ -175,14 +175,16 @@ def judge(
     measured: Mapping[Cell, Sequence[Measurement]],
     through: Sequence[Measurement] | None = None,
     family: int = 1,
+    more: bool = False,
 ) -> SplitVerdict:
     """Judge a check by {cell: measurements} of one scheme, of all cells that it needs.
 
     `through`: measurements of the check's path, split, by the same scheme; None where it cannot be split, and then that
-    is not judged. `family`: how many settings (cells and split paths) the zone is judged by in all.
+    is not judged. `family`: how many settings (cells and split paths) the zone is judged by in all. `more`: whether
+    more trials may follow.
 
-    A prediction conforms where that from medians is inside, and violates where all are outside that the cells'
-    confidence intervals allow for. What was measured is judged as a cell is. Wrong violations of a zone by anything
+    A prediction conforms where all are inside that the cells' confidence intervals allow for, at CONFIDENCE, and
+    violates where all are outside that wider ones allow for. What was measured is judged as a cell is. Wrong violations of a zone by anything
     happen in at most verdict.ALPHA of runs: each look at each setting has the same share of that. For, as long as the
     intervals of all cells hold their medians, so does whatever is predicted from them, however many predictions there
     are. Raises UserError for unlike runs.
@@ -201,14 +203,17 @@ def judge(
         return SplitVerdict(status=obstacle[0], reason=obstacle[1], n=n)
     confidence = 1 - verdict.ALPHA / verdict.LOOKS / family
     values = check.values(split_rates.Rates.medians(measured))
+    likely = check.values(split_rates.Rates.intervals(measured, verdict.CONFIDENCE))
     intervals = check.values(split_rates.Rates.intervals(measured, confidence))
     findings = [
-        _find(_called(what), value, interval, confidence, permitted)
+        _find(_called(what), value, inner, interval, confidence, permitted, more)
         for what, permitted in _predicted(check)
-        if (value := values[what]) is not None and (interval := intervals[what]) is not None
+        if (value := values[what]) is not None
+        and (inner := likely[what]) is not None
+        and (interval := intervals[what]) is not None
     ]
     if isinstance(check, PathCheck) and through is not None:
-        findings.append(_find_measured(zone, check, through, family))
+        findings.append(_find_measured(zone, check, through, family, more))
     status = verdict.overall(findings)
     reasons = "; ".join(f"{finding.what}: {finding.reason}" for finding in findings if finding.status is status)
     return SplitVerdict(status=status, reason=reasons, findings=tuple(findings), n=n)
@@ -243,7 +248,9 @@ def _obstacle(
     return found or verdict.obstacle(dataclasses.replace(zone, profile_digest=zone.path_profile_digest or ""), through)
 
 
-def _find_measured(zone: SplitZone, check: PathCheck, through: Sequence[Measurement], family: int) -> Finding:
+def _find_measured(
+    zone: SplitZone, check: PathCheck, through: Sequence[Measurement], family: int, more: bool
+) -> Finding:
     """As a cell of a heatmap is judged: the path is the one that it comes to."""
     cell, measured = through[0].trial.setting.cell, check.measured
     assert measured is not None  # else there is nothing to judge by
@@ -252,7 +259,7 @@ def _find_measured(zone: SplitZone, check: PathCheck, through: Sequence[Measurem
         profile_digest=zone.path_profile_digest or "", margin_rule=zone.margin_rule, references=zone.references,
         intervals={cell: measured}, smoke=(),
     )  # fmt: skip
-    found = verdict.judge(alone, cell, through, family)
+    found = verdict.judge(alone, cell, through, family, more)
     assert found.value is not None and found.interval is not None  # _obstacle() found none
     return Finding(
         what=MEASURED, status=found.status, reason=found.reason, value=(found.value, found.value),
@@ -260,15 +267,19 @@ def _find_measured(zone: SplitZone, check: PathCheck, through: Sequence[Measurem
     )  # fmt: skip
 
 
-def _find(what: str, value: Bounds, interval: Bounds, confidence: float, permitted: Interval) -> Finding:
+def _find(
+    what: str, value: Bounds, likely: Bounds, interval: Bounds, confidence: float, permitted: Interval, more: bool
+) -> Finding:
     if interval[1] < permitted.low:
         status, reason = Status.VIOLATES, "below the zone"
     elif interval[0] > permitted.high:
         status, reason = Status.VIOLATES, "above the zone"
-    elif value[0] in permitted and value[1] in permitted:
+    elif likely[0] in permitted and likely[1] in permitted:
         status, reason = Status.CONFORMS, "inside the zone"
     elif value[0] != value[1]:
         status, reason = Status.INCONCLUSIVE, "a transfer timed out, so only a bound is known"
+    elif value[0] in permitted:
+        status, reason = verdict.undecided_inside(more)
     else:
         side = "below" if value[0] < permitted.low else "above"
         status, reason = Status.INCONCLUSIVE, f"{side} the zone, but not clear of it: more trials needed"

@@ -186,7 +186,7 @@ def _outside(series: Series) -> list[tuple[str, CellResult, str]]:
         (heatmap.metric, result, _href(series, result.cell))
         for heatmap in series.heatmaps
         for result in heatmap.results.values()
-        if result.status not in ("conforms", "not judged")
+        if result.status not in ("conforms", "compatible", "not judged")
         # What failed or is not offered fails for all metrics: once is enough.
         and (heatmap is series.utilization or result.value is not None)
     ]

@@ -16,6 +16,7 @@ from conformance.support.console import one_line
 _MARKS = {
     Status.CONFORMS: (" ", ""),
     Status.VIOLATES: ("✗", "bold red"),
+    Status.COMPATIBLE: ("≈", ""),
     Status.INCONCLUSIVE: ("?", "yellow"),
     Status.UNSUPPORTED: ("-", "dim"),
     Status.ERROR: ("!", "bold magenta"),

@@ -75,8 +75,8 @@ def _kind(finding: "Finding", strict: bool) -> str | None:
         return "skipped"
     unknown = "failure" if strict else "skipped"
     return {
-        Status.ERROR: "error", Status.INCONCLUSIVE: unknown, Status.UNSUPPORTED: unknown, Status.CONFORMS: None,
-    }[status]  # fmt: skip
+        Status.ERROR: "error", Status.INCONCLUSIVE: unknown, Status.UNSUPPORTED: unknown,
+    }.get(status)  # fmt: skip
 
 
 def _case(suite: xml.Element, judged: "ZoneResult", cell: Cell) -> xml.Element:

@@ -249,7 +249,7 @@ def test_results_of_another_build_say_nothing_of_this_one(tmp_path, monkeypatch)
         manifest, "read", lambda s: types.SimpleNamespace(folder=tmp_path, transport="tcp", name="linux-tcp")
     )
     permitted = documents.zone_of("cubic").intervals[CELL]
-    inside = measurements([permitted.basis["median"]] * 8, stack_digest="a" * 16, stack_version="v2")
+    inside = measurements([permitted.basis.median] * 8, stack_digest="a" * 16, stack_version="v2")
     outside = measurements([permitted.low / 2] * 8)
     results = written(tmp_path / "both.jsonl", [*outside, *inside])
 
@@ -272,7 +272,7 @@ def test_results_of_another_build_say_nothing_of_this_one(tmp_path, monkeypatch)
         with pytest.raises(UserError, match=rf"both\.jsonl: no measurement .*{unlike}.*with --any-build"):
             update_today(results, **today)
     # Taking out what is gone adds nothing.
-    usual = documents.zone_of("cubic").intervals[OTHER].basis["median"]
+    usual = documents.zone_of("cubic").intervals[OTHER].basis.median
     gone = [*outside[:5], *measurements([usual] * 8, cell=OTHER)]
     (tmp_path / "expected.json").write_text(expectations.dumps([expected(cells=[OTHER])], ours=False))
     args = "a stack", [written(tmp_path / "gone.jsonl", gone)]
@@ -332,7 +332,7 @@ def test_split_zones_are_judged_where_all_their_cells_were_measured(tmp_path):
     results = tmp_path / "r.jsonl"
 
     def verdicts(of, factor):
-        made = [m for cell in of for m in measurements([zone.intervals[cell].basis["median"] * factor] * 20, cell=cell)]
+        made = [m for cell in of for m in measurements([zone.intervals[cell].basis.median * factor] * 20, cell=cell)]
         results.write_text("".join(json.dumps(m.to_json()) + "\n" for m in made))
         found = {v.zone_id: v.verdicts for v in verdicts_of([results])}
         return {check: str(v.status) for check, v in found.get("cubic/split", {}).items()}
@@ -353,8 +353,8 @@ def test_paths_that_were_split_are_judged_and_counted(tmp_path):
 
     def verdict(factor):
         intervals = documents.zone_of("cubic").intervals
-        made = [m for cell in check.cells for m in measurements([intervals[cell].basis["median"]] * 20, cell=cell)]
-        for m in measurements([check.measured.basis["median"] * factor] * 20):
+        made = [m for cell in check.cells for m in measurements([intervals[cell].basis.median] * 20, cell=cell)]
+        for m in measurements([check.measured.basis.median * factor] * 20):
             made.append(dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=path)))
         results.write_text("".join(json.dumps(m.to_json()) + "\n" for m in made))
         (found,) = [v for v in verdicts_of([results]) if v.zone_id == split.id]

@@ -55,7 +55,7 @@ def made_like(algorithm, setting):
     merged = None
     for zone in zones():
         if zone.algorithm == algorithm and zone.profile == setting.profile and setting.cell in zone.intervals:
-            median = zone.intervals[setting.cell].basis["median"]
+            median = zone.intervals[setting.cell].basis.median
             (m,) = measurements_of(zone.metric, [median], cell=setting.cell)
             if merged is None:
                 merged = dataclasses.replace(m, metrics=dict(m.metrics))

@@ -82,7 +82,7 @@ def test_is_asked_only_where_it_applies(algorithm, profile, cell, applies):
 def test_reference_runs_are_what_the_document_predicts(algorithm):
     """The zone's reference, measured, against a formula that knows nothing of it."""
     zone = documents.zone_of(algorithm, profile="packets")
-    both = [(i.basis["median"], i.basis["formula"]) for i in zone.intervals.values() if "formula" in i.basis]
+    both = [(i.basis.median, i.basis["formula"]) for i in zone.intervals.values() if "formula" in i.basis]
     assert len(both) == 10
     assert all(response_functions.agrees(median, formula) for median, formula in both)
 

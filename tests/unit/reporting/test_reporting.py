@@ -436,8 +436,8 @@ def test_a_calibration_is_told_of_old_and_new_lines(tmp_path):
 def test_what_zones_of_other_metrics_say_is_in_every_report():
     """A gate that fails by a queue or by a short transfer has no green badge."""
     cell = Cell(10, 20, 1)
-    inside = documents.zone_of("cubic").intervals[cell].basis["median"]
-    counters = counted(1000, round(1000 - 10 * documents.zone_of("cubic", "loss").intervals[cell].basis["median"]))
+    inside = documents.zone_of("cubic").intervals[cell].basis.median
+    counters = counted(1000, round(1000 - 10 * documents.zone_of("cubic", "loss").intervals[cell].basis.median))
     good = [dataclasses.replace(m, evidence={"interfaces": counters}) for m in measurements([inside] * 5, cell=cell)]
     assert badge.message(heatmaps.all_series(good)) == ("conforms: 2 of 2", "conforms")
     cell = documents.zone_of("cubic", "startup").cells[0]
