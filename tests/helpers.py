@@ -10,7 +10,7 @@ from conformance.catalogue import documents
 from conformance.model.emulation.tc_commands import bdp_bytes
 from conformance.model.setting import Cell
 from conformance.model.trial import Measurement, Outcome, Scheme, Trial
-from conformance.model.zone import Basis, Interval, Margin, Zone
+from conformance.model.zone import Basis, Interval, Margin, Zone, hull
 
 CELL = Cell(10, 20, 1)
 
@@ -87,6 +87,15 @@ def zone(low=0.4, high=0.6, cell=CELL, **changes):
         "intervals": {cell: permitted}, "smoke": (cell,),
     }  # fmt: skip
     return Zone(**{**fields, **changes})
+
+
+def zone_on(*bases, cell=CELL, relative=0.1, absolute=0.0, **changes):
+    """A zone that rests on these bases, with a margin of 10 % unless told otherwise."""
+    margin = Margin(relative=relative, absolute=absolute)
+    low, high = hull(bases, margin)
+    permitted = Interval(low=low, high=high, bases=bases, margin=margin)
+    references = {basis.reference: {} for basis in bases}
+    return zone(intervals={cell: permitted}, references=references, **changes)
 
 
 def facts(size=12_500_000, **changes):

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformance.catalogue import derive, derive_split, documents
+from conformance.model import zone
 from conformance.model.metrics import UTILIZATION
 from conformance.model.setting import Cell
 from conformance.model.zone import Basis
@@ -22,8 +23,8 @@ def carried_over(document: Mapping[str, Any]) -> dict[str, Any]:
     made["format"] = derive.FORMAT
     made["margin_rule"] = derive.margin_rule(made["metric"])
     made["cells"] = [_cell(entry, made) for entry in made["cells"]]
-    if any(len(cell["bases"]) > 1 for cell in made["cells"]):
-        made["references"] = {**made["references"], **derive.played_reference(made["algorithm"])}
+    further = [zone.basis_from_json(basis) for cell in made["cells"] for basis in cell["bases"][1:]]
+    made["references"] = {**made["references"], **derive.played_references(made["algorithm"], further)}
     return made
 
 
@@ -41,7 +42,7 @@ def _cell(entry: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, An
     if document["metric"] == UTILIZATION.name:
         documented = derive.played_bases(document["algorithm"], documents.profile(document["profile"], cell))
     if documented:
-        bases.append(documented[0])
+        bases += documented[0]
         more = {"small_packets": documented[1]}
     low, high = derive.interval(bases, document["metric"])
     further = [{"reference": basis.reference, "values": list(basis.values)} for basis in bases[1:]]

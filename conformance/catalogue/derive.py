@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from conformance.catalogue import documents
-from conformance.model import played, zone
+from conformance.model import played, statistics, zone
 from conformance.model.emulation import tc_commands
 from conformance.model.errors import UserError
 from conformance.model.metrics import METRICS, RELATIVE_MARGIN, UTILIZATION
@@ -75,27 +75,28 @@ def rounded_outward(low: float, high: float) -> tuple[float, float]:
     return math.floor(low * 1000 + _SLACK) / 1000, math.ceil(high * 1000 - _SLACK) / 1000
 
 
-def played_bases(algorithm: str, setting: Setting) -> tuple[Basis, float] | None:
-    """Return (what the algorithm's document does in a setting, the factor of small packets), if it speaks of it.
+def played_bases(algorithm: str, setting: Setting) -> tuple[tuple[Basis, ...], float] | None:
+    """Return (what documents say the algorithm does in a setting, the factor of small packets), if they speak of it.
 
-    It speaks of packets that are lost one by one, by chance: not of the queue's losses alone, nor of super-packets.
+    They speak of packets that are lost one by one, by chance: not of the queue's losses alone, nor of super-packets.
     """
-    cell = setting.cell
-    if algorithm not in played.CONTROLLERS or setting.offload or not cell.loss_pct:
+    if setting.offload or not setting.cell.loss_pct:
         return None
-    values = {size: _played(algorithm, setting, size) for size in (REFERENCE_PACKET_BYTES, SMALL_PACKET_BYTES)}
-    full, small = (Basis.of(_called(algorithm), values[size]) for size in values)
-    return full, round(small.median / full.median, 4)
+    named = played.documents(algorithm, _path(setting, REFERENCE_PACKET_BYTES))
+    if not named:
+        return None
+    bases = tuple(Basis.of(_called(name), _played(name, setting, REFERENCE_PACKET_BYTES)) for name in named)
+    small = statistics.median(_played(named[0], setting, SMALL_PACKET_BYTES))
+    return bases, round(small / bases[0].median, 4)
 
 
-def _called(algorithm: str) -> str:
+def _called(name: str) -> str:
     """Return the name of a played document among a zone's references."""
-    return f"{played.CONTROLLERS[algorithm][0].lower().replace(' ', '')}-played"
+    return f"{name.lower().replace(' ', '')}-played"
 
 
-@functools.lru_cache(maxsize=1024)
-def _played(algorithm: str, setting: Setting, packet_bytes: int) -> tuple[float, ...]:
-    path = played.Path(
+def _path(setting: Setting, packet_bytes: int) -> played.Path:
+    return played.Path(
         bandwidth_mbps=setting.cell.bandwidth_mbps,
         rtt_s=tc_commands.rtt_s(setting.cell),
         loss=setting.cell.loss_pct / 100,
@@ -104,8 +105,13 @@ def _played(algorithm: str, setting: Setting, packet_bytes: int) -> tuple[float,
         queue_packets=tc_commands.red_parameters(setting.cell)["max_bytes"] / (packet_bytes + _HEADERS_BYTES),
         transfer_bytes=setting.transfer_bytes,
     )
-    draws = (random.Random(f"{algorithm} {setting.cell.id} {seed}") for seed in range(1, PLAYED_TRIALS + 1))
-    return tuple(round(played.utilization(algorithm, path, iter(draw.random, None)), 4) for draw in draws)
+
+
+@functools.lru_cache(maxsize=1024)
+def _played(name: str, setting: Setting, packet_bytes: int) -> tuple[float, ...]:
+    path = _path(setting, packet_bytes)
+    draws = (random.Random(f"{name} {setting.cell.id} {seed}") for seed in range(1, PLAYED_TRIALS + 1))
+    return tuple(round(played.utilization(name, path, iter(draw.random, None)), 4) for draw in draws)
 
 
 def derive(
@@ -136,7 +142,10 @@ def derive(
         "metric": metric,
         **{key: head[key] for key in ("profile", "profile_digest")},
         "margin_rule": margin_rule(metric),
-        "references": {**head["references"], **(played_reference(algorithm) if documents_say else {})},
+        "references": {
+            **head["references"],
+            **played_references(algorithm, (basis for bases, _ in documents_say.values() for basis in bases)),
+        },
         "smoke": [],
         "cells": [
             _entry(cell, found, source, metric, documents_say.get(cell)) for cell, found in sorted(values.items())
@@ -213,24 +222,25 @@ def one_run(own: Sequence[Measurement], metric: str, what: str) -> tuple[dict[Se
     }
 
 
-def played_reference(algorithm: str) -> dict[str, Any]:
-    """Return what a zone says of a played document as a reference: {name: about}."""
-    document = played.CONTROLLERS[algorithm][0]
+def played_references(algorithm: str, bases: Iterable[Basis]) -> dict[str, Any]:
+    """Return what a zone says of played documents, the bases of its cells, as references: {name: about}."""
+    by_name = {_called(name): name for name in played.CONTROLLERS}
     return {
-        _called(algorithm): {
-            "scheme": f"{algorithm}/{document}",
+        name: {
+            "scheme": f"{algorithm}/{by_name[name]}",
             "trials": PLAYED_TRIALS,
-            "what": f"transfers that follow the equations of {document} alone, each packet lost by chance",
+            "what": f"transfers that follow {by_name[name]} alone, each packet lost by chance",
         }
+        for name in sorted({basis.reference for basis in bases} & set(by_name))
     }
 
 
 def _entry(
-    cell: Cell, values: Sequence[float], reference: str, metric: str, documented: tuple[Basis, float] | None
+    cell: Cell, values: Sequence[float], reference: str, metric: str, documented: tuple[tuple[Basis, ...], float] | None
 ) -> dict[str, Any]:
     bases = [Basis.of(reference, [round(value, 4) for value in values])]
     if documented:
-        bases.append(documented[0])
+        bases += documented[0]
     low, high = interval(bases, metric)
     return {
         **cell.to_json(),

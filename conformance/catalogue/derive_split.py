@@ -87,7 +87,7 @@ def _transfer_s(measurements: Sequence[Measurement], profile: str) -> float:
 def _bounds(trials: Sequence[float], algorithm: str, setting: Setting) -> tuple[float, float]:
     """(low, high) of a cell's interval, as its own zone has it."""
     documented = derive.played_bases(algorithm, setting)
-    return derive.interval([Basis.of("reference", trials), *([documented[0]] if documented else [])])
+    return derive.interval([Basis.of("reference", trials), *(documented[0] if documented else ())])
 
 
 def predicted(of: str, path: Path, utilizations: Mapping[Cell, float]) -> float:

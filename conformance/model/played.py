@@ -1,8 +1,8 @@
 """Documents as a basis: transfers that follow the equations of RFC 5681 and RFC 9438 alone, packet by packet.
 
 A third witness beside a kernel and a closed formula: each packet is lost by chance, as the emulator does it, and what
-follows is what the document says, without timeouts, without delayed acknowledgements, without any implementation. The
-spread between such transfers is what chance does to a perfect sender.
+follows is what the document says, without delayed acknowledgements, without any implementation; and without timeouts,
+but for RFC 5348, which speaks of them. The spread between such transfers is what chance does to a perfect sender.
 
 One step is one round trip: a window of packets leaves, each is lost or not, and the acknowledgements of the round move
 the window. A round with a loss is followed by one reduction, however many packets it lost (RFC 5681, section 4.3;
@@ -14,8 +14,15 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterator
 
+from conformance.model import response_functions
+
 #: RFC 6928
 _INITIAL_WINDOW_PACKETS = 10.0
+#: what a retransmission timer adds to the round trip, as in Linux
+_TIMER_S = 0.2
+#: Where timeouts would take more of the time, RFC 5348 says more of the timer than of congestion control, and
+#: too much of it: its sender has neither limited transmit (RFC 3042) nor tail loss probes (RFC 8985).
+_MOST_TIMEOUTS = 0.2
 _LEAST_WINDOW_PACKETS = 2.0
 
 
@@ -55,15 +62,14 @@ class Reno:
             self.window += packets / self.window
 
 
-class Cubic:
+class Cubic(Reno):
     """RFC 9438's window in packets, with its Reno-friendly region and fast convergence (sections 4.2 to 4.7)."""
 
     C, BETA = 0.4, 0.7
     ALPHA = 3 * (1 - BETA) / (1 + BETA)
 
     def __init__(self) -> None:
-        self.window = _INITIAL_WINDOW_PACKETS
-        self._threshold = math.inf
+        super().__init__()
         self._w_max = self._epoch_s = self._k_s = self._friendly = self._prior = 0.0
 
     def lost(self, now_s: float) -> None:
@@ -91,20 +97,39 @@ class Cubic:
         self.window += (target - self.window) * packets / self.window
 
 
-#: algorithm -> (its document, who plays it)
-CONTROLLERS: dict[str, tuple[str, Callable[[], Reno | Cubic]]] = {
-    "reno": ("RFC 5681", Reno),
-    "cubic": ("RFC 9438", Cubic),
-}
+#: document -> the window that it describes
+CONTROLLERS: dict[str, Callable[[], Reno]] = {"RFC 5681": Reno, "RFC 9438": Cubic, "RFC 5348": Reno}
 
 
-def utilization(algorithm: str, path: Path, chances: Iterator[float]) -> float:
-    """Play one transfer, and return its goodput over the link's rate.
+def documents(algorithm: str, path: Path) -> tuple[str, ...]:
+    """Return the documents that say what an algorithm does over a path with random losses, the algorithm's own first.
 
-    `chances` are independent and uniform on [0, 1): one for each packet that is sent. Raises KeyError for an algorithm
-    that no document here describes.
+    RFC 5348 speaks of Reno, and of CUBIC where that does as Reno does, and is asked where timeouts are few.
     """
-    controller = CONTROLLERS[algorithm][1]()
+    own = {"reno": "RFC 5681", "cubic": "RFC 9438"}.get(algorithm)
+    if own is None:
+        return ()
+    like_reno = algorithm == "reno" or response_functions.reno_friendly(path.loss, path.rtt_s)
+    return (own, "RFC 5348") if like_reno and timeouts_share(path) <= _MOST_TIMEOUTS else (own,)
+
+
+def timeouts_share(path: Path) -> float:
+    """Return the share of a transfer's time that passes in timeouts, by RFC 5348's equation (section 3.1)."""
+    timer_s = path.rtt_s + _TIMER_S
+    with_them, without = (
+        response_functions.rfc5348_segments_a_second(path.loss, path.rtt_s, timer) for timer in (timer_s, 0.0)
+    )
+    return 1 - with_them / without
+
+
+def utilization(document: str, path: Path, chances: Iterator[float]) -> float:
+    """Play one transfer as a document has it, and return its goodput over the link's rate.
+
+    RFC 5348 has an equation and no window: Reno's is played, and timeouts take the share of the time that it says.
+    `chances` are independent and uniform on [0, 1): one for each packet that is sent. Raises KeyError for a document
+    that is not played here.
+    """
+    controller = CONTROLLERS[document]()
     packet_s = path.wire_bytes * 8 / (path.bandwidth_mbps * 1e6)
     room_packets = path.rtt_s / packet_s + path.queue_packets
     # A handshake of one round trip, and one from the request to the first byte.
@@ -123,4 +148,6 @@ def utilization(algorithm: str, path: Path, chances: Iterator[float]) -> float:
             controller.lost(now_s)
         else:
             controller.acknowledged(sent, now_s, took_s)
+    if document == "RFC 5348":
+        now_s /= 1 - timeouts_share(path)
     return path.transfer_bytes * 8 / (now_s * path.bandwidth_mbps * 1e6)

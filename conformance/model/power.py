@@ -33,8 +33,9 @@ Rows = npt.NDArray[np.float64]
 class Told:
     """The medians nearest to the reference's that are told, below and above it; None where none is.
 
-    `down` and `up` are the same as shares of the reference's median: 0.2 for 20 % less or more; None also where that
-    median is next to nothing.
+    `down` and `up` are the same as shares of the reference's median: 0.2 for 20 % less or more. Where the absolute
+    margin is more than the relative one, the median is next to nothing, and they are shares of the value at which both
+    are the same.
     """
 
     low: float | None
@@ -50,22 +51,20 @@ class Told:
 
 @functools.lru_cache(maxsize=4096)
 def told(permitted: Interval, metric: str, n: int, family: int) -> Told:
-    """Return what `n` trials in one of `family` cells tell. Raises ValueError where no basis has values."""
-    reference = next((basis for basis in permitted.bases if basis.values), None)
-    if reference is None:
+    """Return what `n` trials in one of `family` cells tell. Raises ValueError where the reference has no values."""
+    reference, margin = permitted.basis, permitted.margin
+    if not reference.values:
         raise ValueError("only a zone that ships its reference's trials says what it tells")
     drawn = np.random.default_rng(_SEED).choice(np.array(reference.values), size=(_DRAWS, n))
     of = METRICS[metric]
     median = reference.median
-    # Below this a share of the median is less than what the margin grants everybody.
-    relative = median * permitted.margin.relative >= permitted.margin.absolute and median > 0
-    step = permitted.margin.absolute if not relative else median
+    even = margin.absolute / margin.relative if margin.relative else math.inf
 
     def moved(factor: float, up: bool) -> tuple[float, Rows]:
-        if relative:
+        if median >= even:
             by = factor if up else 1 / factor
             return median * by, drawn * by
-        add = step * (factor - 1) * 10 * (1 if up else -1)
+        add = even * (factor - 1) * (1 if up else -1)
         return median + add, drawn + add
 
     def nearest(up: bool) -> float | None:
@@ -77,12 +76,12 @@ def told(permitted: Interval, metric: str, n: int, family: int) -> Told:
                 return at
         return None
 
-    low, high = nearest(False), nearest(True)
+    low, high, scale = nearest(False), nearest(True), max(median, even)
     return Told(
         low=low,
         high=high,
-        down=1 - low / median if relative and low is not None else None,
-        up=high / median - 1 if relative and high is not None else None,
+        down=(median - low) / scale if low is not None else None,
+        up=(high - median) / scale if high is not None else None,
     )
 
 

@@ -178,7 +178,7 @@ def interval_from_json(
     low, high = entry["low"], entry["high"]
     if not low <= high:
         raise UserError(f"{pointer}: low {low:g} is above high {high:g}{within}")
-    bases = [_basis(basis) for basis in entry.get("bases") or [entry["basis"]]]
+    bases = [basis_from_json(basis) for basis in entry.get("bases") or [entry["basis"]]]
     for basis in bases:
         if basis.reference not in references:
             raise UserError(f"{pointer}: reference {basis.reference!r} is not among /references{within}")
@@ -191,7 +191,8 @@ def interval_from_json(
     )  # fmt: skip
 
 
-def _basis(data: Mapping[str, Any]) -> Basis:
+def basis_from_json(data: Mapping[str, Any]) -> Basis:
+    """Return a Basis of its entry in a document that satisfies the schema."""
     if "values" in data:
         return Basis.of(data["reference"], data["values"])
     return Basis(**{name: data[name] for name in ("reference", "n", "median", "min", "max")})

@@ -184,10 +184,10 @@ def judge(
     more trials may follow.
 
     A prediction conforms where all are inside that the cells' confidence intervals allow for, at CONFIDENCE, and
-    violates where all are outside that wider ones allow for. What was measured is judged as a cell is. Wrong violations of a zone by anything
-    happen in at most verdict.ALPHA of runs: each look at each setting has the same share of that. For, as long as the
-    intervals of all cells hold their medians, so does whatever is predicted from them, however many predictions there
-    are. Raises UserError for unlike runs.
+    violates where all are outside that wider ones allow for. What was measured is judged as a cell is. Wrong
+    violations of a zone by anything happen in at most verdict.ALPHA of runs: each look at each setting has the same
+    share of that. For, as long as the intervals of all cells hold their medians, so does whatever is predicted from
+    them, however many predictions there are. Raises UserError for unlike runs.
     """
     given = {cell.id: measured.get(cell, ()) for cell in check.cells}
     if not isinstance(check, PathCheck) or check.measured is None:

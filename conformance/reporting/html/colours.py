@@ -17,7 +17,8 @@ VIRIDIS = ("440154", "482475", "414487", "355f8d", "2a788e", "21918c", "22a884",
 PUOR = ("2d004b", "542788", "8073ac", "b2abd2", "d8daeb", "f7f7f7", "fee0b6", "fdb863", "e08214", "b35806", "7f3b08")
 #: what stands beside a number in a cell, by verdict
 MARKS = {
-    "conforms": "", "compatible": "≈", "violates": "✗", "inconclusive": "?", "unsupported": "-", "error": "!", "not judged": "",
+    "conforms": "", "compatible": "≈", "violates": "✗", "inconclusive": "?", "unsupported": "-", "error": "!",
+    "not judged": "",
 }  # fmt: skip
 #: the same where there is room, and conforming is worth a mark too
 SYMBOLS = {**MARKS, "conforms": "✓", "not judged": "·"}

@@ -11,8 +11,8 @@ from conformance.support import paths
 
 #: by verdict; white words on them have a contrast of at least 4.5 to 1
 _COLOURS = {
-    "conforms": "#00664a", "compatible": "#00664a", "violates": "#b33a00", "inconclusive": "#7a5200", "error": "#8a2a6b",
-    "unsupported": "#57606a", "not judged": "#57606a",
+    "conforms": "#00664a", "compatible": "#00664a", "violates": "#b33a00", "inconclusive": "#7a5200",
+    "error": "#8a2a6b", "unsupported": "#57606a", "not judged": "#57606a",
 }  # fmt: skip
 _WORST_FIRST = ("error", "violates", "inconclusive", "unsupported", "compatible", "conforms", "not judged")
 

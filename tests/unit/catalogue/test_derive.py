@@ -8,21 +8,26 @@ from helpers import measurement, measurements, measurements_of, zone
 from conformance.catalogue import derive
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
-from conformance.model.zone import Interval
+from conformance.model.zone import Basis, Interval, Margin
 
 CELLS = [Cell(10, 1, 0), Cell(10, 20, 0), Cell(20, 1, 0)]
 
 
+def interval(low, high):
+    basis = Basis(reference="r", n=20, median=(low + high) / 2, min=low, max=high)
+    return Interval(low=low, high=high, bases=(basis,), margin=Margin(relative=0.0, absolute=0.0))
+
+
 def zone_of(algorithm, *bounds, metric="utilization"):
     made = zone(id=f"{algorithm}/{metric}", algorithm=algorithm, metric=metric)
-    intervals = {cell: Interval(low=low, high=high, basis={}) for cell, (low, high) in zip(CELLS, bounds, strict=True)}
+    intervals = {cell: interval(*pair) for cell, pair in zip(CELLS, bounds, strict=True)}
     return dataclasses.replace(made, intervals=intervals, smoke=())
 
 
 def test_the_gap_is_in_widths_and_negative_where_intervals_overlap():
-    mine = Interval(low=0.4, high=0.6, basis={})
-    assert derive.gap(mine, Interval(low=0.8, high=0.9, basis={})) == pytest.approx(1)
-    assert derive.gap(mine, Interval(low=0.5, high=0.9, basis={})) < 0
+    mine = interval(0.4, 0.6)
+    assert derive.gap(mine, interval(0.8, 0.9)) == pytest.approx(1)
+    assert derive.gap(mine, interval(0.5, 0.9)) < 0
 
 
 def test_telling_features_take_turns_among_the_others_cheapest_first():

@@ -1,7 +1,8 @@
 import copy
+import dataclasses
 
 import pytest
-from helpers import CELL, measurement, measurements, measurements_of, setting, zone
+from helpers import CELL, measurement, measurements, measurements_of, setting, zone, zone_on
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +11,7 @@ from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
 from conformance.model.verdict import ALPHA, LOOKS, Status, Verdict, judge, judge_zone, looks, overall
+from conformance.model.zone import Basis
 
 ZONE = zone(0.4, 0.6)
 
@@ -23,7 +25,7 @@ ZONE = zone(0.4, 0.6)
         ([0.3, 0.31, 0.32, 0.33, 0.34], Status.VIOLATES),
         ([0.7, 0.71, 0.72, 0.73, 0.74], Status.VIOLATES),
         ([0.3, 0.31, 0.32, 0.33, 0.45], Status.INCONCLUSIVE),  # median below, but one trial inside
-        ([0.3, 0.31, 0.5, 0.51, 0.52], Status.INCONCLUSIVE),  # median inside, but its interval is not
+        ([0.3, 0.31, 0.5, 0.51, 0.52], Status.COMPATIBLE),  # median inside, but its interval is not
         ([0.3, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.7], Status.CONFORMS),  # of eight trials, the second to the seventh
         ([0.1], Status.INCONCLUSIVE),  # one trial never convicts
         ([0.5], Status.INCONCLUSIVE),  # nor acquits
@@ -31,6 +33,12 @@ ZONE = zone(0.4, 0.6)
 )
 def test_verdicts(values, status):
     assert judge(ZONE, CELL, measurements(values)).status is status
+
+
+def test_what_more_trials_might_settle_is_inconclusive_as_long_as_they_may_come():
+    wide = measurements([0.3, 0.31, 0.5, 0.51, 0.52])
+    assert judge(ZONE, CELL, wide, more=True).status is Status.INCONCLUSIVE
+    assert judge(ZONE, CELL, wide, more=False).status is Status.COMPATIBLE
 
 
 def test_an_error_is_never_a_violation():
@@ -74,10 +82,58 @@ def test_of_many_cells_one_must_be_further_outside():
 
 
 def test_a_zone_that_rests_on_no_trials_convicts_by_the_sign_test():
-    formula = zone()
-    formula.intervals[CELL].basis.clear()
+    formula = zone_on(Basis(reference="r", n=0, median=0.5, min=0.4, max=0.6))
     assert judge(formula, CELL, measurements([0.3] * 8)).status is Status.INCONCLUSIVE
     assert judge(formula, CELL, measurements([0.3] * 10)).status is Status.VIOLATES
+
+
+REFERENCE = [0.45 + i / 290 for i in range(30)]  # 0.45 to 0.55, median 0.5
+
+
+def test_medians_are_compared_with_the_reference_s_median_and_not_with_its_range():
+    """20 % less is outside a margin of 10 %, however wide the reference's trials lie."""
+    wide = [0.5 + 0.005 * (i - 14.5) for i in range(30)]  # 0.4275 to 0.5725
+    judged = zone_on(Basis.of("r", wide))
+    assert (judged.intervals[CELL].low, judged.intervals[CELL].high) == pytest.approx((0.45, 0.55))
+    lower = [0.8 * value for value in wide[::2]]
+    assert min(wide) < max(lower)
+    assert judge(judged, CELL, measurements(lower), family=30).status is Status.VIOLATES
+    assert judge(judged, CELL, measurements(wide)).status is Status.CONFORMS
+
+
+def test_five_trials_of_a_stack_are_enough_beside_thirty_of_the_reference():
+    """5 of 5 below all of 30 that were moved by the margin: 2 / C(35, 5), enough for 400 questions."""
+    verdict = judge(zone_on(Basis.of("r", REFERENCE)), CELL, measurements([0.3] * 5), family=400)
+    assert verdict.status is Status.VIOLATES
+    assert verdict.p == pytest.approx(2 / 324632)
+
+
+def test_a_violation_is_outside_every_basis_on_the_same_side():
+    kernel, document = Basis.of("kernel", REFERENCE), Basis.of("document", [value * 1.3 for value in REFERENCE])
+    between, above = measurements([0.62] * 5), measurements([0.85] * 5)
+    assert judge(zone_on(kernel), CELL, between).status is Status.VIOLATES
+    assert judge(zone_on(document), CELL, measurements([0.5] * 5)).status is Status.VIOLATES
+    both = zone_on(kernel, document)
+    assert judge(both, CELL, between).status is Status.CONFORMS
+    assert judge(both, CELL, measurements([0.5] * 5)).status is Status.CONFORMS
+    assert judge(both, CELL, above).status is Status.VIOLATES
+    # The chance is that of the basis which might have done it most likely.
+    assert judge(both, CELL, above).p >= judge(zone_on(kernel), CELL, above).p
+
+
+def test_small_packets_are_permitted_what_they_can_carry():
+    """Where a window limits the rate, 1200 bytes a packet carry 0.83 of what 1448 do."""
+    permitted = dataclasses.replace(zone_on(Basis.of("r", REFERENCE)).intervals[CELL], small_packets=0.83)
+    judged = zone(intervals={CELL: permitted})
+    less = [0.411, 0.413, 0.415, 0.417, 0.419]
+
+    def sent(packet_bytes):
+        counted = {"client": {"eth0": {"rx_packets": 12_500_000 / packet_bytes}}}
+        return [dataclasses.replace(m, evidence={"interfaces": counted}) for m in measurements(less)]
+
+    small, full = judge(judged, CELL, sent(1200)), judge(judged, CELL, sent(1448))
+    assert (small.status, full.status) == (Status.CONFORMS, Status.VIOLATES)
+    assert small.permitted.high == pytest.approx(0.83 * full.permitted.high)
 
 
 def many(values_of_cells):

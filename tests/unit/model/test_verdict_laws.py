@@ -11,7 +11,7 @@ from conformance.model.metrics import METRICS
 from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
 from conformance.model.verdict import Status, judge, judge_zone, overall
-from conformance.model.zone import Interval
+from conformance.model.zone import Basis, Interval, Margin
 
 OTHER = Cell(10, 40, 1)
 values = st.lists(st.integers(0, 40).map(lambda n: n / 40), min_size=1, max_size=20)
@@ -60,15 +60,15 @@ def test_the_order_of_cells_does_not_matter(data, here, there, bounds):
 
 
 @settings(max_examples=50, deadline=None)
-@given(values, edges, edges, outcomes, st.sampled_from([1, 30]), st.sampled_from([None, 5, 20]))
+@given(values, edges, edges, outcomes, st.sampled_from([1, 30]), st.sampled_from([0, 5, 20]))
 def test_a_wider_zone_never_turns_conforms_into_violates(found, bounds, more, ended, family, reference_n):
     low, high = bounds
     wide_low, wide_high = low - more[0], high + more[1]
     measured = trials(found, ended)
 
     def status(least, most):
-        basis = {"reference": "r", "median": (low + high) / 2, "min": low, "max": high}
-        permitted = Interval(low=least, high=most, basis={**basis, "n": reference_n} if reference_n else basis)
+        basis = Basis(reference="r", n=reference_n, median=(low + high) / 2, min=low, max=high)
+        permitted = Interval(low=least, high=most, bases=(basis,), margin=Margin(relative=0.0, absolute=0.0))
         return judge(zone(intervals={CELL: permitted}), CELL, measured, family).status
 
     narrow, wide = status(low, high), status(wide_low, wide_high)
