@@ -30,7 +30,7 @@ def zones_of(measurements: Sequence[Measurement], profile: str) -> list[tuple[st
             if not held:
                 continue
             document = derive.derive(
-                held, algorithm, "as it was", documents.metric_of(kind), under, f"{kind}-baseline", documented=False
+                held, algorithm, "as it was", documents.metric_of(kind), under, f"{kind}-baseline", baseline=True
             )
             made = zones.from_json(document, f"baseline, {algorithm}")
             # Nobody chose cells of a baseline: its smoke tier is that of the algorithm's zone, where it has one.

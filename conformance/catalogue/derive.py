@@ -17,12 +17,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from conformance.catalogue import documents
-from conformance.model import played, statistics, zone
+from conformance.model import played, power, statistics, zone
 from conformance.model.emulation import tc_commands
 from conformance.model.errors import UserError
 from conformance.model.metrics import METRICS, RELATIVE_MARGIN, UTILIZATION
 from conformance.model.setting import Cell, Setting
 from conformance.model.trial import Measurement, Outcome
+from conformance.model.verdict import ALPHA, LOOKS
 from conformance.model.zone import (
     REFERENCE_PACKET_BYTES,
     SMALL_PACKET_BYTES,
@@ -121,11 +122,11 @@ def derive(
     metric: str = UTILIZATION.name,
     profile: str = "atc25",
     name: str = "heatmap",
-    documented: bool = True,
+    baseline: bool = False,
 ) -> dict[str, Any]:
     """The zone document of `algorithm`. Raises UserError where the measurements cannot serve as a reference.
 
-    `documented`: whether it also rests on what the algorithm's document predicts.
+    A `baseline` does not rest on what the algorithm's document predicts, and counts all cells.
     """
     values, head = reference(measurements, algorithm, version_text, metric, profile, name)
     (source,) = head["references"]
@@ -133,7 +134,7 @@ def derive(
     documents_say = {
         cell: bases
         for cell, setting in settings.items()
-        if documented and metric == UTILIZATION.name and (bases := played_bases(algorithm, setting))
+        if not baseline and metric == UTILIZATION.name and (bases := played_bases(algorithm, setting))
     }
     return {
         "$schema": "../../conformance/schemas/zone.json",
@@ -148,7 +149,8 @@ def derive(
         },
         "smoke": [],
         "cells": [
-            _entry(cell, found, source, metric, documents_say.get(cell)) for cell, found in sorted(values.items())
+            _entry(cell, found, source, metric, documents_say.get(cell), baseline)
+            for cell, found in sorted(values.items())
         ],
     }
 
@@ -236,19 +238,31 @@ def played_references(algorithm: str, bases: Iterable[Basis]) -> dict[str, Any]:
 
 
 def _entry(
-    cell: Cell, values: Sequence[float], reference: str, metric: str, documented: tuple[tuple[Basis, ...], float] | None
+    cell: Cell,
+    values: Sequence[float],
+    reference: str,
+    metric: str,
+    documented: tuple[tuple[Basis, ...], float] | None,
+    baseline: bool,
 ) -> dict[str, Any]:
     bases = [Basis.of(reference, [round(value, 4) for value in values])]
     if documented:
         bases += documented[0]
     low, high = interval(bases, metric)
+    permitted = Interval(low=low, high=high, bases=tuple(bases), margin=margin(metric))
     return {
         **cell.to_json(),
         "low": low,
         "high": high,
+        **({} if baseline or tells_enough(permitted, metric) else {"counted": False}),
         **({"small_packets": documented[1]} if documented else {}),
         "bases": [{"reference": basis.reference, "values": list(basis.values)} for basis in bases],
     }
+
+
+def tells_enough(permitted: Interval, metric: str) -> bool:
+    """Say whether a cell tells power.MUST_TELL on either side, in the largest of usual sessions."""
+    return power.told(permitted, metric, power.TRIALS, ALPHA / LOOKS / power.QUESTIONS).enough
 
 
 def gap(mine: Interval, theirs: Interval) -> float:

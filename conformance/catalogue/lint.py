@@ -14,6 +14,7 @@ from conformance.model import grid
 from conformance.model import zone as zones
 from conformance.model.errors import UserError, located
 from conformance.model.metrics import METRICS, UTILIZATION
+from conformance.model.power import MUST_TELL
 from conformance.model.setting import Cell, Setting
 from conformance.model.split.split_zone import PathCheck, SplitZone
 from conformance.model.zone import Basis, Interval, Permits, Zone, differing
@@ -122,6 +123,10 @@ def _check_bases(
     if own.n > trials:
         raise UserError(f"{pointer}/bases/0: {own.n} trials, but its reference has {trials} a cell")
     _check_bounds(permitted, derive.interval(permitted.bases, zone.metric), pointer)
+    if own.values and permitted.counted != derive.tells_enough(permitted, zone.metric):
+        shift, does = f"{MUST_TELL:.0%}", "is" if permitted.counted else "is not"
+        can = "cannot" if permitted.counted else "can"
+        raise UserError(f"{pointer}/counted: it {does} counted, and {can} tell {shift}", "derive it anew")
 
 
 def _check_bounds(

@@ -8,25 +8,28 @@ POWER of all runs, by the test of verdict.py; runs are drawn from the reference'
 import dataclasses
 import functools
 import math
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from conformance.model import statistics
 from conformance.model.metrics import METRICS
-from conformance.model.verdict import ALPHA, CONFIDENCE, LOOKS
 from conformance.model.zone import Interval
+
+if TYPE_CHECKING:  # numpy is late: it takes long to import, and few verdicts need it
+    import numpy as np
+    import numpy.typing as npt
+
+    Rows = npt.NDArray[np.float64]
 
 #: share of runs in which a shift is found, for it to count as told
 POWER = 0.8
 #: what a cell must tell to be counted: a scheme that has so much less, or so much more
 MUST_TELL = 0.3
+#: the most trials of a cell in a usual session, and the most questions of one: what zones are to tell with
+TRIALS, QUESTIONS = 20, 400
 _DRAWS = 200
 _SEED = 1
 #: shifts that are tried, as factors: from 2 % to eight times, in steps of 2 % of the factor
 _FACTORS = tuple(1.02**step for step in range(1, 106))
-
-Rows = npt.NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,14 +47,26 @@ class Told:
     up: float | None
 
     @property
+    def words(self) -> str:
+        """Return what would have been told, as a part of a sentence."""
+        shifts = ((self.down, "less"), (self.up, "more"))
+        found = [f"{shift:.0%} {which}".replace("%", " %") for shift, which in shifts if shift is not None]
+        return " or ".join(found) or "no shift"
+
+    @property
     def enough(self) -> bool:
         """Whether it tells what a cell must tell to be counted, on either side."""
         return any(shift is not None and shift <= MUST_TELL for shift in (self.down, self.up))
 
 
 @functools.lru_cache(maxsize=4096)
-def told(permitted: Interval, metric: str, n: int, family: int) -> Told:
-    """Return what `n` trials in one of `family` cells tell. Raises ValueError where the reference has no values."""
+def told(permitted: Interval, metric: str, n: int, level: float) -> Told:
+    """Return what `n` trials in a cell tell where a violation has at most the chance `level` of being a false alarm.
+
+    Raises ValueError where the reference has no values.
+    """
+    import numpy as np
+
     reference, margin = permitted.basis, permitted.margin
     if not reference.values:
         raise ValueError("only a zone that ships its reference's trials says what it tells")
@@ -60,7 +75,7 @@ def told(permitted: Interval, metric: str, n: int, family: int) -> Told:
     median = reference.median
     even = margin.absolute / margin.relative if margin.relative else math.inf
 
-    def moved(factor: float, up: bool) -> tuple[float, Rows]:
+    def moved(factor: float, up: bool) -> "tuple[float, Rows]":
         if median >= even:
             by = factor if up else 1 / factor
             return median * by, drawn * by
@@ -72,7 +87,7 @@ def told(permitted: Interval, metric: str, n: int, family: int) -> Told:
             at, rows = moved(factor, up)
             if not of.least <= at or (of.most is not None and at > of.most):
                 return None
-            if _found(rows, permitted, family, up) >= POWER:
+            if _found(rows, permitted, level, up) >= POWER:
                 return at
         return None
 
@@ -85,8 +100,10 @@ def told(permitted: Interval, metric: str, n: int, family: int) -> Told:
     )
 
 
-def _found(rows: Rows, permitted: Interval, family: int, up: bool) -> float:
+def _found(rows: "Rows", permitted: Interval, level: float, up: bool) -> float:
     """Return the share of runs (rows of trials) that violate the zone on one side."""
+    import numpy as np
+
     n = rows.shape[1]
     rank = _interval_rank(n)
     if rank is None:
@@ -97,36 +114,34 @@ def _found(rows: Rows, permitted: Interval, family: int, up: bool) -> float:
         if not basis.values:
             beyond = permitted.margin.above(basis.max) if up else permitted.margin.below(basis.min)
             count = (rows > beyond).sum(axis=1) if up else (rows < beyond).sum(axis=1)
-            needed = _count_needed(n, basis.n, family)
+            needed = _count_needed(n, basis.n, level)
             outside &= count >= needed
             continue
         shifted = np.array([(permitted.margin.above if up else permitted.margin.below)(v) for v in basis.values])
         wins = np.searchsorted(shifted, rows, side="left") + np.searchsorted(shifted, rows, side="right")
         statistic = wins.sum(axis=1) / 2 if up else n * len(shifted) - wins.sum(axis=1) / 2
-        outside &= statistic >= _critical(n, len(shifted), family)
+        outside &= statistic >= _critical(n, len(shifted), level)
     return float(outside.mean())
 
 
 @functools.cache
 def _interval_rank(n: int) -> int | None:
     """Return k such that the median's interval reaches from the k-th smallest value to the k-th largest."""
-    low, _ = statistics.median_interval(range(1, n + 1), CONFIDENCE)
+    low, _ = statistics.median_interval(range(1, n + 1))
     return None if math.isinf(low) else int(low)
 
 
 @functools.cache
-def _critical(n: int, others: int, family: int) -> float:
+def _critical(n: int, others: int, level: float) -> float:
     """Return the least Mann-Whitney statistic, without ties, whose chance is small enough."""
     tails = statistics.rank_sum_tails(n, (1,) * (n + others))
-    level = ALPHA / LOOKS / family / 2
     least = n * (n + 1) / 2
-    sums = np.nonzero(tails <= level)[0]
+    sums = (tails <= level / 2).nonzero()[0]
     return float(sums[0] / 2 - least) if len(sums) else math.inf
 
 
 @functools.cache
-def _count_needed(n: int, reference_n: int, family: int) -> float:
+def _count_needed(n: int, reference_n: int, level: float) -> float:
     """Return how many of n trials must be beyond all of a basis whose range alone is known."""
-    level = ALPHA / LOOKS / family / 2
-    fits = (k for k in range(n + 1) if reference_n and statistics.exceedance_p(n, k, reference_n) <= level)
+    fits = (k for k in range(n + 1) if reference_n and statistics.exceedance_p(n, k, reference_n) <= level / 2)
     return next(fits, math.inf)

@@ -19,7 +19,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from conformance.model import statistics
+from conformance.model import power, statistics
 from conformance.model.errors import UserError
 from conformance.model.metrics import METRICS, Timeout
 from conformance.model.setting import Cell
@@ -70,6 +70,17 @@ class Verdict:
     interval: tuple[float, float] | None = None
     p: float | None = None
     packet_bytes: float | None = None
+    told: power.Told | None = None
+
+    @property
+    def counted(self) -> bool:
+        """Whether the verdict on the zone depends on it: the cell can tell enough."""
+        return self.permitted.counted
+
+    @property
+    def words(self) -> str:
+        """The reason, with what would have been told."""
+        return f"{self.reason}; {self.told.words} would have been told" if self.told else self.reason
 
 
 def false_alarms(family: int, by: str = "Holm") -> str:
@@ -139,8 +150,13 @@ class ProfiledZone(Protocol):
 
 
 def overall(verdicts: Iterable[HasStatus]) -> Status:
-    """The Status of a zone from the verdicts on its cells: violates where one does, conforms where all do."""
-    found = {verdict.status for verdict in verdicts}
+    """The Status of a zone from the verdicts on its cells: violates where one does, conforms where all do.
+
+    What is not counted matters where nothing is.
+    """
+    every = list(verdicts)
+    counted = [verdict for verdict in every if getattr(verdict, "counted", True)]
+    found = {verdict.status for verdict in counted or every}
     return next(status for status in _WORST_FIRST if status in found)
 
 
@@ -217,7 +233,9 @@ def judge(zone: Zone, cell: Cell, measurements: Sequence[Measurement], family: i
     unlike runs are never pooled.
     """
     verdict = _assess(zone, cell, measurements, more)
-    return verdict if verdict.p is None or verdict.p <= ALPHA / LOOKS / family else _unclear(verdict)
+    if verdict.p is not None and verdict.p > ALPHA / LOOKS / family:
+        return _unclear(verdict)
+    return _with_power(verdict, zone.metric, family)
 
 
 def judge_zone(zone: Zone, measured: Mapping[Cell, Sequence[Measurement]], family: int | None = None) -> ZoneVerdict:
@@ -230,14 +248,22 @@ def judge_zone(zone: Zone, measured: Mapping[Cell, Sequence[Measurement]], famil
     if everything:
         obstacle(zone, everything)
     verdicts = {cell: _assess(zone, cell, measurements) for cell, measurements in measured.items()}
-    size = max(len(verdicts), family or 0)
+    size = max(sum(verdict.counted for verdict in verdicts.values()), family or 0)
     p_values = [1.0 if v.p is None else v.p for v in verdicts.values()] + [1.0] * (size - len(verdicts))
     rejected = statistics.holm(p_values, ALPHA / LOOKS)
     settled = {
-        cell: verdict if verdict.p is None or at in rejected else _unclear(verdict)
+        cell: _with_power(verdict, zone.metric, size) if verdict.p is None or at in rejected else _unclear(verdict)
         for at, (cell, verdict) in enumerate(verdicts.items())
     }
     return ZoneVerdict(zone_id=zone.id, verdicts=settled, family=size)
+
+
+def _with_power(verdict: Verdict, metric: str, family: int) -> Verdict:
+    """Return the verdict with what would have been told, where that is the question and the zone knows."""
+    if verdict.status is not Status.COMPATIBLE or not verdict.permitted.basis.values:
+        return verdict
+    told = power.told(verdict.permitted, metric, verdict.n, ALPHA / LOOKS / max(family, 1))
+    return dataclasses.replace(verdict, told=told)
 
 
 def _unclear(verdict: Verdict) -> Verdict:
@@ -276,7 +302,11 @@ def _assess(zone: Zone, cell: Cell, measurements: Sequence[Measurement], more: b
         packet_bytes = statistics.median(sizes) if sizes else None
         permitted = permitted.at(packet_bytes)
     late = [m.outcome is Outcome.TIMEOUT for m in measurements]
-    return verdict(**_compare(zone.metric, permitted, highest, late, more), packet_bytes=packet_bytes)
+    found = _compare(zone.metric, permitted, highest, late, more)
+    if found["status"] is Status.VIOLATES and not permitted.counted:
+        why = f"{found['reason']}, in a cell that cannot tell {power.MUST_TELL:.0%}: shown and not counted"
+        found |= {"status": Status.INCONCLUSIVE, "reason": why, "p": None}
+    return verdict(**found, packet_bytes=packet_bytes)
 
 
 def violates(zone: Zone, cell: Cell, values: Sequence[float], timed_out: Sequence[bool], family: int) -> bool:

@@ -61,7 +61,7 @@ class CellResult:
             return self.message or ""
         if self.verdict.status is Status.INCONCLUSIVE and self.n < _FEWEST and not self.late:
             return f"{count(self.n, 'trial')}; at least {_FEWEST} are needed"
-        return self.verdict.reason
+        return self.verdict.words
 
     @property
     def status(self) -> str:

@@ -240,7 +240,9 @@ def explain(item: JudgedItem) -> str:
     v, option = item.verdict, item.options
     assert v is not None and item.measured is not None
     scheme = next(iter(item.measured.values()))[0].trial.scheme
-    lines = [f"{scheme.id} {v.status} zone {item.zone.id} at {item.where}: {v.reason}"]
+    lines = [
+        f"{scheme.id} {v.status} zone {item.zone.id} at {item.where}: {v.words if isinstance(v, Verdict) else v.reason}"
+    ]
     told = [*item.lines(), ("rerun", rerun_command(item))]
     if v.status is Status.VIOLATES and option.lab == "virtual" and not option.baseline:
         told.append(("why", f"conformance why {item.zone.algorithm}{chosen(option).options()}"))

@@ -131,6 +131,8 @@ def _cell(finding: "Finding") -> dict[str, Any]:
         "cell": verdict.cell.id,
         "verdict": str(verdict.status),
         "reason": verdict.reason,
+        "counted": verdict.counted,
+        "would_tell": verdict.told and {"less": verdict.told.down, "more": verdict.told.up},
         "trials": verdict.n,
         "timeouts": finding.timeouts,
         "median": verdict.value,
@@ -226,7 +228,7 @@ def _ending(outcome: "GateResult") -> str:
 def words(finding: "Finding") -> str:
     """Return one finding as a sentence: verdict, measured, permitted, why."""
     verdict = finding.verdict
-    text = f"{verdict.status} {verdict.zone_id} at {verdict.cell.id}: {verdict.reason}"
+    text = f"{verdict.status} {verdict.zone_id} at {verdict.cell.id}: {verdict.words}"
     if verdict.value is not None and verdict.interval is not None:
         (low, high), permitted = verdict.interval, verdict.permitted
         digits = digits_to_tell((verdict.value, low, high), permitted.low, permitted.high, _DIGITS)

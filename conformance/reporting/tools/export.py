@@ -231,6 +231,7 @@ def _metric(heatmap: Heatmap) -> dict[str, Any]:
 
 
 def _cell(result: CellResult) -> dict[str, Any]:
+    told = result.verdict.told if result.verdict else None
     return {
         "cell": result.cell.id,
         **{name: number(value) for name, value in result.cell.to_json().items()},
@@ -241,4 +242,6 @@ def _cell(result: CellResult) -> dict[str, Any]:
         "permitted": [result.permitted.low, result.permitted.high] if result.permitted else None,
         "verdict": result.status,
         "reason": result.verdict.reason if result.verdict else result.message,
+        "counted": result.verdict.counted if result.verdict else False,
+        "would_tell": told and {"less": told.down, "more": told.up},
     }

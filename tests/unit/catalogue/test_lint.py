@@ -77,7 +77,8 @@ def test_all_that_ship_hold_and_are_canonical():
         (with_cell(low=0.0, high=0.01), "/cells/8: the reference's own median"),
         (with_cell(loss_pct=99), "/cells/8: loss_pct is 99"),
         (with_cell(basis={"reference": "nobody"}), "/cells/8: reference 'nobody' is not among /references"),
-        (with_cell(basis={"values": [0.19] * 60}, of=1), "/cells/8/bases: .*played.py has rfc5681-played.*, with other"),
+        (with_cell(basis={"values": [0.19] * 60}, of=1), "/cells/8/bases: .*has rfc5681-played.*, with other"),
+        (with_cell(counted=False), "/cells/8/counted: it is not counted, and can tell 30%"),
         (with_cell(small_packets=0.5), "/cells/8/bases: conformance/model/played.py has"),
         (with_cell(at=0, small_packets=0.5), "/cells/0/bases: .*has nothing to play here"),
         (with_cell(basis={"values": [0.15] * 4}), "/cells/8/bases/0/values: "),
@@ -212,7 +213,8 @@ def split_with(tmp_path, change):
     first = document["paths"][0]
     document["margin_rule"] = derive_split.margin_rule(measured=True)
     source = first["split"]["basis"]["reference"]
-    first["measured"] = {"low": 0.672, "high": 0.828, "bases": [{"reference": source, "values": [0.7, 0.74, 0.75, 0.76, 0.8]}]}
+    values = [0.7, 0.74, 0.75, 0.76, 0.8]
+    first["measured"] = {"low": 0.672, "high": 0.828, "bases": [{"reference": source, "values": values}]}
     segments = [Cell.parse(part) for part in first["path"].split("+")]
     document["path_profile_digest"] = documents.split_path("atc25", segments).profile_digest
     change(document)

@@ -158,6 +158,19 @@ def test_cells_are_judged_together_by_holm():
     assert judge(made, cell, measured[cell], family=67).status is Status.INCONCLUSIVE
 
 
+def test_a_cell_that_is_not_counted_is_shown_and_decides_nothing():
+    permitted = zone_on(Basis.of("r", REFERENCE)).intervals[CELL]
+    other = Cell(10, 40, 1)
+    judged = zone(intervals={CELL: permitted, other: dataclasses.replace(permitted, counted=False)})
+    outside = measurements([0.2] * 5, cell=other)
+    found = judge_zone(judged, {CELL: measurements([0.5] * 5), other: outside})
+    assert found.verdicts[other].status is Status.INCONCLUSIVE
+    assert "shown and not counted" in found.verdicts[other].reason
+    assert (found.status, found.family) == (Status.CONFORMS, 1)
+    # By itself it says what there is to say.
+    assert judge_zone(judged, {other: outside}).status is Status.INCONCLUSIVE
+
+
 @pytest.mark.slow
 @given(st.lists(st.lists(st.sampled_from([0.3, 0.41, 0.5, 0.7]), min_size=1, max_size=12), min_size=1, max_size=12))
 def test_holm_finds_whatever_a_cell_finds_by_itself(values):
