@@ -95,7 +95,7 @@ def test_medians_are_compared_with_the_reference_s_median_and_not_with_its_range
     wide = [0.5 + 0.005 * (i - 14.5) for i in range(30)]  # 0.4275 to 0.5725
     judged = zone_on(Basis.of("r", wide))
     assert (judged.intervals[CELL].low, judged.intervals[CELL].high) == pytest.approx((0.45, 0.55))
-    lower = [0.8 * value for value in wide[::2]]
+    lower = [0.8 * value for value in wide]
     assert min(wide) < max(lower)
     assert judge(judged, CELL, measurements(lower), family=30).status is Status.VIOLATES
     assert judge(judged, CELL, measurements(wide)).status is Status.CONFORMS
@@ -125,7 +125,7 @@ def test_small_packets_are_permitted_what_they_can_carry():
     """Where a window limits the rate, 1200 bytes a packet carry 0.83 of what 1448 do."""
     permitted = dataclasses.replace(zone_on(Basis.of("r", REFERENCE)).intervals[CELL], small_packets=0.83)
     judged = zone(intervals={CELL: permitted})
-    less = [0.411, 0.413, 0.415, 0.417, 0.419]
+    less = [0.385, 0.387, 0.389, 0.391, 0.393]
 
     def sent(packet_bytes):
         counted = {"client": {"eth0": {"rx_packets": 12_500_000 / packet_bytes}}}
