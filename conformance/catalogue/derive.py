@@ -47,7 +47,7 @@ FORMAT = 2
 _SMOKE_CELLS = 12
 #: a zone's id, and a cell of it
 Feature = tuple[str, Cell]
-#: of 0.001, in which bounds are rounded
+#: of 0.0001, in which bounds are rounded
 _SLACK = 1e-6
 
 
@@ -67,13 +67,13 @@ def margin(metric: str = UTILIZATION.name) -> Margin:
 
 
 def interval(bases: Sequence[Basis], metric: str = UTILIZATION.name) -> tuple[float, float]:
-    """Return (low, high) of the permissible interval that rests on these bases, rounded outward to 0.001."""
+    """Return (low, high) of the permissible interval that rests on these bases, rounded outward to 0.0001."""
     return METRICS[metric].clamped(*rounded_outward(*hull(bases, margin(metric))))
 
 
 def rounded_outward(low: float, high: float) -> tuple[float, float]:
-    """Return bounds rounded to 0.001, away from each other; not by a whole step for what arithmetic adds to 0.896."""
-    return math.floor(low * 1000 + _SLACK) / 1000, math.ceil(high * 1000 - _SLACK) / 1000
+    """Return bounds rounded to 0.0001, away from each other; not by a whole step for what arithmetic adds to 0.896."""
+    return math.floor(low * 10_000 + _SLACK) / 10_000, math.ceil(high * 10_000 - _SLACK) / 10_000
 
 
 def played_bases(algorithm: str, setting: Setting) -> tuple[tuple[Basis, ...], float] | None:

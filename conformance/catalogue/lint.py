@@ -21,7 +21,7 @@ from conformance.model.zone import Basis, Interval, Permits, Zone, differing
 from conformance.support import files, schema
 
 #: of bounds that were computed from unrounded values
-_ROUNDING = 0.002
+_ROUNDING = 0.0002
 
 
 def find(named: pathlib.Path | str) -> pathlib.Path:

@@ -121,7 +121,7 @@ def zones_derive(
         zone = derive.derive_file(results, algorithm, version_text, target, metric, profile)
         fewest = min(i.basis.n for i in zone.intervals.values())
         if fewest < derive.USUAL_TRIALS:
-            said = f"there are cells with {fewest} trials: the fewer, the narrower a zone; those that ship rest on"
+            said = f"there are cells with {fewest} trials: the fewer, the less it tells; those that ship rest on"
             progress_console(form).print(f"{said} {derive.USUAL_TRIALS} a cell", style="yellow", soft_wrap=True)
         summary = zone.summary
     item = Item(name=summary.partition(":")[0], words=f"zone {summary}, {target}", path=str(target))
@@ -159,6 +159,24 @@ def zones_apart(algorithms: Sequence[str], profile: str, form: str) -> None:
     from conformance.reporting.text import zones as shown
 
     finish(zones.apart(algorithms, profile), form, shown.show_apart)
+
+
+@zones.command("power")
+@click.argument("named", metavar="[ZONES]...", nargs=-1)
+@click.option("--trials", type=click.IntRange(5), help="Trials of a cell, at most [default: 20].")
+@click.option("--questions", type=click.IntRange(1), help="Cells that a session judges in all [default: 400].")
+@FORMAT
+def zones_power(named: Sequence[str], trials: int | None, questions: int | None, form: str) -> None:
+    """Say which shifts ZONES tell, files or ids (default: all).
+
+    A shift is told where a stack that has so much less or more than the reference violates the zone in 80 % of runs.
+    The last column is about a stack that is 20 % slower than the reference in every cell.
+    """
+    from conformance.commands import zones_power
+    from conformance.model import power
+    from conformance.reporting.text import zones as shown
+
+    finish(zones_power.compute(named, trials or power.TRIALS, questions or power.QUESTIONS), form, shown.show_power)
 
 
 COMMANDS = (zones,)

@@ -215,7 +215,10 @@ def _block(
 def _about(bench: Bench, algorithm: str, zones: Sequence[Zone], options: Options) -> dict[str, Any]:
     """Return what a run depends on beside its seeds: digests of what is measured, and of what it is judged by."""
     settings = [setting for _, setting in mutants.work(algorithm, model.order(zones))]
-    permitted = {zone.id: {cell.id: [i.low, i.high, i.basis] for cell, i in zone.intervals.items()} for zone in zones}
+    permitted = {
+        zone.id: {cell.id: dataclasses.asdict(permitted) for cell, permitted in zone.intervals.items()}
+        for zone in zones
+    }
     return {
         "kernel": bench.scheme(algorithm).kernel_release,
         "looks": list(looks(options.trials, options.max_trials)),

@@ -234,8 +234,8 @@ def judge(zone: Zone, cell: Cell, measurements: Sequence[Measurement], family: i
     """
     verdict = _assess(zone, cell, measurements, more)
     if verdict.p is not None and verdict.p > ALPHA / LOOKS / family:
-        return _unclear(verdict)
-    return _with_power(verdict, zone.metric, family)
+        verdict = _unclear(verdict)
+    return verdict if more else _with_power(verdict, zone.metric, family)
 
 
 def judge_zone(zone: Zone, measured: Mapping[Cell, Sequence[Measurement]], family: int | None = None) -> ZoneVerdict:
@@ -252,7 +252,7 @@ def judge_zone(zone: Zone, measured: Mapping[Cell, Sequence[Measurement]], famil
     p_values = [1.0 if v.p is None else v.p for v in verdicts.values()] + [1.0] * (size - len(verdicts))
     rejected = statistics.holm(p_values, ALPHA / LOOKS)
     settled = {
-        cell: _with_power(verdict, zone.metric, size) if verdict.p is None or at in rejected else _unclear(verdict)
+        cell: _with_power(verdict if verdict.p is None or at in rejected else _unclear(verdict), zone.metric, size)
         for at, (cell, verdict) in enumerate(verdicts.items())
     }
     return ZoneVerdict(zone_id=zone.id, verdicts=settled, family=size)
@@ -260,7 +260,8 @@ def judge_zone(zone: Zone, measured: Mapping[Cell, Sequence[Measurement]], famil
 
 def _with_power(verdict: Verdict, metric: str, family: int) -> Verdict:
     """Return the verdict with what would have been told, where that is the question and the zone knows."""
-    if verdict.status is not Status.COMPATIBLE or not verdict.permitted.basis.values:
+    unclear = verdict.status in (Status.COMPATIBLE, Status.INCONCLUSIVE) and verdict.n
+    if not unclear or not verdict.permitted.basis.values:
         return verdict
     told = power.told(verdict.permitted, metric, verdict.n, ALPHA / LOOKS / max(family, 1))
     return dataclasses.replace(verdict, told=told)
@@ -313,6 +314,13 @@ def violates(zone: Zone, cell: Cell, values: Sequence[float], timed_out: Sequenc
     """Whether judge() would say so of trials of full packets that gave these values of the zone's metric."""
     found = _compare(zone.metric, zone.intervals[cell], values, timed_out)
     return found["status"] is Status.VIOLATES and found["p"] <= ALPHA / LOOKS / family
+
+
+def status_of(zone: Zone, cell: Cell, values: Sequence[float], family: int) -> Status:
+    """Return what judge() would say of trials of full packets that gave these values, and were the last of theirs."""
+    found = _compare(zone.metric, zone.intervals[cell], values, [False] * len(values))
+    unclear = found["p"] is not None and found["p"] > ALPHA / LOOKS / family
+    return Status.INCONCLUSIVE if unclear else Status(found["status"])
 
 
 def _compare(

@@ -8,12 +8,15 @@ import rich.measure
 import rich.table
 import rich.text
 
+from conformance.model.power import POWER
 from conformance.model.split.split_zone import SplitZone
+from conformance.model.verdict import Status
 from conformance.model.zone import Interval, Zone
 from conformance.reporting.text import terminal
 
 if TYPE_CHECKING:
     from conformance.commands.zones import Apart, CheckedZone, ShownZone, ZoneDifference
+    from conformance.commands.zones_power import Power, ZonePower
 
 _WIDEST = 1000
 
@@ -116,3 +119,38 @@ def show_apart(found: "Apart", console: rich.console.Console) -> None:
         names = ", ".join(f"{cell.id} ({width:.1f})" for cell, width in pair.cells)
         where = f"{len(pair.cells)} of {pair.common} cells{': ' if pair.cells else ''}{names}"
         console.print(f"{pair.first} and {pair.second}, {pair.metric}: {where}", soft_wrap=True)
+
+
+def show_power(found: "Power", console: rich.console.Console) -> None:
+    """Show a line for each zone: its cells, which shifts it tells, and what it finds of a slow stack."""
+    table = rich.table.Table(box=rich.box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for name in ("zone", "counted", "less, %", "more, %", "of a stack 20 % slower"):
+        table.add_column(name, no_wrap=True, justify="left" if name == "zone" else "right")
+    for one in found.zones:
+        counted = f"{len(one.cells) - len(one.not_counted)} of {len(one.cells)}"
+        table.add_row(one.zone.id, counted, *(_shifts(*one.shifts(side)) for side in ("down", "up")), _of_slower(one))
+    console.print(table)
+    console.print(
+        f"less, more: shifts of the median that are told in {POWER:.0%} of runs, in the median of a zone's cells and in"
+        f" the worst, with {found.trials} trials of a cell among {found.questions} cells"
+    )
+    for one in found.zones:
+        if one.not_counted:
+            named = ", ".join(cell.id for cell in one.not_counted)
+            console.print(f"{one.zone.id} does not count {named}", soft_wrap=True)
+
+
+def _shifts(*shifts: float | None) -> str:
+    return " to ".join("none" if shift is None else f"{100 * shift:.0f}" for shift in shifts)
+
+
+def _of_slower(one: "ZonePower") -> str:
+    """Return in how many cells a slower stack violates, is left open, and conforms."""
+    if not one.slower:
+        return ""
+    found = {
+        "violates": one.slower[Status.VIOLATES],
+        "open": one.slower[Status.INCONCLUSIVE] + one.slower[Status.COMPATIBLE],
+        "conforms": one.slower[Status.CONFORMS],
+    }
+    return ", ".join(f"{n} {what}" for what, n in found.items() if n)

@@ -16,6 +16,7 @@ from conformance.cli import main
 from conformance.engine import benches
 from conformance.model.errors import UserError
 from conformance.model.metrics import METRICS, Metric
+from conformance.model import zone as zone_model
 from conformance.model.setting import Cell
 from conformance.model.verdict import Status, judge
 from conformance.reporting import heatmaps
@@ -57,11 +58,11 @@ def catalogue(tmp_path, monkeypatch):
     for entry in heatmap["cells"]:
         cell = Cell(entry["bandwidth_mbps"], entry["one_way_delay_ms"], entry["loss_pct"])
         if cell in CELLS:
-            basis = {name: entry["basis"][name] for name in ("reference", "n")}
-            most, least = (100 * (1 - entry["basis"][name]) for name in ("min", "max"))
-            low, high = derive.interval([least, most], WASTE.name)
-            basis |= {"median": 100 * (1 - entry["basis"]["median"]), "min": least, "max": most}
-            cells.append({**cell.to_json(), "low": low, "high": high, "basis": basis})
+            own = zone_model.basis_from_json(entry["bases"][0])
+            values = sorted(round(100 * (1 - v), 4) for v in own.values or (own.min, own.median, own.max))
+            bases = [{"reference": own.reference, "values": values}]
+            low, high = derive.interval([zone_model.basis_from_json(bases[0])], WASTE.name)
+            cells.append({**cell.to_json(), "low": low, "high": high, "bases": bases})
     zone = {**heatmap, "id": "cubic/waste", "metric": WASTE.name, "cells": cells, "smoke": []}
     zone["margin_rule"] = derive.margin_rule(WASTE.name)
     paths.data("zones", "cubic", "waste.json").write_text(derive.dumps(zone))

@@ -1,0 +1,120 @@
+"""`conformance zones power`: which shifts zones tell, and what they say of a stack that is a fifth slower."""
+
+import collections
+import dataclasses
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from conformance.catalogue import documents, lint
+from conformance.commands.result import Document, document
+from conformance.commands.status import ExitStatus
+from conformance.model import power, verdict
+from conformance.model.errors import UserError
+from conformance.model.metrics import UTILIZATION
+from conformance.model.power import Told
+from conformance.model.setting import Cell
+from conformance.model.verdict import ALPHA, LOOKS, Status
+from conformance.model.zone import Zone
+
+#: how much less of the link a made-up stack takes in every cell
+SLOWER = 0.2
+#: what its trials are, as factors of the reference's; of other metrics nobody can say which way is slower
+_FACTORS: Mapping[str, float] = {UTILIZATION.name: 1 - SLOWER, "transfer_rtts": 1 / (1 - SLOWER)}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ZonePower:
+    """What a zone tells in each cell; `slower`: number of cells by what they say of a stack that is SLOWER."""
+
+    zone: Zone
+    cells: Mapping[Cell, Told]
+    slower: Mapping[Status, int]
+
+    @property
+    def not_counted(self) -> tuple[Cell, ...]:
+        """The cells that tell too little to be counted."""
+        return tuple(cell for cell in self.cells if not self.zone.intervals[cell].counted)
+
+    def shifts(self, side: str) -> tuple[float | None, float | None]:
+        """Return (median, largest) of the shifts told over the cells that count; None where half, or one, tells none.
+
+        `side`: "down" or "up".
+        """
+        found = [getattr(told, side) for cell, told in self.cells.items() if self.zone.intervals[cell].counted]
+        if not found:
+            return None, None
+        ordered = [float("inf") if shift is None else shift for shift in found]
+        ends = statistics.median_high(ordered), max(ordered)
+        middle, most = (None if end == float("inf") else end for end in ends)
+        return middle, most
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Power:
+    """What zones tell with so many trials in a session of so many questions."""
+
+    zones: tuple[ZonePower, ...]
+    trials: int
+    questions: int
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say DONE: what a zone cannot tell is no violation."""
+        return ExitStatus.DONE
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/zones-power.json."""
+        return document(
+            "zones-power", self.exit_status, trials=self.trials, questions=self.questions,
+            told_in=power.POWER, zones=[_zone(one) for one in self.zones],
+        )  # fmt: skip
+
+
+def _zone(one: ZonePower) -> dict[str, Any]:
+    cells = [
+        {
+            "cell": cell.id, "counted": one.zone.intervals[cell].counted,
+            "median": one.zone.intervals[cell].basis.median, "low": told.low, "high": told.high,
+            "less": told.down, "more": told.up,
+        }
+        for cell, told in one.cells.items()
+    ]  # fmt: skip
+    slower = {str(status): n for status, n in one.slower.items()}
+    return {"id": one.zone.id, "metric": one.zone.metric, "cells": cells, "fifth_slower": slower or None}
+
+
+def compute(named: Sequence[str], trials: int = power.TRIALS, questions: int = power.QUESTIONS) -> Power:
+    """Compute what zones tell, files or ids; all that ship, if none is named. Raises UserError.
+
+    A zone whose reference's trials are not known tells nothing that can be computed, and is left out; where it was
+    named, that is a UserError.
+    """
+    found = []
+    for path in map(lint.find, named) if named else documents.zone_files("*"):
+        zone = documents.any_zone(path)
+        if isinstance(zone, Zone) and all(permitted.basis.values for permitted in zone.intervals.values()):
+            found.append(_of(zone, trials, questions))
+        elif named:
+            raise UserError(f"{path}: it does not hold its reference's trials", "measure and derive it anew")
+    return Power(zones=tuple(found), trials=trials, questions=questions)
+
+
+def _of(zone: Zone, trials: int, questions: int) -> ZonePower:
+    level = ALPHA / LOOKS / questions
+    cells = {cell: power.told(permitted, zone.metric, trials, level) for cell, permitted in zone.intervals.items()}
+    slower: Iterable[Status] = ()
+    if zone.metric in _FACTORS:
+        factor = _FACTORS[zone.metric]
+        slower = (
+            verdict.status_of(
+                zone, cell, [value * factor for value in _of_all(permitted.basis.values, trials)], questions
+            )
+            for cell, permitted in zone.intervals.items()
+        )
+    return ZonePower(zone=zone, cells=cells, slower=collections.Counter(slower))
+
+
+def _of_all(values: Sequence[float], n: int) -> list[float]:
+    """Return n of values that are in order, from the least to the greatest in even steps: trials as usual as can be."""
+    return [values[round(at * (len(values) - 1) / (n - 1))] for at in range(n)]
