@@ -23,7 +23,8 @@ from conformance.engine.benches import Bench
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
 from conformance.model.studies import mutants as model
-from conformance.model.verdict import Status, looks, overall
+from conformance.model.trial import Measurement
+from conformance.model.verdict import Status, Verdict, approach, looks, overall
 from conformance.model.zone import Zone
 from conformance.reporting.text import scores
 from conformance.results.store import Store
@@ -44,13 +45,26 @@ _TOLD = (Status.VIOLATES, *_FAILED)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Nearest:
+    """The cell of a run whose trials were the least likely of a basis: their chance over that which convicts."""
+
+    zone: str
+    cell: str
+    ratio: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Run:
-    """A whole run of a reference; `why`: cells that violate, or what the trouble was."""
+    """A whole run of a reference; `why`: cells that violate, or what the trouble was.
+
+    `nearest`: the cell that came nearest to a violation, and how near: 1 and less would have been near enough.
+    """
 
     algorithm: str
     first_seed: int
     trials: int
     status: Status
+    nearest: Nearest | None = None
     why: tuple[str, ...] = ()
 
     @property
@@ -87,9 +101,13 @@ class Record:
             for algorithm, kept in schema.read(path()).items():
                 record._about[algorithm] = kept["about"]
                 for run in kept["runs"]:
-                    found = Run(
-                        algorithm=algorithm, **{**run, "status": Status(run["status"]), "why": tuple(run["why"])}
-                    )
+                    nearest = run.get("nearest")
+                    read = {
+                        "status": Status(run["status"]),
+                        "nearest": nearest and Nearest(**nearest),
+                        "why": tuple(run["why"]),
+                    }
+                    found = Run(algorithm=algorithm, **{**run, **read})
                     record._runs[algorithm][found.first_seed] = found
         except (ValueError, KeyError, TypeError, AttributeError, UserError) as error:
             why = f"{path()}: not a record of runs: {type(error).__name__}: {error}"
@@ -252,5 +270,22 @@ def _reference_runs(
             first_seed=first_seed,
             trials=sum(map(len, measured.values())),
             status=status,
+            nearest=_nearest(zones, verdicts, measured),
             why=tuple(scores.words(v) for v in verdicts if v.status is status in _TOLD),
         )
+
+
+def _nearest(
+    zones: Sequence[Zone], verdicts: Sequence[Verdict], measured: Mapping[mutants.Where, Sequence[Measurement]]
+) -> Nearest | None:
+    """Return where a run came nearest to a violation; None where any of its verdicts says nothing."""
+    if any(verdict.status in _FAILED for verdict in verdicts):
+        return None
+    by_id = {zone.id: zone for zone in zones}
+    found = []
+    for verdict in verdicts:
+        zone = by_id[verdict.zone_id]
+        trials = measured[zone.profile, verdict.cell][: verdict.n]
+        ratio = approach(zone, verdict.cell, trials, len(verdicts))
+        found.append(Nearest(zone=zone.id, cell=verdict.cell.id, ratio=float(f"{ratio:.3g}")))
+    return min(found, key=lambda one: one.ratio, default=None)

@@ -316,6 +316,21 @@ def violates(zone: Zone, cell: Cell, values: Sequence[float], timed_out: Sequenc
     return found["status"] is Status.VIOLATES and found["p"] <= ALPHA / LOOKS / family
 
 
+def approach(zone: Zone, cell: Cell, measurements: Sequence[Measurement], family: int) -> float:
+    """Return how near measurements of a cell come to a violation: the chance of a basis over that which convicts.
+
+    1 and less would be enough; 2 over the level is as far inside as can be. Raises ValueError where a trial has no
+    value.
+    """
+    values = [m.value(zone.metric) for m in measurements]
+    known = [value for value in values if value is not None]
+    if len(known) < len(values) or not known:
+        raise ValueError(f"{zone.metric} was not seen in every trial")
+    permitted = zone.intervals[cell]
+    least = min(_chance(known, permitted), _chance(_negated(known), _mirrored(permitted)))
+    return least / (ALPHA / LOOKS / family)
+
+
 def status_of(zone: Zone, cell: Cell, values: Sequence[float], family: int) -> Status:
     """Return what judge() would say of trials of full packets that gave these values, and were the last of theirs."""
     found = _compare(zone.metric, zone.intervals[cell], values, [False] * len(values))

@@ -89,5 +89,10 @@ def show_false_alarms(runs: Sequence["Run"], console: rich.console.Console) -> N
     by = ", ".join(f"{algorithm} {alarms[algorithm]} of {of[algorithm]}" for algorithm in of)
     k, n = alarms.total(), of.total()
     console.print(f"false alarms: {k} of {n} whole runs of the references ({by})", style="bold", soft_wrap=True)
+    near = min((run.nearest for run in told if run.nearest), key=lambda nearest: nearest.ratio, default=None)
+    if near:
+        console.print(
+            f"nearest to a violation: {near.zone} at {near.cell}, {near.ratio:.3g} times what convicts", soft_wrap=True
+        )
     bound = mutants.upper_bound(k, n)
     console.print(f"so, with 95 % confidence, in at most {bound:.1%} of runs (Clopper-Pearson)", soft_wrap=True)

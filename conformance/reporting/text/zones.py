@@ -123,8 +123,8 @@ def show_apart(found: "Apart", console: rich.console.Console) -> None:
 
 def show_power(found: "Power", console: rich.console.Console) -> None:
     """Show a line for each zone: its cells, which shifts it tells, and what it finds of a slow stack."""
-    table = rich.table.Table(box=rich.box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for name in ("zone", "counted", "less, %", "more, %", "of a stack 20 % slower"):
+    table = rich.table.Table(box=rich.box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for name in ("zone", "counted", "less, %", "more, %", "a stack 20 % slower"):
         table.add_column(name, no_wrap=True, justify="left" if name == "zone" else "right")
     for one in found.zones:
         counted = f"{len(one.cells) - len(one.not_counted)} of {len(one.cells)}"
@@ -141,7 +141,8 @@ def show_power(found: "Power", console: rich.console.Console) -> None:
 
 
 def _shifts(*shifts: float | None) -> str:
-    return " to ".join("none" if shift is None else f"{100 * shift:.0f}" for shift in shifts)
+    """Return the median and the worst, as percentages; a dash where no shift is told."""
+    return " to ".join(dict.fromkeys("-" if shift is None else f"{100 * shift:.0f}" for shift in shifts))
 
 
 def _of_slower(one: "ZonePower") -> str:
