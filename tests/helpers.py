@@ -198,8 +198,8 @@ def results_file(path):
 def counted(sent, came):
     """Counters of interfaces: bytes that the server sent, and that came to the client."""
     return {
-        "server": {"eth0": {"tx_bytes": sent, "rx_bytes": 0}},
-        "client": {"eth0": {"tx_bytes": 0, "rx_bytes": came}},
+        "server": {"eth0": {"tx_bytes": sent, "rx_bytes": 0, "rx_packets": 0}},
+        "client": {"eth0": {"tx_bytes": 0, "rx_bytes": came, "rx_packets": round(came / 1514)}},
     }
 
 

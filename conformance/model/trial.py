@@ -188,7 +188,8 @@ class Measurement:
         """Payload of the packets that reached the client, in the mean; None where they were not counted."""
         interfaces = self.evidence.get("interfaces")
         size = self.metrics.get("bytes")
-        packets = sum(counters["rx_packets"] for counters in interfaces["client"].values()) if interfaces else 0
+        # Lines of early labs count bytes only.
+        packets = sum(counters.get("rx_packets", 0) for counters in interfaces["client"].values()) if interfaces else 0
         return size / packets if size and packets else None
 
     def value(self, metric: str) -> float | None:

@@ -14,9 +14,9 @@ import rich.console
 from conformance.catalogue import derive, documents, lint
 from conformance.cli import main
 from conformance.engine import benches
+from conformance.model import zone as zone_model
 from conformance.model.errors import UserError
 from conformance.model.metrics import METRICS, Metric
-from conformance.model import zone as zone_model
 from conformance.model.setting import Cell
 from conformance.model.verdict import Status, judge
 from conformance.reporting import heatmaps

@@ -41,7 +41,7 @@ def told_by_simulation(spread, reference_n, shift, runs=60):
 @pytest.mark.parametrize("kind", ["normal", "lognormal", "t(3)", "bimodal"])
 @pytest.mark.parametrize(("reference_n", "spread"), [(20, 0.02), (30, 0.1), (30, 0.4), (60, 0.2)])
 def test_honest_stacks_are_hardly_ever_violations(kind, reference_n, spread):
-    """A stack that does what the reference does, in 300 cells, at the level of a family of 30: one, at the very most."""
+    """A stack that does what the reference does, in 300 cells, at the level of a family of 30: one, at most."""
     rng = np.random.default_rng(11)
     wrong = 0
     for _ in range(300):
