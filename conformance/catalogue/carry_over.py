@@ -12,7 +12,7 @@ from conformance.catalogue import derive, derive_split, documents
 from conformance.model import zone
 from conformance.model.metrics import UTILIZATION
 from conformance.model.setting import Cell
-from conformance.model.zone import Basis
+from conformance.model.zone import Basis, Margin
 
 
 def carried_over(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def carried_over(document: Mapping[str, Any]) -> dict[str, Any]:
     if made.get("format", 1) >= derive.FORMAT or any("basis" not in cell for cell in made["cells"]):
         return made
     made["format"] = derive.FORMAT
-    made["margin_rule"] = derive.margin_rule(made["metric"])
+    made["margin_rule"] = derive.margin_rule(made["metric"], made["id"])
     made["cells"] = [_cell(entry, made) for entry in made["cells"]]
     further = [zone.basis_from_json(basis) for cell in made["cells"] for basis in cell["bases"][1:]]
     made["references"] = {**made["references"], **derive.played_references(made["algorithm"], further)}
@@ -44,6 +44,6 @@ def _cell(entry: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, An
     if documented:
         bases += documented[0]
         more = {"small_packets": documented[1]}
-    low, high = derive.interval(bases, document["metric"])
+    low, high = derive.interval(bases, document["metric"], Margin.of(document["margin_rule"], cell))
     further = [{"reference": basis.reference, "values": list(basis.values)} for basis in bases[1:]]
     return {**cell.to_json(), "low": low, "high": high, **more, "bases": [known, *further]}

@@ -51,24 +51,26 @@ Feature = tuple[str, Cell]
 _SLACK = 1e-6
 
 
-def margin_rule(metric: str = UTILIZATION.name) -> dict[str, Any]:
-    """Return what a zone of this metric says of its margin."""
+def margin_rule(metric: str = UTILIZATION.name, zone_id: str = "") -> dict[str, Any]:
+    """Return what a zone of this metric says of its margin; `kinds`: where implementations were seen to differ."""
     absolute = METRICS[metric].margin
+    kinds = documents.margins().get(zone_id)
     return {
         "text": f"least to greatest median of the bases, widened by {RELATIVE_MARGIN:.0%} and {absolute:g}",
         "relative": RELATIVE_MARGIN,
         "absolute": absolute,
+        **({"kinds": kinds} if kinds else {}),
     }
 
 
-def margin(metric: str = UTILIZATION.name) -> Margin:
-    """Return the margin of every zone of this metric."""
-    return Margin(relative=RELATIVE_MARGIN, absolute=METRICS[metric].margin)
+def interval(
+    bases: Sequence[Basis], metric: str = UTILIZATION.name, margin: Margin | None = None
+) -> tuple[float, float]:
+    """Return (low, high) of the permissible interval that rests on these bases, rounded outward to 0.0001.
 
-
-def interval(bases: Sequence[Basis], metric: str = UTILIZATION.name) -> tuple[float, float]:
-    """Return (low, high) of the permissible interval that rests on these bases, rounded outward to 0.0001."""
-    return METRICS[metric].clamped(*rounded_outward(*hull(bases, margin(metric))))
+    `margin`: that of the metric, where none is given.
+    """
+    return METRICS[metric].clamped(*rounded_outward(*hull(bases, margin or Margin.of(margin_rule(metric)))))
 
 
 def rounded_outward(low: float, high: float) -> tuple[float, float]:
@@ -130,6 +132,7 @@ def derive(
     """
     values, head = reference(measurements, algorithm, version_text, metric, profile, name)
     (source,) = head["references"]
+    rule = margin_rule(metric, head["id"])
     settings = {m.trial.setting.cell: m.trial.setting for m in measurements if m.trial.setting.profile == profile}
     documents_say = {
         cell: bases
@@ -142,14 +145,14 @@ def derive(
         **{key: head[key] for key in ("version", "id", "algorithm", "algorithm_version")},
         "metric": metric,
         **{key: head[key] for key in ("profile", "profile_digest")},
-        "margin_rule": margin_rule(metric),
+        "margin_rule": rule,
         "references": {
             **head["references"],
             **played_references(algorithm, (basis for bases, _ in documents_say.values() for basis in bases)),
         },
         "smoke": [],
         "cells": [
-            _entry(cell, found, source, metric, documents_say.get(cell), baseline)
+            _entry(cell, found, source, metric, Margin.of(rule, cell), documents_say.get(cell), baseline)
             for cell, found in sorted(values.items())
         ],
     }
@@ -242,14 +245,15 @@ def _entry(
     values: Sequence[float],
     reference: str,
     metric: str,
+    margin: Margin,
     documented: tuple[tuple[Basis, ...], float] | None,
     baseline: bool,
 ) -> dict[str, Any]:
     bases = [Basis.of(reference, [round(value, 4) for value in values])]
     if documented:
         bases += documented[0]
-    low, high = interval(bases, metric)
-    permitted = Interval(low=low, high=high, bases=tuple(bases), margin=margin(metric))
+    low, high = interval(bases, metric, margin)
+    permitted = Interval(low=low, high=high, bases=tuple(bases), margin=margin)
     return {
         **cell.to_json(),
         "low": low,

@@ -25,7 +25,7 @@ from conformance.model.setting import Cell, Setting
 from conformance.model.split import split_paths, split_rates, split_zone
 from conformance.model.split.split_paths import Path
 from conformance.model.trial import Measurement
-from conformance.model.zone import Basis
+from conformance.model.zone import Basis, Margin
 from conformance.results import store
 from conformance.support import files, schema
 
@@ -87,7 +87,9 @@ def _transfer_s(measurements: Sequence[Measurement], profile: str) -> float:
 def _bounds(trials: Sequence[float], algorithm: str, setting: Setting) -> tuple[float, float]:
     """(low, high) of a cell's interval, as its own zone has it."""
     documented = derive.played_bases(algorithm, setting)
-    return derive.interval([Basis.of("reference", trials), *(documented[0] if documented else ())])
+    heatmap = f"{algorithm}/{documents.stem('heatmap', setting.profile)}"
+    margin = Margin.of(derive.margin_rule(zone_id=heatmap), setting.cell)
+    return derive.interval([Basis.of("reference", trials), *(documented[0] if documented else ())], margin=margin)
 
 
 def predicted(of: str, path: Path, utilizations: Mapping[Cell, float]) -> float:

@@ -72,6 +72,13 @@ def split_path(name: str, segments: Sequence[Cell]) -> Setting:
     return path(name, segments, Proxy())
 
 
+def margins() -> Mapping[str, Any]:
+    """Return {zone id: {kind of cell: what implementations were seen to differ by}}: zones/margins.json."""
+    path = paths.data("zones", "margins.json")
+    found: Mapping[str, Any] = schema.load("margins", path)["zones"] if path.exists() else {}
+    return found
+
+
 @functools.cache
 def _profile_document(name: str) -> Mapping[str, Any]:
     """Read and check a profile once, not for each of a grid's cells. Raises UserError."""

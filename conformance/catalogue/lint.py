@@ -69,7 +69,7 @@ def check(path: pathlib.Path | str) -> Zone | SplitZone:
         return zone
     _check_kind(zone, path)
     _check_grid(zone, path)
-    _check_rule(zone, path, derive.margin_rule(zone.metric))
+    _check_rule(zone, path, derive.margin_rule(zone.metric, zone.id))
     for at, (cell, permitted) in enumerate(zone.intervals.items()):
         setting = _setting(zone, path, cell)
         _check_digest(zone, path, "profile_digest", setting)
@@ -95,9 +95,10 @@ def _check_kind(zone: Zone, path: pathlib.Path) -> None:
 
 def _check_rule(zone: Zone | SplitZone, path: pathlib.Path, rule: Mapping[str, Any]) -> None:
     """One rule for all zones: with a rule of its own, a zone could permit anything."""
-    for name, wanted in rule.items():
-        if zone.margin_rule[name] != wanted:
-            given = f"{zone.margin_rule[name]!r}, but the rule for all zones has {wanted!r}"
+    for name in {**rule, **zone.margin_rule}:
+        wanted = rule.get(name)
+        if zone.margin_rule.get(name) != wanted:
+            given = f"{zone.margin_rule.get(name)!r}, but the rule for all zones has {wanted!r}"
             raise UserError(f"{path}: /margin_rule/{name}: {given}", "derive the zone anew")
 
 
@@ -122,7 +123,7 @@ def _check_bases(
     trials = zone.references[own.reference]["trials"]
     if own.n > trials:
         raise UserError(f"{pointer}/bases/0: {own.n} trials, but its reference has {trials} a cell")
-    _check_bounds(permitted, derive.interval(permitted.bases, zone.metric), pointer)
+    _check_bounds(permitted, derive.interval(permitted.bases, zone.metric, permitted.margin), pointer)
     if own.values and permitted.counted != derive.tells_enough(permitted, zone.metric):
         shift, does = f"{MUST_TELL:.0%}", "is" if permitted.counted else "is not"
         can = "cannot" if permitted.counted else "can"

@@ -179,4 +179,20 @@ def zones_power(named: Sequence[str], trials: int | None, questions: int | None,
     finish(zones_power.compute(named, trials or power.TRIALS, questions or power.QUESTIONS), form, shown.show_power)
 
 
+@zones.command("margins")
+@click.argument("results", nargs=-1, required=True, type=click.Path(path_type=pathlib.Path))
+@click.option("--record", is_flag=True, help="Keep the margins in zones/margins.json; then derive zones anew.")
+@FORMAT
+def zones_margins(results: Sequence[pathlib.Path], record: bool, form: str) -> None:
+    """Compute margins from RESULTS of honest stacks.
+
+    zones/margins.json names these stacks. For each kind of cell, the table says what their medians differ by, how far
+    the farthest is outside of all bases, and which margin follows.
+    """
+    from conformance.commands import zones_margins
+    from conformance.reporting.text import zones as shown
+
+    finish(zones_margins.compute(results, record), form, shown.show_margins)
+
+
 COMMANDS = (zones,)

@@ -56,12 +56,28 @@ class Basis:
         )  # fmt: skip
 
 
+def kind_of(cell: Cell) -> str:
+    """Return what kind of cell it is, in words: kinds of margin_rule, see margins.py."""
+    if not cell.loss_pct:
+        return "no random loss"
+    if cell.one_way_delay_ms <= 1:
+        return "random loss at 1 ms"
+    return "up to 2 % of loss" if cell.loss_pct <= 2 else "more than 2 % of loss"
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Margin:
     """What an honest implementation may differ by from a basis: a share of it, and so much in the metric's unit."""
 
     relative: float
     absolute: float
+
+    @classmethod
+    def of(cls, rule: Mapping[str, Any], cell: Cell | None = None) -> "Margin":
+        """Return the margin by a zone's margin rule: of a cell, that of its kind where the rule has kinds."""
+        kinds: Mapping[str, Mapping[str, Any]] = rule.get("kinds", {})
+        relative = kinds.get(kind_of(cell), rule)["relative"] if cell else rule["relative"]
+        return cls(relative=relative, absolute=rule["absolute"])
 
     def below(self, value: float) -> float:
         return value * (1 - self.relative) - self.absolute
@@ -167,7 +183,7 @@ def differing(one: "Permits[P]", other: "Permits[P]") -> Iterator[tuple[P, Inter
 def interval_from_json(
     entry: Mapping[str, Any],
     references: Mapping[str, Any],
-    margin_rule: Mapping[str, Any],
+    margin: Margin,
     pointer: str,
     within: str = "",
 ) -> Interval:
@@ -184,7 +200,6 @@ def interval_from_json(
             raise UserError(f"{pointer}: reference {basis.reference!r} is not among /references{within}")
         if not low <= basis.median <= high:
             raise UserError(f"{pointer}: the reference's own median {basis.median:g} is outside the interval{within}")
-    margin = Margin(relative=entry.get("margin", margin_rule["relative"]), absolute=margin_rule["absolute"])
     return Interval(
         low=low, high=high, bases=tuple(bases), margin=margin, small_packets=entry.get("small_packets", 1.0),
         counted=entry.get("counted", True),
@@ -210,7 +225,8 @@ def from_json(data: Mapping[str, Any], where: object) -> Zone:
         if cell in intervals:
             raise UserError(f"{pointer}: cell {cell.id} stands twice")
         within = f" in cell {cell.id}"
-        intervals[cell] = interval_from_json(entry, data["references"], data["margin_rule"], pointer, within)
+        margin = Margin.of(data["margin_rule"], cell)
+        intervals[cell] = interval_from_json(entry, data["references"], margin, pointer, within)
     smoke: list[Cell] = []
     for at, text in enumerate(data["smoke"]):
         with located(f"{where}: /smoke/{at}"):

@@ -20,7 +20,7 @@ from conformance.model.split import split_rates
 from conformance.model.split.split_rates import Bounds
 from conformance.model.trial import Measurement
 from conformance.model.verdict import Status
-from conformance.model.zone import Interval, Zone, interval_from_json
+from conformance.model.zone import Interval, Margin, Zone, interval_from_json
 
 #: what a path is judged by, as documents and as people call it
 PREDICTIONS = {"split": "split, predicted", "end_to_end": "end-to-end, predicted"}
@@ -302,7 +302,7 @@ def from_json(data: Mapping[str, Any], where: object) -> SplitZone:
         path_class = model.PathClass(entry["class"])
         if path_class in rows[key]:
             raise UserError(f"{pointer}: {path_class} stands twice for this grid and filter")
-        rows[key][path_class] = interval_from_json(entry, references, rule, pointer)
+        rows[key][path_class] = interval_from_json(entry, references, Margin.of(rule), pointer)
     for (name, filter_), permitted in rows.items():
         with located(f"{where}: /shares"):
             classes = {path.path_class for path in model.paths(grid.cells(name))}
@@ -331,8 +331,9 @@ def _path_check(
         raise UserError(f"{pointer}: path {path.id} is of class {path.path_class}, not {entry['class']}")
     if path.end_to_end is None:
         raise UserError(f"{pointer}: path {path.id} composes to no cell of the grid")
+    margin = Margin.of(rule)
     return PathCheck(
         path=path,
-        permitted={name: interval_from_json(entry[name], references, rule, pointer) for name in PREDICTIONS},
-        measured=interval_from_json(entry["measured"], references, rule, pointer) if "measured" in entry else None,
+        permitted={name: interval_from_json(entry[name], references, margin, pointer) for name in PREDICTIONS},
+        measured=interval_from_json(entry["measured"], references, margin, pointer) if "measured" in entry else None,
     )

@@ -16,6 +16,7 @@ from conformance.reporting.text import terminal
 
 if TYPE_CHECKING:
     from conformance.commands.zones import Apart, CheckedZone, ShownZone, ZoneDifference
+    from conformance.commands.zones_margins import Margins
     from conformance.commands.zones_power import Power, ZonePower
 
 _WIDEST = 1000
@@ -155,3 +156,19 @@ def _of_slower(one: "ZonePower") -> str:
         "conforms": one.slower[Status.CONFORMS],
     }
     return ", ".join(f"{n} {what}" for what, n in found.items() if n)
+
+
+def show_margins(found: "Margins", console: rich.console.Console) -> None:
+    """Show a line for each kind of cell of each zone."""
+    table = rich.table.Table(box=rich.box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for name in ("zone", "kind of cell", "cells", "spread", "farthest", "margin"):
+        table.add_column(name, no_wrap=True, justify="left" if name in ("zone", "kind of cell") else "right")
+    for zone_id, spreads in found.zones.items():
+        for one in spreads:
+            shares = (f"{share:.1%}" for share in (one.spread, one.farthest))
+            table.add_row(zone_id, one.kind, str(one.cells), *shares, f"{one.relative:.0%}")
+    console.print(table)
+    for zone_id, spreads in found.zones.items():
+        console.print(f"{zone_id}: {', '.join(spreads[0].implementations)}" if spreads else zone_id, soft_wrap=True)
+    if found.path:
+        console.print(f"kept in {found.path}; derive the zones anew", soft_wrap=True)

@@ -1,0 +1,75 @@
+"""What implementations differ by, and the margin that follows."""
+
+import dataclasses
+import math
+
+import pytest
+from helpers import zone, zone_on
+
+from conformance.model.margins import spreads
+from conformance.model.setting import Cell
+from conformance.model.zone import Basis, Margin, kind_of
+
+CELLS = [Cell(10, 20, 1), Cell(10, 40, 2)]
+KIND = "up to 2 % of loss"
+
+
+def of(*bases, small_packets=1.0):
+    permitted = dataclasses.replace(zone_on(*bases).intervals[Cell(10, 20, 1)], small_packets=small_packets)
+    return zone(intervals=dict.fromkeys(CELLS, permitted))
+
+
+def basis(name, median):
+    return Basis.of(name, [median - 0.01, median, median + 0.01])
+
+
+def measured(**medians):
+    return {name: dict.fromkeys(CELLS, (median, None)) for name, median in medians.items()}
+
+
+@pytest.mark.parametrize(
+    ("cell", "kind"),
+    [
+        (Cell(10, 1, 0), "no random loss"),
+        (Cell(10, 100, 0), "no random loss"),
+        (Cell(10, 1, 4), "random loss at 1 ms"),
+        (Cell(10, 20, 2), KIND),
+        (Cell(10, 200, 0.02), KIND),
+        (Cell(10, 20, 3), "more than 2 % of loss"),
+    ],
+)
+def test_kinds_of_cells(cell, kind):
+    assert kind_of(cell) == kind
+
+
+def test_inside_what_the_bases_span_the_margin_is_the_usual_one():
+    (found,) = spreads(of(basis("linux", 0.4), basis("rfc", 0.6)), measured(a=0.45, b=0.55))
+    assert (found.kind, found.cells, found.implementations) == (KIND, 2, ("a", "b"))
+    assert (found.farthest, found.relative) == (0.0, 0.1)
+    logs = [math.log(value) for value in (0.45, 0.55, 0.4, 0.6)]
+    mean = sum(logs) / 4
+    assert found.spread == pytest.approx(math.sqrt(sum((value - mean) ** 2 for value in logs) / 3))
+
+
+@pytest.mark.parametrize(("median", "farthest", "relative"), [(0.7, 1 / 6, 0.17), (0.3, 0.25, 0.25), (0.57, 0, 0.1)])
+def test_what_is_outside_asks_for_more_in_whole_percent(median, farthest, relative):
+    (found,) = spreads(of(basis("linux", 0.4), basis("rfc", 0.6)), measured(a=0.5, b=median))
+    assert found.farthest == pytest.approx(farthest)
+    assert found.relative == pytest.approx(relative)
+
+
+def test_the_size_of_packets_is_taken_out():
+    """At 1200 bytes, 0.83 of what the bases have is what they have."""
+    small = {name: dict.fromkeys(CELLS, (0.83 * 0.5, 1200)) for name in "ab"}
+    (found,) = spreads(of(basis("linux", 0.5), small_packets=0.83), small)
+    assert found.spread == pytest.approx(0, abs=1e-9) and found.farthest == pytest.approx(0, abs=1e-9)
+
+
+def test_one_implementation_says_nothing_of_a_spread():
+    assert spreads(of(basis("linux", 0.5)), measured(a=0.9)) == []
+
+
+def test_a_rule_with_kinds_has_a_margin_for_each():
+    rule = {"relative": 0.1, "absolute": 0.001, "kinds": {KIND: {"relative": 0.17}}}
+    assert Margin.of(rule, CELLS[0]) == Margin(relative=0.17, absolute=0.001)
+    assert Margin.of(rule, Cell(10, 20, 0)) == Margin.of(rule) == Margin(relative=0.1, absolute=0.001)
