@@ -21,6 +21,8 @@ from conformance.model.metrics import RELATIVE_MARGIN
 from conformance.model.setting import Cell
 from conformance.model.zone import Zone, kind_of
 
+#: of a percent, in which margins are rounded
+_SLACK = 1e-6
 #: a median, and the payload of its packets in bytes, None where that is not known
 Median = tuple[float, float | None]
 
@@ -38,7 +40,7 @@ class Spread:
     @property
     def relative(self) -> float:
         """The margin that follows."""
-        return max(RELATIVE_MARGIN, math.ceil(self.farthest * 100) / 100)
+        return max(RELATIVE_MARGIN, math.ceil(self.farthest * 100 - _SLACK) / 100)
 
     def to_json(self) -> dict[str, Any]:
         """Return what a zone says of it."""
