@@ -30,11 +30,14 @@ from conformance.model.zone import Basis, Interval, Margin, Zone
 ALPHA = 0.01
 #: that the median is inside the confidence interval
 CONFIDENCE = 0.9
+#: the same of what a known deviation must be inside by to be gone
+SURE = 0.99
 #: how often a cell's trials are judged, at most, each time with more of them
 LOOKS = 4
 #: of one cell; more would take days
 MOST_TRIALS = 10_000
-_USUALLY_MOST = 20
+#: the same where nothing is asked for
+USUALLY_MOST = 20
 
 
 class Status(enum.StrEnum):
@@ -71,6 +74,8 @@ class Verdict:
     p: float | None = None
     packet_bytes: float | None = None
     told: power.Told | None = None
+    #: whether it conforms by so wide an interval, too, that a known deviation is gone (SURE)
+    sure: bool = False
 
     @property
     def counted(self) -> bool:
@@ -81,6 +86,12 @@ class Verdict:
     def words(self) -> str:
         """The reason, with what would have been told."""
         return f"{self.reason}; {self.told.words} would have been told" if self.told else self.reason
+
+    @property
+    def borderline(self) -> bool:
+        """Whether it is outside, and not clear of the zone after as many trials as any cell usually has."""
+        outside = self.value is not None and self.value not in self.permitted
+        return self.status is Status.INCONCLUSIVE and self.n >= USUALLY_MOST and outside
 
 
 def false_alarms(family: int, by: str = "Holm") -> str:
@@ -162,7 +173,7 @@ def overall(verdicts: Iterable[HasStatus]) -> Status:
 
 def last_look(first: int, most: int | None = None) -> int:
     """The most trials of a cell that begins with `first`: `most`, or the usual where nothing was asked for."""
-    return most or max(first, _USUALLY_MOST)
+    return most or max(first, USUALLY_MOST)
 
 
 def looks(first: int, most: int) -> tuple[int, ...]:
@@ -355,7 +366,7 @@ def _compare(
     if any(timed_out) and METRICS[metric].timeout is Timeout.UNKNOWN:
         return found(Status.INCONCLUSIVE, f"a transfer timed out, so its {metric} is of a part of it")
     if permitted.low <= interval[0] and interval[1] <= permitted.high:
-        return found(Status.CONFORMS, "inside the zone")
+        return {**found(Status.CONFORMS, "inside the zone"), "sure": _is_sure(permitted, lowest, highest)}
     if interval[1] < permitted.low:
         return found(Status.VIOLATES, "below the zone", _chance(_negated(highest), _mirrored(permitted)))
     if interval[0] > permitted.high:
@@ -368,6 +379,11 @@ def _compare(
         return found(*undecided_inside(more))
     where = "below" if value < permitted.low else "above"
     return found(Status.INCONCLUSIVE, f"{where} the zone, but not clear of its bounds: more trials needed")
+
+
+def _is_sure(permitted: Interval, lowest: Sequence[float], highest: Sequence[float]) -> bool:
+    low, high = statistics.median_interval(lowest, SURE)[0], statistics.median_interval(highest, SURE)[1]
+    return permitted.low <= low and high <= permitted.high
 
 
 def undecided_inside(more: bool) -> tuple[Status, str]:
