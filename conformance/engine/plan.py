@@ -124,8 +124,16 @@ def whole(question: Question) -> Hashable:
 
 
 def _members(questions: Iterable[Question]) -> set[Hashable]:
-    """Return what shares a chance of a false alarm: a split check rests on settings, so that these are counted."""
-    return {(question.zone.id, question.algorithm, setting) for question in questions for setting in question.settings}
+    """Return what shares a chance of a false alarm: cells that are counted, and the settings of split checks.
+
+    A split check rests on settings, so that these are counted; a cell of a zone that is not counted cannot violate.
+    """
+    return {
+        (question.zone.id, question.algorithm, setting)
+        for question in questions
+        for setting in question.settings
+        if isinstance(question, SplitQuestion) or question.zone.intervals[question.place].counted
+    }
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -277,7 +285,7 @@ def plan(
             about[question.key].append(question)
     for question in dict.fromkeys((*asked, *beside)):
         planned[family(question)].append(question)
-    sizes = {key: len(_members(group)) for key, group in planned.items()}
+    sizes = {key: max(len(_members(group)), 1) for key, group in planned.items()}
     own = [(question.algorithm, setting) for question in asked for setting in question.settings]
     check_trials(trials)
     return Plan(

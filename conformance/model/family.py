@@ -68,7 +68,7 @@ def last_step(p_values: Sequence[float], family: int) -> int:
 
 def together(found: Sequence[Verdict], family: int) -> int:
     """Return the size of family with which verdicts of a family this large are judged, as last_step() does."""
-    return last_step([1.0 if verdict.p is None else verdict.p for verdict in found], family)
+    return last_step([1.0 if verdict.p is None else verdict.p for verdict in found if verdict.counted], family)
 
 
 def judge_zones(held: Sequence[Held], family: int | None = None) -> list[ZoneVerdict]:
@@ -80,7 +80,8 @@ def judge_zones(held: Sequence[Held], family: int | None = None) -> list[ZoneVer
     for zone, measured in held:
         if everything := [m for measurements in measured.values() for m in measurements]:
             verdicts.obstacle(zone, everything)
-    size = max(sum(len(measured) for _, measured in held), family or 0)
+    # A cell that is not counted cannot violate.
+    size = max(sum(zone.intervals[cell].counted for zone, measured in held for cell in measured), family or 1)
     first: list[tuple[Zone, Cell, Sequence[Measurement], Verdict]] = []
     for zone, measured in held:
         for cell, measurements in measured.items():

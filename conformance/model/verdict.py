@@ -91,7 +91,7 @@ class Verdict:
     def borderline(self) -> bool:
         """Whether it is outside, and not clear of the zone after as many trials as any cell usually has."""
         outside = self.value is not None and self.value not in self.permitted
-        return self.status is Status.INCONCLUSIVE and self.n >= USUALLY_MOST and outside
+        return self.status is Status.INCONCLUSIVE and self.n >= USUALLY_MOST and outside and self.counted
 
 
 def false_alarms(family: int, by: str = "Holm") -> str:
@@ -247,26 +247,6 @@ def judge(zone: Zone, cell: Cell, measurements: Sequence[Measurement], family: i
     if verdict.p is not None and verdict.p > ALPHA / LOOKS / family:
         verdict = _unclear(verdict)
     return verdict if more else _with_power(verdict, zone.metric, family)
-
-
-def judge_zone(zone: Zone, measured: Mapping[Cell, Sequence[Measurement]], family: int | None = None) -> ZoneVerdict:
-    """The ZoneVerdict of `measured`, {cell: measurements of one scheme}, by Holm's procedure over its cells.
-
-    `family`: how many questions were planned in all, where that is more than the cells that arrived. Raises UserError
-    as judge() does, and where the cells are of more than one scheme.
-    """
-    everything = [m for measurements in measured.values() for m in measurements]
-    if everything:
-        obstacle(zone, everything)
-    verdicts = {cell: _assess(zone, cell, measurements) for cell, measurements in measured.items()}
-    size = max(sum(verdict.counted for verdict in verdicts.values()), family or 0)
-    p_values = [1.0 if v.p is None else v.p for v in verdicts.values()] + [1.0] * (size - len(verdicts))
-    rejected = statistics.holm(p_values, ALPHA / LOOKS)
-    settled = {
-        cell: _with_power(verdict if verdict.p is None or at in rejected else _unclear(verdict), zone.metric, size)
-        for at, (cell, verdict) in enumerate(verdicts.items())
-    }
-    return ZoneVerdict(zone_id=zone.id, verdicts=settled, family=size)
 
 
 def _with_power(verdict: Verdict, metric: str, family: int) -> Verdict:

@@ -6,8 +6,9 @@ honest implementation. Draws are always the same.
 """
 
 import dataclasses
-import random
 from collections.abc import Sequence
+
+import numpy as np
 
 from conformance.model import statistics
 from conformance.model.setting import Cell
@@ -59,23 +60,23 @@ def rates(zones: Sequence[Zone], trials: int, spread: bool, runs: int = RUNS) ->
 _Seen = dict[tuple[str, Cell], float]
 
 
-def _seen(zones: Sequence[Zone], algorithm: str, trials: int, spread: bool, chance: random.Random) -> _Seen:
+def _seen(zones: Sequence[Zone], algorithm: str, trials: int, spread: bool, chance: np.random.Generator) -> _Seen:
     seen: _Seen = {}
     for zone in (zone for zone in zones if zone.algorithm == algorithm):
         sd = SPREAD.get(zone.metric, SPREAD["utilization"]) if spread else 0.0
         for cell, permitted in zone.intervals.items():
-            factor = max(chance.gauss(1, sd), 0.0)
+            factor = max(float(chance.normal(1, sd)), 0.0)
             drawn = [_draw(permitted.basis, chance) for _ in range(trials)]
             value = factor * statistics.median(drawn)
             seen[zone.metric, cell] = min(value, 1.0) if zone.metric == "utilization" else value
     return seen
 
 
-def _draw(basis: Basis, chance: random.Random) -> float:
+def _draw(basis: Basis, chance: np.random.Generator) -> float:
     """Return a trial of a reference; where only its range is known, of a normal distribution, each side its own."""
     if basis.values:
-        return chance.choice(basis.values)
-    z = chance.gauss(0, 1)
+        return float(chance.choice(basis.values))
+    z = float(chance.normal())
     end = basis.max if z > 0 else basis.min
     return max(basis.median + abs(z) / _LARGEST_OF_20 * (end - basis.median), 0.0)
 
