@@ -23,7 +23,9 @@ zone_of = functools.cache(documents.zone_of)
 
 
 class Room:
-    """`kind` says what it measures: good, bad, bad once (not with fresh seeds), error, unsupported, unclear, clear later, unsplit."""
+    """`kind` says what it measures: good, bad, bad once (not with fresh seeds), error, unsupported, unclear,
+    clear later, unsplit.
+    """
 
     name = "virtual"
 

@@ -40,14 +40,11 @@ class Rates:
 def rates(zones: Sequence[Zone], trials: int, spread: bool, runs: int = RUNS) -> Rates:
     """Return the Rates of `trials` a cell. `spread`: of another implementation than the references."""
     algorithms = sorted({zone.algorithm for zone in zones})
-    found = [
-        (
-            algorithm,
-            conclusion(_scores(zones, _seen(zones, algorithm, trials, spread, random.Random(f"{algorithm} {run}")))),
-        )
-        for algorithm in algorithms
-        for run in range(runs)
-    ]
+    found = []
+    for at, algorithm in enumerate(algorithms):
+        chance = np.random.default_rng(at)
+        for _ in range(runs):
+            found.append((algorithm, conclusion(_scores(zones, _seen(zones, algorithm, trials, spread, chance)))))
     right = sum(algorithm == named for algorithm, named in found)
     none = sum(named is None for _, named in found)
     n = len(found)
