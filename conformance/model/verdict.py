@@ -95,7 +95,7 @@ class Verdict:
 
 
 def false_alarms(family: int, by: str = "Holm") -> str:
-    """How often a zone whose `family` cells are taken together is wrongly violated, as a sentence's part."""
+    """How often anything of a `family` of cells is wrongly violated, as a sentence's part."""
     cells = f"{family} cell{'s' if family != 1 else ''}"
     return f"false alarms in at most {ALPHA:.0%} of runs ({by} over {cells})"
 
@@ -103,17 +103,6 @@ def false_alarms(family: int, by: str = "Holm") -> str:
 def decided(statuses: Iterable[Status]) -> bool:
     """Whether any of these says something of the stack."""
     return bool(set(statuses) - {Status.UNSUPPORTED, Status.ERROR})
-
-
-def false_alarms_of_any(statuses: Iterable[Iterable[Status]]) -> str | None:
-    """The same of several zones, any of them, each given by its cells' statuses; more often, as each has a chance.
-
-    None where fewer than two say anything of the stack.
-    """
-    zones = sum(map(decided, statuses))
-    if zones < 2:
-        return None
-    return f"false alarms by any of {zones} zones in at most {min(zones * ALPHA, 1):.0%} of runs"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
