@@ -68,10 +68,10 @@ FURTHER := heatmap-packets:packets identify-queue:identify startup:startup sawto
 
 reference: kernel  ## measure the zones' references anew, 20 trials a cell (about 20 minutes an algorithm); docs/add-a-zone.md derives
 	for algorithm in cubic reno bbrv1 $(BUILT_BBR); do \
-	  $(CONFORMANCE) run $$algorithm --trials 20 --results results/reference.jsonl || test $$? -ne 2 || exit; \
-	  $(CONFORMANCE) split measure $$algorithm --trials 20 --results results/reference.jsonl || test $$? -ne 2 || exit; \
+	  $(CONFORMANCE) run $$algorithm --trials 20 --first-seed 1 --results results/reference.jsonl || test $$? -ne 2 || exit; \
+	  $(CONFORMANCE) split measure $$algorithm --trials 20 --first-seed 1 --results results/reference.jsonl || test $$? -ne 2 || exit; \
 	  for zone in $(FURTHER); do \
-	    $(CONFORMANCE) run $$algorithm --grid cubic/$${zone%:*} --profile $${zone#*:} --trials 20 \
+	    $(CONFORMANCE) run $$algorithm --grid cubic/$${zone%:*} --profile $${zone#*:} --trials 20 --first-seed 1 \
 	      --results results/reference.jsonl || test $$? -ne 2 || exit; \
 	  done; \
 	done

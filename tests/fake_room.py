@@ -10,6 +10,7 @@ from helpers import counted, scheme
 
 from conformance.catalogue import documents
 from conformance.engine import benches
+from conformance.model import seeds
 from conformance.model.emulation import tc_commands
 from conformance.model.errors import UserError
 from conformance.model.split import split_zone
@@ -22,7 +23,9 @@ zone_of = functools.cache(documents.zone_of)
 
 
 class Room:
-    """`kind` says what it measures: good, bad, error, unsupported, unclear, clear later, unsplit."""
+    """`kind` says what it measures: good, bad, bad once (not with fresh seeds), error, unsupported, unclear,
+    clear later, unsplit.
+    """
 
     name = "virtual"
 
@@ -73,9 +76,15 @@ def made(trial, kind):
         permitted = _split_paths(algorithm, profile)[trial.setting.segments]
     else:
         permitted = zone_of(algorithm, profile=profile).intervals[trial.setting.cell]
-    good = kind == "good" or (kind == "unsplit" and not trial.setting.segments)
+    good = (
+        kind == "good"
+        or (kind == "bad once" and trial.seed > seeds.FRESH)
+        or (kind == "unsplit" and not trial.setting.segments)
+    )
     value = permitted.basis.median if good else 0.001
-    if (kind == "unclear" and trial.seed % 2) or (kind == "clear later" and trial.seed > 2):
+    # Sessions begin with seed 1001 unless they are asked for another.
+    number = (trial.seed - 1) % 1000
+    if (kind == "unclear" and number % 2 == 0) or (kind == "clear later" and number >= 2):
         value = permitted.low
     metrics = {"bytes": 1, "completion_s": 1.0, "goodput_mbps": 1.0, "utilization": value}
     if trial.setting.segments:

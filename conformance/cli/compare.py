@@ -32,6 +32,7 @@ from conformance.engine.benches import Choice
 @click.option(
     "--trials", type=TRIALS, help="Trials of each cell on each side (default: as few as can show that anything moved)."
 )
+@measuring.FIRST_SEED
 @click.option(
     "--matters", default=0.5, show_default=True, type=Finite(0, 1, min_open=True),
     help="Smallest change that counts, as a share of what two implementations may differ by.",

@@ -36,6 +36,11 @@ from conformance.engine.benches import Choice
     type=TRIALS,
     help="Most trials of an unclear cell (default: 20, or --trials if more).",
 )
+@measuring.FIRST_SEED
+@click.option(
+    "--confirm/--no-confirm", default=True, show_default=True,
+    help="Repeat a violation that is new with fresh seeds: it fails only if these violate, too.",
+)  # fmt: skip
 @click.option(
     "--strict", is_flag=True, help="Fail for what is not known, too: inconclusive, unsupported, not measured."
 )

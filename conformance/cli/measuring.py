@@ -11,6 +11,7 @@ from click.core import ParameterSource
 from conformance.cli.base import FORMAT, SECONDS, SEED, TRIALS, Finite, finish, out_folder, progress_console
 from conformance.engine.benches import Choice
 from conformance.lab import image
+from conformance.model import seeds
 from conformance.model.verdict import last_look
 from conformance.results.store import DEFAULT_RESULTS
 from conformance.support import files
@@ -73,6 +74,10 @@ RESULTS = click.option(
 WORKERS = click.option(
     "--workers", type=click.IntRange(1), help="How many guests run at a time (default: one for each core)."
 )
+FIRST_SEED = click.option(
+    "--first-seed", default=seeds.JUDGED, show_default=True, type=SEED,
+    help="Seed of the first trial; the default keeps clear of the references' seeds.",
+)  # fmt: skip
 _FRESH_SEED = click.option(
     "--first-seed",
     default=101,
@@ -145,6 +150,7 @@ _ALL = ("stack", "client", "interop_rootfs", "kernel", "lab")
     "--max-trials", "most_trials", type=TRIALS, show_default="--trials if that is given, else 20",
     help="Most trials of a cell that is unclear.",
 )  # fmt: skip
+@FIRST_SEED
 @RESULTS
 @_PROFILE
 @click.option("--queue", help="Replace the profile's queue: red, bfifo:1, fq_codel, ...")
@@ -158,7 +164,7 @@ _ALL = ("stack", "client", "interop_rootfs", "kernel", "lab")
 @FORMAT
 def run(
     choice: Choice, algorithm: str, grid: str, trials: int, most_trials: int | None, results: str,
-    profile: str | None, workers: int | None, executor: Any, form: str, **overrides: Any,
+    first_seed: int, profile: str | None, workers: int | None, executor: Any, form: str, **overrides: Any,
 ) -> None:  # fmt: skip
     """Measure ALGORITHM over a grid of cells.
 
@@ -174,7 +180,7 @@ def run(
     most_trials = most_trials or (trials if given else last_look(trials))
     found = run.compute(
         algorithm, choice, grid=grid, trials=trials, most_trials=most_trials, results=results, profile=profile,
-        overrides=overrides, workers=workers, console=progress_console(form), executor=executor,
+        overrides=overrides, first_seed=first_seed, workers=workers, console=progress_console(form), executor=executor,
     )  # fmt: skip
     finish(found, form, terminal.show_measured)
 
@@ -183,7 +189,7 @@ def run(
 @_CCA
 @with_choice(*_ALL)
 @trials(3)
-@click.option("--first-seed", default=1, show_default=True, type=SEED, help="Seed of the first trial.")
+@FIRST_SEED
 @RESULTS
 @WORKERS
 @FORMAT
@@ -249,9 +255,14 @@ def cross(choice: Choice, algorithms: Sequence[str], form: str, **options: Any) 
 )
 @_GRID
 @trials(10, "Trials of each cell on each side.", least=5)
+@FIRST_SEED
 @click.option(
     "--matters", default=0.01, type=Finite(0), show_default=True, help="Smallest difference of medians that counts."
 )
+@click.option(
+    "--margin", default=0.1, type=Finite(0, 1, min_open=True), show_default=True,
+    help="Share by which cells may differ where one side serves for the other.",
+)  # fmt: skip
 @_PROFILE
 @RESULTS
 @WORKERS
@@ -311,6 +322,7 @@ def bench(
 @with_choice("client", "kernel")
 @click.option("--grid", help="full, 10mbps ..., or cells separated by commas (default: each zone's smoke cells).")
 @trials(5)
+@FIRST_SEED
 @RESULTS
 @WORKERS
 @click.option(

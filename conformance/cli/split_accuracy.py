@@ -64,6 +64,7 @@ def accuracy(choice: Choice, algorithms: Sequence[str], target: pathlib.Path | N
 @click.argument("algorithm", metavar="CCA")
 @click.argument("paths", nargs=-1, metavar="[PATH...]")
 @_options(trials=5)
+@measuring.FIRST_SEED
 @click.option("--to-client", help="The proxy's congestion control towards the client (default: CCA).")
 @click.option("--to-server", help="The proxy's congestion control towards the server (default: CCA).")
 @click.option("--send-buffer-bytes", type=int, help="The proxy's SO_SNDBUF.")

@@ -23,6 +23,7 @@ from conformance.engine import runs
 from conformance.engine.benches import Choice
 from conformance.engine.plan import Key
 from conformance.model import grid as grids
+from conformance.model import seeds
 from conformance.model.diagnosis import by_trial
 from conformance.model.errors import UserError
 from conformance.model.metrics import METRICS, RELATIVE_MARGIN, Metric, named
@@ -54,6 +55,7 @@ class Options:
     grid: str = grids.SMOKE
     features: bool = True
     trials: int | None = None
+    first_seed: int = seeds.JUDGED
     matters: float = comparison.MATTERS
     budget_s: float | None = None
     workers: int | None = None
@@ -185,7 +187,9 @@ def of_sides(
             "ask for more with --trials, or for fewer cells with --grid",
         )
     ends_s = None if options.budget_s is None else began_s + options.budget_s
-    work = _Work(both=both, options=options, seeds=runs.seeds(trials), ends_s=ends_s, console=console)
+    work = _Work(
+        both=both, options=options, seeds=runs.seeds(trials, options.first_seed), ends_s=ends_s, console=console
+    )
     for algorithm in asked:
         work.compare(algorithm, works[algorithm])
     first, second = (

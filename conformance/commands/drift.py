@@ -11,12 +11,16 @@ from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus, of_outcomes, worst
 from conformance.engine import benches, runs
 from conformance.engine.benches import Choice
+from conformance.model import seeds
 from conformance.model.errors import UserError
 from conformance.model.metrics import UTILIZATION
 from conformance.model.setting import Cell
 from conformance.model.studies import comparison
 from conformance.model.studies.comparison import Change, Compared, Tolerance
 from conformance.model.trial import Measurement, Scheme
+
+#: what zones grant everybody, too
+MARGIN = 0.1
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +82,8 @@ class Drifted:
     sides: tuple[Side, Side]
     trials: int
     matters: float
+    #: the share by which cells may differ where one side serves for the other
+    margin: float
     cells: tuple[Compared, ...]
     left_out: Mapping[Cell, Measurement]
 
@@ -88,9 +94,20 @@ class Drifted:
         return sorted(moved, key=lambda cell: -abs(cell.difference))
 
     @property
+    def not_shown(self) -> list[Compared]:
+        """Return the cells that may differ by the margin or more, the widest interval first."""
+        found = [cell for cell in self.cells if not comparison.is_equivalent(cell, self.margin)]
+        return sorted(found, key=lambda cell: cell.interval[0] - cell.interval[1])
+
+    @property
+    def serves(self) -> bool:
+        """Say whether it is shown that one side serves for the other: in every cell, none left out."""
+        return bool(self.cells) and not (self.moved or self.left_out or self.not_shown)
+
+    @property
     def exit_status(self) -> ExitStatus:
-        """Say VIOLATES if a cell moved, ERROR or UNKNOWN if one was left out and none moved, else DONE."""
-        moved = ExitStatus.VIOLATES if self.moved else ExitStatus.DONE
+        """Say VIOLATES if a cell moved; else ERROR or UNKNOWN if one was left out; DONE only if one side serves."""
+        moved = ExitStatus.VIOLATES if self.moved else ExitStatus.DONE if self.serves else ExitStatus.UNKNOWN
         late = ExitStatus.UNKNOWN if self.left_out else ExitStatus.DONE  # a transfer that timed out is only bounded
         return worst((moved, late, of_outcomes(m.outcome for m in self.left_out.values())))
 
@@ -98,6 +115,7 @@ class Drifted:
         """Return a document of schemas/drift.json."""
         return document(
             "drift", self.exit_status, cca=self.cca, profile=self.profile, trials=self.trials, matters=self.matters,
+            margin=self.margin, serves=self.serves,
             alpha=comparison.ALPHA, metric="utilization",
             sides=[
                 {"kernel": side.variant.kernel, "sysctls": dict(side.variant.sysctls),
@@ -106,7 +124,7 @@ class Drifted:
             ],
             cells=[
                 {"cell": c.quantity.cell.id, "before": c.before, "after": c.after, "p": c.p,
-                 "moved": c.change is Change.MOVED}
+                 "moved": c.change is Change.MOVED, "equivalent": comparison.is_equivalent(c, self.margin)}
                 for c in self.cells
             ],
             left_out=[
@@ -119,9 +137,10 @@ class Drifted:
 def compute(
     cca: str, sides: tuple[Variant, Variant], choice: Choice, *, grid: str, trials: int, results: str,
     workers: int | None, profile: str | None, matters: float, console: rich.console.Console,
+    first_seed: int = seeds.JUDGED, margin: float = MARGIN,
 ) -> Drifted:  # fmt: skip
     """Measure both sides and compare them; `console` gets the progress. Raises UserError."""
-    cells, seeds = documents.cells(grid), runs.seeds(trials)
+    cells, seeds_of_cells = documents.cells(grid), runs.seeds(trials, first_seed)
     if comparison.fewest_trials(len(cells)) > trials:
         raise UserError(
             f"{trials} trials a side can never show that one of {len(cells)} cells moved", "ask for more with --trials"
@@ -138,7 +157,7 @@ def compute(
     left_out: dict[Cell, Measurement] = {}
     for side, bench, work in zip((first, second), found, works, strict=True):
         console.print(f"measuring {cca} on {side.scheme.id}: {side.variant.name}", soft_wrap=True)
-        made = two_sides.measured(bench, work, seeds, results, workers, console)
+        made = two_sides.measured(bench, work, seeds_of_cells, results, workers, console)
         # The two sides' settings may differ by their sysctls, so that cells are what they have in common.
         measured.append({setting.cell: good for (_, setting), good in made.good.items()})
         left_out |= {setting.cell: bad for (_, setting), bad in made.left_out.items()}
@@ -152,6 +171,6 @@ def compute(
         for cell, quantity in quantities.items()
     }
     return Drifted(
-        cca=cca, profile=profile, sides=(first, second), trials=trials, matters=matters,
+        cca=cca, profile=profile, sides=(first, second), trials=trials, matters=matters, margin=margin,
         cells=tuple(comparison.compare(values)), left_out=left_out,
     )  # fmt: skip

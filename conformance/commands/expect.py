@@ -16,9 +16,12 @@ from conformance.lab import manifest
 from conformance.model import expectation
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, JudgedZone
+from conformance.model.family import USUAL_LOOKS, first_clear, judge_zones
+from conformance.model.seeds import repeats_apart
 from conformance.model.setting import Setting
 from conformance.model.split.split_zone import SplitVerdict
 from conformance.model.trial import Measurement, Scheme, Trial
+from conformance.model.verdict import Status
 from conformance.results import store
 from conformance.support import files, paths
 from conformance.support.console import one_line
@@ -183,7 +186,7 @@ class SplitZoneVerdict:
 
     zone_id: str
     verdicts: Mapping[str, SplitVerdict]
-    #: how many cells and split paths share the zone's chance of a false alarm
+    #: how many cells and split paths share the chance of a false alarm
     family: int
 
 
@@ -218,12 +221,29 @@ def _verdicts(algorithm: str, measured: Measured) -> Iterator[JudgedZone]:
             asked = [split_question(zone, check, split=True) for check in zone.checks_within(settings)]
             # A path that was not measured says nothing: then the check is judged by predictions alone.
             splits += [q if q.split_path in measured else dataclasses.replace(q, split_path=None) for q in asked]
-    whole = plan([*cells, *splits], trials=1)
-    yield from whole.zone_verdicts({q.key: measured[q.setting] for q in cells}).values()
+    family = plan([*cells, *splits], trials=1).family
+    zones = {question.zone.id: question.zone for question in cells}
+    yield from judge_zones(
+        [
+            (zone, {q.place: measured[q.setting] for q in cells if q.zone.id == zone_id})
+            for zone_id, zone in zones.items()
+        ],
+        family,
+    )
     checks: dict[str, dict[str, SplitVerdict]] = collections.defaultdict(dict)
     for question in splits:
-        of_check = {setting: measured[setting] for setting in question.settings}
-        checks[question.zone.id][question.place] = question.judge(of_check, whole.families[question], more=False)
-    families = {question.zone.id: whole.families[question] for question in splits}
+        checks[question.zone.id][question.place] = _of_check(question, measured, family)
     for zone_id, held in checks.items():
-        yield SplitZoneVerdict(zone_id=zone_id, verdicts=held, family=families[zone_id])
+        yield SplitZoneVerdict(zone_id=zone_id, verdicts=held, family=family)
+
+
+def _of_check(question: SplitQuestion, measured: Measured, family: int) -> SplitVerdict:
+    """Return the verdict at the first look that is clear, and sure where it passes."""
+    first = {setting: repeats_apart(measured[setting])[0] for setting in question.settings}
+    available = min(map(len, first.values()))
+
+    def judge(number: int, more: bool) -> SplitVerdict:
+        return question.judge({setting: found[:number] for setting, found in first.items()}, family, more)
+
+    looks = USUAL_LOOKS if available <= USUAL_LOOKS[-1] else (available,)
+    return first_clear(looks, available, judge, lambda v: v.sure or v.status is Status.VIOLATES, ends=True)

@@ -4,14 +4,13 @@ The most telling cells come first, so that a budget that ends early has spent it
 then is said and never judged.
 """
 
-import collections
 import dataclasses
 import itertools
 import math
 import pathlib
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
@@ -20,26 +19,30 @@ import rich.console
 from conformance.catalogue import baseline as baselines
 from conformance.catalogue import derive, documents, expectations
 from conformance.commands import compare, sides, trace, traits
+from conformance.commands.gate_findings import Finding, ZoneResult, confirmed, judged, repeating
 from conformance.commands.measuring import answers
 from conformance.commands.result import Document
 from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
 from conformance.engine.plan import CellQuestion, Key, Plan, plan
-from conformance.model import expectation
+from conformance.model import expectation, seeds
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, Surprise
 from conformance.model.setting import Cell
 from conformance.model.studies.comparison import Change, Compared
-from conformance.model.trial import Measurement, Outcome
-from conformance.model.verdict import Status, Verdict, last_look
+from conformance.model.trial import Measurement
+from conformance.model.verdict import Status, last_look
 from conformance.model.zone import Zone
 from conformance.reporting.text import gate as reporting
 from conformance.reporting.tools import github
 from conformance.results import features
 from conformance.support import files
 from conformance.support.console import count, duration
+
+#: the share of a budget that is kept to repeat new violations
+_FOR_REPEATS = 0.1
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,6 +56,9 @@ class Options:
     budget: str | None = None
     shard: str = "1/1"
     trials: int = 5
+    first_seed: int = seeds.JUDGED
+    #: whether a new violation fails only if trials with fresh seeds violate, too
+    confirm: bool = True
     #: of an inconclusive cell; the usual where None
     most_trials: int | None = None
     #: whether whatever is not known fails
@@ -73,38 +79,6 @@ class Options:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Finding:
-    """The verdict on one cell of a zone, beside what the stack is known to do there."""
-
-    verdict: Verdict
-    expected: Expected | None
-    #: transfers that timed out
-    timeouts: int = 0
-
-    @property
-    def surprise(self) -> Surprise:
-        return expectation.compare(self.verdict, self.expected)
-
-    @property
-    def as_expected(self) -> bool:
-        """Whether it is a deviation that is known."""
-        return self.expected is not None and self.verdict.status is self.expected.verdict
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ZoneResult:
-    """A zone's cells of this run: those that were measured in time, and those that were not."""
-
-    zone: Zone
-    scheme_id: str
-    findings: tuple[Finding, ...]
-    unmeasured: tuple[Cell, ...]
-
-    def count(self) -> collections.Counter[Status]:
-        return collections.Counter(finding.verdict.status for finding in self.findings)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class GateResult:
     """All that a gate found. `strict`: whatever is not known fails."""
 
@@ -116,6 +90,8 @@ class GateResult:
     gone: str = ""
     #: what `why` reads from traces, against the baseline's; None where that was not asked for, or there is no baseline
     features: compare.Comparison | None = None
+    #: how many cells share the chance of a false alarm, over all zones and shards
+    family: int = 0
 
     @property
     def moved(self) -> list[Compared]:
@@ -128,7 +104,12 @@ class GateResult:
 
     @property
     def surprises(self) -> list[Finding]:
-        return [finding for finding in self.findings if finding.surprise is not Surprise.NONE]
+        return [finding for finding in self.findings if finding.surprise.fails]
+
+    @property
+    def unconfirmed(self) -> list[Finding]:
+        """Return the violations that trials with fresh seeds did not show again."""
+        return [finding for finding in self.findings if finding.surprise is Surprise.UNCONFIRMED]
 
     def to_json(self) -> Document:
         """Return a document of schemas/gate.json."""
@@ -139,7 +120,7 @@ class GateResult:
         """The exit status. A gate that learned nothing does not pass, strict or not."""
         if self.surprises or self.moved:
             return ExitStatus.VIOLATES
-        statuses = {f.verdict.status for f in self.findings if not f.as_expected}
+        statuses = {f.last.status for f in self.findings if not f.as_expected}
         if Status.ERROR in statuses:
             return ExitStatus.ERROR
         learned = any(status.passes for status in statuses) or any(f.as_expected for f in self.findings)
@@ -154,7 +135,7 @@ def run(options: Options, console: rich.console.Console) -> GateResult:
     budget_s = seconds(options.budget)
     bench = benches.find(options.choice)
     known = () if options.baseline else expectations.of(bench)
-    asked, zones = _plan(options, bench)
+    asked, zones = _plan(options, bench, known)
     if options.target:
         files.check_writable(options.target, files.OTHER_FOLDER)
     if options.baseline:
@@ -167,15 +148,25 @@ def run(options: Options, console: rich.console.Console) -> GateResult:
         soft_wrap=True,
     )
     compared = _features(options, bench, tuple(zones), budget_s, console) if options.features else None
-    left_s = None if budget_s is None else max(budget_s - (time.monotonic() - began), 0.1)
-    found = {
-        answer.key: answer.measurements
-        for answer in answers(
-            asked, bench, options.results, options.workers, console, budget_s=left_s, executor=options.executor
+
+    def left_s(kept: float = 0.0) -> float | None:
+        return None if budget_s is None else max(budget_s * (1 - kept) - (time.monotonic() - began), 0.1)
+
+    def measured(plan: Plan, budget_s: float | None) -> dict[Key, Sequence[Measurement]]:
+        made = answers(
+            plan, bench, options.results, options.workers, console, budget_s=budget_s, executor=options.executor
         )
-    }
+        return {answer.key: answer.measurements for answer in made}
+
+    found = measured(asked, left_s(_FOR_REPEATS if options.confirm else 0.0))
+    findings = tuple(judged(asked, found, known, {a: bench.scheme(a).id for a in zones}))
+    again = repeating(asked, findings) if options.confirm else None
+    if again:
+        console.print(f"{count(len(again.questions), 'new violation')}: again with fresh seeds", soft_wrap=True)
+        findings = tuple(confirmed(again, measured(again, left_s()), findings))
     result = GateResult(
-        judged=tuple(judged(asked, found, known, {a: bench.scheme(a).id for a in zones})),
+        judged=findings,
+        family=asked.family,
         strict=options.strict,
         baseline=bool(options.baseline),
         gone=expectation.gone_command(options.choice.stack, options.results, options.choice.options("stack")),
@@ -197,18 +188,18 @@ def _features(
         raise UserError("traces are taken in the virtual room only", "leave --lab or --features out")
     asked = compare.Options(
         algorithms=algorithms, choice=options.choice, results=options.results, grid=compare.NO_CELLS,
-        budget_s=None if budget_s is None else budget_s / 2, workers=options.workers,
+        budget_s=None if budget_s is None else budget_s / 2, workers=options.workers, first_seed=options.first_seed,
     )  # fmt: skip
     if options.baseline:
         base = sides.baseline(options.baseline, bench.adapter.name, algorithms)
         return compare.of_sides(base, sides.Stack(given=options.choice.stack, bench=bench), asked, console)
     for algorithm in algorithms:
-        traits.record(bench, algorithm, options.results, console, options.workers, asked.budget_s)
+        traits.record(bench, algorithm, options.results, console, options.workers, asked.budget_s, asked.first_seed)
     console.print("features are kept beside the results; with --baseline they are compared", soft_wrap=True)
     return None
 
 
-def _plan(options: Options, bench: Bench) -> tuple[Plan, dict[str, list[Zone]]]:
+def _plan(options: Options, bench: Bench, known: Sequence[Expected]) -> tuple[Plan, dict[str, list[Zone]]]:
     """Return the plan, and {algorithm: the zones that it is judged by}. Raise UserError."""
     if options.baseline == "":
         raise UserError("--baseline is empty", "name a results file, or leave it out")
@@ -218,12 +209,17 @@ def _plan(options: Options, bench: Bench) -> tuple[Plan, dict[str, list[Zone]]]:
     flat = list(itertools.chain.from_iterable(zones.values()))
     if options.grid != grids.SMOKE:
         grids.check(options.grid, flat, besides=[grids.SMOKE])
-    work = share(order(zones, shipped, options.grid), *shard)
+    ordered = order(zones, shipped, options.grid)
+    work = share(ordered, *shard)
     if not work:
         named = f"no zone of {', '.join(zones)} has cells of {options.grid} in shard {options.shard}"
         raise UserError(named, "choose another --grid")
     most = last_look(options.trials, options.most_trials)
-    asked = plan(_questions(flat, work), trials=options.trials, most_trials=most, work=work)
+    questions = _questions(flat, work)
+    asked = plan(
+        questions, trials=options.trials, most_trials=most, first_seed=options.first_seed, work=work,
+        beside=_questions(flat, ordered), known=expectation.violating(known, questions),
+    )  # fmt: skip
     asked.refuse_blind()
     return asked, zones
 
@@ -242,7 +238,7 @@ def _report(
             schemes = {m.trial.scheme for made in found.values() for m in made}
             features.copy(options.results, target / "results.jsonl", schemes)
         console.print(f"reports: {target}", soft_wrap=True)
-    violating = [f.verdict for f in result.surprises if f.verdict.status is Status.VIOLATES]
+    violating = [f.verdict for f in result.surprises if f.last.status is Status.VIOLATES]
     zones = {judged.zone.id: judged.zone for judged in result.judged}
     reports: dict[str, Any] = {}
     if violating and options.why and options.choice.lab == "virtual" and not options.baseline:
@@ -339,31 +335,3 @@ def shares(text: str) -> tuple[int, int]:
 def share(work: list[Key], which: int, of: int) -> list[Key]:
     """Return every `of`-th piece of the work: each shard has its part of the most telling cells."""
     return work[which - 1 :: of]
-
-
-def judged(
-    asked: Plan,
-    measured: Mapping[Key, Sequence[Measurement]],
-    known: Sequence[Expected],
-    schemes: Mapping[str, str],
-) -> Iterator[ZoneResult]:
-    """Yield a ZoneResult for each zone of a Plan. `schemes`: {algorithm: scheme's id}."""
-    verdicts = asked.zone_verdicts(measured)
-    questions = [question for question in asked.questions if isinstance(question, CellQuestion)]
-    for _, group in itertools.groupby(questions, lambda question: question.zone.id):
-        own = list(group)
-        zone = own[0].zone
-        yield ZoneResult(
-            zone=zone,
-            scheme_id=schemes[zone.algorithm],
-            findings=tuple(
-                Finding(
-                    verdict=verdicts[zone.id].verdicts[question.place],
-                    expected=expectation.find(known, zone.id, question.place),
-                    timeouts=sum(m.outcome is Outcome.TIMEOUT for m in measured[question.key]),
-                )
-                for question in own
-                if question.key in measured
-            ),
-            unmeasured=tuple(question.place for question in own if question.key not in measured),
-        )

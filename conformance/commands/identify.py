@@ -18,6 +18,7 @@ from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.studies import identify as model
 from conformance.model.studies.identify import Score
+from conformance.model.studies.identify_rates import Rates, rates
 from conformance.model.trial import Measurement, Outcome, Scheme
 from conformance.model.zone import Zone
 
@@ -38,6 +39,8 @@ class Identified:
     #: what the kernel says of its congestion control, in words
     exported: tuple[str, ...] = ()
     trouble: tuple[Outcome, str] | None = None
+    #: how often such an identification is right, by simulation: of what a reference is, and of another implementation
+    rates: tuple[Rates, ...] = ()
 
     @property
     def contradicted(self) -> bool:
@@ -66,6 +69,7 @@ class Identified:
             cells=self.cells, trials=self.trials, conclusion=self.conclusion, contradicted=self.contradicted,
             nearest=[score.algorithm for score in self.nearest], scores=[_score(score) for score in self.scores],
             exported=list(self.exported), trouble=trouble_json(self.trouble),
+            rates=[dataclasses.asdict(rates) for rates in self.rates],
         )  # fmt: skip
 
 
@@ -127,6 +131,7 @@ def compute(
         scores=tuple(scores),
         conclusion=model.conclusion(scores),
         exported=tuple(sorted(words for words in exported if words)),
+        rates=tuple(rates(ours, trials, spread) for spread in (False, True)),
     )
 
 

@@ -18,6 +18,7 @@ from conformance.engine.plan import CellQuestion, Judged, Key, Plan, Question, c
 from conformance.lab import manifest
 from conformance.lab.manifest import Manifest
 from conformance.model import grid as grids
+from conformance.model import seeds
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.trial import Measurement, Outcome
@@ -77,13 +78,14 @@ def compute(
     results: str | pathlib.Path,
     workers: int | None,
     console: rich.console.Console,
+    first_seed: int = seeds.JUDGED,
 ) -> Matrix:
     """Measure and judge; `stacks` empty means all that ship. Progress goes to the console. Raise UserError."""
     wanted = grids.cells(grid) if grid else None
     rows: list[Row] = []
     for about in [manifest.read(stack) for stack in stacks] or manifest.shipped():
         if about.offered():
-            rows += _rows(about, stacks, choice, wanted, trials, results, workers, console)
+            rows += _rows(about, stacks, choice, wanted, trials, first_seed, results, workers, console)
     return Matrix(grid=grid, rows=tuple(rows))
 
 
@@ -93,6 +95,7 @@ def _rows(
     choice: Choice,
     wanted: Sequence[Cell] | None,
     trials: int,
+    first_seed: int,
     results: str | pathlib.Path,
     workers: int | None,
     console: rich.console.Console,
@@ -105,19 +108,20 @@ def _rows(
             called = about.called(algorithm)
             yield Row(stack=about.name, algorithm=algorithm, called=called, status=Status.UNSUPPORTED, what=str(error))
         return
-    asked = _plan(about.offered(), bench.profile, wanted, trials)
+    asked = _plan(about.offered(), bench.profile, wanted, trials, first_seed)
     console.print(f"{about.name}: {len(about.offered())} algorithms, {len(asked.work)} cells", soft_wrap=True)
     found: dict[str, dict[Key, Sequence[Measurement]]] = collections.defaultdict(dict)
     judged: dict[Question, Judged] = {}
     for answer in answers(asked, bench, results, workers, console):
         found[answer.algorithm][answer.key] = answer.measurements
         judged.update((one.question, one) for one in answer.judged)
+    judged = {one.question: one for one in asked.together(judged.values())}
     for algorithm in about.offered():
         verdicts = [judged[question].verdict for question in asked.questions if question.algorithm == algorithm]
         yield _row(about, algorithm, [v for v in verdicts if isinstance(v, Verdict)], found[algorithm])
 
 
-def _plan(algorithms: Sequence[str], profile: str, wanted: Sequence[Cell] | None, trials: int) -> Plan:
+def _plan(algorithms: Sequence[str], profile: str, wanted: Sequence[Cell] | None, trials: int, first_seed: int) -> Plan:
     """Return the plan of a stack: its zones' smoke cells, or the cells `wanted`.
 
     A row is one verdict, so all of its cells share a chance of a false alarm, whatever their zone.
@@ -131,7 +135,7 @@ def _plan(algorithms: Sequence[str], profile: str, wanted: Sequence[Cell] | None
         cells = wanted or list(dict.fromkeys(question.place for question in own)) or [_ANY_CELL]
         questions += own
         work += [(algorithm, documents.profile(profile, cell)) for cell in cells]
-    return plan(questions, trials=trials, work=work, family=lambda question: question.algorithm)
+    return plan(questions, trials=trials, first_seed=first_seed, work=work, family=lambda question: question.algorithm)
 
 
 def _zones(algorithm: str, profile: str) -> list[Zone]:

@@ -16,6 +16,7 @@ from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
 from conformance.engine.benches import Choice
 from conformance.engine.plan import CellQuestion, plan
+from conformance.model import seeds
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell, Setting
 from conformance.model.trial import Measurement, Outcome
@@ -61,6 +62,7 @@ def compute(
     results: str,
     profile: str | None,
     overrides: Mapping[str, Any],
+    first_seed: int = seeds.JUDGED,
     workers: int | None,
     console: rich.console.Console,
     executor: Callable[[], Executor] | None = None,
@@ -85,8 +87,9 @@ def compute(
         if setting.cell in zone.intervals
     ]
     asked = plan(
-        questions, trials=trials, most_trials=max(trials, most_trials), work=[(algorithm, one) for one in settings]
-    )
+        questions, trials=trials, most_trials=max(trials, most_trials), first_seed=first_seed,
+        work=[(algorithm, one) for one in settings],
+    )  # fmt: skip
     measured = {}
     for answer in answers(asked, bench, results, workers, console, executor=executor):
         measured[answer.setting] = answer.measurements

@@ -14,7 +14,7 @@ from conformance.commands.status import ExitStatus, of_outcomes
 from conformance.engine import benches, runs
 from conformance.engine.benches import Choice
 from conformance.lab import proxy as proxies
-from conformance.model import statistics
+from conformance.model import seeds, statistics
 from conformance.model.setting import Setting, parse_path
 from conformance.model.split import split_paths
 from conformance.model.trial import Measurement, Outcome, Scheme
@@ -99,7 +99,7 @@ def _path(path: MeasuredPath) -> dict[str, Any]:
 def compute(
     algorithm: str, paths: Sequence[str], choice: Choice, *, proxy: str, proxy_options: Mapping[str, Any],
     queue_sized_by: str, overrides: Mapping[str, Any], trials: int, results: str, workers: int | None,
-    profile: str | None, console: rich.console.Console,
+    profile: str | None, console: rich.console.Console, first_seed: int = seeds.JUDGED,
 ) -> Measured:  # fmt: skip
     """Measure each of `paths` (ids: 10mbps-20ms-0pct+50mbps-60ms-1pct, the client's segment first).
 
@@ -115,7 +115,7 @@ def compute(
         for pair in dict.fromkeys(segments)
     ]
     work = [(algorithm, setting) for setting in settings]
-    found = {key[1]: ms for key, ms in measure(bench, work, runs.seeds(trials), results, workers, console)}
+    found = {key[1]: ms for key, ms in measure(bench, work, runs.seeds(trials, first_seed), results, workers, console)}
     return Measured(
         scheme=bench.scheme(algorithm), proxy=through.program if through else None, trials=trials,
         paths=tuple(MeasuredPath(setting=setting, measurements=tuple(found[setting])) for setting in settings),

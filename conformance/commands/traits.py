@@ -128,10 +128,10 @@ def side_of(found: Sequence[TrialFeatures]) -> Side:
 
 def record(
     bench: Bench, algorithm: str, results: str, console: rich.console.Console, workers: int | None,
-    budget_s: float | None,
+    budget_s: float | None, first_seed: int,
 ) -> None:  # fmt: skip
     """Trace an algorithm for comparisons to come: as often as it takes to show that one of its features moved."""
-    seeds = runs.seeds(comparison.fewest_trials(len(by_trial.told(algorithm))))
+    seeds = runs.seeds(comparison.fewest_trials(len(by_trial.told(algorithm))), first_seed)
     ends_s = None if budget_s is None else time.monotonic() + budget_s
     _, problems = both({"head": bench}, {}, algorithm, seeds, results, console, workers, ends_s)
     for problem in problems:

@@ -5,8 +5,8 @@ import pathlib
 from collections.abc import Iterable
 
 from conformance.catalogue import documents
-from conformance.model import verdict
 from conformance.model.errors import UserError
+from conformance.model.family import judge_zones
 from conformance.model.setting import Cell
 from conformance.model.trial import Measurement
 from conformance.model.verdict import ZoneVerdict
@@ -31,4 +31,4 @@ def judge(zone: Zone, measurements: Iterable[Measurement]) -> ZoneVerdict:
             by_cell[setting.cell].append(measurement)
     if not by_cell:
         raise UserError(f"no measurement is about a cell of zone {zone.id}, under its profile {zone.profile}")
-    return verdict.judge_zone(zone, by_cell)
+    return judge_zones([(zone, by_cell)])[0]

@@ -11,7 +11,6 @@ from conformance.engine.progress import Progress
 from conformance.engine.runs import Looks, Run
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement
-from conformance.model.verdict import Status
 from conformance.results.store import Store
 
 
@@ -73,21 +72,22 @@ class Execution:
         """Wait for what a question rests on, measure more while it is inconclusive, and judge. Raise UserError."""
         judged = None
         for number in self.plan.looks:
-            measured = self._measured(question, number)
-            if judged is not None and measured == judged.measured:
-                continue  # cells with questions of their own have all the trials that these needed
-            judged = self.plan.judge(question, measured)
-            if judged.verdict.status is not Status.INCONCLUSIVE:
+            judged = self.plan.judge(question, self._measured(question, number))
+            if self.plan.is_settled(judged):
                 break
         assert judged is not None  # a plan has at least one look
         return judged
 
-    def _measured(self, question: Question, number: int) -> dict[Setting, Sequence[Measurement]]:
-        """Return at least `number` measurements of each setting, in order of seed.
+    def repeat(self, judged: Judged) -> Judged:
+        """Ask the question of a violation again, alone, with seeds that nothing was measured with. Raise UserError."""
+        again = self.plan.repeating([judged.question])
+        if self._run is not None and self._bench.lab != "virtual":
+            self._run.wait()  # in real time, trials would disturb each other
+        with Execution(again, self._bench, self._store, workers=self._workers, executor=self._executor) as execution:
+            return execution.ask(judged.question)
 
-        Of a cell with questions of its own, as many as these needed: otherwise a stack whose shares of paths are
-        inconclusive would have every cell measured four times as often.
-        """
+    def _measured(self, question: Question, number: int) -> dict[Setting, Sequence[Measurement]]:
+        """Return at least `number` measurements of each setting, in order of seed."""
         keys = [(question.algorithm, setting) for setting in question.settings]
         missing = [key for key in keys if key not in self._found]
         if self._run is not None:
@@ -95,7 +95,7 @@ class Execution:
         else:
             self._measure(missing, Looks(numbers=self.plan.looks, clear=self.plan.is_conclusive))
         # What rests on several settings is known to be inconclusive only when all of them are there.
-        if few := [key for key in keys if len(self._found[key]) < number and not self.plan.about(key)]:
+        if few := [key for key in keys if len(self._found[key]) < number]:
             if self._run is not None:
                 self._run.wait()  # in real time, trials would disturb each other
             self._measure(few, Looks(numbers=(number,)))

@@ -1,9 +1,9 @@
 """The plan of a session: which zones are asked about which settings, how strictly, and after how many trials.
 
 A *question* asks whether a scheme is inside a zone: at one cell, or for one check of a zone's split part. All questions
-of one *family* share a chance of a false alarm (model/verdict.py), so a verdict depends on the whole plan. Whatever
-judges measurements (pytest, `gate`, `run`, `matrix`, `cross`, mutants, false alarms, expectations) makes a Plan and
-asks it; nothing else counts families.
+of one *family* share a chance of a false alarm (model/family.py), so a verdict depends on the whole plan: on all that
+was planned, and not on what of it arrived. Whatever judges measurements (pytest, `gate`, `run`, `matrix`, `cross`,
+mutants, false alarms, expectations) makes a Plan and asks it; only what judges a file alone counts its own family.
 """
 
 import collections
@@ -11,6 +11,8 @@ import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from conformance.catalogue import documents
+from conformance.model import family as families
+from conformance.model import seeds
 from conformance.model import verdict as verdicts
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell, Setting
@@ -105,16 +107,33 @@ def split_question(zone: SplitZone, check: Check, split: bool) -> SplitQuestion:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A question, the verdict, and the measurements that it rests on."""
+    """A question, the verdict, and the measurements that it rests on: those of the first look that is clear."""
 
     question: Question
     verdict: Verdict | SplitVerdict
     measured: Measured
 
+    @property
+    def status(self) -> Status:
+        return self.verdict.status
 
-def by_zone(question: Question) -> Hashable:
-    """Return the family of a question as most commands count it: all questions to one zone about one algorithm."""
-    return question.zone.id, question.algorithm
+
+def whole(question: Question) -> Hashable:
+    """Return the family of a question where all that is judged is one."""
+    return None
+
+
+def _members(questions: Iterable[Question]) -> set[Hashable]:
+    """Return what shares a chance of a false alarm: cells that are counted, and the settings of split checks.
+
+    A split check rests on settings, so that these are counted; a cell of a zone that is not counted cannot violate.
+    """
+    return {
+        (question.zone.id, question.algorithm, setting)
+        for question in questions
+        for setting in question.settings
+        if isinstance(question, SplitQuestion) or question.zone.intervals[question.place].counted
+    }
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -130,21 +149,44 @@ class Plan:
     looks: tuple[int, ...]
     first_seed: int
     families: Mapping[Question, int]
+    #: questions about known violations: where they pass, trials go on until that is sure
+    known: frozenset[Question]
     _about: Mapping[Key, tuple[CellQuestion, ...]]
+    _family_of: Callable[[Question], Hashable]
 
     @property
     def seeds(self) -> range:
         return range(self.first_seed, self.first_seed + self.looks[-1])
+
+    @property
+    def family(self) -> int:
+        """The size of the largest family: of the one that there is, unless the plan has several on purpose."""
+        return max(self.families.values(), default=0)
 
     def about(self, key: Key) -> tuple[CellQuestion, ...]:
         """Return the questions that measurements of this key alone answer."""
         return self._about.get(key, ())
 
     def judge(self, question: Question, measured: Measured) -> Judged:
-        """Judge measurements of all settings of a question. Raise UserError where runs are unlike."""
-        more = any(len(measured[setting]) < self.looks[-1] for setting in question.settings)
-        verdict = question.judge(measured, self.families[question], more)
-        return Judged(question=question, verdict=verdict, measured=measured)
+        """Judge a question at its own first clear look, by measurements of all of its settings, in order of seed.
+
+        Raise UserError where runs are unlike.
+        """
+        ordered = {s: sorted(measured[s], key=lambda m: m.trial.seed) for s in question.settings}
+        available = min(map(len, ordered.values()))
+        family = self.families[question]
+
+        def judge(number: int, more: bool) -> Judged:
+            first = {setting: found[:number] for setting, found in ordered.items()}
+            return Judged(question=question, verdict=question.judge(first, family, more), measured=first)
+
+        return families.first_clear(self.looks, available, judge, self.is_settled)
+
+    def is_settled(self, judged: Judged) -> bool:
+        """Say whether a verdict needs no more trials."""
+        if judged.question in self.known and judged.status.passes:
+            return judged.verdict.sure
+        return judged.status is not Status.INCONCLUSIVE
 
     def judged(self, key: Key, measurements: Sequence[Measurement]) -> tuple[Judged, ...]:
         """Judge all questions about this key alone. Raise UserError where runs are unlike."""
@@ -152,7 +194,42 @@ class Plan:
 
     def is_conclusive(self, key: Key, measurements: Sequence[Measurement]) -> bool:
         """Say whether no question about this key needs more trials."""
-        return all(judged.verdict.status is not Status.INCONCLUSIVE for judged in self.judged(key, measurements))
+        return all(map(self.is_settled, self.judged(key, measurements)))
+
+    def together(self, judged: Iterable[Judged]) -> list[Judged]:
+        """Judge all that was judged alone by Holm's procedure, each family taken together. Raise UserError.
+
+        What is missing of a family counts as if it conformed. So this can only turn what was inconclusive into a
+        violation.
+        """
+        by_family: dict[Hashable, list[Judged]] = collections.defaultdict(list)
+        for one in judged:
+            by_family[self._family_of(one.question)].append(one)
+        return [settled for group in by_family.values() for settled in self._together(group)]
+
+    def _together(self, group: Sequence[Judged]) -> list[Judged]:
+        of_cells = [one.verdict for one in group if isinstance(one.verdict, Verdict)]
+        family = families.together(of_cells, self.families[group[0].question])
+        return [self._again(one, family) for one in group]
+
+    def _again(self, judged: Judged, family: int) -> Judged:
+        if isinstance(judged.question, SplitQuestion) or judged.status is not Status.INCONCLUSIVE:
+            return judged
+        more = judged.verdict.n < self.looks[-1]
+        return dataclasses.replace(judged, verdict=judged.question.judge(judged.measured, family, more))
+
+    def repeating(self, questions: Iterable[Question]) -> "Plan":
+        """Return a plan that asks questions again with fresh seeds (model/seeds.py), each in a family of its own.
+
+        What violated in the whole family needs to convince only by itself the second time.
+        """
+        return plan(
+            questions,
+            trials=self.looks[0],
+            most_trials=self.looks[-1],
+            first_seed=self.first_seed + seeds.FRESH,
+            family=lambda question: question,
+        )
 
     def refuse_blind(self) -> None:
         """Raise UserError where so few trials could never show that a zone is violated: a session that only passes."""
@@ -161,15 +238,24 @@ class Plan:
                 verdicts.refuse_blind(question.zone, self.families[question], self.looks[-1])
 
     def zone_verdicts(self, measured: Mapping[Key, Sequence[Measurement]]) -> dict[str, ZoneVerdict]:
-        """Return {zone's id: ZoneVerdict}, the cells of each taken together, of what was measured. Raise UserError."""
-        cells: dict[str, dict[Cell, Sequence[Measurement]]] = collections.defaultdict(dict)
-        zones = {}
-        for question in self.questions:
-            if isinstance(question, CellQuestion):
-                zones[question.zone.id] = question.zone
-                if question.key in measured:
-                    cells[question.zone.id][question.place] = measured[question.key]
-        return {zone_id: verdicts.judge_zone(zone, cells[zone_id]) for zone_id, zone in zones.items()}
+        """Return {zone's id: ZoneVerdict} of what was measured, each family taken together. Raise UserError."""
+        asked = [question for question in self.questions if isinstance(question, CellQuestion)]
+        zones = {question.zone.id: question.zone for question in asked}
+        there = [question for question in asked if question.key in measured]
+        for zone_id, zone in zones.items():
+            everything = [m for q in there if q.zone.id == zone_id for m in measured[q.key]]
+            if everything:
+                verdicts.obstacle(zone, everything)
+        alone = [self.judge(question, {question.setting: measured[question.key]}) for question in there]
+        found: dict[str, dict[Cell, Verdict]] = {zone_id: {} for zone_id in zones}
+        for judged in self.together(alone):
+            if isinstance(judged.question, CellQuestion) and isinstance(judged.verdict, Verdict):
+                found[judged.question.zone.id][judged.question.place] = judged.verdict
+        sizes = {question.zone.id: self.families[question] for question in asked}
+        return {
+            zone_id: ZoneVerdict(zone_id=zone_id, verdicts=held, family=sizes[zone_id])
+            for zone_id, held in found.items()
+        }
 
 
 def plan(
@@ -177,24 +263,29 @@ def plan(
     *,
     trials: int,
     most_trials: int | None = None,
-    first_seed: int = 1,
+    first_seed: int = seeds.JUDGED,
     work: Iterable[Key] | None = None,
-    family: Callable[[Question], Hashable] = by_zone,
+    family: Callable[[Question], Hashable] = whole,
+    beside: Iterable[Question] = (),
+    known: Iterable[Question] = (),
 ) -> Plan:
     """Return the Plan of these questions.
 
     `trials`: of each setting, to begin with; `most_trials`: of one that is inconclusive, as many as `trials` where
     None. `work`: what is measured, and in which order, where that is not the questions' own; it may hold more.
-    `family`: what the questions that share a chance of a false alarm have in common. Raise UserError.
+    `family`: what the questions that share a chance of a false alarm have in common. `beside`: questions that belong to
+    these families, too, and are asked elsewhere: by another shard, or by no one who chose a part.
+    `known`: those about violations that are known. Raise UserError.
     """
     asked = tuple(dict.fromkeys(questions))
-    # A split check rests on all of its settings: the chance is shared between settings, not between checks.
-    members: dict[Hashable, set[tuple[str, Setting]]] = collections.defaultdict(set)
+    planned: dict[Hashable, list[Question]] = collections.defaultdict(list)
     about: dict[Key, list[CellQuestion]] = collections.defaultdict(list)
     for question in asked:
-        members[family(question)].update((question.zone.id, setting) for setting in question.settings)
         if isinstance(question, CellQuestion):
             about[question.key].append(question)
+    for question in dict.fromkeys((*asked, *beside)):
+        planned[family(question)].append(question)
+    sizes = {key: max(len(_members(group)), 1) for key, group in planned.items()}
     own = [(question.algorithm, setting) for question in asked for setting in question.settings]
     check_trials(trials)
     return Plan(
@@ -202,8 +293,10 @@ def plan(
         questions=asked,
         looks=verdicts.looks(trials, most_trials or trials),
         first_seed=first_seed,
-        families={question: len(members[family(question)]) for question in asked},
+        families={question: sizes[family(question)] for question in asked},
+        known=frozenset(known),
         _about={key: tuple(found) for key, found in about.items()},
+        _family_of=family,
     )
 
 

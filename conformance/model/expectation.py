@@ -1,14 +1,14 @@
 """Known deviations: cells in which a stack is known not to conform, as data. Strict both ways.
 
-What is expected and happens is no failure; what is expected and does not happen any more is one, as is what happens
-and was not expected. Else the list would rot: nobody notices what is repaired.
+What is expected and happens is no failure; what is expected and surely does not happen any more is one, as is what
+happens and was not expected. Else the list would rot: nobody notices what is repaired.
 """
 
 import dataclasses
 import enum
 import shlex
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 from conformance.model.errors import UserError, located
 from conformance.model.setting import Cell
@@ -27,6 +27,10 @@ class Judged(Protocol):
 
     @property
     def status(self) -> Status: ...
+    @property
+    def sure(self) -> bool: ...
+    @property
+    def borderline(self) -> bool: ...
 
 
 class JudgedZone(Protocol):
@@ -39,6 +43,17 @@ class JudgedZone(Protocol):
     def verdicts(self) -> Mapping[Any, Judged]: ...
 
 
+class Known(enum.StrEnum):
+    """What an entry says: that a stack violates, that it does not offer the algorithm, or that either verdict passes.
+
+    Something is borderline where it lies so near a bound that chance decides whether it violates.
+    """
+
+    VIOLATES = "violates"
+    UNSUPPORTED = "unsupported"
+    BORDERLINE = "borderline"
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Expected:
     """One entry: in these cells of a zone (None: in all), this verdict, for this reason.
@@ -48,7 +63,7 @@ class Expected:
 
     zone_id: str
     cells: frozenset[Place] | None
-    verdict: Status
+    verdict: Known
     reason: str
     link: str | None = None
 
@@ -62,8 +77,12 @@ class Expected:
     @property
     def words(self) -> str:
         """What the stack is known to do, and why, as the end of a sentence."""
-        does = "violate" if self.verdict is Status.VIOLATES else f"be {self.verdict}"
+        does = "violate" if self.verdict == Known.VIOLATES else f"be {self.verdict}"
         return f"known to {does}: {self.reason}" + (f" ({self.link})" if self.link else "")
+
+    def fits(self, status: Status) -> bool:
+        """Whether a verdict is the deviation that is known."""
+        return status is Status.VIOLATES if self.verdict == Known.BORDERLINE else status == str(self.verdict)
 
     def covers(self, zone_id: str, cell: Place) -> bool:
         return self.zone_id == zone_id and (self.cells is None or cell in self.cells)
@@ -75,15 +94,32 @@ class Surprise(enum.StrEnum):
     NONE = "as expected"
     NEW = "not expected"
     GONE = "expected, but it does not happen any more"
+    #: a violation that trials with fresh seeds did not show again
+    UNCONFIRMED = "not confirmed"
+
+    @property
+    def fails(self) -> bool:
+        """Whether a gate fails for it."""
+        return self in (Surprise.NEW, Surprise.GONE)
 
 
-def compare(verdict: Judged, expected: Expected | None) -> Surprise:
-    """The Surprise that a Verdict is, given its Expected or None; inconclusive and error never are one."""
-    if expected is None:
-        return Surprise.NEW if verdict.status is Status.VIOLATES else Surprise.NONE
-    if verdict.status in (Status.INCONCLUSIVE, Status.ERROR, expected.verdict):
+def compare(verdict: Judged, expected: Expected | None, again: Judged | None = None) -> Surprise:
+    """Return the Surprise that a verdict is, given its Expected or None; inconclusive and error never are one.
+
+    `again`: the verdict on trials with fresh seeds, where a new violation was repeated. What is known to violate is
+    gone only where it is sure: by SURE, not by CONFIDENCE. Else what lies on a bound would come and go by chance.
+    """
+    if expected is not None:
+        if expected.fits(verdict.status) or verdict.status in (Status.INCONCLUSIVE, Status.ERROR):
+            return Surprise.NONE
+        if verdict.status.passes:
+            gone = expected.verdict == Known.UNSUPPORTED or (expected.verdict == Known.VIOLATES and verdict.sure)
+            return Surprise.GONE if gone else Surprise.NONE
+        if verdict.status is Status.UNSUPPORTED:
+            return Surprise.GONE
+    elif verdict.status is not Status.VIOLATES:
         return Surprise.NONE
-    return Surprise.NEW if verdict.status is Status.VIOLATES else Surprise.GONE
+    return Surprise.NEW if again is None or again.status is Status.VIOLATES else Surprise.UNCONFIRMED
 
 
 def gone_command(stack: str, results: object, options: str = "") -> str:
@@ -94,6 +130,24 @@ def gone_command(stack: str, results: object, options: str = "") -> str:
 def find(entries: Iterable[Expected], zone_id: str, cell: Place) -> Expected | None:
     """The Expected that covers a cell, or None."""
     return next((entry for entry in entries if entry.covers(zone_id, cell)), None)
+
+
+class Question(Protocol):
+    """A question of an engine's plan."""
+
+    @property
+    def zone(self) -> Any: ...
+    @property
+    def place(self) -> Place: ...
+
+
+_Q = TypeVar("_Q", bound=Question)
+
+
+def violating(entries: Sequence[Expected], questions: Iterable[_Q]) -> list[_Q]:
+    """Return the questions about violations that are known."""
+    covering = ((question, find(entries, question.zone.id, question.place)) for question in questions)
+    return [question for question, entry in covering if entry is not None and entry.verdict == Known.VIOLATES]
 
 
 def _cells(zone_id: str, texts: Iterable[str]) -> frozenset[Place]:
@@ -114,7 +168,7 @@ def from_json(data: Mapping[str, Any], where: object) -> tuple[Expected, ...]:
                 raise UserError(f"{pointer}/cells: an entry before it is about some of these cells of {entry['zone']}")
         entries.append(
             Expected(
-                zone_id=entry["zone"], cells=cells, verdict=Status(entry["verdict"]), reason=entry["reason"],
+                zone_id=entry["zone"], cells=cells, verdict=Known(entry["verdict"]), reason=entry["reason"],
                 link=entry.get("link"),
             )
         )  # fmt: skip
@@ -139,6 +193,19 @@ def to_json(entries: Iterable[Expected]) -> dict[str, Any]:
     }
 
 
+def _new(verdict: Judged) -> Known | None:
+    """Return what an entry says of this verdict; None where it takes none."""
+    if verdict.borderline:
+        return Known.BORDERLINE
+    return {Status.VIOLATES: Known.VIOLATES, Status.UNSUPPORTED: Known.UNSUPPORTED}.get(verdict.status)
+
+
+def _still(verdict: Judged, entry: Expected) -> bool:
+    """Whether an entry goes on to say what is so; what is borderline is so until it surely conforms."""
+    surely_not = entry.verdict == Known.BORDERLINE and verdict.status.passes and verdict.sure
+    return compare(verdict, entry) is Surprise.NONE and not surely_not
+
+
 def update(
     entries: Iterable[Expected],
     zone_verdicts: Iterable[JudgedZone],
@@ -155,16 +222,14 @@ def update(
     for entry in entries:
         verdicts = judged.get(entry.zone_id, {})
         cells = frozenset(all_of(entry.zone_id)) if entry.cells is None else entry.cells
-        still = frozenset(
-            cell for cell in cells if cell not in verdicts or compare(verdicts[cell], entry) is Surprise.NONE
-        )
+        still = frozenset(cell for cell in cells if cell not in verdicts or _still(verdicts[cell], entry))
         if still == cells:
             kept.append(entry)
         elif still:
             kept.append(dataclasses.replace(entry, cells=still))
     for zone_id, verdicts in judged.items() if add else ():
-        for status in (Status.VIOLATES, Status.UNSUPPORTED):
-            new = frozenset(c for c, v in verdicts.items() if v.status is status and not find(kept, zone_id, c))
+        for known in Known:
+            new = frozenset(c for c, v in verdicts.items() if _new(v) == known and not find(kept, zone_id, c))
             if new:
-                kept.append(Expected(zone_id=zone_id, cells=new, verdict=status, reason=UNEXPLAINED))
+                kept.append(Expected(zone_id=zone_id, cells=new, verdict=known, reason=UNEXPLAINED))
     return tuple(kept)

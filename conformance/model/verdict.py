@@ -30,11 +30,14 @@ from conformance.model.zone import Basis, Interval, Margin, Zone
 ALPHA = 0.01
 #: that the median is inside the confidence interval
 CONFIDENCE = 0.9
+#: the same of what a known deviation must be inside by to be gone
+SURE = 0.99
 #: how often a cell's trials are judged, at most, each time with more of them
 LOOKS = 4
 #: of one cell; more would take days
 MOST_TRIALS = 10_000
-_USUALLY_MOST = 20
+#: the same where nothing is asked for
+USUALLY_MOST = 20
 
 
 class Status(enum.StrEnum):
@@ -71,6 +74,8 @@ class Verdict:
     p: float | None = None
     packet_bytes: float | None = None
     told: power.Told | None = None
+    #: whether it conforms by so wide an interval, too, that a known deviation is gone (SURE)
+    sure: bool = False
 
     @property
     def counted(self) -> bool:
@@ -82,9 +87,15 @@ class Verdict:
         """The reason, with what would have been told."""
         return f"{self.reason}; {self.told.words} would have been told" if self.told else self.reason
 
+    @property
+    def borderline(self) -> bool:
+        """Whether it is outside, and not clear of the zone after as many trials as any cell usually has."""
+        outside = self.value is not None and self.value not in self.permitted
+        return self.status is Status.INCONCLUSIVE and self.n >= USUALLY_MOST and outside and self.counted
+
 
 def false_alarms(family: int, by: str = "Holm") -> str:
-    """How often a zone whose `family` cells are taken together is wrongly violated, as a sentence's part."""
+    """How often anything of a `family` of cells is wrongly violated, as a sentence's part."""
     cells = f"{family} cell{'s' if family != 1 else ''}"
     return f"false alarms in at most {ALPHA:.0%} of runs ({by} over {cells})"
 
@@ -92,17 +103,6 @@ def false_alarms(family: int, by: str = "Holm") -> str:
 def decided(statuses: Iterable[Status]) -> bool:
     """Whether any of these says something of the stack."""
     return bool(set(statuses) - {Status.UNSUPPORTED, Status.ERROR})
-
-
-def false_alarms_of_any(statuses: Iterable[Iterable[Status]]) -> str | None:
-    """The same of several zones, any of them, each given by its cells' statuses; more often, as each has a chance.
-
-    None where fewer than two say anything of the stack.
-    """
-    zones = sum(map(decided, statuses))
-    if zones < 2:
-        return None
-    return f"false alarms by any of {zones} zones in at most {min(zones * ALPHA, 1):.0%} of runs"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -162,7 +162,7 @@ def overall(verdicts: Iterable[HasStatus]) -> Status:
 
 def last_look(first: int, most: int | None = None) -> int:
     """The most trials of a cell that begins with `first`: `most`, or the usual where nothing was asked for."""
-    return most or max(first, _USUALLY_MOST)
+    return most or max(first, USUALLY_MOST)
 
 
 def looks(first: int, most: int) -> tuple[int, ...]:
@@ -236,26 +236,6 @@ def judge(zone: Zone, cell: Cell, measurements: Sequence[Measurement], family: i
     if verdict.p is not None and verdict.p > ALPHA / LOOKS / family:
         verdict = _unclear(verdict)
     return verdict if more else _with_power(verdict, zone.metric, family)
-
-
-def judge_zone(zone: Zone, measured: Mapping[Cell, Sequence[Measurement]], family: int | None = None) -> ZoneVerdict:
-    """The ZoneVerdict of `measured`, {cell: measurements of one scheme}, by Holm's procedure over its cells.
-
-    `family`: how many questions were planned in all, where that is more than the cells that arrived. Raises UserError
-    as judge() does, and where the cells are of more than one scheme.
-    """
-    everything = [m for measurements in measured.values() for m in measurements]
-    if everything:
-        obstacle(zone, everything)
-    verdicts = {cell: _assess(zone, cell, measurements) for cell, measurements in measured.items()}
-    size = max(sum(verdict.counted for verdict in verdicts.values()), family or 0)
-    p_values = [1.0 if v.p is None else v.p for v in verdicts.values()] + [1.0] * (size - len(verdicts))
-    rejected = statistics.holm(p_values, ALPHA / LOOKS)
-    settled = {
-        cell: _with_power(verdict if verdict.p is None or at in rejected else _unclear(verdict), zone.metric, size)
-        for at, (cell, verdict) in enumerate(verdicts.items())
-    }
-    return ZoneVerdict(zone_id=zone.id, verdicts=settled, family=size)
 
 
 def _with_power(verdict: Verdict, metric: str, family: int) -> Verdict:
@@ -355,7 +335,7 @@ def _compare(
     if any(timed_out) and METRICS[metric].timeout is Timeout.UNKNOWN:
         return found(Status.INCONCLUSIVE, f"a transfer timed out, so its {metric} is of a part of it")
     if permitted.low <= interval[0] and interval[1] <= permitted.high:
-        return found(Status.CONFORMS, "inside the zone")
+        return {**found(Status.CONFORMS, "inside the zone"), "sure": _is_sure(permitted, lowest, highest)}
     if interval[1] < permitted.low:
         return found(Status.VIOLATES, "below the zone", _chance(_negated(highest), _mirrored(permitted)))
     if interval[0] > permitted.high:
@@ -368,6 +348,11 @@ def _compare(
         return found(*undecided_inside(more))
     where = "below" if value < permitted.low else "above"
     return found(Status.INCONCLUSIVE, f"{where} the zone, but not clear of its bounds: more trials needed")
+
+
+def _is_sure(permitted: Interval, lowest: Sequence[float], highest: Sequence[float]) -> bool:
+    low, high = statistics.median_interval(lowest, SURE)[0], statistics.median_interval(highest, SURE)[1]
+    return permitted.low <= low and high <= permitted.high
 
 
 def undecided_inside(more: bool) -> tuple[Status, str]:

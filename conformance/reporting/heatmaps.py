@@ -9,10 +9,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from conformance.catalogue import documents
 from conformance.model import digest, statistics
 from conformance.model.errors import UserError
+from conformance.model.family import judge_zones
 from conformance.model.metrics import Metric, others
 from conformance.model.setting import Cell, Setting
 from conformance.model.trial import SHORT_DIGEST, Measurement, Outcome, Scheme
-from conformance.model.verdict import CONFIDENCE, Status, Verdict, false_alarms, judge_zone, overall
+from conformance.model.verdict import CONFIDENCE, Status, Verdict, ZoneVerdict, false_alarms, overall
 from conformance.model.zone import Interval, Zone
 from conformance.support.console import count
 
@@ -136,11 +137,6 @@ class Heatmap:
         """Return the status of the whole heatmap as text: of what was judged, or that nothing was."""
         return _worst(self.results.values())
 
-    @property
-    def false_alarms(self) -> str | None:
-        """Return the rate that holds for the verdict, as part of a sentence; None where no zone judges."""
-        return false_alarms(self.family) if self.family else None
-
     def count(self) -> collections.Counter[str]:
         """Return {verdict's status: number of cells}, without cells that no zone judges."""
         return collections.Counter(str(r.verdict.status) for r in self.results.values() if r.verdict)
@@ -177,6 +173,12 @@ class Series:
     def judged(self) -> tuple[Heatmap, ...]:
         """Return the heatmaps that a zone judges; of what none judges, those that every series has."""
         return tuple(h for h in self.heatmaps if h.count()) or self.heatmaps
+
+    @property
+    def false_alarms(self) -> str | None:
+        """Return the rate that holds for all that the results hold of the scheme, as a sentence; None where none."""
+        family = max(heatmap.family for heatmap in self.heatmaps)
+        return false_alarms(family) if family else None
 
     @property
     def scheme(self) -> Scheme:
@@ -247,15 +249,21 @@ def settings(setting: Setting) -> str:
     return f"profile {setting.profile}: {network}, {setting.transfer_s:g} s transfers{beside}"
 
 
-def heatmap(measurements: Sequence[Measurement], zone: Zone | None, metric: str = "utilization") -> Heatmap:
-    """Return the Heatmap of measurements that differ in nothing but cell and seed."""
+def heatmap(
+    measurements: Sequence[Measurement],
+    zone: Zone | None,
+    metric: str = "utilization",
+    whole: ZoneVerdict | None = None,
+) -> Heatmap:
+    """Return the Heatmap of measurements that differ in nothing but cell and seed.
+
+    `whole`: the zone's verdict where it is judged in one family with others, else it is judged alone.
+    """
     first = measurements[0].trial
     metric = zone.metric if zone else metric
-    by_cell: dict[Cell, list[Measurement]] = collections.defaultdict(list)
-    for measurement in measurements:
-        by_cell[measurement.trial.setting.cell].append(measurement)
-    judged = {cell: found for cell, found in by_cell.items() if zone and cell in zone.intervals}
-    whole = judge_zone(zone, judged) if zone and judged else None
+    by_cell = _by_cell(measurements)
+    if zone and whole is None and (judged := _within(zone, measurements)):
+        (whole,) = judge_zones([(zone, judged)])
     verdicts: Mapping[Cell, Verdict] = whole.verdicts if whole else {}
     return Heatmap(
         scheme=first.scheme,
@@ -267,6 +275,18 @@ def heatmap(measurements: Sequence[Measurement], zone: Zone | None, metric: str 
         family=whole.family if whole else 0,
         results={cell: _cell(cell, found, verdicts.get(cell), metric) for cell, found in sorted(by_cell.items())},
     )
+
+
+def _by_cell(measurements: Iterable[Measurement]) -> dict[Cell, list[Measurement]]:
+    by_cell: dict[Cell, list[Measurement]] = collections.defaultdict(list)
+    for measurement in measurements:
+        by_cell[measurement.trial.setting.cell].append(measurement)
+    return by_cell
+
+
+def _within(zone: Zone, measurements: Iterable[Measurement]) -> dict[Cell, list[Measurement]]:
+    """Return {cell: measurements} of the cells that a zone judges."""
+    return {cell: found for cell, found in _by_cell(measurements).items() if cell in zone.intervals}
 
 
 def _cell(cell: Cell, measurements: Sequence[Measurement], verdict: Verdict | None, metric: str) -> CellResult:
@@ -294,28 +314,56 @@ def _cell(cell: Cell, measurements: Sequence[Measurement], verdict: Verdict | No
 def all_series(measurements: Iterable[Measurement]) -> list[Series]:
     """Return the Series of any measurements, in order of scheme and profile.
 
-    Paths of two segments have no place in a heatmap of cells: `conformance split` shows them. Raises UserError where
-    there is nothing else.
+    All that is judged of one scheme is one family, under whatever profile: what the results hold of it. Paths of two
+    segments have no place in a heatmap of cells: `conformance split` shows them. Raises UserError where there is
+    nothing else.
     """
-    groups: dict[tuple[Scheme, str, str, str], list[Measurement]] = collections.defaultdict(list)
+    groups: dict[_Group, list[Measurement]] = collections.defaultdict(list)
     for m in (m for m in measurements if not m.trial.setting.segments):
         groups[m.trial.scheme, m.trial.setting.profile_digest, m.trial.room, m.trial.lab_digest].append(m)
     if not groups:
         raise UserError("these results are of paths of two segments only", "see `conformance split`")
     zones = _zones()
+    judged = _judged(groups, zones)
+
+    def drawn(group: _Group, found: list[Measurement], metric: str) -> Heatmap:
+        zone = zones.get((metric, group[0].algorithm, group[1]))
+        return heatmap(found, zone, metric, judged.get((group, metric)))
+
     made = [
         Series(
-            utilization=heatmap(found, zones.get(("utilization", scheme.algorithm, profile_digest))),
-            lost=heatmap(found, zones.get(("lost_pct", scheme.algorithm, profile_digest)), "lost_pct"),
+            utilization=drawn(group, found, "utilization"),
+            lost=drawn(group, found, "lost_pct"),
             others=tuple(
-                heatmap(found, zone)
+                drawn(group, found, metric.name)
                 for metric in others()
-                if (zone := zones.get((metric.name, scheme.algorithm, profile_digest)))
+                if (metric.name, group[0].algorithm, group[1]) in zones
             ),
         )
-        for (scheme, profile_digest, _, _), found in groups.items()
+        for group, found in groups.items()
     ]
     return sorted(made, key=lambda s: (s.scheme.id, s.setting.profile, s.utilization.room, s.digest))
+
+
+#: what trials of one series have in common: scheme, profile's digest, room, lab's digest
+_Group = tuple[Scheme, str, str, str]
+
+
+def _judged(
+    groups: Mapping[_Group, Sequence[Measurement]], zones: Mapping[tuple[str, str, str], Zone]
+) -> dict[tuple[_Group, str], ZoneVerdict]:
+    """Return {(group, metric): its zone's verdict}, all of one scheme in one family."""
+    families: dict[tuple[Scheme, str, str], list[tuple[_Group, Zone]]] = collections.defaultdict(list)
+    for group in groups:
+        scheme, profile_digest, room, lab_digest = group
+        for (_, algorithm, of_profile), zone in zones.items():
+            if (algorithm, of_profile) == (scheme.algorithm, profile_digest) and _within(zone, groups[group]):
+                families[scheme, room, lab_digest].append((group, zone))
+    found = {}
+    for asked in families.values():
+        judged = judge_zones([(zone, _within(zone, groups[group])) for group, zone in asked])
+        found.update({(group, zone.metric): verdict for (group, zone), verdict in zip(asked, judged, strict=True)})
+    return found
 
 
 def _zones() -> dict[tuple[str, str, str], Zone]:

@@ -3,6 +3,9 @@
 import dataclasses
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
+
+from _pytest.mark.expression import Expression
 
 from conformance.catalogue import baseline, documents
 from conformance.engine.plan import Question, cell_questions, split_question
@@ -54,6 +57,27 @@ def cases(option: Options) -> Iterator[Case]:
         yield from _cell_cases([(kind, zone) for kind, zone in zones if zone.algorithm == algorithm], grid, stack)
         if algorithm in splits:
             yield from _split_cases(splits[algorithm], option, stack)
+
+
+def matching(option: Options) -> list[Question]:
+    """Return all that `-m` and `--grid` ask for, whatever else leaves some out; none without `-m`. Raise UserError.
+
+    It is what shares a chance of a false alarm: `-k`, `--lf`, shards and names of tests choose a part of it.
+    """
+    if not option.markexpr:
+        return []
+    expression = Expression.compile(option.markexpr)
+    return [case.question for case in cases(option) if expression.evaluate(_Has(case.markers))]
+
+
+class _Has:
+    """Says whether a case has a marker."""
+
+    def __init__(self, markers: Iterable[str]) -> None:
+        self._markers = frozenset(markers)
+
+    def __call__(self, name: str, /, **_: Any) -> bool:
+        return name in self._markers
 
 
 def _cell_cases(zones: list[tuple[str, Zone]], grid: str, stack: str) -> Iterator[Case]:

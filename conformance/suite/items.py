@@ -10,7 +10,7 @@ from _pytest._code.code import ExceptionInfo, TerminalRepr
 
 from conformance.catalogue import documents
 from conformance.engine.plan import CellQuestion, Judged, Measured, SplitQuestion
-from conformance.model import expectation
+from conformance.model import expectation, seeds
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, Surprise, gone_command
 from conformance.model.metrics import digits_to_tell
@@ -45,6 +45,8 @@ class JudgedItem(pytest.Item):
         self.case = case
         #: what was asked and answered; None before its setup, and after a fault
         self.judged: Judged | None = None
+        #: the same of a new violation, with fresh seeds; None where it was not repeated
+        self.again: Judged | None = None
         for marker in case.markers:
             self.add_marker(marker)
 
@@ -71,8 +73,18 @@ class JudgedItem(pytest.Item):
         return session.expected[self.case.question] if session else None
 
     @property
+    def family(self) -> int:
+        """How many cells share the session's chance of a false alarm."""
+        return self.config.stash[SESSION].plan.families[self.case.question]
+
+    @property
     def options(self) -> Options:
         return self.config.option
+
+    @property
+    def strict(self) -> bool:
+        """Whether what is not known fails."""
+        return bool(self.options.fail_inconclusive or self.config.getini("strict"))
 
     @property
     def where(self) -> str:
@@ -84,7 +96,7 @@ class JudgedItem(pytest.Item):
         """The shortest way to name its cells on a command line."""
         raise NotImplementedError
 
-    def told(self) -> tuple[str, list[Any]]:
+    def told(self) -> tuple[str, dict[str, Any]]:
         """Return (name, value) of what the session's summary is told of the verdict, as an attribute of reports."""
         raise NotImplementedError
 
@@ -97,31 +109,45 @@ class JudgedItem(pytest.Item):
         raise NotImplementedError
 
     def setup(self) -> None:
+        session = self.config.stash[SESSION]
         try:
-            self.judged = self.config.stash[SESSION].ask(self.case.question)
+            self.judged = session.ask(self.case.question)
+            if self.options.confirm and self.surprise is Surprise.NEW:
+                self.again = session.repeat(self.judged)
         except UserError as error:
             raise LabFault(str(error)) from None
         verdict = self.judged.verdict
         self.user_properties += [("verdict", str(verdict.status)), ("trials", verdict.n)]
-        if verdict.status is Status.ERROR:
-            raise LabFault(verdict.reason)
+        if self.again is not None:
+            self.user_properties.append(("verdict with fresh seeds", str(self.again.status)))
+        last = verdict if self.again is None else self.again.verdict
+        if last.status is Status.ERROR:
+            raise LabFault(last.reason)
+
+    @property
+    def surprise(self) -> Surprise:
+        """What the verdict is beside what was expected."""
+        assert self.verdict is not None  # or its setup has failed
+        again = None if self.again is None else self.again.verdict
+        return expectation.compare(self.verdict, self.expected, again)
 
     def runtest(self) -> None:
         verdict, expected = self.verdict, self.expected
         assert verdict is not None  # or its setup has failed
         self.user_properties.extend(self.values().items())
-        surprise = expectation.compare(verdict, expected)
-        if expected and surprise is Surprise.GONE:
+        if expected and self.surprise is Surprise.GONE:
             option = self.options
             command = gone_command(option.stack, option.results, chosen(option).options("stack"))
             mend = f"take that out of expected.json: `{command}`"
             raise Violation(f"{verdict.status}, but {one_line(expected.words)}; {mend}\n{explain(self)}")
-        if expected and verdict.status is expected.verdict:
+        if expected and expected.fits(verdict.status):
             pytest.xfail(one_line(expected.words))
         if verdict.status is Status.UNSUPPORTED:
             pytest.skip(f"unsupported: {verdict.reason}")
-        strict = self.options.fail_inconclusive or self.config.getini("strict")
-        if verdict.status is Status.INCONCLUSIVE and not strict:
+        if self.surprise is Surprise.UNCONFIRMED and self.again is not None:
+            reason = f"not confirmed: {verdict.status} ({verdict.reason}); again with fresh seeds: {self.again.status}"
+            (pytest.fail if self.strict else pytest.skip)(reason)
+        if verdict.status is Status.INCONCLUSIVE and not self.strict:
             pytest.skip("; ".join([f"inconclusive: {verdict.reason}", *(text for _, text in self.lines()[:1])]))
         if not verdict.status.passes:
             raise Violation(explain(self))
@@ -151,9 +177,10 @@ class CellItem(JudgedItem):
     def grid(self) -> str:
         return self.where
 
-    def told(self) -> tuple[str, list[Any]]:
+    def told(self) -> tuple[str, dict[str, Any]]:
         assert isinstance(self.verdict, Verdict)
-        return summary.TOLD, summary.told(self.verdict, self.expected, self.zone)
+        unconfirmed = self.surprise is Surprise.UNCONFIRMED
+        return summary.TOLD, summary.told(self.verdict, self.expected, self.zone, self.family, unconfirmed)
 
     def values(self) -> Mapping[str, float]:
         assert isinstance(self.verdict, Verdict)
@@ -190,9 +217,10 @@ class SplitItem(JudgedItem):
     def grid(self) -> str:
         return getattr(self.question.check, "grid", None) or ",".join(s.cell.id for s in self.question.cells)
 
-    def told(self) -> tuple[str, list[Any]]:
-        family = self.config.stash[SESSION].plan.families[self.question]
-        return summary.SPLIT_TOLD, summary.split_told(self.question, self.verdict, family, self.case.unsplit)
+    def told(self) -> tuple[str, dict[str, Any]]:
+        unconfirmed = self.surprise is Surprise.UNCONFIRMED
+        told = summary.split_told(self.question, self.verdict, self.family, self.case.unsplit, unconfirmed)
+        return summary.SPLIT_TOLD, told
 
     def values(self) -> Mapping[str, float]:
         assert isinstance(self.verdict, SplitVerdict)
@@ -243,7 +271,12 @@ def explain(item: JudgedItem) -> str:
     lines = [
         f"{scheme.id} {v.status} zone {item.zone.id} at {item.where}: {v.words if isinstance(v, Verdict) else v.reason}"
     ]
-    told = [*item.lines(), ("rerun", rerun_command(item))]
+    told = [*item.lines()]
+    if item.again is not None:
+        first = min(m.trial.seed for found in item.again.measured.values() for m in found)
+        said = item.again.verdict
+        told.append(("again", f"{said.status} with fresh seeds, from {first}: {said.reason}, {said.n} trials"))
+    told.append(("rerun", rerun_command(item)))
     if v.status is Status.VIOLATES and option.lab == "virtual" and not option.baseline:
         told.append(("why", f"conformance why {item.zone.algorithm}{chosen(option).options()}"))
     lines += [f"  {title:10} {text}" for title, text in told]
@@ -258,6 +291,8 @@ def rerun_command(item: JudgedItem) -> str:
         f"--grid {item.grid}",
         f"--trials {item.verdict.n if item.verdict and item.verdict.n else option.trials}",
     ]
+    if option.first_seed != seeds.JUDGED:
+        parts.append(f"--first-seed {option.first_seed}")
     if option.baseline:
         parts.append(f"--baseline {shlex.quote(option.baseline)}")
     if option.results != store.DEFAULT_RESULTS:

@@ -11,9 +11,15 @@ from conformance.catalogue import documents
 from conformance.engine.benches import Choice
 from conformance.lab import image, manifest, sources
 from conformance.lab.manifest import Manifest
+from conformance.model import seeds
+from conformance.model.errors import UserError
 from conformance.results.store import DEFAULT_RESULTS
 
 Options = argparse.Namespace
+#: of an ini file
+FIRST_SEED = "conformance_first_seed"
+#: the greatest: what fits into a trial's seed, and beyond
+_MOST_SEED = 2**31
 #: options whose argument may be a path
 _MAY_BE_PATHS = (
     "--stack",
@@ -44,6 +50,15 @@ def add(parser: pytest.Parser) -> None:
     group.addoption(
         "--max-trials", type=int, default=None, help="most trials of an unclear cell (default: 20, or --trials if more)"
     )
+    group.addoption(
+        "--first-seed", type=int, default=None, metavar="N",
+        help=f"seed of the first trial (ini: {FIRST_SEED}; default: {seeds.JUDGED}, off the references' seeds)",
+    )  # fmt: skip
+    parser.addini(FIRST_SEED, "seed of the first trial of each cell", default=str(seeds.JUDGED))
+    group.addoption(
+        "--no-confirm", dest="confirm", action="store_false",
+        help="let a violation that is not known fail at once, without repeating it with fresh seeds",
+    )  # fmt: skip
     group.addoption(
         "--grid",
         default=None,
@@ -79,6 +94,20 @@ def unpack_image(option: Options) -> None:
     """
     option.interop_rootfs = image.rootfs(option.interop_rootfs, option.interop_image)
     option.interop_image = None
+
+
+def settle_first_seed(config: pytest.Config) -> None:
+    """Put the ini file's first seed where the command line gives none. Raise UserError for what is no seed."""
+    given = config.option.first_seed
+    text = config.getini(FIRST_SEED) if given is None else given
+    try:
+        seed = int(text)
+    except ValueError:
+        seed = 0
+    if not 1 <= seed <= _MOST_SEED:
+        where = FIRST_SEED if given is None else "--first-seed"
+        raise UserError(f"{where} {text}", f"give a number from 1 to {_MOST_SEED}")
+    config.option.first_seed = seed
 
 
 def joined(arguments: Sequence[object]) -> list[str]:

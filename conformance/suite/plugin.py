@@ -18,7 +18,7 @@ from conformance.catalogue import documents
 from conformance.lab import sources
 from conformance.model.errors import UserError
 from conformance.suite import options, summary, xdist
-from conformance.suite.cases import SPLIT, cases, check_mark_expression
+from conformance.suite.cases import SPLIT, cases, check_mark_expression, matching
 from conformance.suite.items import SESSION, CellItem, JudgedItem, LabFault, SplitItem, rerun_command
 from conformance.suite.progress import Ticker
 from conformance.suite.session import Session
@@ -58,6 +58,7 @@ def pytest_load_initial_conftests() -> Generator[None, None, None]:
 def pytest_configure(config: pytest.Config) -> None:
     try:
         options.unpack_image(config.option)
+        options.settle_first_seed(config)
     except UserError as error:
         raise pytest.UsageError(one_line(str(error))) from None
     if getattr(config.option, "allure_report_dir", None):
@@ -137,7 +138,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         if _MISTAKE in config.stash:
             raise config.stash[_MISTAKE]
         if questions and not config.option.collectonly:
-            config.stash[SESSION] = Session(config.option, questions, of_xdist=hasattr(config, "workerinput"))
+            planned = matching(config.option)
+            config.stash[SESSION] = Session(config.option, questions, planned, hasattr(config, "workerinput"))
     except UserError as error:
         raise pytest.UsageError(one_line(str(error))) from None
 

@@ -1,6 +1,6 @@
 """What a session of pytest measures: the plan of its tests, carried out in the background ahead of them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.catalogue import baseline, expectations
 from conformance.engine import benches, unused
@@ -15,9 +15,22 @@ from conformance.results.store import Store
 from conformance.suite.options import Options, chosen
 
 
-def plan_of(questions: Iterable[Question], option: Options) -> Plan:
-    """Return the plan of a session's tests. Raise UserError for numbers of trials that no plan can have."""
-    return plan(questions, trials=option.trials, most_trials=last_look(option.trials, option.max_trials))
+def plan_of(
+    questions: Iterable[Question], option: Options, planned: Iterable[Question] = (), known: Sequence[Expected] = ()
+) -> Plan:
+    """Return the plan of a session's tests, of which there may be more in the family: those `planned`.
+
+    `known`: what the stack is known to do. Raise UserError for numbers of trials that no plan can have.
+    """
+    asked = list(questions)
+    return plan(
+        asked,
+        trials=option.trials,
+        most_trials=last_look(option.trials, option.max_trials),
+        first_seed=option.first_seed,
+        beside=planned,
+        known=expectation.violating(known, asked),
+    )
 
 
 def kernel_notes(plan: Plan, option: Options, bench: Bench, store: Store) -> list[str]:
@@ -34,14 +47,16 @@ class Session:
     them, and the process that started them has refused what is to be refused.
     """
 
-    def __init__(self, option: Options, questions: Iterable[Question], of_xdist: bool) -> None:
+    def __init__(
+        self, option: Options, questions: Iterable[Question], planned: Iterable[Question], of_xdist: bool
+    ) -> None:
         """Raise UserError for whatever can be known to be wrong before anything is measured."""
         if option.workers is not None and option.workers < 1:
             raise UserError(f"--workers {option.workers}", "it must be 1 or more")
-        self.plan = plan_of(questions, option)
         bench = benches.find(chosen(option))
         store = Store(option.results)
         known = () if option.baseline else expectations.of(bench)
+        self.plan = plan_of(questions, option, planned, known)
         self.notes: list[str] = []
         if not of_xdist:
             self.plan.refuse_blind()
@@ -55,6 +70,10 @@ class Session:
     def ask(self, question: Question) -> Judged:
         """Wait for the answer to a test's question. Raise UserError."""
         return self._execution.ask(question)
+
+    def repeat(self, judged: Judged) -> Judged:
+        """Ask the question of a violation again, with fresh seeds. Raise UserError."""
+        return self._execution.repeat(judged)
 
     @property
     def measures_ahead(self) -> bool:

@@ -1,91 +1,135 @@
-"""At the end of a session: the verdict on each zone as a whole, its cells taken together.
+"""At the end of a session: its verdict as a whole, all cells of all zones taken together.
 
 A test judges one cell, as strictly as if it were the first to violate (Bonferroni, the first step of Holm's procedure).
 When all cells are known, the later steps may find a cell in violation that its own test had to call inconclusive.
 """
 
 import collections
+import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
 from conformance.engine.plan import SplitQuestion
-from conformance.model import statistics
-from conformance.model.expectation import Expected
-from conformance.model.verdict import ALPHA, LOOKS, Status, Verdict, false_alarms, false_alarms_of_any
+from conformance.model import family as families
+from conformance.model.expectation import Expected, Known
+from conformance.model.verdict import ALPHA, LOOKS, Status, Verdict, false_alarms
 from conformance.model.zone import Zone
 
-#: A report's attribute that holds [zone id, cell id, status, p, whether it is known to violate, the zone's algorithm,
-#: its profile]. It is no property, because these are in JUnit's XML; and it is JSON, to come from xdist's workers.
+#: A report's attribute that holds a _Told of a cell. It is no property, because these are in JUnit's XML; and it is
+#: JSON, to come from xdist's workers.
 TOLD = "conformance_verdict"
-#: the same of the split part: [zone id, check id, status, settings that the zone is judged by, why nothing is split]
+#: the same of the split part
 SPLIT_TOLD = "conformance_split_verdict"
 
-#: a cell's status, its chance of a false alarm, and whether it is known to violate
-_Cell = tuple[Status, float | None, bool]
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What the summary is told of a verdict on a cell, or on a check of a split part (`place`).
+
+    `known`: it is known to violate. `family`: how many cells share the session's chance of a false alarm.
+    `unconfirmed`: it violates, and did not with fresh seeds. `unsplit`: why a path was not measured split, or None.
+    """
+
+    zone_id: str
+    place: str
+    status: str
+    algorithm: str
+    profile: str
+    family: int
+    p: float | None = None
+    known: bool = False
+    unconfirmed: bool = False
+    unsplit: str | None = None
+
+    @property
+    def counted(self) -> str:
+        """What it counts as in the summary."""
+        return "not confirmed" if self.unconfirmed else self.status
 
 
-def told(verdict: Verdict, expected: Expected | None, zone: Zone) -> list[Any]:
+def told(verdict: Verdict, expected: Expected | None, zone: Zone, family: int, unconfirmed: bool) -> dict[str, Any]:
     """Return what TOLD holds of a verdict, and of what was expected."""
-    known = expected is not None and expected.verdict is Status.VIOLATES
-    return [zone.id, verdict.cell.id, str(verdict.status), verdict.p, known, zone.algorithm, zone.profile]
+    known = expected is not None and expected.verdict in (Known.VIOLATES, Known.BORDERLINE)
+    return dataclasses.asdict(
+        Told(
+            zone_id=zone.id, place=verdict.cell.id, status=str(verdict.status), algorithm=zone.algorithm,
+            profile=zone.profile, family=family, p=verdict.p, known=known, unconfirmed=unconfirmed,
+        )
+    )  # fmt: skip
 
 
-def split_told(question: SplitQuestion, verdict: Any, family: int, unsplit: str | None) -> list[Any]:
+def split_told(
+    question: SplitQuestion, verdict: Any, family: int, unsplit: str | None, unconfirmed: bool
+) -> dict[str, Any]:
     """Return the same of a check of the split part. `unsplit`: why its path was not measured, or None."""
-    return [question.zone.id, question.place, str(verdict.status), family, unsplit]
+    return dataclasses.asdict(
+        Told(
+            zone_id=question.zone.id, place=question.place, status=str(verdict.status), algorithm=question.algorithm,
+            profile=question.zone.profile, family=family, unconfirmed=unconfirmed, unsplit=unsplit,
+        )
+    )  # fmt: skip
 
 
 class Zones:
     """Collects the verdicts of a session, of its workers' too."""
 
     def __init__(self) -> None:
-        self._found: dict[str, dict[str, _Cell]] = {}
-        self._split: dict[tuple[str, int], dict[str, tuple[Status, str | None]]] = {}
+        #: {zone's id: {place: Told}}
+        self._found: dict[str, dict[str, Told]] = collections.defaultdict(dict)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if value := getattr(report, TOLD, None):
-            zone_id, cell_id, status, p, known, *_ = value
-            self._found.setdefault(zone_id, {})[cell_id] = (Status(status), p, known)
-        if value := getattr(report, SPLIT_TOLD, None):
-            zone_id, check_id, status, family, unsplit = value
-            self._split.setdefault((zone_id, family), {})[check_id] = (Status(status), unsplit)
+        for attribute in (TOLD, SPLIT_TOLD):
+            if value := getattr(report, attribute, None):
+                one = Told(**value)
+                self._found[one.zone_id][one.place] = one
+
+    def _all(self) -> list[Told]:
+        return [one for places in self._found.values() for one in places.values()]
+
+    def _family(self) -> int:
+        """How many cells were planned, whether or not they arrived."""
+        return max((one.family for one in self._all()), default=0)
+
+    def late(self) -> set[tuple[str, str]]:
+        """Return (zone's id, cell's id) of inconclusive cells that violate, now that all that came is known."""
+        ours = self._all()
+        step = families.last_step([1.0 if one.p is None else one.p for one in ours], self._family())
+        return {
+            (one.zone_id, one.place)
+            for one in ours
+            if one.status == Status.INCONCLUSIVE and one.p is not None and one.p <= ALPHA / LOOKS / step
+        }
 
     def upgraded(self) -> dict[str, list[str]]:
-        """Return {zone id: ids of inconclusive cells that violate, now that all are known, and are not known to}."""
-        late = {
-            zone_id: [cell_id for cell_id in _upgraded(cells) if not cells[cell_id][2]]
-            for zone_id, cells in self._found.items()
-        }
-        return {zone_id: cells for zone_id, cells in late.items() if cells}
+        """Return {zone id: ids of such cells that are not known to violate}."""
+        late: dict[str, list[str]] = collections.defaultdict(list)
+        for zone_id, cell_id in sorted(self.late()):
+            if not self._found[zone_id][cell_id].known:
+                late[zone_id].append(cell_id)
+        return dict(late)
 
     def lines(self) -> Iterator[str]:
-        """Yield one line for each zone, and one for all."""
-        for zone_id, cells in sorted(self._found.items()):
-            late = _upgraded(cells)
-            count: collections.Counter[Status] = collections.Counter(
-                Status.VIOLATES if cell_id in late else status for cell_id, (status, *_) in cells.items()
+        """Yield one line for each zone, and one for the session."""
+        late = self.late()
+        for zone_id, places in sorted(self._found.items()):
+            here = [place for place in places if (zone_id, place) in late]
+            count = collections.Counter(
+                str(Status.VIOLATES) if place in here else one.counted for place, one in places.items()
             )
+            again = [place for place, one in places.items() if one.unconfirmed]
+            unsplit = next((one.unsplit for one in places.values() if one.unsplit), None)
             yield (
-                f"zone {zone_id}: {_words(count)}; {false_alarms(len(cells))}"
-                + (f"; violates, all cells taken together: {', '.join(late)}" if late else "")
-            )
-        for (zone_id, family), checks in sorted(self._split.items()):
-            unsplit = next((why for _, why in checks.values() if why), None)
-            yield (
-                f"zone {zone_id}: {_words(collections.Counter(status for status, _ in checks.values()))}; false alarms"
-                f" in at most {ALPHA:.0%} of runs (Bonferroni over {family} cells and split paths)"
+                f"zone {zone_id}: {_words(count)}"
+                + (f"; violates, all cells taken together: {', '.join(here)}" if here else "")
+                + (f"; not confirmed with fresh seeds: {', '.join(again)}" if again else "")
                 + (f"; no path was measured split: {unsplit}" if unsplit else "")
             )
-
-        found = [[status for status, *_ in cells.values()] for cells in self._found.values()]
-        found += [[status for status, _ in checks.values()] for checks in self._split.values()]
-        if rate := false_alarms_of_any(found):
-            yield rate
+        yield f"the session: {false_alarms(self._family())}"
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        if self._found or self._split:
+        if self._found:
             terminalreporter.section("zones")
             for line in self.lines():
                 terminalreporter.write_line(line)
@@ -95,11 +139,6 @@ class Zones:
             session.exitstatus = 1
 
 
-def _words(count: Mapping[Status, int]) -> str:
-    return ", ".join(f"{count[status]} {status}" for status in Status if count[status])
-
-
-def _upgraded(cells: Mapping[str, _Cell]) -> list[str]:
-    ids = list(cells)
-    rejected = statistics.holm([1.0 if p is None else p for _, p, _ in cells.values()], ALPHA / LOOKS)
-    return [ids[at] for at in sorted(rejected) if cells[ids[at]][0] is Status.INCONCLUSIVE]
+def _words(count: Mapping[str, int]) -> str:
+    named = [*map(str, Status), "not confirmed"]
+    return ", ".join(f"{count[name]} {name}" for name in named if count[name])

@@ -21,9 +21,9 @@ class Violations:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         told = getattr(report, summary.TOLD, None)
         if told and report.failed:
-            _, cell_id, status, _, _, algorithm, profile = told
-            if status == Status.VIOLATES:
-                self._cells[algorithm, profile, Cell.parse(cell_id)] = None
+            one = summary.Told(**told)
+            if one.status == Status.VIOLATES and not one.unconfirmed:
+                self._cells[one.algorithm, one.profile, Cell.parse(one.place)] = None
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

@@ -10,7 +10,7 @@ from conformance.catalogue import expectations
 from conformance.engine import benches
 from conformance.model.errors import UserError
 from conformance.results.store import Store
-from conformance.suite.cases import cases, check_mark_expression, grid_and_zones
+from conformance.suite.cases import cases, check_mark_expression, grid_and_zones, matching
 from conformance.suite.options import Options, chosen
 from conformance.suite.session import kernel_notes, plan_of
 from conformance.support.console import one_line
@@ -49,7 +49,7 @@ class Collected:
         names = {node_id.rpartition("::")[2] for node_id in ids}
         option = self._option
         try:
-            plan = plan_of((c.question for c in cases(option) if c.name in names), option)
+            plan = plan_of((c.question for c in cases(option) if c.name in names), option, matching(option))
             plan.refuse_blind()
             notes = []
             if plan.questions:

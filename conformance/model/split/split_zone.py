@@ -157,6 +157,8 @@ class Finding:
     confidence: float
     permitted: Interval
     p: float | None = None
+    #: see verdict.Verdict
+    sure: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -167,6 +169,18 @@ class SplitVerdict:
     reason: str
     findings: tuple[Finding, ...] = ()
     n: int = 0
+
+    @property
+    def sure(self) -> bool:
+        """Whether all of it is inside by so wide intervals that a known deviation is gone."""
+        return bool(self.findings) and all(finding.sure for finding in self.findings)
+
+    @property
+    def borderline(self) -> bool:
+        """Whether something is outside, and not clear of the zone after as many trials as usual."""
+        open_ = [f for f in self.findings if f.status is Status.INCONCLUSIVE]
+        outside = any(value not in f.permitted for f in open_ for value in f.value)
+        return self.status is Status.INCONCLUSIVE and self.n >= verdict.USUALLY_MOST and outside
 
 
 def judge(
@@ -180,14 +194,14 @@ def judge(
     """Judge a check by {cell: measurements} of one scheme, of all cells that it needs.
 
     `through`: measurements of the check's path, split, by the same scheme; None where it cannot be split, and then that
-    is not judged. `family`: how many settings (cells and split paths) the zone is judged by in all. `more`: whether
-    more trials may follow.
+    is not judged. `family`: how many settings (cells and split paths) and cells of zones are judged in all. `more`:
+    whether more trials may follow.
 
     A prediction conforms where all are inside that the cells' confidence intervals allow for, at CONFIDENCE, and
-    violates where all are outside that wider ones allow for. What was measured is judged as a cell is. Wrong
-    violations of a zone by anything happen in at most verdict.ALPHA of runs: each look at each setting has the same
-    share of that. For, as long as the intervals of all cells hold their medians, so does whatever is predicted from
-    them, however many predictions there are. Raises UserError for unlike runs.
+    violates where all are outside that wider ones allow for. What was measured is judged as a cell is. Wrong violations
+    of a family by anything happen in at most verdict.ALPHA of runs: each look at each setting has the same share of
+    that. For, as long as the intervals of all cells hold their medians, so does whatever is predicted from them,
+    however many predictions there are. Raises UserError for unlike runs.
     """
     given = {cell.id: measured.get(cell, ()) for cell in check.cells}
     if not isinstance(check, PathCheck) or check.measured is None:
@@ -264,6 +278,7 @@ def _find_measured(
     return Finding(
         what=MEASURED, status=found.status, reason=found.reason, value=(found.value, found.value),
         interval=found.interval, confidence=verdict.CONFIDENCE, permitted=measured, p=found.p,
+        sure=found.sure,
     )  # fmt: skip
 
 
@@ -286,6 +301,7 @@ def _find(
     return Finding(
         what=what, status=status, reason=reason, value=value, interval=interval, confidence=confidence,
         permitted=permitted,
+        sure=status is Status.CONFORMS and interval[0] in permitted and interval[1] in permitted,
     )  # fmt: skip
 
 

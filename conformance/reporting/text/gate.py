@@ -16,7 +16,7 @@ import rich.console
 from conformance.model.expectation import UNEXPLAINED, Surprise
 from conformance.model.metrics import digits_to_tell
 from conformance.model.trial import Measurement
-from conformance.model.verdict import ALPHA, CONFIDENCE, Status, decided, false_alarms, false_alarms_of_any
+from conformance.model.verdict import ALPHA, CONFIDENCE, Status, Verdict, decided, false_alarms
 from conformance.reporting import heatmaps
 from conformance.reporting.html import site
 from conformance.reporting.text import compare as comparing
@@ -27,7 +27,8 @@ from conformance.support import files
 from conformance.support.console import count, one_line
 
 if TYPE_CHECKING:  # a renderer knows what commands find out, not how
-    from conformance.commands.gate import Finding, GateResult
+    from conformance.commands.gate import GateResult
+    from conformance.commands.gate_findings import Finding
 
 #: of findings and of cells that are named; the site has the others
 _MOST_NAMED = 20
@@ -103,11 +104,12 @@ def _why_files(target: pathlib.Path, algorithm: str) -> tuple[pathlib.Path, path
 def to_json(outcome: "GateResult") -> dict[str, Any]:
     """Return a document of schemas/gate.json."""
     return {
-        "schema": "gate/1",
+        "schema": "gate/2",
         "status": _ENDS[outcome.exit_status],
         "exit_status": outcome.exit_status,
         "strict": outcome.strict,
         "baseline": outcome.baseline,
+        "false_alarms": {"at_most": ALPHA, "cells": outcome.family} if outcome.findings else None,
         "features": None if outcome.features is None else outcome.features.to_json(),
         "zones": [
             {
@@ -116,7 +118,6 @@ def to_json(outcome: "GateResult") -> dict[str, Any]:
                 "profile": judged.zone.profile,
                 "scheme": judged.scheme_id,
                 "count": {str(status): n for status, n in judged.count().items()},
-                "false_alarms": {"at_most": ALPHA, "cells": len(judged.findings)} if judged.findings else None,
                 "not_measured": [cell.id for cell in judged.unmeasured],
                 "cells": [_cell(finding) for finding in sorted(judged.findings, key=lambda f: f.verdict.cell)],
             }
@@ -129,18 +130,25 @@ def _cell(finding: "Finding") -> dict[str, Any]:
     verdict, expected = finding.verdict, finding.expected
     return {
         "cell": verdict.cell.id,
-        "verdict": str(verdict.status),
-        "reason": verdict.reason,
+        **_verdict(verdict),
         "counted": verdict.counted,
         "would_tell": verdict.told and {"less": verdict.told.down, "more": verdict.told.up},
-        "trials": verdict.n,
         "timeouts": finding.timeouts,
+        "permitted": [verdict.permitted.low, verdict.permitted.high],
+        "expected": expected and {"verdict": str(expected.verdict), "reason": expected.reason, "link": expected.link},
+        "again": finding.again and _verdict(finding.again),
+        "surprise": None if finding.surprise is Surprise.NONE else str(finding.surprise),
+    }
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "verdict": str(verdict.status),
+        "reason": verdict.reason,
+        "trials": verdict.n,
         "median": verdict.value,
         # Of few trials it has no end, and of some that timed out only one.
         "interval": list(verdict.interval) if verdict.interval and all(map(math.isfinite, verdict.interval)) else None,
-        "permitted": [verdict.permitted.low, verdict.permitted.high],
-        "expected": expected and {"verdict": str(expected.verdict), "reason": expected.reason, "link": expected.link},
-        "surprise": None if finding.surprise is Surprise.NONE else str(finding.surprise),
     }
 
 
@@ -173,14 +181,15 @@ def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
             named = ", ".join(cell.id for cell in judged.unmeasured[:_MOST_UNMEASURED])
             more = ", ..." if len(judged.unmeasured) > _MOST_UNMEASURED else ""
             parts.append(f"{len(judged.unmeasured)} not measured in time and not judged ({named}{more})")
-        rate = f"; {false_alarms(len(judged.findings))}" if decided(by_status) else ""
-        yield f"zone {judged.zone.id}, {quote(judged.scheme_id)}: {', '.join(parts)}{rate}"
-    if rate_of_any := false_alarms_of_any(judged.count() for judged in outcome.judged):
-        yield rate_of_any
+        yield f"zone {judged.zone.id}, {quote(judged.scheme_id)}: {', '.join(parts)}"
+    if decided(finding.verdict.status for finding in outcome.findings):
+        yield f"the gate: {false_alarms(outcome.family)}"
     unknown = [f for f in outcome.findings if f.verdict.status is Status.UNSUPPORTED and not f.as_expected]
     for reason, n in collections.Counter(finding.verdict.reason for finding in unknown).items():
         yield quote(f"unsupported, {count(n, 'verdict')}: {reason}")
-    failing = [f for f in outcome.findings if f.surprise is not Surprise.NONE or f.verdict.status is Status.ERROR]
+    for finding in outcome.unconfirmed:
+        yield quote(f"not confirmed: {words(finding)}")
+    failing = [f for f in outcome.findings if f.surprise.fails or f.last.status is Status.ERROR]
     if outcome.strict:
         failing += [f for f in outcome.findings if f.verdict.status is Status.INCONCLUSIVE]
     for finding in failing[:_MOST_NAMED]:
@@ -219,6 +228,7 @@ def _ending(outcome: "GateResult") -> str:
     else:
         text = f"{end}: nothing unexpected in {count(len(findings), 'verdict')}"
     beside = [
+        *([f"{len(outcome.unconfirmed)} not confirmed"] if outcome.unconfirmed else []),
         *([f"{known} as expected.json says"] if known else []),
         *([f"{left} not measured in time"] if left else []),
     ]
@@ -226,21 +236,28 @@ def _ending(outcome: "GateResult") -> str:
 
 
 def words(finding: "Finding") -> str:
-    """Return one finding as a sentence: verdict, measured, permitted, why."""
+    """Return one finding as a sentence: verdict, measured, permitted, why; and what fresh seeds said of it."""
     verdict = finding.verdict
-    text = f"{verdict.status} {verdict.zone_id} at {verdict.cell.id}: {verdict.words}"
-    if verdict.value is not None and verdict.interval is not None:
-        (low, high), permitted = verdict.interval, verdict.permitted
-        digits = digits_to_tell((verdict.value, low, high), permitted.low, permitted.high, _DIGITS)
-        text += (
-            f"; median {verdict.value:.{digits}f} of {verdict.n} trials"
-            f" ({CONFIDENCE:.0%} interval {low:.{digits}f}..{high:.{digits}f}),"
-            f" permitted {permitted.low:.{digits}f}..{permitted.high:.{digits}f}"
-        )
+    text = f"{verdict.status} {verdict.zone_id} at {verdict.cell.id}: {verdict.words}{_figures(verdict)}"
     if verdict.status is Status.INCONCLUSIVE:
         text += "; --max-trials lets it have more"
+    if finding.again is not None:
+        text += f"; again with fresh seeds: {finding.again.status}: {finding.again.reason}{_figures(finding.again)}"
     if finding.surprise is Surprise.GONE:
         text += f"; but {finding.expected.words if finding.expected else ''}"
     elif finding.expected is not None:
         text += f"; known: {finding.expected.reason}"
     return text
+
+
+def _figures(verdict: Verdict) -> str:
+    """Return what was measured and what is permitted, as a sentence's end; nothing where nothing was measured."""
+    if verdict.value is None or verdict.interval is None:
+        return ""
+    (low, high), permitted = verdict.interval, verdict.permitted
+    digits = digits_to_tell((verdict.value, low, high), permitted.low, permitted.high, _DIGITS)
+    return (
+        f"; median {verdict.value:.{digits}f} of {verdict.n} trials"
+        f" ({CONFIDENCE:.0%} interval {low:.{digits}f}..{high:.{digits}f}),"
+        f" permitted {permitted.low:.{digits}f}..{permitted.high:.{digits}f}"
+    )

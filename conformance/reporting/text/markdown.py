@@ -78,7 +78,7 @@ def render(
     """Return a table of schemes, and for each of them the cells that do not conform."""
     names = heatmaps.labels(all_series)
     schemes = [
-        (code(names[series.scheme]), code(series.utilization.settings), Raw("<br>".join(map(_verdict, series.judged))))
+        (code(names[series.scheme]), code(series.utilization.settings), Raw("<br>".join(_verdicts(series))))
         for series in all_series
     ]
     lines = [f"### {title}", "", *table(("scheme", "settings", "verdicts"), schemes)]
@@ -87,10 +87,13 @@ def render(
     return "\n".join(lines) + "\n"
 
 
+def _verdicts(series: Series) -> list[str]:
+    return [*map(_verdict, series.judged), *([series.false_alarms] if series.false_alarms else [])]
+
+
 def _verdict(heatmap: Heatmap) -> str:
     verdict = heatmap.verdict
-    rate = f"; {heatmap.false_alarms}" if heatmap.false_alarms else ""
-    return f"{METRICS[heatmap.metric].title}: {colours.SYMBOLS[verdict]} **{verdict}**: {heatmap.words}{rate}"
+    return f"{METRICS[heatmap.metric].title}: {colours.SYMBOLS[verdict]} **{verdict}**: {heatmap.words}"
 
 
 def _cells(series: Series, name: str, known: Known) -> list[str]:

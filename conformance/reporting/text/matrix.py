@@ -12,7 +12,7 @@ from conformance.reporting.text.markdown import table
 if TYPE_CHECKING:  # a renderer knows what commands find out, not how
     from conformance.commands.matrix import Matrix, Row
 
-_RATE = f"false alarms in at most {ALPHA:.0%} of the runs of a row (Bonferroni over its cells)"
+_RATE = f"false alarms in at most {ALPHA:.0%} of the runs of a row (Holm over its cells)"
 _COLOURS = {Status.CONFORMS: "green", Status.VIOLATES: "red", Status.ERROR: "red"}
 _HEADER = ("stack", "algorithm", "called", "verdict", "cells (+ above, - below the zone)", "wall s a trial")
 

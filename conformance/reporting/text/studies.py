@@ -10,10 +10,16 @@ import rich.text
 from conformance.model.studies import comparison
 from conformance.model.studies.identify import Miss
 from conformance.reporting.text import markdown
+from conformance.support.console import count
 
 if TYPE_CHECKING:  # a renderer knows what commands find out, not how
     from conformance.commands.drift import Drifted
     from conformance.commands.identify import Checked, Identified
+    from conformance.model.studies.identify_rates import Rates
+
+
+#: of cells in a sentence
+_MOST_NAMED = 3
 
 
 def show_identified(found: "Identified", console: rich.console.Console) -> None:
@@ -32,6 +38,8 @@ def show_identified(found: "Identified", console: rich.console.Console) -> None:
     console.print(table)
     if found.exported:
         console.print(f"the kernel says: {', '.join(found.exported)}")
+    for rates in found.rates:
+        console.print(_rate(rates), soft_wrap=True)
     if found.conclusion is None:
         console.print(_inconclusive(found), style="yellow", soft_wrap=True)
         return
@@ -39,6 +47,15 @@ def show_identified(found: "Identified", console: rich.console.Console) -> None:
     if found.contradicted:
         words.append(f", not like the {found.called} it is called", "red")
     console.print(words, soft_wrap=True)
+
+
+def _rate(rates: "Rates") -> str:
+    """Word how often an identification by so many trials is right."""
+    who = "an implementation that differs from a reference as honest ones do" if rates.spread else "a reference"
+    return (
+        f"by simulation, {count(rates.trials, 'trial')} a cell name {who} rightly in {rates.right:.0%} of runs,"
+        f" not at all in {rates.inconclusive:.0%}, wrongly in {rates.wrong:.1%}"
+    )
 
 
 def _example(misses: Sequence[Miss]) -> str:
@@ -105,7 +122,21 @@ def drift_summary(found: "Drifted") -> str:
     return (
         f"{found.cca}: {len(found.moved)} of {len(found.cells)} cells moved by {found.matters:g} or more of"
         f" utilization, beyond noise ({found.trials} trials a side, family-wise error rate {comparison.ALPHA:g});"
-        f" A: {first.variant.name}; B: {second.variant.name}"
+        f" A: {first.variant.name}; B: {second.variant.name}; {_serves(found)}"
+    )
+
+
+def _serves(found: "Drifted") -> str:
+    """Word whether one side serves for the other, and if not, where that is open."""
+    if found.serves:
+        return f"one side serves for the other: less than {found.margin:.0%} apart in every cell (tests at 5 % each)"
+    cells = [cell.quantity.cell.id for cell in found.not_shown]
+    if not cells:
+        return "not shown that one side serves for the other"
+    named = ", ".join(cells[:_MOST_NAMED]) + (", ..." if len(cells) > _MOST_NAMED else "")
+    return (
+        f"not shown that one side serves for the other: {count(len(cells), 'cell')} may be {found.margin:.0%} or more"
+        f" apart ({named})"
     )
 
 

@@ -40,6 +40,8 @@ def show(all_series: Sequence[heatmaps.Series], console: rich.console.Console) -
         for judged in series.judged:
             console.print(summary(judged), style="bold", markup=False)
             _name(judged, heatmap, console)
+        if series.false_alarms:
+            console.print(f"all zones of {series.scheme.id}: {series.false_alarms}", soft_wrap=True, markup=False)
 
 
 def _name(heatmap: heatmaps.Heatmap, utilization: heatmaps.Heatmap, console: rich.console.Console) -> None:
@@ -72,10 +74,10 @@ def _named(metric: str, result: heatmaps.CellResult) -> str:
 
 
 def summary(heatmap: heatmaps.Heatmap) -> str:
-    """One sentence: how many cells are inside the zone, what the others are, and how often that would be chance."""
+    """One sentence: how many cells are inside the zone, and what the others are."""
     if not heatmap.zone:
         return f"{METRICS[heatmap.metric].title}: {heatmap.words}"
-    return f"zone {heatmap.zone.id}: {heatmap.words}; {heatmap.false_alarms}"
+    return f"zone {heatmap.zone.id}: {heatmap.words}"
 
 
 def _table(heatmap: heatmaps.Heatmap, bandwidth: float) -> rich.table.Table:

@@ -12,7 +12,8 @@ from conformance.model.expectation import Surprise
 from conformance.support.console import count, printable
 
 if TYPE_CHECKING:
-    from conformance.commands.gate import Finding, GateResult
+    from conformance.commands.gate import GateResult
+    from conformance.commands.gate_findings import Finding
     from conformance.commands.why import Report
 
 #: GitHub shows so many of a step

@@ -11,7 +11,8 @@ from conformance.model.studies.comparison import Change, Compared
 from conformance.model.verdict import Status
 
 if TYPE_CHECKING:  # a renderer knows what commands find out, not how
-    from conformance.commands.gate import Finding, GateResult, ZoneResult
+    from conformance.commands.gate import GateResult
+    from conformance.commands.gate_findings import Finding, ZoneResult
 
 #: what XML 1.0 may hold (W3C, section 2.2); a stack may say anything
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -69,11 +70,13 @@ def _count(suite: xml.Element) -> None:
 def _kind(finding: "Finding", strict: bool) -> str | None:
     """What JUnit calls it; None for a case that passes."""
     status = finding.verdict.status
-    if finding.surprise is not Surprise.NONE:
+    if finding.surprise.fails:
         return "failure"
     if finding.as_expected:
         return "skipped"
     unknown = "failure" if strict else "skipped"
+    if finding.surprise is Surprise.UNCONFIRMED:
+        return "error" if finding.last.status is Status.ERROR else unknown
     return {
         Status.ERROR: "error", Status.INCONCLUSIVE: unknown, Status.UNSUPPORTED: unknown,
     }.get(status)  # fmt: skip

@@ -32,7 +32,7 @@ OTHER, UNMEASURED = Cell(10, 40, 1), Cell(10, 60, 1)
 def verdict(status, cell=CELL):
     return Verdict(
         status=status, zone_id="cubic/heatmap", cell=cell, permitted=zone().intervals[CELL], reason="r", n=5, value=0.3,
-        interval=(0.3, 0.3),
+        interval=(0.3, 0.3), sure=status is Status.CONFORMS,
     )  # fmt: skip
 
 
@@ -302,9 +302,9 @@ def test_a_kernel_that_is_not_built_here_makes_no_entry(tmp_path):
 
 
 def test_one_run_may_have_two_names(tmp_path):
-    results = written(tmp_path / "r.jsonl", [*measurements([0.4] * 5), *measurements([0.4] * 9, kernel="6.12")[5:]])
+    results = written(tmp_path / "r.jsonl", [*measurements([0.4] * 3), *measurements([0.4] * 5, kernel="6.12")[3:]])
     (found, *_) = verdicts_of([results])
-    assert [v.n for v in found.verdicts.values()] == [9]
+    assert [v.n for v in found.verdicts.values()] == [5]
 
 
 @pytest.mark.parametrize(("kernel_digest", "image", "n"), [("6" * 16, None, 1), ("", None, 0), ("6" * 16, "folder", 0)])
@@ -358,7 +358,8 @@ def test_paths_that_were_split_are_judged_and_counted(tmp_path):
             made.append(dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=path)))
         results.write_text("".join(json.dumps(m.to_json()) + "\n" for m in made))
         (found,) = [v for v in verdicts_of([results]) if v.zone_id == split.id]
-        assert found.family == len(set(check.cells)) + 1
+        # The run's one family: each cell for utilization, loss and the check, and the path.
+        assert found.family == 3 * len(set(check.cells)) + 1
         return str(found.verdicts[check.id].status)
 
     assert verdict(1) == "conforms"

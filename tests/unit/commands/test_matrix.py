@@ -91,9 +91,9 @@ def test_a_stack_that_is_not_built_says_how_to_build_it(monkeypatch, tmp_path):
 
 
 def test_an_algorithm_without_a_zone_is_only_measured():
-    asked = matrix._plan(["c4"], "atc25", None, 5)
+    asked = matrix._plan(["c4"], "atc25", None, 5, 1001)
     assert (asked.questions, [setting.cell for _, setting in asked.work]) == ((), [Cell(10, 20, 0)])
-    asked = matrix._plan(["c4"], "atc25", [Cell(10, 1, 0), Cell(10, 5, 0)], 5)
+    asked = matrix._plan(["c4"], "atc25", [Cell(10, 1, 0), Cell(10, 5, 0)], 5, 1001)
     assert (asked.questions, [setting.cell for _, setting in asked.work]) == ((), [Cell(10, 1, 0), Cell(10, 5, 0)])
 
 

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from conformance.model import zone as zones
 from conformance.model.errors import UserError
+from conformance.model.family import judge_zones
 from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
-from conformance.model.verdict import ALPHA, LOOKS, Status, Verdict, judge, judge_zone, looks, overall
+from conformance.model.verdict import ALPHA, LOOKS, Status, Verdict, judge, looks, overall
 from conformance.model.zone import Basis
 
 ZONE = zone(0.4, 0.6)
@@ -149,7 +150,7 @@ def test_cells_are_judged_together_by_holm():
     assert ALPHA / LOOKS / 67 < 2 / 53130
     assert ALPHA / LOOKS / 66 >= 2 / 53130
     made, measured = many([[0.3] * 20, [0.3] * 5, *[[0.5] * 5] * 65])
-    found = judge_zone(made, measured)
+    found = judge_zones([(made, measured)])[0]
     statuses = [v.status for v in found.verdicts.values()]
     assert statuses == [Status.VIOLATES, Status.VIOLATES, *[Status.CONFORMS] * 65]
     assert found.status is Status.VIOLATES
@@ -163,19 +164,19 @@ def test_a_cell_that_is_not_counted_is_shown_and_decides_nothing():
     other = Cell(10, 40, 1)
     judged = zone(intervals={CELL: permitted, other: dataclasses.replace(permitted, counted=False)})
     outside = measurements([0.2] * 5, cell=other)
-    found = judge_zone(judged, {CELL: measurements([0.5] * 5), other: outside})
+    found = judge_zones([(judged, {CELL: measurements([0.5] * 5), other: outside})])[0]
     assert found.verdicts[other].status is Status.INCONCLUSIVE
     assert "shown and not counted" in found.verdicts[other].reason
     assert (found.status, found.family) == (Status.CONFORMS, 1)
     # By itself it says what there is to say.
-    assert judge_zone(judged, {other: outside}).status is Status.INCONCLUSIVE
+    assert judge_zones([(judged, {other: outside})])[0].status is Status.INCONCLUSIVE
 
 
 @pytest.mark.slow
 @given(st.lists(st.lists(st.sampled_from([0.3, 0.41, 0.5, 0.7]), min_size=1, max_size=12), min_size=1, max_size=12))
 def test_holm_finds_whatever_a_cell_finds_by_itself(values):
     made, measured = many(values)
-    together = judge_zone(made, measured).verdicts
+    together = judge_zones([(made, measured)])[0].verdicts
     for cell, found in measured.items():
         alone = judge(made, cell, found, family=len(values))
         if alone.status is not Status.INCONCLUSIVE:
@@ -187,7 +188,7 @@ def test_unlike_runs_are_not_taken_for_one_zone():
     cell = list(measured)[1]
     measured[cell] = measurements([0.5] * 5, cell=cell, kernel_digest="8" * 16)
     with pytest.raises(UserError, match="unlike runs"):
-        judge_zone(made, measured)
+        judge_zones([(made, measured)])
 
 
 def test_a_cell_is_looked_at_a_few_times_with_more_trials_each():

@@ -7,10 +7,11 @@ from helpers import CELL, measurements_of, zone
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conformance.model.family import judge_zones
 from conformance.model.metrics import METRICS
 from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
-from conformance.model.verdict import Status, judge, judge_zone, overall
+from conformance.model.verdict import Status, judge, overall
 from conformance.model.zone import Basis, Interval, Margin
 
 OTHER = Cell(10, 40, 1)
@@ -53,8 +54,8 @@ def test_the_order_of_cells_does_not_matter(data, here, there, bounds):
     judged = zone(*bounds)
     judged = dataclasses.replace(judged, intervals={**judged.intervals, OTHER: judged.intervals[CELL]})
     cells = {CELL: trials(here), OTHER: trials(there, cell=OTHER)}
-    one = judge_zone(judged, cells)
-    other = judge_zone(judged, dict(data.draw(st.permutations(list(cells.items())))))
+    one = judge_zones([(judged, cells)])[0]
+    other = judge_zones([(judged, dict(data.draw(st.permutations(list(cells.items())))))])[0]
     assert one.verdicts == other.verdicts
     assert one.status is other.status is overall(one.verdicts.values())
 

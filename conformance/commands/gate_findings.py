@@ -1,0 +1,121 @@
+"""What a gate finds in cells: verdicts beside what is known, new violations repeated with fresh seeds."""
+
+import collections
+import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from conformance.engine.plan import CellQuestion, Key, Plan
+from conformance.model import expectation
+from conformance.model.expectation import Expected, Surprise
+from conformance.model.setting import Cell
+from conformance.model.trial import Measurement, Outcome
+from conformance.model.verdict import Status, Verdict
+from conformance.model.zone import Zone
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Finding:
+    """The verdict on one cell of a zone, beside what the stack is known to do there."""
+
+    verdict: Verdict
+    expected: Expected | None
+    #: transfers that timed out
+    timeouts: int = 0
+    #: of a new violation, the verdict on trials with fresh seeds; None where it was not repeated
+    again: Verdict | None = None
+
+    @property
+    def surprise(self) -> Surprise:
+        return expectation.compare(self.verdict, self.expected, self.again)
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether it is a deviation that is known."""
+        return self.expected is not None and self.expected.fits(self.verdict.status)
+
+    @property
+    def last(self) -> Verdict:
+        """The verdict that counts: on fresh seeds where it was repeated."""
+        return self.verdict if self.again is None else self.again
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ZoneResult:
+    """A zone's cells of this run: those that were measured in time, and those that were not."""
+
+    zone: Zone
+    scheme_id: str
+    findings: tuple[Finding, ...]
+    unmeasured: tuple[Cell, ...]
+
+    def count(self) -> collections.Counter[Status]:
+        return collections.Counter(finding.verdict.status for finding in self.findings)
+
+
+def judged(
+    asked: Plan,
+    measured: Mapping[Key, Sequence[Measurement]],
+    known: Sequence[Expected],
+    schemes: Mapping[str, str],
+) -> Iterator[ZoneResult]:
+    """Yield a ZoneResult for each zone of a Plan. `schemes`: {algorithm: scheme's id}."""
+    judged = {
+        (question.zone.id, question.place): asked.judge(question, {question.setting: measured[question.key]}).measured
+        for question in _of_cells(asked)
+        if question.key in measured
+    }
+    verdicts = asked.zone_verdicts(measured)
+    for _, group in itertools.groupby(_of_cells(asked), lambda question: question.zone.id):
+        own = list(group)
+        zone = own[0].zone
+        yield ZoneResult(
+            zone=zone,
+            scheme_id=schemes[zone.algorithm],
+            findings=tuple(
+                Finding(
+                    verdict=verdicts[zone.id].verdicts[question.place],
+                    expected=expectation.find(known, zone.id, question.place),
+                    timeouts=sum(
+                        m.outcome is Outcome.TIMEOUT for m in judged[zone.id, question.place][question.setting]
+                    ),
+                )
+                for question in own
+                if question.key in measured
+            ),
+            unmeasured=tuple(question.place for question in own if question.key not in measured),
+        )
+
+
+def _of_cells(asked: Plan) -> list[CellQuestion]:
+    return [question for question in asked.questions if isinstance(question, CellQuestion)]
+
+
+def repeating(asked: Plan, results: Sequence[ZoneResult]) -> Plan | None:
+    """Return the plan that repeats new violations with fresh seeds; None where there are none."""
+    new = {
+        (result.zone.id, finding.verdict.cell)
+        for result in results
+        for finding in result.findings
+        if finding.surprise is Surprise.NEW
+    }
+    questions = [question for question in _of_cells(asked) if (question.zone.id, question.place) in new]
+    return asked.repeating(questions) if questions else None
+
+
+def confirmed(
+    again: Plan, measured: Mapping[Key, Sequence[Measurement]], results: Iterable[ZoneResult]
+) -> Iterator[ZoneResult]:
+    """Yield the same with the verdicts on trials with fresh seeds, as far as there are any. Raise UserError."""
+    found: dict[tuple[str, Cell], Verdict] = {}
+    for question in _of_cells(again):
+        if question.key in measured:
+            verdict = again.judge(question, {question.setting: measured[question.key]}).verdict
+            assert isinstance(verdict, Verdict)
+            found[question.zone.id, question.place] = verdict
+    for result in results:
+        findings = (
+            dataclasses.replace(finding, again=found.get((result.zone.id, finding.verdict.cell)))
+            for finding in result.findings
+        )
+        yield dataclasses.replace(result, findings=tuple(findings))

@@ -1,0 +1,169 @@
+"""Families: a verdict depends on what was planned and on its own trials, and on nothing else."""
+
+import dataclasses
+import random
+
+import pytest
+from helpers import CELL, measurements, zone
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.engine.plan import cell_questions, plan
+from conformance.model import statistics
+from conformance.model.family import USUAL_LOOKS, first_clear, judge_zones, last_step
+from conformance.model.seeds import FRESH, JUDGED, repeats_apart
+from conformance.model.setting import Cell
+from conformance.model.verdict import ALPHA, LOOKS, Status, judge
+from conformance.model.zone import Basis, Margin, hull
+
+CELLS = (CELL, Cell(10, 40, 1), Cell(10, 60, 1))
+P = st.sampled_from([1e-9, 1e-5, 1e-4, 3e-4, 1e-3, 0.0024, 0.01, 1.0])
+
+
+def sharp(low=0.4, high=0.6, **changes):
+    """A zone that rests on 20 trials evenly between these, in three cells, with a margin of 10 %."""
+    made = zone(low, high, **changes)
+    basis = Basis.of("r", [low + (high - low) * at / 19 for at in range(20)])
+    margin = Margin(relative=0.1, absolute=0.0)
+    bounds = hull([basis], margin)
+    interval = dataclasses.replace(made.intervals[CELL], low=bounds[0], high=bounds[1], bases=(basis,), margin=margin)
+    return dataclasses.replace(made, intervals=dict.fromkeys(CELLS, interval))
+
+
+HEATMAP = sharp()
+WIDE = sharp(id="cubic/wide")
+NARROW = sharp(0.49, 0.51, id="cubic/narrow")
+#: near bounds and far from them
+VALUES = st.lists(st.sampled_from([0.1, 0.3, 0.43, 0.46, 0.5, 0.54, 0.57, 0.9]), min_size=20, max_size=20)
+
+
+def seeded(values, first=JUDGED, cell=CELL):
+    made = measurements(values, cell=cell)
+    return [dataclasses.replace(m, trial=dataclasses.replace(m.trial, seed=first + at)) for at, m in enumerate(made)]
+
+
+@given(st.lists(P, max_size=12), st.integers(0, 400))
+def test_the_last_step_rejects_what_holm_rejects(p_values, more):
+    family = len(p_values) + more
+    step = last_step(p_values, family)
+    rejected = {at for at, p in enumerate(p_values) if p <= ALPHA / LOOKS / step}
+    assert rejected == {at for at in statistics.holm(p_values + [1.0] * more, ALPHA / LOOKS) if at < len(p_values)}
+
+
+@given(VALUES, st.sampled_from([1, 30, 400]))
+def test_a_question_is_judged_at_its_first_clear_look(values, family):
+    made = measurements(values)
+
+    def at(n, more):
+        return judge(HEATMAP, CELL, made[:n], family, more)
+
+    found = first_clear(USUAL_LOOKS, 20, at)
+    clear = [n for n in USUAL_LOOKS if at(n, n < 20).status is not Status.INCONCLUSIVE]
+    assert found.n == (clear[0] if clear else 20)
+    # However far beyond its own look others held the cell open, and whatever came of these trials.
+    for held in USUAL_LOOKS:
+        if held >= found.n:
+            assert first_clear(USUAL_LOOKS, held, at) == found
+
+
+@given(VALUES, st.randoms(use_true_random=False))
+def test_no_other_zone_no_order_and_no_later_trial_changes_a_verdict(values, shuffle):
+    """Findings 4 and 7 of the audit: violating at 5 alone, inconclusive at 20 beside a zone that held the cell open."""
+    questions = [*cell_questions(HEATMAP, CELLS), *cell_questions(NARROW, CELLS)]
+    asked = plan(questions, trials=5, most_trials=20)
+    made = seeded(values)
+    for question in (questions[0], questions[3]):
+        alone = next(
+            judged
+            for n in asked.looks
+            if asked.is_settled(judged := asked.judge(question, {question.setting: made[:n]})) or n == 20
+        )
+        mixed = list(made)
+        shuffle.shuffle(mixed)
+        assert asked.judge(question, {question.setting: mixed}) == alone
+        # A part of the questions, such as by -k or a shard, with the family of all.
+        part = plan([question], trials=5, most_trials=20, beside=questions)
+        assert part.judge(question, {question.setting: made}).verdict == alone.verdict
+
+
+@given(st.lists(VALUES, min_size=3, max_size=3))
+def test_what_did_not_arrive_makes_nothing_easier(values):
+    questions = cell_questions(HEATMAP, CELLS)
+    asked = plan(questions, trials=5, most_trials=20)
+    measured = {q.key: seeded(v, cell=q.place) for q, v in zip(questions, values, strict=True)}
+    whole = asked.zone_verdicts(measured)[HEATMAP.id]
+    part = asked.zone_verdicts({key: measured[key] for key in list(measured)[:1]})[HEATMAP.id]
+    assert whole.family == part.family == 3
+    for cell, verdict in part.verdicts.items():
+        if verdict.status is Status.VIOLATES:
+            assert whole.verdicts[cell].status is Status.VIOLATES
+    # And each is never less than what it is alone: Holm's later steps only ever add violations.
+    for question in questions:
+        alone = asked.judge(question, {question.setting: measured[question.key]}).verdict
+        together = whole.verdicts[question.place]
+        assert together.status is alone.status or (alone.status, together.status) == (
+            Status.INCONCLUSIVE, Status.VIOLATES,
+        )  # fmt: skip
+
+
+def test_one_family_over_all_zones():
+    """Five of five trials beyond 20 of the reference are 3.8e-5: enough for 66 questions, and not for 67."""
+    far = [0.9] * 5
+    for family, status in ((66, Status.VIOLATES), (67, Status.INCONCLUSIVE)):
+        (found,) = judge_zones([(HEATMAP, {CELL: measurements(far)})], family)
+        assert (found.family, found.verdicts[CELL].status) == (family, status)
+    heatmap, wide = judge_zones(
+        [(z, {cell: measurements([0.5] * 5, cell=cell) for cell in CELLS}) for z in (HEATMAP, WIDE)]
+    )
+    assert heatmap.family == wide.family == 6
+
+
+def test_holm_is_taken_over_zones():
+    """What violates in one zone leaves a larger share of the chance to the others'."""
+    far = {cell: measurements([0.9] * 5, cell=cell) for cell in CELLS}
+    (alone,) = judge_zones([(HEATMAP, {CELL: far[CELL]})], 67)
+    assert alone.verdicts[CELL].status is Status.INCONCLUSIVE
+    farther = {cell: measurements([0.9] * 8, cell=cell) for cell in CELLS}
+    both = judge_zones([(HEATMAP, {CELL: far[CELL]}), (WIDE, farther)], 67)
+    assert {v.status for z in both for v in z.verdicts.values()} == {Status.VIOLATES}
+
+
+def test_a_file_is_judged_as_the_session_that_made_it():
+    """More trials than a verdict took say nothing more; more than any session takes are judged at once."""
+    turned = [0.9] * 8 + [0.5] * 12
+    (found,) = judge_zones([(HEATMAP, {CELL: measurements(turned)})])
+    assert (found.verdicts[CELL].status, found.verdicts[CELL].n) == (Status.VIOLATES, 5)
+    (found,) = judge_zones([(HEATMAP, {CELL: measurements([0.9] * 8 + [0.5] * 22)})])
+    assert (found.verdicts[CELL].status, found.verdicts[CELL].n) == (Status.CONFORMS, 30)
+    # No trials follow: what is unclear inside is compatible.
+    (found,) = judge_zones([(HEATMAP, {CELL: measurements([0.3, 0.46, 0.5, 0.54, 0.9])})])
+    assert found.verdicts[CELL].status is Status.COMPATIBLE
+
+
+@pytest.mark.parametrize(("again", "status"), [(0.9, Status.VIOLATES), (0.5, Status.INCONCLUSIVE)])
+def test_trials_with_fresh_seeds_confirm_a_violation_in_a_file_or_take_it_back(again, status):
+    made = [*seeded([0.9] * 5), *seeded([again] * 5, JUDGED + FRESH)]
+    random.Random(1).shuffle(made)
+    first, fresh = repeats_apart(made)
+    assert [m.trial.seed for m in first] == list(range(1001, 1006))
+    assert [m.trial.seed for m in fresh] == list(range(11001, 11006))
+    (found,) = judge_zones([(HEATMAP, {CELL: made})])
+    verdict = found.verdicts[CELL]
+    assert (verdict.status, verdict.n) == (status, 5)
+    assert verdict.reason.startswith("not confirmed: above the zone") == (status is Status.INCONCLUSIVE)
+
+
+def test_a_verdict_is_sure_by_an_interval_of_99_percent():
+    assert not judge(HEATMAP, CELL, measurements([0.5] * 5)).sure
+    assert judge(HEATMAP, CELL, measurements([0.5] * 8)).sure
+    assert not judge(HEATMAP, CELL, measurements([0.3, *[0.5] * 7])).sure
+    assert not judge(HEATMAP, CELL, measurements([0.9] * 8)).sure
+
+
+@pytest.mark.parametrize(("values", "n"), [([0.5] * 20, 8), ([0.3, *[0.5] * 4, *[0.5] * 15], 13), ([0.9] * 20, 5)])
+def test_trials_of_a_known_violation_go_on_until_it_is_sure_that_it_is_gone(values, n):
+    (question, *_) = questions = cell_questions(HEATMAP, CELLS)
+    asked = plan(questions, trials=5, most_trials=20, known=[question])
+    found = asked.judge(question, {question.setting: seeded(values)}).verdict
+    assert found.n == n
+    assert found.sure == found.status.passes
