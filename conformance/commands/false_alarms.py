@@ -270,22 +270,28 @@ def _reference_runs(
             first_seed=first_seed,
             trials=sum(map(len, measured.values())),
             status=status,
-            nearest=_nearest(zones, verdicts, measured),
+            nearest=_nearest(zones, verdicts, measured, mutants.asked(algorithm, zones, own).family),
             why=tuple(scores.words(v) for v in verdicts if v.status is status in _TOLD),
         )
 
 
 def _nearest(
-    zones: Sequence[Zone], verdicts: Sequence[Verdict], measured: Mapping[mutants.Where, Sequence[Measurement]]
+    zones: Sequence[Zone],
+    verdicts: Sequence[Verdict],
+    measured: Mapping[mutants.Where, Sequence[Measurement]],
+    family: int,
 ) -> Nearest | None:
-    """Return where a run came nearest to a violation; None where any of its verdicts says nothing."""
+    """Return where a run came nearest to a violation; None where any of its verdicts says nothing.
+
+    `family`: how many questions the run asks in all.
+    """
     if any(verdict.status in _FAILED for verdict in verdicts):
         return None
     by_id = {zone.id: zone for zone in zones}
     found = []
-    for verdict in verdicts:
+    for verdict in (verdict for verdict in verdicts if verdict.counted):
         zone = by_id[verdict.zone_id]
         trials = measured[zone.profile, verdict.cell][: verdict.n]
-        ratio = approach(zone, verdict.cell, trials, len(verdicts))
+        ratio = approach(zone, verdict.cell, trials, family)
         found.append(Nearest(zone=zone.id, cell=verdict.cell.id, ratio=float(f"{ratio:.3g}")))
     return min(found, key=lambda one: one.ratio, default=None)
