@@ -19,7 +19,7 @@ import rich.console
 
 from conformance.catalogue import baseline as baselines
 from conformance.catalogue import derive, documents, expectations
-from conformance.commands import compare, sides, trace, traits
+from conformance.commands import blame, compare, sides, trace, traits
 from conformance.commands.measuring import answers
 from conformance.commands.result import Document
 from conformance.commands.status import ExitStatus, of_verdicts
@@ -28,6 +28,7 @@ from conformance.engine.benches import Bench, Choice
 from conformance.engine.plan import CellQuestion, Key, Plan, plan
 from conformance.model import expectation
 from conformance.model import grid as grids
+from conformance.model.diagnosis.blame import Blame, NotAttributed
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, Surprise
 from conformance.model.setting import Cell
@@ -40,6 +41,9 @@ from conformance.reporting.tools import github
 from conformance.results import features
 from conformance.support import files
 from conformance.support.console import count, duration
+
+#: to say what violations are due to, though the budget is used up: it takes about so long
+_LEAST_BLAME_S = 30.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -66,6 +70,8 @@ class Options:
     keep_traces: pathlib.Path | None = None
     #: whether to trace what violates
     why: bool = True
+    #: whether to make trials of what violates again, to say what it is due to
+    blame: bool = True
     #: whether to say what fails as GitHub's workflow commands, too
     annotations: bool = False
     #: whether to compare what `why` reads with the baseline's, too
@@ -80,6 +86,8 @@ class Finding:
     expected: Expected | None
     #: transfers that timed out
     timeouts: int = 0
+    #: what a violation is due to; None where nobody looked
+    blame: Blame | NotAttributed | None = None
 
     @property
     def surprise(self) -> Surprise:
@@ -174,8 +182,12 @@ def run(options: Options, console: rich.console.Console) -> GateResult:
             asked, bench, options.results, options.workers, console, budget_s=left_s, executor=options.executor
         )
     }
+    cells = tuple(judged(asked, found, known, {a: bench.scheme(a).id for a in zones}))
+    if options.blame and not options.baseline:
+        left_s = None if budget_s is None else max(budget_s - (time.monotonic() - began), _LEAST_BLAME_S)
+        cells = tuple(_blamed(cells, found, options, left_s, console))
     result = GateResult(
-        judged=tuple(judged(asked, found, known, {a: bench.scheme(a).id for a in zones})),
+        judged=cells,
         strict=options.strict,
         baseline=bool(options.baseline),
         gone=expectation.gone_command(options.choice.stack, options.results, options.choice.options("stack")),
@@ -184,6 +196,31 @@ def run(options: Options, console: rich.console.Console) -> GateResult:
     reporting.show(result, console)
     _report(result, options, found, console)
     return result
+
+
+def _blamed(
+    judged: Sequence[ZoneResult], found: Mapping[Key, Sequence[Measurement]], options: Options, budget_s: float | None,
+    console: rich.console.Console,
+) -> Iterator[ZoneResult]:  # fmt: skip
+    """Yield the same zones, and what some of their surprising violations are due to."""
+    violations = [
+        blame.Violation(zone=zone.zone, cell=one.verdict.cell, values=_values(zone.zone, one.verdict.cell, found))
+        for zone in judged
+        for one in zone.findings
+        if one.surprise is not Surprise.NONE and one.verdict.status is Status.VIOLATES
+    ]
+    known = blame.of_violations(violations, options.choice, console, options.workers, budget_s)
+    for zone in judged:
+        findings = (
+            dataclasses.replace(one, blame=known.get((zone.zone.id, one.verdict.cell))) for one in zone.findings
+        )
+        yield dataclasses.replace(zone, findings=tuple(findings))
+
+
+def _values(zone: Zone, cell: Cell, found: Mapping[Key, Sequence[Measurement]]) -> tuple[float, ...]:
+    """Return the values of a zone's metric in one of its cells."""
+    made = found[zone.algorithm, documents.profile(zone.profile, cell)]
+    return tuple(value for m in made if (value := m.value(zone.metric)) is not None)
 
 
 def _features(

@@ -1,5 +1,6 @@
 """What `pytest` runs: a cell of a zone, or a check of its split part, for the stack and kernel of this session."""
 
+import itertools
 import math
 import shlex
 from collections.abc import Mapping, Sequence
@@ -153,7 +154,9 @@ class CellItem(JudgedItem):
 
     def told(self) -> tuple[str, list[Any]]:
         assert isinstance(self.verdict, Verdict)
-        return summary.TOLD, summary.told(self.verdict, self.expected, self.zone)
+        made = itertools.chain.from_iterable((self.measured or {}).values())
+        values = [value for m in made if (value := m.value(self.zone.metric)) is not None]
+        return summary.TOLD, summary.told(self.verdict, self.expected, self.zone, values)
 
     def values(self) -> Mapping[str, float]:
         assert isinstance(self.verdict, Verdict)

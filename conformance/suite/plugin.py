@@ -164,7 +164,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     # What did the same before is compared with what it did, not with the reference.
     why_too = option.lab == "virtual" and not (option.no_why or option.baseline)
     if option.keep_traces or why_too:
-        plugins["conformance-violations"] = Violations(config, why_too)
+        plugins["conformance-violations"] = Violations(config, why_too, blame_too=why_too and not option.no_blame)
     for name, plugin in plugins.items():
         config.pluginmanager.register(plugin, name)
 

@@ -5,7 +5,7 @@ When all cells are known, the later steps may find a cell in violation that its 
 """
 
 import collections
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from conformance.model.verdict import ALPHA, LOOKS, Status, Verdict, false_alarm
 from conformance.model.zone import Zone
 
 #: A report's attribute that holds [zone id, cell id, status, p, whether it is known to violate, the zone's algorithm,
-#: its profile]. It is no property, because these are in JUnit's XML; and it is JSON, to come from xdist's workers.
+#: its profile, the values that were judged]. It is no property, because these are in JUnit's XML; and it is JSON, to come from xdist's workers.
 TOLD = "conformance_verdict"
 #: the same of the split part: [zone id, check id, status, settings that the zone is judged by, why nothing is split]
 SPLIT_TOLD = "conformance_split_verdict"
@@ -26,10 +26,11 @@ SPLIT_TOLD = "conformance_split_verdict"
 _Cell = tuple[Status, float | None, bool]
 
 
-def told(verdict: Verdict, expected: Expected | None, zone: Zone) -> list[Any]:
-    """Return what TOLD holds of a verdict, and of what was expected."""
+def told(verdict: Verdict, expected: Expected | None, zone: Zone, values: Sequence[float] = ()) -> list[Any]:
+    """Return what TOLD holds of a verdict, of what was expected, and of the values that it rests on."""
     known = expected is not None and expected.verdict is Status.VIOLATES
-    return [zone.id, verdict.cell.id, str(verdict.status), verdict.p, known, zone.algorithm, zone.profile]
+    of_zone = [zone.algorithm, zone.profile]
+    return [zone.id, verdict.cell.id, str(verdict.status), verdict.p, known, *of_zone, list(values)]
 
 
 def split_told(question: SplitQuestion, verdict: Any, family: int, unsplit: str | None) -> list[Any]:

@@ -273,7 +273,7 @@ def test_a_cell_that_only_holm_finds_in_violation_fails_the_session_unless_it_is
         *((c, "conforms", None) for c in CELLS),
     ):
         zones.pytest_runtest_logreport(
-            types.SimpleNamespace(**{summary.TOLD: ["cubic/heatmap", cell, status, p, known, "cubic", "atc25"]})
+            types.SimpleNamespace(**{summary.TOLD: ["cubic/heatmap", cell, status, p, known, "cubic", "atc25", []]})
         )
     assert zones.upgraded() == ({} if known else {"cubic/heatmap": ["b"]})
     assert list(zones.lines()) == [

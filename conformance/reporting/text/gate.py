@@ -141,6 +141,7 @@ def _cell(finding: "Finding") -> dict[str, Any]:
         "permitted": [verdict.permitted.low, verdict.permitted.high],
         "expected": expected and {"verdict": str(expected.verdict), "reason": expected.reason, "link": expected.link},
         "surprise": None if finding.surprise is Surprise.NONE else str(finding.surprise),
+        "blame": finding.blame and finding.blame.to_json(),
     }
 
 
@@ -243,4 +244,6 @@ def words(finding: "Finding") -> str:
         text += f"; but {finding.expected.words if finding.expected else ''}"
     elif finding.expected is not None:
         text += f"; known: {finding.expected.reason}"
+    if finding.blame is not None:
+        text += f"; {finding.blame.sentence}"
     return text
