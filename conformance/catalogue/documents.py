@@ -43,6 +43,7 @@ def profile(
         topology=RIVAL_TOPOLOGY if rival else data["topology"],
         host_queue=data["host_queue"],
         rival=rival,
+        bursts=data.get("bursts", False),
         sysctls=tuple(sorted({**data["sysctls"], **dict(sysctls)}.items())),
     )
 

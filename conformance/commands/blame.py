@@ -160,7 +160,8 @@ def _blame(one: Violation, traced: Mapping[str, tracing.Traced]) -> Blame | NotA
         far_apart = _flows(traced.get(f"{who} {one.zone.algorithm} "), FEW)
         responses = [found for flow in far_apart if (found := model.response(flow))]
         sides[who] = Side(values=values[who], seen=seen, responses=responses)
-    return model.blame(one.zone.algorithm, one.zone.metric, sides[_STACK], sides[_REFERENCE], permitted.margin)
+    bounds = (permitted.low, permitted.high)
+    return model.blame(one.zone.algorithm, one.zone.metric, sides[_STACK], sides[_REFERENCE], bounds)
 
 
 def _flows(traced: tracing.Traced | None, cell: str) -> list[Flow]:

@@ -27,13 +27,14 @@ import numpy.typing
 
 from conformance.model.diagnosis import features
 from conformance.model.diagnosis.flow import Flow
-from conformance.model.zone import Margin
 
 Floats = numpy.typing.NDArray[Any]
 #: {metric: which way it goes when a transfer is faster}; nothing is known of the others
 RATES = {"utilization": 1, "transfer_rtts": -1}
 #: round trips without a packet: longer than a window of packets and its acknowledgements take
 _SILENT = 1.5
+#: in the place of nothing, which has no logarithm
+_LEAST = 1e-6
 #: drawn anew so often, always the same ones; of what comes out, this share is inside an interval
 _DRAWS, _SEED, _INSIDE = 2000, 1, 0.9
 
@@ -100,7 +101,8 @@ class Blame:
     """A violation by its parts, as factors of the reference's rate, whose product is `total`.
 
     `cause`: None where the trials leave it open. `control` is what recovery and packet size leave; it is `response`,
-    where that is known, times `rest`. `permitted`: what `control` may be. Shares and bytes are means over trials.
+    where that is known, times `rest`. `permitted`: what `control` may be. `waiting` and `payload_bytes`: the stack's
+    and the reference's, means over trials.
     """
 
     cause: Cause | None
@@ -210,10 +212,11 @@ def sizes_count(algorithm: str, *sides: Side) -> float:
     return float(numpy.mean([one.window_limited for side in sides for one in side.seen]))
 
 
-def blame(algorithm: str, metric: str, stack: Side, reference: Side, margin: Margin) -> Blame:
+def blame(algorithm: str, metric: str, stack: Side, reference: Side, permitted: tuple[float, float]) -> Blame:
     """Decompose what a stack's rate differs by from its reference's; neither side may be without values and captures.
 
-    `metric`: one of RATES. `margin`: what it may differ by; congestion control alone may differ by the same.
+    `metric`: one of RATES. `permitted`: from what to what it may be, for packets of the reference's size. What the
+    stack would have with the reference's recovery and packets is judged by the same.
     """
     count = sizes_count(algorithm, stack, reference)
     draw = numpy.random.default_rng(_SEED)
@@ -234,8 +237,7 @@ def blame(algorithm: str, metric: str, stack: Side, reference: Side, margin: Mar
     parts["rest"] = _less(parts["control"], *([parts["response"]] if known else []))
     found = {name: _factor(*part) for name, part in parts.items()}
     middle = float(numpy.median(reference.values))
-    ends = [margin.below(middle) / middle, margin.above(middle) / middle]
-    low, high = sorted(max(end, 0.0) if sign > 0 else 1 / max(end, 1e-9) for end in ends)
+    low, high = sorted(max(end / middle, _LEAST) ** sign for end in permitted)
     return Blame(
         cause=_cause(found, low, high),
         **{name: found[name] for name in ("total", "recovery", "packet_size", "control", "rest")},
@@ -256,7 +258,7 @@ def _drawn(draw: numpy.random.Generator, values: Sequence[float], middle: Callab
 
 def _log_of_mean(values: Floats, axis: int | None = None) -> Any:
     # A transfer that did nothing but wait would have no end.
-    return numpy.log(numpy.maximum(values.mean(axis=axis), 1e-6))
+    return numpy.log(numpy.maximum(values.mean(axis=axis), _LEAST))
 
 
 def _less(whole: tuple[float, Floats], *parts: tuple[float, Floats]) -> tuple[float, Floats]:
@@ -279,11 +281,13 @@ def _cause(found: dict[str, Factor], low: float, high: float) -> Cause | None:
 
     Congestion control that alone would be outside on the other side is not what the violation is due to.
     """
-    control, slower = found["control"], found["total"].value < 1
+    control, total = found["control"], found["total"].value
+    if low <= total <= high:
+        return None
+    slower = total < low
     if control.high < low if slower else control.low > high:
         return Cause.CONGESTION_CONTROL
-    if control.low < low if slower else control.high > high:
+    if control.value < low if slower else control.value > high:
         return None
     others = {Cause.RECOVERY: found["recovery"].value, Cause.PACKET_SIZE: found["packet_size"].value}
-    cause = min(others, key=lambda c: others[c]) if slower else max(others, key=lambda c: others[c])
-    return cause if (others[cause] < 1) == slower and others[cause] != 1 else None
+    return min(others, key=lambda c: others[c]) if slower else max(others, key=lambda c: others[c])

@@ -349,6 +349,7 @@ def _metrics(facts: Facts) -> dict[str, float | None]:
         "queue_peak_bytes": sampled["queue_peak_bytes"],
         "queue_peak_packets": sampled["queue_peak_packets"],
         "virtual_s": facts["virtual_s"],
+        **({"bursts": facts["bursts"]} if facts.get("bursts") else {}),
     }
 
 
