@@ -116,12 +116,6 @@ def _transfer_rtts(measured: Measured) -> float | None:
     return (completion_s - handshake_s) / tc_commands.rtt_s(measured.setting.cell)
 
 
-def _back_to_back_packets(measured: Measured) -> float | None:
-    """Return the length of the bursts that 99 % of the packets are in, or in shorter ones (guest/bursts.py)."""
-    seen = measured.metrics.get("bursts")
-    return None if seen is None or seen["unseen"] else float(seen["usual"])
-
-
 UTILIZATION = Metric(
     name="utilization",
     title="utilization",
@@ -196,7 +190,7 @@ METRICS: Mapping[str, Metric] = {
             full_scale=20.0,
             full_difference=10.0,
             column="at_once",
-            of=_back_to_back_packets,
+            of=lambda measured: measured.metrics.get("back_to_back_packets"),
         ),
     )
 }
