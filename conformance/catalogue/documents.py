@@ -95,6 +95,7 @@ FURTHER_KINDS = (
     "sawtooth-queue",
     "identify-utilization",
     "identify-queue",
+    "pacing",
 )
 #: the profile that a stack is judged under, by its transport. With offload on, netem drops super-packets whole: those
 #: of Linux TCP are two segments at these rates, as in the published study; those of UDP are what a stack likes, up to

@@ -22,7 +22,8 @@ from conformance.commands.status import ExitStatus
 from conformance.commands.tracing import Traced
 from conformance.engine import benches, runs
 from conformance.engine.benches import Choice
-from conformance.model.diagnosis import blame, feature_table, features, ranking
+from conformance.model.diagnosis import blame as _blame
+from conformance.model.diagnosis import feature_table, features, ranking
 from conformance.model.diagnosis.feature_table import FEW, MANY
 from conformance.model.errors import UserError
 from conformance.model.metrics import RELATIVE_MARGIN, UTILIZATION
@@ -172,16 +173,17 @@ class Report:
         return list(ranking.suspects(self.algorithm, self.ours, self.theirs))
 
     @functools.cached_property
-    def blame(self) -> blame.Blame | None:
+    def blame(self) -> _blame.Blame | None:
         """Return what the rate at many losses differs by, by its parts; None where no reference was traced."""
         if self.reference is None:
             return None
         sides = [_side(traced) for traced in (self.stack, self.reference)]
         if not all(side.values and side.seen for side in sides):
             return None
-        middle = statistics.median(sides[1].values)
+        ours, theirs = sides
+        middle = statistics.median(theirs.values)
         permitted = (middle * (1 - RELATIVE_MARGIN), middle * (1 + RELATIVE_MARGIN))
-        return blame.blame(self.algorithm, UTILIZATION.name, *sides, permitted)
+        return _blame.blame(self.algorithm, UTILIZATION.name, ours, theirs, permitted)
 
     @property
     def problems(self) -> list[str]:
@@ -241,13 +243,13 @@ class Report:
         }
 
 
-def _side(traced: Traced) -> blame.Side:
+def _side(traced: Traced) -> _blame.Side:
     """Return what a scheme's traces show of its rate at many losses, and of its response where they are few."""
     many, few = (list(traced.flows.get(name, {}).values()) for name in (MANY, FEW))
-    return blame.Side(
+    return _blame.Side(
         values=[float(value) for flow in many for value in features.throughput(flow).values],
-        seen=[seen for flow in many if (seen := blame.seen(flow))],
-        responses=[found for flow in few if (found := blame.response(flow))],
+        seen=[seen for flow in many if (seen := _blame.seen(flow))],
+        responses=[found for flow in few if (found := _blame.response(flow))],
     )
 
 

@@ -144,6 +144,21 @@ LOST_PCT = Metric(
     column="lost",
     of=_lost_pct,
 )
+BACK_TO_BACK = Metric(
+    name="back_to_back_packets",
+    title="at once",
+    noun="burst",
+    heading="Packets sent back to back: 99 % of them left in bursts no longer than this",
+    unit="packets",
+    digits=1,
+    least=1.0,
+    margin=1.0,  # one more packet for an acknowledgement that came with another
+    only_above=True,
+    full_scale=20.0,
+    full_difference=10.0,
+    column="at_once",
+    of=lambda measured: measured.metrics.get("back_to_back_packets"),
+)
 #: {name: Metric}, in the order of reports; every report shows the first two, and others where a zone judges them
 METRICS: Mapping[str, Metric] = {
     metric.name: metric
@@ -177,21 +192,7 @@ METRICS: Mapping[str, Metric] = {
             column="transfer",
             of=_transfer_rtts,
         ),
-        Metric(
-            name="back_to_back_packets",
-            title="at once",
-            noun="burst",
-            heading="Packets sent back to back: 99 % of them left in bursts no longer than this",
-            unit="packets",
-            digits=1,
-            least=1.0,
-            margin=1.0,  # one more packet for an acknowledgement that came with another
-            only_above=True,
-            full_scale=20.0,
-            full_difference=10.0,
-            column="at_once",
-            of=lambda measured: measured.metrics.get("back_to_back_packets"),
-        ),
+        BACK_TO_BACK,
     )
 }
 

@@ -35,6 +35,7 @@ _MARKERS = {
     "competing": "metric: utilization beside a flow of CUBIC",
     "sawtooth": "metric: utilization and mean queue of a minute through a short queue",
     "identify": "metric: utilization and mean queue of transfers in which algorithms differ most",
+    "pacing": "metric: packets that leave the sender at once",
     "smoke": "tier: the few cells that tell the algorithms apart",
     "full": "tier: every cell of the zone",
 }
