@@ -285,7 +285,10 @@ def tells_enough(permitted: Interval, metric: str) -> bool:
 
     Where a smaller value is no fault, what a document allows makes an interval wide, and not chance.
     """
-    return METRICS[metric].only_above or power.told(permitted, metric, power.TRIALS, ALPHA / LOOKS / power.QUESTIONS).enough
+    return (
+        METRICS[metric].only_above
+        or power.told(permitted, metric, power.TRIALS, ALPHA / LOOKS / power.QUESTIONS).enough
+    )
 
 
 def gap(mine: Interval, theirs: Interval) -> float:

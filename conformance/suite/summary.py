@@ -17,7 +17,8 @@ from conformance.model.verdict import ALPHA, LOOKS, Status, Verdict, false_alarm
 from conformance.model.zone import Zone
 
 #: A report's attribute that holds [zone id, cell id, status, p, whether it is known to violate, the zone's algorithm,
-#: its profile, the values judged]. It is no property, because these are in JUnit's XML; and it is JSON, to come from xdist's workers.
+#: its profile, the values judged]. It is no property, because these are in JUnit's XML; and it is JSON, to come from
+#: xdist's workers.
 TOLD = "conformance_verdict"
 #: the same of the split part: [zone id, check id, status, settings that the zone is judged by, why nothing is split]
 SPLIT_TOLD = "conformance_split_verdict"
