@@ -64,7 +64,8 @@ bench: kernel  ## what trials cost, by cell and by stack, and what whole command
 	$(CONFORMANCE) bench --stacks
 
 #: what zones are derived from beside the grid: a zone that has the cells, and the profile
-FURTHER := heatmap-packets:packets identify-queue:identify startup:startup sawtooth-utilization:sawtooth competing:competing
+FURTHER := heatmap-packets:packets identify-queue:identify startup:startup sawtooth-utilization:sawtooth competing:competing \
+  pacing:pacing
 
 reference: kernel  ## measure the zones' references anew, 20 trials a cell (about 20 minutes an algorithm); docs/add-a-zone.md derives
 	for algorithm in cubic reno bbrv1 $(BUILT_BBR); do \

@@ -70,7 +70,7 @@ def made(trial, kind):
         return Measurement(trial=trial, outcome=Outcome.ERROR, message="the guest died")
     if kind == "unsupported":
         return Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message="not offered")
-    if profile in ("startup", "competing", "sawtooth", "identify"):
+    if profile in ("startup", "competing", "sawtooth", "identify", "pacing"):
         return made_further(trial, kind)
     if trial.setting.segments:
         permitted = _split_paths(algorithm, profile)[trial.setting.segments]
@@ -109,6 +109,7 @@ def made_further(trial, kind):
         "bytes": 1, "handshake_s": 0.5, "completion_s": 0.5 + rtts * tc_commands.rtt_s(setting.cell),
         "goodput_mbps": 1.0, "utilization": value.get("utilization", 0.5),
         "queue_mean_bytes": value.get("queue_mean_bdp", 1) * tc_commands.bdp_bytes(setting.cell),
+        "back_to_back_packets": 4 if kind == "good" else 100,
     }  # fmt: skip
     return Measurement(trial=trial, outcome=Outcome.OK, metrics=metrics, host={"wall_s": os.getpid()})
 

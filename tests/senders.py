@@ -24,11 +24,12 @@ class Sender:
     lost: frozenset = frozenset()
     every_loss: bool = False
     packets: int = 6000
+    full_bytes: int = FULL_BYTES
 
 
 def transfer(sender, *, one_way_s=0.02, bytes_per_s=1.25e6, queue_packets=33):
     """(sent, came, asked) as pcap.packets() gives them."""
-    step_s = FULL_BYTES / bytes_per_s
+    step_s = sender.full_bytes / bytes_per_s
     events, order = [], 0
     window, ssthresh = float(sender.initial_window), float(sender.ssthresh)
     sent, came, departures, acked_by = [], [], collections.deque(), {}
@@ -40,7 +41,7 @@ def transfer(sender, *, one_way_s=0.02, bytes_per_s=1.25e6, queue_packets=33):
         while len(in_flight) < int(window) and len(sent) < sender.packets:
             index = len(sent)
             identity = index.to_bytes(8, "big")
-            sent.append(Packet(now, FULL_BYTES, identity))
+            sent.append(Packet(now, sender.full_bytes, identity))
             in_flight.add(index)
             arrives_s = now + one_way_s
             while departures and departures[0] <= arrives_s:
@@ -49,7 +50,7 @@ def transfer(sender, *, one_way_s=0.02, bytes_per_s=1.25e6, queue_packets=33):
                 continue
             last_departure_s = max(arrives_s, last_departure_s + step_s)
             departures.append(last_departure_s)
-            came.append(Packet(last_departure_s, FULL_BYTES, identity))
+            came.append(Packet(last_departure_s, sender.full_bytes, identity))
             heapq.heappush(events, (last_departure_s + one_way_s, order, index))
             order += 1
 

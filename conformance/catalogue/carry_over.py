@@ -24,7 +24,7 @@ def carried_over(document: Mapping[str, Any]) -> dict[str, Any]:
     made["margin_rule"] = derive.margin_rule(made["metric"], made["id"])
     made["cells"] = [_cell(entry, made) for entry in made["cells"]]
     further = [zone.basis_from_json(basis) for cell in made["cells"] for basis in cell["bases"][1:]]
-    made["references"] = {**made["references"], **derive.played_references(made["algorithm"], further)}
+    made["references"] = {**made["references"], **derive.document_references(made["algorithm"], further)}
     return made
 
 

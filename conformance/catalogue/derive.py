@@ -20,7 +20,7 @@ from conformance.catalogue import documents
 from conformance.model import played, power, statistics, zone
 from conformance.model.emulation import tc_commands
 from conformance.model.errors import UserError
-from conformance.model.metrics import METRICS, RELATIVE_MARGIN, UTILIZATION
+from conformance.model.metrics import BACK_TO_BACK, METRICS, RELATIVE_MARGIN, UTILIZATION
 from conformance.model.setting import Cell, Setting
 from conformance.model.trial import Measurement, Outcome
 from conformance.model.verdict import ALPHA, LOOKS
@@ -40,6 +40,8 @@ from conformance.support import files, schema
 #: With 30 trials of the reference five of a stack can violate any of 400 questions; with 20, of no more than 66.
 MIN_TRIALS, USUAL_TRIALS = 5, 30
 PLAYED_TRIALS = 60
+#: RFC 6928; and what zones call the document that limits bursts to it
+INITIAL_WINDOW_PACKETS, _BURST_LIMIT = 10.0, "rfc9002"
 #: of Ethernet, IPv4, TCP with timestamps; QUIC's are of about this size, too
 _HEADERS_BYTES = 66
 #: of zone documents; zones of before it hold ranges in place of values
@@ -76,6 +78,15 @@ def interval(
 def rounded_outward(low: float, high: float) -> tuple[float, float]:
     """Return bounds rounded to 0.0001, away from each other; not by a whole step for what arithmetic adds to 0.896."""
     return math.floor(low * 10_000 + _SLACK) / 10_000, math.ceil(high * 10_000 - _SLACK) / 10_000
+
+
+def _documented(algorithm: str, metric: str, setting: Setting) -> tuple[tuple[Basis, ...], float] | None:
+    """Return (what documents say of a metric in a setting, the factor of small packets); None where none does."""
+    if metric == UTILIZATION.name:
+        return played_bases(algorithm, setting)
+    if metric == BACK_TO_BACK.name:
+        return (Basis.of(_BURST_LIMIT, [INITIAL_WINDOW_PACKETS] * PLAYED_TRIALS),), 1.0
+    return None
 
 
 def played_bases(algorithm: str, setting: Setting) -> tuple[tuple[Basis, ...], float] | None:
@@ -137,7 +148,7 @@ def derive(
     documents_say = {
         cell: bases
         for cell, setting in settings.items()
-        if not baseline and metric == UTILIZATION.name and (bases := played_bases(algorithm, setting))
+        if not baseline and (bases := _documented(algorithm, metric, setting))
     }
     return {
         "$schema": "../../conformance/schemas/zone.json",
@@ -148,7 +159,7 @@ def derive(
         "margin_rule": rule,
         "references": {
             **head["references"],
-            **played_references(algorithm, (basis for bases, _ in documents_say.values() for basis in bases)),
+            **document_references(algorithm, (basis for bases, _ in documents_say.values() for basis in bases)),
         },
         "smoke": [],
         "cells": [
@@ -227,16 +238,25 @@ def one_run(own: Sequence[Measurement], metric: str, what: str) -> tuple[dict[Se
     }
 
 
-def played_references(algorithm: str, bases: Iterable[Basis]) -> dict[str, Any]:
-    """Return what a zone says of played documents, the bases of its cells, as references: {name: about}."""
+def document_references(algorithm: str, bases: Iterable[Basis]) -> dict[str, Any]:
+    """Return what a zone says of documents, the bases of its cells, as references: {name: about}."""
+    used = {basis.reference for basis in bases}
+    limit = {
+        _BURST_LIMIT: {
+            "scheme": f"{algorithm}/RFC 9002",
+            "trials": PLAYED_TRIALS,
+            "what": "the most that may be sent at once without pacing, in each transfer: the initial window"
+            " (section 7.7; RFC 6928)",
+        }
+    }
     by_name = {_called(name): name for name in played.CONTROLLERS}
-    return {
+    return {name: about for name, about in limit.items() if name in used} | {
         name: {
             "scheme": f"{algorithm}/{by_name[name]}",
             "trials": PLAYED_TRIALS,
             "what": f"transfers that follow {by_name[name]} alone, each packet lost by chance",
         }
-        for name in sorted({basis.reference for basis in bases} & set(by_name))
+        for name in sorted(used & set(by_name))
     }
 
 
@@ -259,14 +279,20 @@ def _entry(
         "low": low,
         "high": high,
         **({} if baseline or tells_enough(permitted, metric) else {"counted": False}),
-        **({"small_packets": documented[1]} if documented else {}),
+        **({"small_packets": documented[1]} if documented and documented[1] != 1.0 else {}),
         "bases": [{"reference": basis.reference, "values": list(basis.values)} for basis in bases],
     }
 
 
 def tells_enough(permitted: Interval, metric: str) -> bool:
-    """Say whether a cell tells power.MUST_TELL on either side, in the largest of usual sessions."""
-    return power.told(permitted, metric, power.TRIALS, ALPHA / LOOKS / power.QUESTIONS).enough
+    """Say whether a cell tells power.MUST_TELL on either side, in the largest of usual sessions.
+
+    Where a smaller value is no fault, what a document allows makes an interval wide, and not chance.
+    """
+    return (
+        METRICS[metric].only_above
+        or power.told(permitted, metric, power.TRIALS, ALPHA / LOOKS / power.QUESTIONS).enough
+    )
 
 
 def gap(mine: Interval, theirs: Interval) -> float:

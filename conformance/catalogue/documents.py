@@ -43,6 +43,7 @@ def profile(
         topology=RIVAL_TOPOLOGY if rival else data["topology"],
         host_queue=data["host_queue"],
         rival=rival,
+        bursts=data.get("bursts", False),
         sysctls=tuple(sorted({**data["sysctls"], **dict(sysctls)}.items())),
     )
 
@@ -101,6 +102,7 @@ FURTHER_KINDS = (
     "sawtooth-queue",
     "identify-utilization",
     "identify-queue",
+    "pacing",
 )
 #: the profile that a stack is judged under, by its transport. With offload on, netem drops super-packets whole: those
 #: of Linux TCP are two segments at these rates, as in the published study; those of UDP are what a stack likes, up to

@@ -65,8 +65,16 @@ from conformance.engine.benches import Choice
     default=None,
     help="Trace what violates, and say what looks wrong (default: only without --budget).",
 )
+@click.option(
+    "--blame/--no-blame",
+    default=None,
+    help="Make trials of what violates again, and say whether congestion control, recovery or the size of packets is"
+    " the cause (default: as --why).",
+)
 @FORMAT
-def gate(choice: Choice, algorithms: Sequence[str], why: bool | None, form: str, **options: Any) -> None:
+def gate(
+    choice: Choice, algorithms: Sequence[str], why: bool | None, blame: bool | None, form: str, **options: Any
+) -> None:
     """Pass or fail a stack, in CI.
 
     Measures ALGORITHMS (default: all) within a budget, judges, and compares with what is expected.
@@ -74,7 +82,9 @@ def gate(choice: Choice, algorithms: Sequence[str], why: bool | None, form: str,
     from conformance.commands.gate import Options, run
 
     why = options["budget"] is None if why is None else why
-    result = run(Options(algorithms=algorithms, choice=choice, why=why, **options), progress_console(form))
+    blame = why if blame is None else blame
+    asked = Options(algorithms=algorithms, choice=choice, why=why, blame=blame, **options)
+    result = run(asked, progress_console(form))
     if form == "json":
         click.echo(json.dumps(result.to_json(), indent=1, allow_nan=False))
     sys.exit(int(result.exit_status))

@@ -18,7 +18,7 @@ import rich.console
 
 from conformance.catalogue import baseline as baselines
 from conformance.catalogue import derive, documents, expectations
-from conformance.commands import compare, sides, trace, traits
+from conformance.commands import blame, compare, sides, trace, traits
 from conformance.commands.gate_findings import Finding, ZoneResult, confirmed, judged, repeating
 from conformance.commands.measuring import answers
 from conformance.commands.result import Document
@@ -33,7 +33,7 @@ from conformance.model.expectation import Expected, Surprise
 from conformance.model.setting import Cell
 from conformance.model.studies.comparison import Change, Compared
 from conformance.model.trial import Measurement
-from conformance.model.verdict import Status, last_look
+from conformance.model.verdict import Status, Verdict, last_look
 from conformance.model.zone import Zone
 from conformance.reporting.text import gate as reporting
 from conformance.reporting.tools import github
@@ -43,6 +43,8 @@ from conformance.support.console import count, duration
 
 #: the share of a budget that is kept to repeat new violations
 _FOR_REPEATS = 0.1
+#: to say what violations are due to, though the budget is used up: it takes about so long
+_LEAST_BLAME_S = 30.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -72,6 +74,8 @@ class Options:
     keep_traces: pathlib.Path | None = None
     #: whether to trace what violates
     why: bool = True
+    #: whether to make trials of what violates again, to say what it is due to
+    blame: bool = True
     #: whether to say what fails as GitHub's workflow commands, too
     annotations: bool = False
     #: whether to compare what `why` reads with the baseline's, too
@@ -164,6 +168,9 @@ def run(options: Options, console: rich.console.Console) -> GateResult:
     if again:
         console.print(f"{count(len(again.questions), 'new violation')}: again with fresh seeds", soft_wrap=True)
         findings = tuple(confirmed(again, measured(again, left_s()), findings))
+    if options.blame and not options.baseline:
+        for_blame_s = None if budget_s is None else max(left_s() or 0.0, _LEAST_BLAME_S)
+        findings = tuple(_blamed(findings, found, options, for_blame_s, console))
     result = GateResult(
         judged=findings,
         family=asked.family,
@@ -175,6 +182,32 @@ def run(options: Options, console: rich.console.Console) -> GateResult:
     reporting.show(result, console)
     _report(result, options, found, console)
     return result
+
+
+def _blamed(
+    judged: Sequence[ZoneResult], found: Mapping[Key, Sequence[Measurement]], options: Options, budget_s: float | None,
+    console: rich.console.Console,
+) -> Iterator[ZoneResult]:  # fmt: skip
+    """Yield the same zones, and what some of their surprising violations are due to."""
+    violations = [
+        blame.Violation(zone=zone.zone, cell=one.verdict.cell, values=_values(zone.zone, one.verdict, found))
+        for zone in judged
+        for one in zone.findings
+        if one.surprise is Surprise.NEW
+    ]
+    known = blame.of_violations(violations, options.choice, console, options.workers, budget_s)
+    for zone in judged:
+        findings = (
+            dataclasses.replace(one, blame=known.get((zone.zone.id, one.verdict.cell))) for one in zone.findings
+        )
+        yield dataclasses.replace(zone, findings=tuple(findings))
+
+
+def _values(zone: Zone, verdict: Verdict, found: Mapping[Key, Sequence[Measurement]]) -> tuple[float, ...]:
+    """Return the values of a zone's metric that a verdict rests on."""
+    made = sorted(found[zone.algorithm, documents.profile(zone.profile, verdict.cell)], key=lambda m: m.trial.seed)
+    made = made[: verdict.n]
+    return tuple(value for m in made if (value := m.value(zone.metric)) is not None)
 
 
 def _features(

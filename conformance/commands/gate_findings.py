@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from conformance.engine.plan import CellQuestion, Key, Plan
 from conformance.model import expectation
+from conformance.model.diagnosis.blame import Blame, NotAttributed
 from conformance.model.expectation import Expected, Surprise
 from conformance.model.setting import Cell
 from conformance.model.trial import Measurement, Outcome
@@ -24,6 +25,8 @@ class Finding:
     timeouts: int = 0
     #: of a new violation, the verdict on trials with fresh seeds; None where it was not repeated
     again: Verdict | None = None
+    #: what a violation is due to; None where nobody looked
+    blame: Blame | NotAttributed | None = None
 
     @property
     def surprise(self) -> Surprise:

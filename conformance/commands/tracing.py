@@ -10,6 +10,7 @@ import functools
 import ipaddress
 import pathlib
 import threading
+import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -27,6 +28,9 @@ from conformance.reporting.text import progress
 #: {cell's name: seeds} of what is traced
 Plan = Mapping[str, Sequence[int]]
 _PROTOCOLS = {"tcp": 6, "udp": 17}
+#: by protocol, of a full packet: Ethernet, IP, TCP with timestamps; Ethernet, IP, UDP and some 30 bytes of QUIC (short
+# header, connection ID, packet number, the head of a STREAM frame, authentication tag: RFC 9000, 17.3.1; RFC 9001, 5.3)
+_HEADER_BYTES = {6: 66, 17: 72}
 #: an acknowledgement arrives when what it lets go is sent: by so much earlier, rounding never decides which was first
 _KNOWN_FIRST_NS = 1000
 
@@ -42,10 +46,15 @@ class Captures(NamedTuple):
     server: bytes
 
 
-@functools.cache
 def captures() -> Captures:
     """Return what the telling cells' topology, which is the same for all, says of captures. Raises UserError."""
-    network = topology.of(settings()[feature_table.CLEAN])
+    return captures_of(settings()[feature_table.CLEAN])
+
+
+@functools.cache
+def captures_of(setting: Setting) -> Captures:
+    """Return what the topology of a setting of one segment says of captures. Raises UserError."""
+    network = topology.of(setting)
     (segment,) = network.segments
     names = {interface: name for name, interface in network.taps.items()}
     came, sent = (names[interface] for interface in segment.queues)
@@ -73,11 +82,14 @@ def traced_all(
     schemes: Mapping[str, tuple[Bench, str]], plans: Mapping[str, Plan], target: pathlib.Path | None = None,
     bar: progress.Bar | None = None, workers: int | None = None, budget_s: float | None = None,
     on_flow: Callable[[Trial, flows.Flow], None] = lambda trial, flow: None,
+    under: Mapping[str, Mapping[str, Setting]] = types.MappingProxyType({}),
 ) -> dict[str, Traced]:  # fmt: skip
     """Return {role: Traced} of {role: (Bench, algorithm)}, each in a guest of its own, at most `workers` at a time.
 
-    `plans`: {role: what is traced}. After `budget_s` seconds guests are ended, and what was traced by then is returned.
-    An exception here, such as an interrupt, ends the guests at once. `on_flow` is called with each trial and its flow.
+    `plans`: {role: what is traced}; `under`: {role: {cell's name: Setting}} where these are not the telling cells, all
+    of one profile, as a guest has one. After `budget_s` seconds guests are ended, and what was traced by then is
+    returned. An exception here, such as an interrupt, ends the guests at once. `on_flow` is called with each trial and
+    its flow.
     """
     stop = threading.Event()
     guests: list[virtual.Group] = []
@@ -98,7 +110,16 @@ def traced_all(
             alarm.start()
         futures = {
             role: executor.submit(
-                traced, bench, algorithm, plans[role], target / role if target else None, bar, stop, started, on_flow
+                traced,
+                bench,
+                algorithm,
+                plans[role],
+                target / role if target else None,
+                bar,
+                stop,
+                started,
+                on_flow,
+                under.get(role),
             )
             for role, (bench, algorithm) in schemes.items()
         }
@@ -124,10 +145,14 @@ def traced(
     bar: progress.Bar | None = None, stop: threading.Event | None = None,
     on_start: Callable[[virtual.Group], None] = lambda guest: None,
     on_flow: Callable[[Trial, flows.Flow], None] = lambda trial, flow: None,
+    under: Mapping[str, Setting] | None = None,
 ) -> Traced:  # fmt: skip
-    """Trace an algorithm in the telling cells, in one guest; `target` keeps what trials leave. Raises UserError."""
-    under = settings()
-    names = {setting.cell: name for name, setting in under.items()}
+    """Trace an algorithm in the telling cells, or in those of `under`, in one guest. Raises UserError.
+
+    `target` keeps what trials leave. `under`: {cell's name: Setting}, all of one profile.
+    """
+    under = settings() if under is None else under
+    names = {setting: name for name, setting in under.items()}
     batches = [bench.trials(algorithm, under[name], of) for name, of in plan.items() if of]
     kernel = bench.place(algorithm).kernel
     special = kernel.name if kernel.patches or kernel.parameters else None
@@ -148,7 +173,7 @@ def traced(
             except UserError as why:
                 found.problems.append(f"{found.name} at {where}: {why}")
             else:
-                found.flows.setdefault(names[setting.cell], {})[seed] = flow
+                found.flows.setdefault(names[setting], {})[seed] = flow
                 on_flow(measurement.trial, flow)
                 if full_s:
                     too_many = "its packets did not fit into the memory for captures"
@@ -183,7 +208,7 @@ def _flow(
     """
     if measurement.outcome not in (Outcome.OK, Outcome.TIMEOUT):
         raise UserError(f"{measurement.outcome}: {measurement.message}")
-    sent_name, came_name, server = captures()
+    sent_name, came_name, server = captures_of(measurement.trial.setting)
     if folder is None or not captured.keys() >= {sent_name, came_name}:
         raise UserError("nothing was captured")
     entered, left = ((folder / f"{name}.pcap").read_bytes() for name in (sent_name, came_name))
@@ -198,8 +223,9 @@ def _flow(
     one_way_s = cell.one_way_delay_ms / 1e3 + (off_ns - _KNOWN_FIRST_NS) / 1e9
     first_s = pcap.first_s(entered)
     found = flows.flow(
-        sent, came, asked, one_way_s=one_way_s, bytes_per_s=cell.bandwidth_mbps * 1e6 / 8, first_s=first_s
-    )
+        sent, came, asked, one_way_s=one_way_s, bytes_per_s=cell.bandwidth_mbps * 1e6 / 8, first_s=first_s,
+        header_bytes=_HEADER_BYTES[protocol],
+    )  # fmt: skip
     return found, until_s and until_s - first_s
 
 

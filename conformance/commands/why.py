@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import json
 import pathlib
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -21,8 +22,11 @@ from conformance.commands.status import ExitStatus
 from conformance.commands.tracing import Traced
 from conformance.engine import benches, runs
 from conformance.engine.benches import Choice
-from conformance.model.diagnosis import feature_table, ranking
+from conformance.model.diagnosis import blame as _blame
+from conformance.model.diagnosis import feature_table, features, ranking
+from conformance.model.diagnosis.feature_table import FEW, MANY
 from conformance.model.errors import UserError
+from conformance.model.metrics import RELATIVE_MARGIN, UTILIZATION
 from conformance.reporting.text import progress
 from conformance.reporting.text import why as showing
 from conformance.support import extras, files
@@ -168,6 +172,19 @@ class Report:
         """Return what looks wrong, the likeliest first."""
         return list(ranking.suspects(self.algorithm, self.ours, self.theirs))
 
+    @functools.cached_property
+    def blame(self) -> _blame.Blame | None:
+        """Return what the rate at many losses differs by, by its parts; None where no reference was traced."""
+        if self.reference is None:
+            return None
+        sides = [_side(traced) for traced in (self.stack, self.reference)]
+        if not all(side.values and side.seen for side in sides):
+            return None
+        ours, theirs = sides
+        middle = statistics.median(theirs.values)
+        permitted = (middle * (1 - RELATIVE_MARGIN), middle * (1 + RELATIVE_MARGIN))
+        return _blame.blame(self.algorithm, UTILIZATION.name, ours, theirs, permitted)
+
     @property
     def problems(self) -> list[str]:
         """Return the traces that could not be looked at, as sentences."""
@@ -213,6 +230,7 @@ class Report:
                 feature.id: {"stack": _values(reading), "reference": _values(self.theirs.get(feature))}
                 for feature, reading in self.ours.items()
             },
+            "blame": self.blame and {"cell": feature_table.CELLS[MANY][0].id, **self.blame.to_json()},
             "problems": self.problems,
         }
 
@@ -223,6 +241,16 @@ class Report:
             "sentence": evidence.sentence,
             "seen": [{"cell": cell, "seed": seed, "pcap_s": round(at, 6)} for cell, seed, at in self.pcap_s(evidence)],
         }
+
+
+def _side(traced: Traced) -> _blame.Side:
+    """Return what a scheme's traces show of its rate at many losses, and of its response where they are few."""
+    many, few = (list(traced.flows.get(name, {}).values()) for name in (MANY, FEW))
+    return _blame.Side(
+        values=[float(value) for flow in many for value in features.throughput(flow).values],
+        seen=[seen for flow in many if (seen := _blame.seen(flow))],
+        responses=[found for flow in few if (found := _blame.response(flow))],
+    )
 
 
 def _values(reading: Any) -> dict[str, float] | None:

@@ -15,6 +15,8 @@ from conformance.guest.netns import inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from conformance.guest.netns import Node
 
 _ETH_P_ALL = 0x0003
@@ -53,23 +55,37 @@ class Capture:
         self._blocks, self._epoch_s = blocks, epoch_s
         self._socket.bind((interface, _ETH_P_ALL))
 
+    def frames(self) -> Iterator[tuple[int, int, int, bytes]]:
+        """Wait until the kernel has handed over all, and yield of each frame (seconds, nanoseconds, length, bytes)."""
+        time.sleep(2 * _RETIRE_MS / 1000)
+        for block in range(self._blocks):
+            start = block * _BLOCK_BYTES
+            frames, at = _BLOCK.unpack_from(self._ring, start + _BLOCK_AT)
+            at += start
+            for _ in range(frames):
+                step, seconds, nanoseconds, kept, length, _, offset = _PACKET.unpack_from(self._ring, at)
+                yield seconds, nanoseconds, length, self._ring[at + offset : at + offset + kept]
+                at += step
+
+    def unseen(self) -> int:
+        """Return how many frames did not fit since this was last asked."""
+        lost: int = struct.unpack("=III", self._socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 12))[1]
+        return lost
+
+    def close(self) -> None:
+        """End the capture."""
+        self._ring.close()
+        self._socket.close()
+
     def write(self, path: str) -> tuple[int, int]:
         """Write what was captured to `path`, and end the capture. Return (frames written, frames lost)."""
-        time.sleep(2 * _RETIRE_MS / 1000)
-        lost: int = struct.unpack("=III", self._socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 12))[1]
         written = 0
         with open(path, "wb") as f:
             f.write(_PCAP_HEADER)
-            for block in range(self._blocks):
-                start = block * _BLOCK_BYTES
-                frames, at = _BLOCK.unpack_from(self._ring, start + _BLOCK_AT)
-                at += start
-                for _ in range(frames):
-                    step, seconds, nanoseconds, kept, length, _, offset = _PACKET.unpack_from(self._ring, at)
-                    f.write(struct.pack("=IIII", seconds - self._epoch_s, nanoseconds, kept, length))
-                    f.write(self._ring[at + offset : at + offset + kept])
-                    written += 1
-                    at += step
-        self._ring.close()
-        self._socket.close()
+            for seconds, nanoseconds, length, frame in self.frames():
+                f.write(struct.pack("=IIII", seconds - self._epoch_s, nanoseconds, len(frame), length))
+                f.write(frame)
+                written += 1
+        lost = self.unseen()
+        self.close()
         return written, lost

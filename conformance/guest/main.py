@@ -21,6 +21,7 @@ if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 from conformance.guest import calibrate, netns, probe, protocol, proxy, tc
+from conformance.guest.bursts import run_watched
 from conformance.guest.process import kill_descendants, prepare_harness, set_oom_score
 from conformance.guest.stage import Stage, transfer
 from conformance.guest.trace import run_traced
@@ -171,6 +172,8 @@ def _run_cell(stage: Stage, index: int, cell: protocol.CellJob, emit: Emit) -> N
             if job.trace:
                 target = os.path.join(stage.scratch, "trace", f"{index}-{trial.seed}")
                 facts = run_traced(stage, own, target)
+            elif job.bursts:
+                facts = run_watched(stage, own, cell.links[cell.bottleneck].bandwidth_mbps)
             else:
                 facts = run_trial(stage, own)
         except Fault as fault:

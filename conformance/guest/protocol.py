@@ -92,8 +92,9 @@ class Job:
 
     `called` is the stack's own name for `algorithm`; `kernel_algorithms` the kernel's names for it, the first that the
     kernel has counts, or None where the stack brings its own. `rival` is the kernel's name of a second flow's
-    algorithm. `probe`: try out the adapter's contract in the first cell instead of making trials. `trace`: "packets" or
-    "all" to write down what happens in each trial. Folders are as the guest sees them.
+    algorithm. `bursts`: see in each trial how many packets the server sends at once. `probe`: try out the adapter's
+    contract in the first cell instead of making trials. `trace`: "packets" or "all" to write down what happens in each
+    trial. Folders are as the guest sees them.
     """
 
     algorithm: str
@@ -115,6 +116,7 @@ class Job:
     queue_handle: str
     proxy: ProxyProgram | None
     rival: str | None
+    bursts: bool
     probing: Probing
     probe: bool
     trace: str | None

@@ -109,12 +109,26 @@ class Span:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class BurstsSeen:
+    """Packets that left the server at once, in numbers of packets.
+
+    `usual`: 99 % of the packets are in bursts no longer than this. `longest`: of all. `packets`: how many were looked
+    at; `unseen`: how many did not fit into the memory for captures.
+    """
+
+    usual: int
+    longest: int
+    packets: int
+    unseen: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class TransferSeen:
     """What was seen of a transfer, once the server was ready.
 
     `half_time`: the client's interfaces when half of the timeout was over, None where it never was. `qdiscs` is what
     tc shows. `system_calls` of the whole guest, None where its kernel does not count them. `captured`: {trace's name:
-    (frames, frames that did not fit)} of a traced trial.
+    (frames, frames that did not fit)} of a traced trial. `bursts`: None where nobody looked.
     """
 
     timed_out: bool
@@ -126,6 +140,7 @@ class TransferSeen:
     qdiscs: tuple[dict[str, object], ...]
     proxy: ProcessSeen | None
     captured: dict[str, tuple[int, int]]
+    bursts: BurstsSeen | None
 
     def __post_init__(self) -> None:
         known = self.counters.before.interfaces["client"].keys()

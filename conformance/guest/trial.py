@@ -88,6 +88,7 @@ def run_trial(stage: Stage, transfer: Transfer) -> TrialFacts:
             qdiscs=tuple(q for segment in stage.topology.segments for q in read_queues(stage.net, segment)),
             proxy=proxy.seen() if proxy else None,
             captured={},
+            bursts=None,
         )
         if rival and not rival.running:
             raise Fault("the rival's transfer ended during the trial: run it again, and report it if it happens again")

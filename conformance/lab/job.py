@@ -73,6 +73,7 @@ def write(
         queue_handle=network.QUEUE_HANDLE,
         proxy=_proxy(setting, adapter, scratch),
         rival=setting.rival,
+        bursts=setting.bursts,
         probing=_probing(setting),
         probe=probe,
         trace=trace,

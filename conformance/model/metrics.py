@@ -48,7 +48,8 @@ class Metric:
     name: in zone files, exports and pytest's properties. title: what stands before a value; noun: what is least or
     most, such as "lowest loss"; heading: what it is, in one line. unit: follows a value, "" for a share.
     digits: behind the decimal point, for people. least, most: what a value may be; `most` None where there is no bound.
-    margin: the absolute margin of zones, in the metric's unit. full_scale, full_difference: the ends of the colours of
+    margin: the absolute margin of zones, in the metric's unit. only_above: a smaller value than the references' is no
+    fault. full_scale, full_difference: the ends of the colours of
     values (from 0), and of differences (either sign). missing: why no trial of a stack may have a value, or None where
     that is a fault of the lab. column: what the names of its further columns in exports begin with.
     of: its value in a measurement, None where it was not seen.
@@ -63,6 +64,7 @@ class Metric:
     least: float = 0.0
     most: float | None = None
     margin: float
+    only_above: bool = False
     full_scale: float
     full_difference: float
     timeout: Timeout = Timeout.UNKNOWN
@@ -86,6 +88,7 @@ class Metric:
 
     def clamped(self, low: float, high: float) -> tuple[float, float]:
         """Return an interval without what no value can be."""
+        low = self.least if self.only_above else low
         return max(low, self.least), high if self.most is None else min(high, self.most)
 
 
@@ -141,6 +144,21 @@ LOST_PCT = Metric(
     column="lost",
     of=_lost_pct,
 )
+BACK_TO_BACK = Metric(
+    name="back_to_back_packets",
+    title="at once",
+    noun="burst",
+    heading="Packets sent back to back: 99 % of them left in bursts no longer than this",
+    unit="packets",
+    digits=1,
+    least=1.0,
+    margin=1.0,  # one more packet for an acknowledgement that came with another
+    only_above=True,
+    full_scale=20.0,
+    full_difference=10.0,
+    column="at_once",
+    of=lambda measured: measured.metrics.get("back_to_back_packets"),
+)
 #: {name: Metric}, in the order of reports; every report shows the first two, and others where a zone judges them
 METRICS: Mapping[str, Metric] = {
     metric.name: metric
@@ -174,6 +192,7 @@ METRICS: Mapping[str, Metric] = {
             column="transfer",
             of=_transfer_rtts,
         ),
+        BACK_TO_BACK,
     )
 }
 

@@ -188,6 +188,8 @@ class Setting:
     proxy: Proxy | None = None
     #: kernel's name of the congestion control of a second flow, which is there first and fills the bottleneck; or none
     rival: str | None = None
+    #: whether the server's link is captured, to see how many packets it sends at once
+    bursts: bool = False
 
     def __post_init__(self) -> None:
         self._check_path()
@@ -257,6 +259,8 @@ class Setting:
         data = {**dataclasses.asdict(self), "sysctls": dict(self.sysctls), "cell": self.cell.to_json()}
         if self.rival is None:
             del data["rival"]
+        if not self.bursts:
+            del data["bursts"]
         if self.segments:
             data["segments"] = [cell.to_json() for cell in self.segments]
         else:

@@ -180,7 +180,9 @@ class CellItem(JudgedItem):
     def told(self) -> tuple[str, dict[str, Any]]:
         assert isinstance(self.verdict, Verdict)
         unconfirmed = self.surprise is Surprise.UNCONFIRMED
-        return summary.TOLD, summary.told(self.verdict, self.expected, self.zone, self.family, unconfirmed)
+        own = [m for made in (self.measured or {}).values() for m in made][: self.verdict.n]
+        values = [value for m in own if (value := m.value(self.zone.metric)) is not None]
+        return summary.TOLD, summary.told(self.verdict, self.expected, self.zone, self.family, unconfirmed, values)
 
     def values(self) -> Mapping[str, float]:
         assert isinstance(self.verdict, Verdict)

@@ -84,6 +84,10 @@ def add(parser: pytest.Parser) -> None:
         "--keep-traces", default=None, metavar="DIR", help="folder to keep packets and qlog of a few violating cells in"
     )
     group.addoption("--no-why", action="store_true", help="do not trace what violates to say what looks wrong")
+    group.addoption(
+        "--no-blame", action="store_true",
+        help="do not make trials of what violates again to say what it is due to (--no-why says so, too)",
+    )  # fmt: skip
     group.addoption("--fail-inconclusive", action="store_true", help="let inconclusive cells fail (so does --strict)")
 
 

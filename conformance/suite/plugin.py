@@ -35,6 +35,7 @@ _MARKERS = {
     "competing": "metric: utilization beside a flow of CUBIC",
     "sawtooth": "metric: utilization and mean queue of a minute through a short queue",
     "identify": "metric: utilization and mean queue of transfers in which algorithms differ most",
+    "pacing": "metric: packets that leave the sender at once",
     "smoke": "tier: the few cells that tell the algorithms apart",
     "full": "tier: every cell of the zone",
 }
@@ -166,7 +167,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     # What did the same before is compared with what it did, not with the reference.
     why_too = option.lab == "virtual" and not (option.no_why or option.baseline)
     if option.keep_traces or why_too:
-        plugins["conformance-violations"] = Violations(config, why_too)
+        plugins["conformance-violations"] = Violations(config, why_too, blame_too=why_too and not option.no_blame)
     for name, plugin in plugins.items():
         config.pluginmanager.register(plugin, name)
 

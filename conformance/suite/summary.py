@@ -6,7 +6,7 @@ When all cells are known, the later steps may find a cell in violation that its 
 
 import collections
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -30,6 +30,7 @@ class Told:
 
     `known`: it is known to violate. `family`: how many cells share the session's chance of a false alarm.
     `unconfirmed`: it violates, and did not with fresh seeds. `unsplit`: why a path was not measured split, or None.
+    `values`: what the verdict rests on.
     """
 
     zone_id: str
@@ -42,6 +43,7 @@ class Told:
     known: bool = False
     unconfirmed: bool = False
     unsplit: str | None = None
+    values: Sequence[float] = ()
 
     @property
     def counted(self) -> str:
@@ -49,13 +51,21 @@ class Told:
         return "not confirmed" if self.unconfirmed else self.status
 
 
-def told(verdict: Verdict, expected: Expected | None, zone: Zone, family: int, unconfirmed: bool) -> dict[str, Any]:
-    """Return what TOLD holds of a verdict, and of what was expected."""
+def told(
+    verdict: Verdict,
+    expected: Expected | None,
+    zone: Zone,
+    family: int,
+    unconfirmed: bool,
+    values: Sequence[float] = (),
+) -> dict[str, Any]:
+    """Return what TOLD holds of a verdict, of what was expected, and of the values that it rests on."""
     known = expected is not None and expected.verdict in (Known.VIOLATES, Known.BORDERLINE)
     return dataclasses.asdict(
         Told(
             zone_id=zone.id, place=verdict.cell.id, status=str(verdict.status), algorithm=zone.algorithm,
             profile=zone.profile, family=family, p=verdict.p, known=known, unconfirmed=unconfirmed,
+            values=tuple(values),
         )
     )  # fmt: skip
 

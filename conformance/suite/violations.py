@@ -1,8 +1,12 @@
-"""At the end of a session, of tests that failed because they violate: what looks wrong, and `--keep-traces`."""
+"""At the end of a session, of tests that failed because they violate: what that is due to, what looks wrong, and
+`--keep-traces`.
+"""
 
 import pytest
+from _pytest.junitxml import xml_key
 
-from conformance.commands import trace
+from conformance.catalogue import documents
+from conformance.commands import blame, trace
 from conformance.model.setting import Cell
 from conformance.model.verdict import Status
 from conformance.suite import summary
@@ -11,22 +15,47 @@ from conformance.support.console import Console
 
 
 class Violations:
-    """Collects them. `why_too`: trace what violates, to say what looks wrong."""
+    """Collects them. `why_too`: trace what violates, to say what looks wrong; `blame_too`: and what it is due to."""
 
-    def __init__(self, config: pytest.Config, why_too: bool) -> None:
-        self._option, self._why_too = config.option, why_too
+    def __init__(self, config: pytest.Config, why_too: bool, blame_too: bool) -> None:
+        self._config, self._option, self._why_too, self._blame_too = config, config.option, why_too, blame_too
         #: (algorithm, profile, cell), in the order they were found
         self._cells: dict[tuple[str, str, Cell], None] = {}
+        self._violations: list[blame.Violation] = []
+        self._blamed: blame.Found = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         told = getattr(report, summary.TOLD, None)
         if told and report.failed:
             one = summary.Told(**told)
             if one.status == Status.VIOLATES and not one.unconfirmed:
-                self._cells[one.algorithm, one.profile, Cell.parse(one.place)] = None
+                cell = Cell.parse(one.place)
+                self._cells[one.algorithm, one.profile, cell] = None
+                if self._blame_too:
+                    zone = documents.zone(documents.zone_path(one.zone_id))
+                    self._violations.append(blame.Violation(zone=zone, cell=cell, values=tuple(one.values)))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        """Look what violations are due to, before JUnit's XML is written."""
+        if not self._violations or exitstatus == pytest.ExitCode.INTERRUPTED:
+            return
+        self._blamed = blame.of_violations(
+            self._violations, chosen(self._option), Console(), workers=self._option.workers
+        )
+        if junit := self._config.stash.get(xml_key, None):
+            for (zone_id, cell), found in self._blamed.items():
+                junit.add_global_property(f"blame of {zone_id} at {cell.id}", found.sentence)
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self._blamed:
+            terminalreporter.section("what violations are due to")
+            for (zone_id, cell), found in self._blamed.items():
+                terminalreporter.write_line(f"{zone_id} at {cell.id}: {found.sentence}")
+            left = len(self._violations) - len(self._blamed)
+            if left:
+                terminalreporter.write_line(f"and {left} more, not looked at")
         if not self._cells:
             return
         try:

@@ -159,6 +159,10 @@ FEATURES = (
     *_row("mean_window", _of_loss("growth"), _In(MANY, _Times(1.15), FOLLOWS), digits=1,
           says="at 3 % of loss its mean window was {value} packets",
           means=("too aggressive in small windows", "too timid in small windows")),
+    # The weight: nothing explains as well as a size that is seen, but a sender's bugs are told apart from it.
+    *_row("payload", _of_loss("packet_size"), _In(MANY, _Times(1.1), 0.75), digits=0,
+          says="its packets carry {value} bytes",
+          means=("the same window of packets is more", "the same window of packets is less")),
     *_row("throughput", _of_bbr("response"), _In(MANY, 0.08, _LESS),
           says="at 3 % of loss it filled {value} of the path",
           means=("too aggressive under loss", "too timid under loss")),

@@ -30,6 +30,8 @@ _AT_ONCE = 0.1
 #: a dip: less than this share of the median flight, for so long. BBRv1 leaves four packets, BBRv3 half of the BDP,
 #: which a loss may do as well: then nothing may have been lost for so long before.
 _DEEP_SHARE, _DIP_SHARE, _DIP_S, _DIP_QUIET_S = 0.25, 0.6, 0.1, 2
+#: of Ethernet, with an MTU of 1500
+_FRAME_BYTES = 1514
 #: when start-up is over, in round trips after the request; of it, what shows its bursts
 _SETTLED, _BEGINNING = 60, 10
 
@@ -269,6 +271,17 @@ def packet_fill(flow: Flow) -> Samples:
     """Mean size of what is sent after the request, by that of a full packet."""
     a = numpy.searchsorted(flow.sent_s, flow.request_s)
     return _one(flow.bytes[a:].mean() / flow.full_bytes if len(flow.bytes) > a else None, flow.request_s)
+
+
+def payload(flow: Flow) -> Samples:
+    """What a packet carries, in bytes: the mean of those larger than half of a full one, as probes and ends are less.
+
+    Of a segment that offload made part of a larger one, a link's full packet less its headers is assumed.
+    """
+    a = numpy.searchsorted(flow.sent_s, flow.request_s)
+    sizes = numpy.minimum(flow.bytes[a:], _FRAME_BYTES)
+    large = sizes[sizes > min(flow.full_bytes, _FRAME_BYTES) / 2]
+    return _one(large.mean() - flow.header_bytes if len(large) else None, flow.request_s)
 
 
 def ack_ratio(flow: Flow) -> Samples:

@@ -54,6 +54,8 @@ class Flow:
     began_s: float
     #: acknowledging packets of the client's for each of the server's
     ack_ratio: float
+    #: of a packet's bytes, those that are no payload
+    header_bytes: int = 0
 
     @property
     def lost(self) -> numpy.typing.NDArray[numpy.bool_]:
@@ -133,10 +135,11 @@ def flow(
     one_way_s: float,
     bytes_per_s: float,
     first_s: float = 0.0,
+    header_bytes: int = 0,
 ) -> Flow:
     """The Flow of a transfer. `sent`, `came`: the server's packets, before and after the queue; `asked`: the client's,
-    as they reached the server. Lists of pcap.Packet. `first_s`: the time of the first frame that was captured. Raises
-    UserError where they are not of one transfer.
+    as they reached the server. Lists of pcap.Packet. `first_s`: the time of the first frame that was captured.
+    `header_bytes`: of a packet, what is no payload. Raises UserError where they are not of one transfer.
 
     What was sent after the last delivered packet is left out: nobody knows what would have become of it.
     """
@@ -161,6 +164,7 @@ def flow(
         rtt_s=travel_s + one_way_s, full_bytes=full_bytes,
         request_s=_request_s(sent_s, sizes, asked, began_s), one_way_s=one_way_s, bytes_per_s=bytes_per_s,
         began_s=float(began_s) - first_s, ack_ratio=len(asked) / len(sent_s),
+        header_bytes=header_bytes,
     )  # fmt: skip
 
 

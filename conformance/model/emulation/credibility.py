@@ -349,7 +349,16 @@ def _metrics(facts: Facts) -> dict[str, float | None]:
         "queue_peak_bytes": sampled["queue_peak_bytes"],
         "queue_peak_packets": sampled["queue_peak_packets"],
         "virtual_s": facts["virtual_s"],
+        **_bursts(facts.get("bursts")),
     }
+
+
+def _bursts(seen: Facts | None) -> dict[str, float | None]:
+    """Return the metrics of bursts: none where nobody looked, and None where packets are missing in what was seen."""
+    if seen is None:
+        return {}
+    names = {"back_to_back_packets": "usual", "longest_burst_packets": "longest"}
+    return {name: None if seen["unseen"] else seen[of] for name, of in names.items()}
 
 
 def _evidence(facts: Facts, network: Facts) -> dict[str, typing.Any]:

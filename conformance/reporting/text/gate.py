@@ -138,6 +138,7 @@ def _cell(finding: "Finding") -> dict[str, Any]:
         "expected": expected and {"verdict": str(expected.verdict), "reason": expected.reason, "link": expected.link},
         "again": finding.again and _verdict(finding.again),
         "surprise": None if finding.surprise is Surprise.NONE else str(finding.surprise),
+        "blame": finding.blame and finding.blame.to_json(),
     }
 
 
@@ -247,6 +248,8 @@ def words(finding: "Finding") -> str:
         text += f"; but {finding.expected.words if finding.expected else ''}"
     elif finding.expected is not None:
         text += f"; known: {finding.expected.reason}"
+    if finding.blame is not None:
+        text += f"; {finding.blame.sentence}"
     return text
 
 

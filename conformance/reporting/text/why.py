@@ -46,6 +46,8 @@ def show(report: "Report", console: rich.console.Console) -> None:
         for suspect in report.suspects:
             table.add_row(suspect.label, f"{suspect.weight:.1f}", "\n".join(_evidence(report, suspect)))
         console.print(table)
+    if text := _blamed(report):
+        console.print(text, soft_wrap=True)
     facts = [_fact(report, function) for function in (features.packet_fill, features.ack_ratio)]
     console.print(f"besides: {'; '.join(fact for fact in facts if fact)}", soft_wrap=True)
     for problem in report.problems:
@@ -58,8 +60,18 @@ def lines(report: "Report") -> Iterator[str]:
     yield from (f"{title}:", "") if report.suspects else (f"{title}: nothing looks wrong",)
     for suspect in report.suspects:
         yield f"- **{suspect.label}** {suspect.weight:.1f}: {'. '.join(_evidence(report, suspect))}"
+    if text := _blamed(report):
+        yield f"- {text}"
     for problem in report.problems:
         yield f"- not looked at: {markdown.span(problem)}"
+
+
+def _blamed(report: "Report") -> str | None:
+    """Say what its rate at many losses differs by, and why; None where it hardly does, or nobody knows."""
+    found = report.blame
+    if found is None or found.permitted[0] <= found.total.value <= found.permitted[1]:
+        return None
+    return f"rate at {feature_table.CELLS[feature_table.MANY][0].id}, {found.sentence}"
 
 
 def _title(report: "Report") -> str:

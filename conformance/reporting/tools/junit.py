@@ -30,6 +30,8 @@ def render(outcome: "GateResult", words: Callable[["Finding"], str]) -> bytes:
             _property(case, "trials", str(finding.verdict.n))
             if finding.verdict.value is not None:
                 _property(case, judged.zone.metric, f"{finding.verdict.value:.6g}")
+            if finding.blame is not None:
+                _property(case, "blame", finding.blame.sentence)
             kind = _kind(finding, outcome.strict)
             if kind:
                 xml.SubElement(case, kind, type=str(finding.verdict.status), message=_xml(words(finding)))

@@ -72,7 +72,7 @@ def test_zones_of_a_kind_have_the_cells_of_cubic_s():
     counts = {kind: len(documents.zone_of("cubic", kind).cells) for kind in documents.kinds("atc25")}
     assert counts == {
         "heatmap": 150, "loss": 150, "startup": 6, "competing": 3, "sawtooth-utilization": 5, "sawtooth-queue": 5,
-        "identify-utilization": 8, "identify-queue": 8,
+        "identify-utilization": 8, "identify-queue": 8, "pacing": 4,
     }  # fmt: skip
     for kind in documents.KINDS:
         assert set(documents.zone_of("cubic", kind, "packets").cells) == set(grid.cells("10mbps"))

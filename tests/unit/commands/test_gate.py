@@ -14,9 +14,10 @@ from helpers import EVIL
 
 from conformance.catalogue import derive, documents
 from conformance.cli import main
-from conformance.commands import gate, trace, tracing, why
+from conformance.commands import blame, gate, trace, tracing, why
 from conformance.engine import benches
 from conformance.model import expectation, grid, trial
+from conformance.model.diagnosis import blame as model
 from conformance.model.diagnosis import feature_table as telling
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected
@@ -42,6 +43,7 @@ def run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(benches, "find", benches.find)
     monkeypatch.setattr(why, "of_violations", lambda *_: {})
+    monkeypatch.setattr(blame, "of_violations", lambda *_: {})
 
     def call(*arguments, kind="good", room=fake_room.Room):
         fake_room.install(kind, room)
@@ -532,6 +534,41 @@ def test_what_looks_wrong_stands_in_the_folder_of_this_run_alone(run, monkeypatc
     assert {path.name for path in (out / "why").iterdir()} == {"v1.2", "why.json"}
 
 
+def test_a_violation_says_what_it_is_due_to_unless_told_not_to(run, monkeypatch, tmp_path):
+    def of_violations(violations, choice, console, workers, budget_s):
+        asked.append([(one.zone.id, len(one.values)) for one in violations])
+        first = violations[0]
+        assert first.values and first.zone.metric == "utilization"
+        side = model.Side(
+            values=first.values, seen=[model.Seen(waiting=0.0, payload_bytes=700, window_limited=1.0)] * 3
+        )
+        theirs = model.Side(values=[0.1], seen=[model.Seen(waiting=0.0, payload_bytes=1448, window_limited=1.0)] * 3)
+        why_not = model.NotAttributed("lost_pct is no rate")
+        return {
+            first.key: model.blame("cubic", "utilization", side, theirs, (0.09, 0.11)), violations[-1].key: why_not
+        }  # fmt: skip
+
+    asked = []
+    monkeypatch.setattr(blame, "of_violations", of_violations)
+    options = "cubic", "--grid", CELLS, "--results", "bad.jsonl", "--out", "out"
+    done = run(*options, kind="bad")
+    assert "; by congestion control: 0.01 of the reference's rate = recovery 1.00 x packet size 0.48" in done.output
+    assert "; not attributed: lost_pct is no rate" in done.output
+    assert len(asked) == 1 and len(asked[0]) == 6
+    document = schema.load("gate", tmp_path / "out" / "gate.json")
+    blames = [cell["blame"] for zone in document["zones"] for cell in zone["cells"]]
+    assert [b["cause"] for b in blames if b and "cause" in b] == ["congestion control"]
+    assert {"why_not": "lost_pct is no rate"} in blames
+    junit = xml.parse(tmp_path / "out" / "junit.xml").getroot()
+    assert len([p for p in junit.iter("property") if p.get("name") == "blame"]) == 2
+    run(*options, "--no-blame", kind="bad")
+    run(*options, "--no-why", kind="bad")
+    run(*options, "--budget", "10m", kind="bad")
+    assert len(asked) == 1
+    run(*options, "--budget", "10m", "--blame", kind="bad")
+    assert len(asked) == 2
+
+
 def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_measured(run, tmp_path):
     (tmp_path / "file").touch()
     done = run("cubic", "--grid", CELLS, "--out", "file/out")
@@ -552,7 +589,7 @@ def test_traces_are_kept_of_a_few_cells_that_violate_and_only_of_those(run, monk
     assert traced == []
     options = "cubic", "--tier", "10mbps", "--results", "bad.jsonl"
     done = run(*options, "--keep-traces", "kept", kind="bad")
-    assert "traces of 3 cells kept, of 45 that violate" in done.output
+    assert "traces of 3 cells kept, of 48 that violate" in done.output
     assert len(traced) == len(set(traced)) == 3 and {seed for _, _, seed in traced} == {1}
     assert {path.name for path in (tmp_path / "kept").iterdir()} == {f"cubic-{cell}" for _, cell, _ in traced}
     assert "trace kept before: kept/cubic-10mbps" in run(*options, "--keep-traces", "kept", kind="bad").output

@@ -384,7 +384,7 @@ def test_when_time_is_up_guests_are_ended_and_what_was_traced_is_returned(monkey
         def end(self):
             ended.append(self)
 
-    def traced(bench, algorithm, plan, target, bar, stop, on_start, on_flow):
+    def traced(bench, algorithm, plan, target, bar, stop, on_start, on_flow, under):
         on_start(Guest())
         assert stop.wait(10)
         return f"what was traced of {bench}"
@@ -403,7 +403,7 @@ def test_an_interrupt_ends_the_guests(monkeypatch):
 
     guests, started = [], threading.Event()
 
-    def traced(bench, algorithm, plan, target, bar, stop, on_start, on_flow):
+    def traced(bench, algorithm, plan, target, bar, stop, on_start, on_flow, under):
         guests.append(Guest())
         on_start(guests[-1])
         if bench == "stack":

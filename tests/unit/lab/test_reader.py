@@ -33,7 +33,7 @@ def facts_of(seed=1, ready=True):
     sampled = {**flat["sampled"], "tcp_info": whole, "proxy": None}
     made = {
         **{name: flat[name] for name in ("timed_out", "elapsed_s", "half_time", "qdiscs")},
-        "sampled": sampled, "counters": counters, "system_calls": 7, "proxy": None, "captured": {},
+        "sampled": sampled, "counters": counters, "system_calls": 7, "proxy": None, "captured": {}, "bursts": None,
     }  # fmt: skip
     data = {
         "seed": seed, "transfer_bytes": flat["transfer_bytes"], "virtual_s": 20.1, "server": server,

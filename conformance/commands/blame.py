@@ -1,0 +1,168 @@
+"""What violations are due to: their trials, made again with captures, beside the same trials of the reference.
+
+A trial is a pure function of its fields, so what is captured is what was judged. The reference is Linux TCP's algorithm
+of the same name, on the kernel that has it.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import rich.console
+
+from conformance.catalogue import documents
+from conformance.commands import tracing
+from conformance.engine import benches, runs
+from conformance.engine.benches import Choice
+from conformance.model.diagnosis import blame as model
+from conformance.model.diagnosis.blame import Blame, NotAttributed, Side
+from conformance.model.diagnosis.feature_table import FEW
+from conformance.model.diagnosis.flow import Flow
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell, Setting
+from conformance.model.zone import Zone
+from conformance.reporting.text import progress
+
+#: trials of the stack, and as many of the reference, that are captured in a cell; cells of a zone, and of all zones
+TRIALS, _CELLS_A_ZONE, _MOST_CELLS = 3, 2, 4
+
+#: of a violation: the zone's id, and the cell
+Key = tuple[str, Cell]
+Found = Mapping[Key, Blame | NotAttributed]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Violation:
+    """A cell that violates a zone, and the values of the zone's metric that were judged."""
+
+    zone: Zone
+    cell: Cell
+    values: tuple[float, ...]
+
+    @property
+    def key(self) -> Key:
+        return self.zone.id, self.cell
+
+    @property
+    def setting(self) -> Setting:
+        """Return what it was measured under. Raises UserError."""
+        return documents.profile(self.zone.profile, self.cell)
+
+    @property
+    def why_not(self) -> str | None:
+        """Return why nothing can be said of it, whatever is captured; None where something can."""
+        if self.zone.metric not in model.RATES:
+            return f"{self.zone.metric} is no rate"
+        if self.setting.rival:
+            return "beside another flow, that flow has its part in it"
+        if not all(value > 0 for value in self.values):
+            return "nothing was transferred"
+        return None
+
+
+def of_violations(
+    violations: Iterable[Violation], choice: Choice, console: rich.console.Console, workers: int | None = None,
+    budget_s: float | None = None,
+) -> Found:  # fmt: skip
+    """Return what some violations are due to; those that are not looked at, as there are too many, are left out.
+
+    What cannot be said is no reason to fail, nor to hide the violation: no UserError is raised. An interrupt ends the
+    captures, and what is known by then is returned. `budget_s`: as of tracing.traced_all().
+    """
+    everything = list(violations)
+    reasons = {one.key: why for one in everything if (why := one.why_not)}
+    found: dict[Key, Blame | NotAttributed] = {key: NotAttributed(why) for key, why in reasons.items()}
+    chosen = choose(one for one in everything if one.key not in reasons)
+    if not chosen:
+        return found
+    try:
+        if choice.lab != "virtual":
+            raise UserError("trials can be made again in the virtual room only")
+        found.update(_look(chosen, choice, console, workers, budget_s))
+    except UserError as why:
+        found.update({one.key: NotAttributed(str(why)) for one in chosen})
+    except KeyboardInterrupt:
+        found.update({one.key: NotAttributed("interrupted") for one in chosen})
+    return found
+
+
+def choose(violations: Iterable[Violation]) -> list[Violation]:
+    """Return those that are looked at: of each zone the cheapest, by turns, and few in all."""
+    by_zone: dict[str, list[Violation]] = {}
+    for one in violations:
+        by_zone.setdefault(one.zone.id, []).append(one)
+    ranked = [sorted(of, key=lambda one: (one.setting.transfer_bytes, one.cell)) for of in by_zone.values()]
+    turns = itertools.zip_longest(*(of[:_CELLS_A_ZONE] for of in ranked))
+    return [one for turn in turns for one in turn if one is not None][:_MOST_CELLS]
+
+
+#: who is traced, of which algorithm, and under which profile; "" where losses are far apart
+_Role = tuple[str, str, str]
+_STACK, _REFERENCE = "stack", "reference"
+
+
+def _look(
+    chosen: Sequence[Violation], choice: Choice, console: rich.console.Console, workers: int | None,
+    budget_s: float | None,
+) -> Iterator[tuple[Key, Blame | NotAttributed]]:  # fmt: skip
+    """Yield what each is due to, once everything is traced. Raises UserError."""
+    sides = {_STACK: benches.find(choice), _REFERENCE: benches.find(Choice())}
+    why_not = {
+        one.zone.algorithm: why
+        for one in chosen
+        for bench in sides.values()
+        if (why := tracing.why_not(bench, one.zone.algorithm))
+    }
+    for one in chosen:
+        if why := why_not.get(one.zone.algorithm):
+            yield one.key, NotAttributed(why)
+    known = [one for one in chosen if one.zone.algorithm not in why_not]
+    under = _under(known)
+    if not under:
+        return
+    seeds = runs.seeds(TRIALS)
+    with progress.bar(
+        console, "tracing what violates", total=len(seeds) * sum(map(len, under.values())), unit="traces"
+    ) as bar:
+        traced = tracing.traced_all(
+            {" ".join(role): (sides[role[0]], role[1]) for role in under},
+            {" ".join(role): dict.fromkeys(cells, seeds) for role, cells in under.items()},
+            bar=bar, workers=workers, budget_s=budget_s,
+            under={" ".join(role): cells for role, cells in under.items()},
+        )  # fmt: skip
+    for one in known:
+        yield one.key, _blame(one, traced)
+
+
+def _under(chosen: Sequence[Violation]) -> dict[_Role, dict[str, Setting]]:
+    """Return {role: {cell's name: Setting}}: each role has a guest, as a guest has one profile."""
+    found: dict[_Role, dict[str, Setting]] = {}
+    for one, who in itertools.product(chosen, (_STACK, _REFERENCE)):
+        algorithm, setting = one.zone.algorithm, one.setting
+        found.setdefault((who, algorithm, setting.profile), {})[one.cell.id] = setting
+        if not algorithm.startswith("bbr"):  # no loss alone tells BBR to reduce its window by a share
+            found.setdefault((who, algorithm, ""), {})[FEW] = tracing.settings()[FEW]
+    return found
+
+
+def _blame(one: Violation, traced: Mapping[str, tracing.Traced]) -> Blame | NotAttributed:
+    permitted = one.zone.intervals[one.cell]
+    basis = permitted.basis
+    values = {_STACK: one.values, _REFERENCE: basis.values or (basis.median,)}
+    sides = {}
+    for who in (_STACK, _REFERENCE):
+        here = traced.get(f"{who} {one.zone.algorithm} {one.zone.profile}")
+        seen = [seen for flow in _flows(here, one.cell.id) if (seen := model.seen(flow))]
+        if not seen:
+            problems = here.problems if here else []
+            unsupported = here.unsupported if here else None
+            return NotAttributed(unsupported or next(iter(problems), f"no trace of the {who} was made in time"))
+        far_apart = _flows(traced.get(f"{who} {one.zone.algorithm} "), FEW)
+        responses = [found for flow in far_apart if (found := model.response(flow))]
+        sides[who] = Side(values=values[who], seen=seen, responses=responses)
+    bounds = (permitted.low, permitted.high)
+    return model.blame(one.zone.algorithm, one.zone.metric, sides[_STACK], sides[_REFERENCE], bounds)
+
+
+def _flows(traced: tracing.Traced | None, cell: str) -> list[Flow]:
+    return list(traced.flows.get(cell, {}).values()) if traced else []

@@ -1,0 +1,293 @@
+"""To what is a violation due: to congestion control, to recovery, or to the size of packets?
+
+A transfer's rate is a product. Of the time, a share s passes in which data are outstanding and nothing is sent, because
+the sender waits for a timeout; in the rest of it a window of packets leaves each round trip, and a packet carries b
+bytes. So, against a reference (docs/blame.md derives it, and says how well it holds):
+
+    log(u / u_b) = log((1 - s) / (1 - s_b))     recovery
+                 + e log(b / b_b)               packet size
+                 + log(g / g_b) / 2             response: g = alpha (1 + beta) / (1 - beta)
+                 + rest                         growth beyond alpha, pacing, start-up
+
+e is the share of the time in which a window, and not the link, is the limit. The response function of additive increase
+(S. Floyd, M. Handley, J. Padhye, "A Comparison of Equation-Based and AIMD Congestion Control", 2000, section 4) gives
+the third line. Congestion control is what recovery and packet size leave: response and rest.
+
+Intervals are by bootstrap over trials (B. Efron, Ann. Stat. 7, 1979).
+"""
+
+import dataclasses
+import enum
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy
+import numpy.typing
+
+from conformance.model.diagnosis import features
+from conformance.model.diagnosis.flow import Flow
+
+Floats = numpy.typing.NDArray[Any]
+#: {metric: which way it goes when a transfer is faster}; nothing is known of the others
+RATES = {"utilization": 1, "transfer_rtts": -1}
+#: round trips without a packet: longer than a window of packets and its acknowledgements take
+_SILENT = 1.5
+#: in the place of nothing, which has no logarithm
+_LEAST = 1e-6
+#: drawn anew so often, always the same ones; of what comes out, this share is inside an interval
+_DRAWS, _SEED, _INSIDE = 2000, 1, 0.9
+
+
+class Cause(enum.StrEnum):
+    """What a violation is due to."""
+
+    CONGESTION_CONTROL = "congestion control"
+    RECOVERY = "recovery"
+    PACKET_SIZE = "packet size"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What one captured trial of a cell shows. `waiting`: the share of the time; `payload_bytes` of a full packet.
+
+    `window_limited`: the share of the time in which there was less in flight than the path holds.
+    """
+
+    waiting: float
+    payload_bytes: float
+    window_limited: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """What one captured trial shows of losses far apart: the share of the window that they leave, and its growth."""
+
+    beta: float
+    alpha: float
+
+    @property
+    def log_rate(self) -> float:
+        """Return the logarithm of the rate that follows from both, up to what all senders have in common."""
+        return math.log(self.alpha * (1 + self.beta) / (1 - self.beta)) / 2
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Side:
+    """A stack, or its reference: `values` of the metric, and of captured trials what they show.
+
+    `responses` are empty where nothing shows beta or alpha: of senders that no loss slows down, of very few losses.
+    """
+
+    values: Sequence[float]
+    seen: Sequence[Seen]
+    responses: Sequence[Response] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Factor:
+    """By how much the stack's rate is the reference's for one reason, and an interval of that."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.2f} ({self.low:.2f}..{self.high:.2f})"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Blame:
+    """A violation by its parts, as factors of the reference's rate, whose product is `total`.
+
+    `cause`: None where the trials leave it open. `control` is what recovery and packet size leave; it is `response`,
+    where that is known, times `rest`. `permitted`: what `control` may be. `waiting` and `payload_bytes`: the stack's
+    and the reference's, means over trials.
+    """
+
+    cause: Cause | None
+    total: Factor
+    recovery: Factor
+    packet_size: Factor
+    control: Factor
+    response: Factor | None
+    rest: Factor
+    permitted: tuple[float, float]
+    waiting: tuple[float, float]
+    payload_bytes: tuple[float, float]
+
+    @property
+    def words(self) -> str:
+        """Return the cause, for the end of a violation's line."""
+        return f"by {self.cause}" if self.cause else "cause open"
+
+    @property
+    def sentence(self) -> str:
+        """Return all parts in words."""
+        ours, theirs = (f"{size:.0f}" for size in self.payload_bytes)
+        sizes = f" ({ours} bytes a packet, the reference {theirs})" if ours != theirs else ""
+        shares = [f"{100 * share:.1f} %" for share in self.waiting]
+        waits = f" (waiting {shares[0]} of the time, the reference {shares[1]})" if shares[0] != shares[1] else ""
+        response = "" if self.response is None else f", of it response {self.response}"
+        low, high = self.permitted
+        return (
+            f"{self.words}: {self.total.value:.2f} of the reference's rate = recovery {self.recovery.value:.2f}{waits}"
+            f" x packet size {self.packet_size.value:.2f}{sizes} x congestion control {self.control}{response};"
+            f" permitted {low:.2f}..{high:.2f}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what schemas/gate.json and why.json call a blame."""
+        parts = ("total", "recovery", "packet_size", "control", "response", "rest")
+        return {
+            "cause": self.cause and str(self.cause),
+            **{name: _rounded(getattr(self, name)) for name in parts},
+            "permitted": [round(x, 4) for x in self.permitted],
+            "waiting": [round(x, 4) for x in self.waiting],
+            "payload_bytes": [round(x, 1) for x in self.payload_bytes],
+        }
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NotAttributed:
+    """Why nobody knows what a violation is due to."""
+
+    why_not: str
+
+    @property
+    def words(self) -> str:
+        """Return what stands at the end of a violation's line."""
+        return "not attributed"
+
+    @property
+    def sentence(self) -> str:
+        """Return the same with the reason."""
+        return f"not attributed: {self.why_not}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what schemas/gate.json has in the place of a blame."""
+        return {"why_not": self.why_not}
+
+
+def _rounded(factor: Factor | None) -> dict[str, float] | None:
+    return None if factor is None else {name: round(x, 4) for name, x in dataclasses.asdict(factor).items()}
+
+
+def seen(flow: Flow) -> Seen | None:
+    """Return what the captures of a trial show from the request on; None where too little was sent for that.
+
+    A sender waits where it has sent nothing for longer than the acknowledgements of what it sent last can take, one and
+    a half round trips; the first round trip of that is everybody's.
+    """
+    at = int(numpy.searchsorted(flow.sent_s, flow.request_s))
+    gaps, rtts = numpy.diff(flow.sent_s[at:]), flow.rtt_s[at:-1]
+    payload, total = features.payload(flow).values, gaps.sum()
+    if not total or not len(payload):
+        return None
+    below = flow.flight[at:-1] < flow.bdp_bytes
+    return Seen(
+        waiting=float((gaps - rtts)[gaps > _SILENT * rtts].sum() / total),
+        payload_bytes=float(payload[0]),
+        window_limited=float(gaps[below].sum() / total),
+    )
+
+
+def response(flow: Flow) -> Response | None:
+    """Return what a trial shows of beta and alpha; None where it shows neither, or no reduction or growth at all."""
+    kept, growth = (of(flow).values for of in (features.kept, features.growth))
+    if not len(kept) or not len(growth):
+        return None
+    beta, alpha = float(numpy.median(kept)), float(numpy.median(growth))
+    return Response(beta=beta, alpha=alpha) if 0 < beta < 1 and alpha > 0 else None
+
+
+def sizes_count(algorithm: str, *sides: Side) -> float:
+    """Return e: by what share of its own change a packet's size changes the rate, from 0 to 1.
+
+    It is the share of the time in which a window was the limit, not the link. Where the documents' equations are played
+    with packets of 1200 and 1448 bytes, they say the same (docs/blame.md). BBR's rate counts bytes, not packets.
+    """
+    if algorithm.startswith("bbr"):
+        return 0.0
+    return float(numpy.mean([one.window_limited for side in sides for one in side.seen]))
+
+
+def blame(algorithm: str, metric: str, stack: Side, reference: Side, permitted: tuple[float, float]) -> Blame:
+    """Decompose what a stack's rate differs by from its reference's; neither side may be without values and captures.
+
+    `metric`: one of RATES. `permitted`: from what to what it may be, for packets of the reference's size. What the
+    stack would have with the reference's recovery and packets is judged by the same.
+    """
+    count = sizes_count(algorithm, stack, reference)
+    draw = numpy.random.default_rng(_SEED)
+    sign = RATES[metric]
+
+    def logs(side: Side) -> dict[str, tuple[float, Floats]]:
+        return {
+            "total": _drawn(draw, [sign * math.log(value) for value in side.values], numpy.median),
+            "recovery": _drawn(draw, [1 - one.waiting for one in side.seen], _log_of_mean),
+            "packet_size": _drawn(draw, [count * math.log(one.payload_bytes) for one in side.seen], numpy.mean),
+            "response": _drawn(draw, [one.log_rate for one in side.responses], numpy.mean),
+        }
+
+    ours, theirs = logs(stack), logs(reference)
+    known = bool(stack.responses and reference.responses)
+    parts = {name: (ours[name][0] - theirs[name][0], ours[name][1] - theirs[name][1]) for name in ours}
+    parts["control"] = _less(parts["total"], parts["recovery"], parts["packet_size"])
+    parts["rest"] = _less(parts["control"], *([parts["response"]] if known else []))
+    found = {name: _factor(*part) for name, part in parts.items()}
+    middle = float(numpy.median(reference.values))
+    low, high = sorted(max(end / middle, _LEAST) ** sign for end in permitted)
+    return Blame(
+        cause=_cause(found, low, high),
+        **{name: found[name] for name in ("total", "recovery", "packet_size", "control", "rest")},
+        response=found["response"] if known else None,
+        permitted=(low, high),
+        waiting=_means(stack, reference, lambda one: one.waiting),
+        payload_bytes=_means(stack, reference, lambda one: one.payload_bytes),
+    )
+
+
+def _drawn(draw: numpy.random.Generator, values: Sequence[float], middle: Callable[..., Any]) -> tuple[float, Floats]:
+    """Return (the middle of values, the same of each of many samples of them); zeros where there are none."""
+    if not values:
+        return 0.0, numpy.zeros(_DRAWS)
+    array = numpy.array(values, dtype=float)
+    return float(middle(array)), middle(draw.choice(array, size=(_DRAWS, len(array))), axis=-1)
+
+
+def _log_of_mean(values: Floats, axis: int | None = None) -> Any:
+    # A transfer that did nothing but wait would have no end.
+    return numpy.log(numpy.maximum(values.mean(axis=axis), _LEAST))
+
+
+def _less(whole: tuple[float, Floats], *parts: tuple[float, Floats]) -> tuple[float, Floats]:
+    value, samples = whole
+    return value - sum(part for part, _ in parts), samples - sum(drawn for _, drawn in parts)
+
+
+def _factor(value: float, samples: Floats) -> Factor:
+    low, high = numpy.percentile(samples, (50 * (1 - _INSIDE), 50 * (1 + _INSIDE)))
+    return Factor(value=math.exp(value), low=math.exp(low), high=math.exp(high))
+
+
+def _means(stack: Side, reference: Side, of: Callable[[Seen], float]) -> tuple[float, float]:
+    ours, theirs = (float(numpy.mean([of(one) for one in side.seen])) for side in (stack, reference))
+    return ours, theirs
+
+
+def _cause(found: dict[str, Factor], low: float, high: float) -> Cause | None:
+    """Return what the difference is due to; None where the interval of what is congestion control leaves it open.
+
+    Congestion control that alone would be outside on the other side is not what the violation is due to.
+    """
+    control, total = found["control"], found["total"].value
+    if low <= total <= high:
+        return None
+    slower = total < low
+    if control.high < low if slower else control.low > high:
+        return Cause.CONGESTION_CONTROL
+    if control.value < low if slower else control.value > high:
+        return None
+    others = {Cause.RECOVERY: found["recovery"].value, Cause.PACKET_SIZE: found["packet_size"].value}
+    return min(others, key=lambda c: others[c]) if slower else max(others, key=lambda c: others[c])

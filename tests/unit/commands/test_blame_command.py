@@ -1,0 +1,117 @@
+"""Which violations are looked at, in which guests, and what is said of those that cannot be."""
+
+import dataclasses
+
+import helpers
+import pytest
+import senders
+
+from conformance.catalogue import documents
+from conformance.commands import blame, tracing
+from conformance.engine import benches
+from conformance.engine.benches import Choice
+from conformance.model.diagnosis.blame import Blame, Cause, NotAttributed
+from conformance.model.diagnosis.feature_table import FEW
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+from conformance.support.console import Console
+
+CELL = Cell.parse("10mbps-20ms-1pct")
+
+
+def violation(kind="heatmap", cell=CELL, algorithm="reno", profile="packets", factor=0.8):
+    zone = documents.zone_of(algorithm, kind, profile if kind in documents.KINDS else "atc25")
+    middle = zone.intervals[cell].basis.median
+    return blame.Violation(zone=zone, cell=cell, values=(factor * middle,) * 5)
+
+
+@pytest.fixture
+def traced(monkeypatch):
+    """Let stacks be traced as a made-up sender of small packets; returns {role: {cell's name: seeds}} asked for."""
+    asked = {}
+
+    def traced_all(schemes, plans, *, under, bar, workers, budget_s):
+        asked.update(plans)
+        found = {}
+        for role, plan in plans.items():
+            assert len({setting.profile for setting in under[role].values()}) == 1
+            size = 700 if role.startswith("stack") else senders.FULL_BYTES
+            sender = senders.Sender(full_bytes=size, ssthresh=20, packets=2000, lost=senders.every(150))
+            flow = senders.flow(sender, bytes_per_s=1.25e7, queue_packets=1000)
+            flows = {name: dict.fromkeys(seeds, flow) for name, seeds in plan.items()}
+            found[role] = tracing.Traced(scheme=helpers.scheme("reno"), flows=flows, problems=[])
+        return found
+
+    monkeypatch.setattr(tracing, "traced_all", traced_all)
+    monkeypatch.setattr(tracing, "why_not", lambda bench, algorithm: None)
+    monkeypatch.setattr(benches, "find", lambda choice: choice)
+    return asked
+
+
+QUINN = Choice(stack="quinn")
+
+
+def look(*violations, choice=QUINN):
+    return blame.of_violations(violations, choice, Console())
+
+
+def test_stack_and_reference_are_traced_in_the_cell_and_where_losses_are_few(traced):
+    one = violation(factor=0.5)
+    found = look(one)[one.key]
+    assert isinstance(found, Blame) and found.cause is Cause.PACKET_SIZE
+    assert {role: dict(plan) for role, plan in traced.items()} == {
+        f"{who} reno {profile}": {name: range(1, 1 + blame.TRIALS)}
+        for who in ("stack", "reference")
+        for profile, name in (("packets", CELL.id), ("", FEW))
+    }
+
+
+def test_no_loss_alone_shows_bbrs_response(traced):
+    look(violation(algorithm="bbrv1"))
+    assert list(traced) == ["stack bbrv1 packets", "reference bbrv1 packets"]
+
+
+def test_few_are_looked_at_the_cheapest_of_each_zone_first():
+    zone = documents.zone_of("reno", "heatmap", "atc25")
+    many = [violation(cell=cell, profile="atc25") for cell in reversed(zone.cells)]
+    further = [violation("identify-utilization", cell=documents.zone_of("reno", "identify-utilization").cells[0])]
+    chosen = blame.choose([*many, *further])
+    assert [one.zone.id for one in chosen] == ["reno/heatmap", "reno/identify-utilization", "reno/heatmap"]
+    assert {one.cell.bandwidth_mbps for one in chosen} == {10}
+
+
+def test_what_is_no_rate_or_not_the_flows_own_is_not_attributed(traced):
+    beside = violation("competing", cell=documents.zone_of("reno", "competing").cells[0])
+    nothing = dataclasses.replace(violation(), values=(0.0,) * 5)
+    found = look(violation("loss"), beside, nothing)
+    assert [one.sentence for one in found.values()] == [
+        "not attributed: lost_pct is no rate",
+        "not attributed: beside another flow, that flow has its part in it",
+        "not attributed: nothing was transferred",
+    ]
+    assert not traced
+
+
+def test_what_cannot_be_made_again_is_not_attributed_and_hides_nothing(traced, monkeypatch):
+    one = violation()
+    assert look(one, choice=Choice(lab="host"))[one.key].words == "not attributed"
+
+    def refuse(*_, **__):
+        raise UserError("no guest kernel 6.1", "build it")
+
+    monkeypatch.setattr(tracing, "traced_all", refuse)
+    assert "no guest kernel 6.1" in look(one)[one.key].sentence
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tracing, "traced_all", interrupt)
+    assert look(one)[one.key] == NotAttributed("interrupted")
+    monkeypatch.setattr(tracing, "why_not", lambda bench, algorithm: "its kernel is not built")
+    assert look(one)[one.key] == NotAttributed("its kernel is not built")
+
+
+def test_traces_that_were_not_made_in_time_are_said(traced, monkeypatch):
+    monkeypatch.setattr(tracing, "traced_all", lambda *_, **__: {})
+    one = violation()
+    assert look(one)[one.key] == NotAttributed("no trace of the stack was made in time")
