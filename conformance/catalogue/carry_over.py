@@ -1,49 +1,66 @@
-"""Carry zone documents of earlier formats over to the present one: what `conformance zones fmt` does first.
+"""Bring zone documents up to the present format and rules: what `conformance zones fmt` does first.
 
-Before format 2 a cell held the range of its reference's trials, and no trials. What is known of them stays known: the
-basis keeps its range, and is judged by it, until the zone is derived anew from trials.
+What was measured stays: the reference's basis of each cell. What follows from it (margins, bounds, what documents say,
+whether a cell is counted) is computed anew. Before format 2 a cell held the range of its reference's trials, and no
+trials. Such a basis keeps its range, and is judged by it, until the zone is derived anew from trials.
 """
 
-import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from conformance.catalogue import derive, derive_split, documents
-from conformance.model import zone
-from conformance.model.metrics import UTILIZATION
+from conformance.model import zone as zones
 from conformance.model.setting import Cell
-from conformance.model.zone import Basis, Margin
+from conformance.model.split.split_paths import Path
+from conformance.model.zone import Basis, Margin, Zone
 
 
 def carried_over(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a zone document of any format in the present one; the same where it is. Raises UserError."""
-    made = copy.deepcopy(dict(document))
-    if made.get("format", 1) >= derive.FORMAT or any("basis" not in cell for cell in made["cells"]):
-        return made
-    made["format"] = derive.FORMAT
-    made["margin_rule"] = derive.margin_rule(made["metric"], made["id"])
-    made["cells"] = [_cell(entry, made) for entry in made["cells"]]
-    further = [zone.basis_from_json(basis) for cell in made["cells"] for basis in cell["bases"][1:]]
-    made["references"] = {**made["references"], **derive.document_references(made["algorithm"], further)}
-    return made
+    """Return a zone document of any format in the present one, by the present rules. Raises UserError."""
+    rule = derive.margin_rule(document["metric"], document["id"])
+    cells = [_cell(entry, document, rule) for entry in document["cells"]]
+    said = {basis["reference"] for cell in cells for basis in cell["bases"][1:]}
+    own = {cell["bases"][0]["reference"] for cell in cells}
+    references = {name: about for name, about in document["references"].items() if name in own or not said}
+    return {
+        **document,
+        "format": derive.FORMAT,
+        "margin_rule": rule,
+        "references": {**references, **derive.document_references(document["algorithm"], said)},
+        "cells": cells,
+    }
 
 
-def split_carried_over(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the same of a zone's split part, whose intervals follow from cells as they did."""
+def split_carried_over(document: Mapping[str, Any], heatmap: Zone | None) -> dict[str, Any]:
+    """Return the same of a zone's split part, whose paths follow from the cells of `heatmap`, where that is there."""
     measured = any("measured" in path for path in document["paths"])
-    return {**document, "margin_rule": derive_split.margin_rule(measured)}
+    bounds = {cell: (i.low, i.high) for cell, i in heatmap.intervals.items()} if heatmap else {}
+    paths = [{**entry, **dict(_path(entry, bounds))} for entry in document["paths"]]
+    return {**document, "margin_rule": derive_split.margin_rule(measured), "paths": paths}
 
 
-def _cell(entry: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
-    known = {name: entry["basis"][name] for name in ("reference", "n", "median", "min", "max")}
+def _path(
+    entry: Mapping[str, Any], bounds: Mapping[Cell, tuple[float, float]]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield what follows anew in an entry about a path."""
+    path = Path.parse(entry["path"])
+    if bounds.keys() >= {cell for cell in path.cells if cell is not None}:
+        for of in ("split", "end_to_end"):
+            low, high = derive.rounded_outward(*derive_split.predicted_bounds(of, path, bounds))
+            yield of, {**entry[of], "low": low, "high": high}
+    if "measured" in entry:
+        measured = entry["measured"]
+        bases = [zones.basis_from_json(basis) for basis in measured.get("bases") or [measured["basis"]]]
+        low, high = derive.interval(bases)
+        yield "measured", {**measured, "low": low, "high": high}
+
+
+def _cell(entry: Mapping[str, Any], document: Mapping[str, Any], rule: Mapping[str, Any]) -> dict[str, Any]:
     cell = Cell(entry["bandwidth_mbps"], entry["one_way_delay_ms"], entry["loss_pct"])
-    bases, more = [Basis(**known)], {}
-    documented = None
-    if document["metric"] == UTILIZATION.name:
-        documented = derive.played_bases(document["algorithm"], documents.profile(document["profile"], cell))
-    if documented:
-        bases += documented[0]
-        more = {"small_packets": documented[1]}
-    low, high = derive.interval(bases, document["metric"], Margin.of(document["margin_rule"], cell))
-    further = [{"reference": basis.reference, "values": list(basis.values)} for basis in bases[1:]]
-    return {**cell.to_json(), "low": low, "high": high, **more, "bases": [known, *further]}
+    if "bases" in entry:
+        own = zones.basis_from_json(entry["bases"][0])
+    else:
+        own = Basis(**{name: entry["basis"][name] for name in ("reference", "n", "median", "min", "max")})
+    setting = documents.profile(document["profile"], cell)
+    said = derive.documented(document["algorithm"], document["metric"], setting)
+    return derive.entry(cell, own, document["metric"], Margin.of(rule, cell), said, counts_all=False)

@@ -80,7 +80,7 @@ def rounded_outward(low: float, high: float) -> tuple[float, float]:
     return math.floor(low * 10_000 + _SLACK) / 10_000, math.ceil(high * 10_000 - _SLACK) / 10_000
 
 
-def _documented(algorithm: str, metric: str, setting: Setting) -> tuple[tuple[Basis, ...], float] | None:
+def documented(algorithm: str, metric: str, setting: Setting) -> tuple[tuple[Basis, ...], float] | None:
     """Return (what documents say of a metric in a setting, the factor of small packets); None where none does."""
     if metric == UTILIZATION.name:
         return played_bases(algorithm, setting)
@@ -148,7 +148,7 @@ def derive(
     documents_say = {
         cell: bases
         for cell, setting in settings.items()
-        if not baseline and (bases := _documented(algorithm, metric, setting))
+        if not baseline and (bases := documented(algorithm, metric, setting))
     }
     return {
         "$schema": "../../conformance/schemas/zone.json",
@@ -159,12 +159,16 @@ def derive(
         "margin_rule": rule,
         "references": {
             **head["references"],
-            **document_references(algorithm, (basis for bases, _ in documents_say.values() for basis in bases)),
+            **document_references(
+                algorithm, (basis.reference for bases, _ in documents_say.values() for basis in bases)
+            ),
         },
         "smoke": [],
         "cells": [
-            _entry(cell, found, source, metric, Margin.of(rule, cell), documents_say.get(cell), baseline)
-            for cell, found in sorted(values.items())
+            entry(cell, own, metric, Margin.of(rule, cell), documents_say.get(cell), baseline)
+            for cell, own in (
+                (cell, Basis.of(source, [round(value, 4) for value in found])) for cell, found in sorted(values.items())
+            )
         ],
     }
 
@@ -238,9 +242,9 @@ def one_run(own: Sequence[Measurement], metric: str, what: str) -> tuple[dict[Se
     }
 
 
-def document_references(algorithm: str, bases: Iterable[Basis]) -> dict[str, Any]:
-    """Return what a zone says of documents, the bases of its cells, as references: {name: about}."""
-    used = {basis.reference for basis in bases}
+def document_references(algorithm: str, named: Iterable[str]) -> dict[str, Any]:
+    """Return what a zone says of documents among the references that are `named`: {name: about}."""
+    used = set(named)
     limit = {
         _BURST_LIMIT: {
             "scheme": f"{algorithm}/RFC 9002",
@@ -260,28 +264,28 @@ def document_references(algorithm: str, bases: Iterable[Basis]) -> dict[str, Any
     }
 
 
-def _entry(
-    cell: Cell,
-    values: Sequence[float],
-    reference: str,
-    metric: str,
-    margin: Margin,
-    documented: tuple[tuple[Basis, ...], float] | None,
-    baseline: bool,
+def entry(
+    cell: Cell, own: Basis, metric: str, margin: Margin, said: tuple[tuple[Basis, ...], float] | None, counts_all: bool
 ) -> dict[str, Any]:
-    bases = [Basis.of(reference, [round(value, 4) for value in values])]
-    if documented:
-        bases += documented[0]
+    """Return a cell as a zone has it: what follows from the reference's basis, and from what documents say."""
+    bases = (own, *said[0]) if said else (own,)
     low, high = interval(bases, metric, margin)
-    permitted = Interval(low=low, high=high, bases=tuple(bases), margin=margin)
+    permitted = Interval(low=low, high=high, bases=bases, margin=margin)
+    counted = counts_all or not own.values or tells_enough(permitted, metric)
     return {
         **cell.to_json(),
         "low": low,
         "high": high,
-        **({} if baseline or tells_enough(permitted, metric) else {"counted": False}),
-        **({"small_packets": documented[1]} if documented and documented[1] != 1.0 else {}),
-        "bases": [{"reference": basis.reference, "values": list(basis.values)} for basis in bases],
+        **({} if counted else {"counted": False}),
+        **({"small_packets": said[1]} if said and said[1] != 1.0 else {}),
+        "bases": [_basis(basis) for basis in bases],
     }
+
+
+def _basis(basis: Basis) -> dict[str, Any]:
+    if basis.values:
+        return {"reference": basis.reference, "values": list(basis.values)}
+    return {name: getattr(basis, name) for name in ("reference", "n", "median", "min", "max")}
 
 
 def tells_enough(permitted: Interval, metric: str) -> bool:
@@ -326,6 +330,8 @@ def telling_features(own: Iterable[Zone], others: Sequence[Zone], count: int = _
             for theirs in others:
                 if theirs.algorithm == algorithm and theirs.metric == mine.metric:
                     for cell in set(mine.intervals) & set(theirs.intervals):
+                        if not mine.intervals[cell].counted:
+                            continue
                         found[mine.id, cell] = gap(mine.intervals[cell], theirs.intervals[cell])
         telling = [feature for feature, width in found.items() if width > 0]
         queues.append([f for *_, f in sorted((f[1].bandwidth_mbps, -found[f], f[1], f[0], f) for f in telling)])

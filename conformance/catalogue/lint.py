@@ -13,9 +13,10 @@ from conformance.catalogue import carry_over, derive, derive_split, documents
 from conformance.model import grid
 from conformance.model import zone as zones
 from conformance.model.errors import UserError, located
-from conformance.model.metrics import METRICS, UTILIZATION
+from conformance.model.metrics import METRICS
 from conformance.model.power import MUST_TELL
 from conformance.model.setting import Cell, Setting
+from conformance.model.split import split_zone
 from conformance.model.split.split_zone import PathCheck, SplitZone
 from conformance.model.zone import Basis, Interval, Permits, Zone, differing
 from conformance.support import files, schema
@@ -73,7 +74,7 @@ def check(path: pathlib.Path | str) -> Zone | SplitZone:
     for at, (cell, permitted) in enumerate(zone.intervals.items()):
         setting = _setting(zone, path, cell)
         _check_digest(zone, path, "profile_digest", setting)
-        documented = derive.played_bases(zone.algorithm, setting) if zone.metric == UTILIZATION.name else None
+        documented = derive.documented(zone.algorithm, zone.metric, setting)
         with located(path, f", in cell {cell.id}"):
             _check_bases(zone, permitted, documented, f"/cells/{at}")
     return zone
@@ -114,10 +115,8 @@ def _check_bases(
     own, *further = permitted.bases
     wanted = list(documented[0]) if documented else []
     if further != wanted or permitted.small_packets != (documented[1] if documented else 1.0):
-        says = f"has {' and '.join(basis.reference for basis in wanted)}" if wanted else "has nothing to play"
-        raise UserError(
-            f"{pointer}/bases: conformance/model/played.py {says} here, with other values", "derive it anew"
-        )
+        says = f"{' and '.join(basis.reference for basis in wanted)} have" if wanted else "no document has"
+        raise UserError(f"{pointer}/bases: {says} other values here, by what documents say", "derive it anew")
     if not own.min <= own.median <= own.max:
         raise UserError(f"{pointer}/bases/0/median: {own.median:g} is not between its minimum and maximum")
     trials = zone.references[own.reference]["trials"]
@@ -207,7 +206,9 @@ def format_file(path: pathlib.Path | str, write: bool) -> bool:
             basis["values"].sort()
         wanted = derive.dumps(document)
     else:
-        given = carry_over.split_carried_over(schema.load("split-zone", path))
+        given = schema.load("split-zone", path)
+        beside = _heatmap_beside(split_zone.from_json(given, path), path)
+        given = carry_over.split_carried_over(given, beside)
         wanted = derive_split.dumps(schema.ordered("split-zone", given))
     same = path.read_bytes() == wanted.encode()
     if write and not same:
