@@ -55,7 +55,8 @@ class Expected:
     @classmethod
     def of_json(cls, data: Mapping[str, str]) -> "Expected":
         """Raise UserError where the cell is none."""
-        return cls(**{**data, "cell": Cell.parse(data["cell"])})
+        cell = Cell.parse(data["cell"])
+        return cls(profile=data["profile"], cell=cell, metric=data["metric"], side=data["side"])
 
     def shows(self, with_bug: Sequence[float], without: Sequence[float]) -> bool:
         """Whether the medians of both lie as expected."""
