@@ -572,14 +572,22 @@ def only(algorithm, cells):
     return [dataclasses.replace(z, intervals={cell: z.intervals[cell] for cell in cells}) for z in found]
 
 
+#: (algorithm, the kernel with bugs, that without)
+WITH_BUGS = [
+    *((algorithm, "mutants", "default") for algorithm in false_alarms.REFERENCES),
+    *((algorithm, f"{algorithm}-mutants", algorithm) for algorithm in ("bbrv2", "bbrv3")),
+]
+
+
 @pytest.mark.guest
-@pytest.mark.skipif("mutants" not in {k.name for k in kernels.kernels()}, reason="the kernel with bugs is not built")
-@pytest.mark.parametrize("algorithm", false_alarms.REFERENCES)
-def test_the_kernel_with_bugs_does_what_the_default_does_where_none_is_on(algorithm):
+@pytest.mark.parametrize(("algorithm", "with_bugs", "without"), WITH_BUGS)
+def test_a_kernel_with_bugs_does_what_the_one_without_does_where_none_is_on(algorithm, with_bugs, without):
+    if {with_bugs, without} - {kernel.name for kernel in kernels.kernels()}:
+        pytest.skip(f"the kernels {with_bugs} and {without} are not both built")
     cells = [Cell(10, 20, 1), Cell(10, 60, 0)]
 
     def lines(kernel):
         found = measured(benches.find(benches.Choice(kernel=kernel)), algorithm, cells)
         return [json.dumps([m.outcome, m.metrics, m.evidence], sort_keys=True) for m in found]
 
-    assert lines("mutants") == lines("default")
+    assert lines(with_bugs) == lines(without)
