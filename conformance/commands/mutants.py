@@ -4,6 +4,7 @@ Each mutant (mutants/mutants.json) is measured cell by cell, the most telling on
 algorithm violates. Whether it leaves alone those that are right: false_alarms.py.
 """
 
+import collections
 import contextlib
 import dataclasses
 import functools
@@ -24,6 +25,7 @@ from conformance.engine.plan import CellQuestion, Key, Plan, plan
 from conformance.engine.progress import Progress
 from conformance.kernel import build
 from conformance.kernel import source as sources
+from conformance.kernel import store as kernels
 from conformance.lab import adapter, kernel_variant, manifest
 from conformance.lab.virtual import VirtualRoom
 from conformance.model import grid as grids
@@ -46,6 +48,7 @@ Did = dict[tuple[str, str, Cell], Measured]
 #: what `make mutants` asks for: at least so much of the mutants detected
 LEAST_DETECTED = 0.9
 _PATCHED_KERNEL = "mutants"
+_BUILD_IT = "docs/bbr-kernels.md says how to build it"
 #: cells of a mutant's first looks: few, as most mutants are detected by any of the most telling ones
 _ROUNDS = (4, 8, 18)
 
@@ -89,9 +92,10 @@ class Options:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """What came of the mutants; `recorded`: files that keep it."""
+    """What came of the mutants; `absent`: ids of those whose kernel is not built; `recorded`: files that keep it."""
 
     findings: tuple[Finding, ...]
+    absent: tuple[str, ...] = ()
     recorded: tuple[pathlib.Path, ...] = ()
 
     @property
@@ -123,6 +127,7 @@ class Scored:
             missed=score.missed,
             errors=score.errors,
             least_detected=LEAST_DETECTED,
+            absent=list(self.absent),
             mutants=told,
         )
 
@@ -132,17 +137,31 @@ def compute(ids: Sequence[str], options: Options, record: bool, console: rich.co
     chosen = mutants.choose(corpus(), ids)
     if record and ids:
         raise UserError("--record keeps the score of all mutants", "name none")
+    absent = _absent(chosen)
+    if ids and absent:
+        lacking = absent[0]
+        raise UserError(f"mutant {lacking.id} needs the kernel {lacking.kernel}, which is not built here", _BUILD_IT)
+    chosen = [mutant for mutant in chosen if mutant not in absent]
     kept, findings, did = Store(options.results), [], Did()
     recorded: tuple[pathlib.Path, ...] = ()
     with reporter(console, "mutants", len(chosen)) as report:
+        for kernel, n in collections.Counter(mutant.kernel for mutant in absent).items():
+            report.note(f"not measured: {n} mutants, as their kernel {kernel} is not built here ({_BUILD_IT})")
         for mutant in chosen:
             finding = _look(mutant, options, kept, report, did)
             findings.append(finding)
             report.done(mutant.id, finding.outcome, finding.trials)
         if record:
             _try_where_none_is_rejected(chosen, options, kept, report, did)
-            recorded = (mutant_record.record(did.values()), mutant_record.keep())
-    return Scored(findings=tuple(findings), recorded=recorded)
+            before = [one for one in mutant_record.load() if one.mutant in {mutant.id for mutant in absent}]
+            recorded = (mutant_record.record([*before, *did.values()]), mutant_record.keep())
+    return Scored(findings=tuple(findings), absent=tuple(mutant.id for mutant in absent), recorded=recorded)
+
+
+def _absent(chosen: Sequence[Mutant]) -> list[Mutant]:
+    """Return those whose kernel has a patch that is not ours, if the user has not built it."""
+    here = {kernel.name for kernel in kernels.kernels()}
+    return [mutant for mutant in chosen if mutant.kernel not in (None, _PATCHED_KERNEL, kernels.DEFAULT_NAME, *here)]
 
 
 def _look(mutant: Mutant, options: Options, kept: Store, report: "Reporter", did: Did) -> Finding:
@@ -151,7 +170,8 @@ def _look(mutant: Mutant, options: Options, kept: Store, report: "Reporter", did
     zones = _zones(mutant, options)
     for told in unused.lines(asked(mutant.measured, zones, options), bench, kept, named=True):
         report.note(f"{mutant.id}: {told}")
-    ordered = mutants.order(zones, *mutant_record.telling(mutant.id, zones))
+    first, most = mutant_record.telling(mutant.id, zones)
+    ordered = mutants.order(zones, [*first, *mutant.first], most)
     measured: dict[Where, Sequence[Measurement]] = {}
     finding = Finding(mutant=mutant, verdicts=(), trials=0)
     for part in mutants.rounds(ordered, (len(ordered),) if options.whole else _ROUNDS):
@@ -251,7 +271,8 @@ def _zones(mutant: Mutant, options: Options) -> list[Zone]:
 def zones_of(algorithm: str, profile: str, options: Options) -> list[Zone]:
     """Return an algorithm's zones: those over the grid, limited to its part, those of few cells, and further ones."""
     found = [documents.zone_of(algorithm, kind, profile) for kind in documents.KINDS]
-    few = [documents.zone_of(algorithm, kind) for kind in documents.further_kinds(profile)]
+    kinds = documents.further_kinds(profile)
+    few = [zone for kind in kinds for zone in documents.all_zones(kind) if zone.algorithm == algorithm]
     further = [zone for zone in map(documents.zone, options.zones) if zone.algorithm == algorithm]
     return [mutant_record.limited(zone, options.grid) for zone in (*found, *few, *further)]
 

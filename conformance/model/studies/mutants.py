@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import scipy.stats
 
+from conformance.model import statistics
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.verdict import Status, Verdict
@@ -21,7 +22,8 @@ from conformance.model.zone import Interval, Zone
 class Mutant:
     """`parameters` of the kernel `kernel` make it, or the algorithm `measured` of the adapter `stack`.
 
-    `algorithm` is what it claims to be. `suspect`: what an analysis of its traces should name first.
+    `algorithm` is what it claims to be. `suspect`: what an analysis of its traces should name first. `expected`: where
+    it should show, if that is known.
     """
 
     id: str
@@ -33,6 +35,33 @@ class Mutant:
     measured: str
     kernel: str | None = None
     parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    expected: "Expected | None" = None
+
+    @property
+    def first(self) -> list["Where"]:
+        """Where to look first."""
+        return [(self.expected.profile, self.expected.cell)] if self.expected else []
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Expected:
+    """In a cell under a profile, a metric lies on a `side`, "below" or "above", of the algorithm without the bug."""
+
+    profile: str
+    cell: Cell
+    metric: str
+    side: str
+
+    @classmethod
+    def of_json(cls, data: Mapping[str, str]) -> "Expected":
+        """Raise UserError where the cell is none."""
+        cell = Cell.parse(data["cell"])
+        return cls(profile=data["profile"], cell=cell, metric=data["metric"], side=data["side"])
+
+    def shows(self, with_bug: Sequence[float], without: Sequence[float]) -> bool:
+        """Whether the medians of both lie as expected."""
+        ours, others = statistics.median(with_bug), statistics.median(without)
+        return ours < others if self.side == "below" else ours > others
 
 
 #: the stack whose congestion control is the guest kernel's
@@ -54,6 +83,7 @@ def from_json(data: Mapping[str, Any], where: object) -> tuple[Mutant, ...]:
             measured=made.get("algorithm", entry["algorithm"]),
             kernel=made.get("kernel"),
             parameters=made.get("parameters", {}),
+            expected=Expected.of_json(entry["expected"]) if "expected" in entry else None,
         )
     return tuple(found.values())
 

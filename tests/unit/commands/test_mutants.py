@@ -18,6 +18,7 @@ from conformance.kernel import store as kernels
 from conformance.lab import kernel_variant
 from conformance.lab.virtual import command
 from conformance.model.errors import UserError
+from conformance.model.metrics import METRICS
 from conformance.model.setting import Cell
 from conformance.model.studies import mutants as model
 from conformance.model.studies.mutants import Outcome
@@ -57,9 +58,41 @@ def parameters_of(patch):
     for line in patch.read_text().splitlines():
         if match := re.match(r"\+\+\+ b/net/ipv4/(\w+)\.c", line):
             module = match[1]
-        elif match := re.match(r"\+module_param(?:_named)?\((\w+),", line):
+        elif match := re.match(r"\+(?:module_param(?:_named)?\(|AS_PARAMETER\(u?int, )(\w+)", line):
             found.add(f"{module}.{match[1]}")
     return found
+
+
+def test_what_is_expected_of_a_mutant_is_a_cell_that_one_of_its_zones_judges():
+    expected = [mutant for mutant in CORPUS if mutant.expected]
+    assert {mutant.algorithm for mutant in expected} == {"bbrv2", "bbrv3"}
+    for mutant in expected:
+        assert documents.profile(mutant.expected.profile, mutant.expected.cell).profile == mutant.expected.profile
+        assert mutant.expected.metric in METRICS
+
+
+def test_a_mutant_shows_on_the_side_that_is_expected():
+    below = model.Expected(profile="identify", cell=A, metric="utilization", side="below")
+    above = dataclasses.replace(below, side="above")
+    assert below.shows([0.1, 0.2, 0.9], [0.3, 0.3, 0.3])
+    assert not below.shows([0.3], [0.3])
+    assert above.shows([0.4], [0.3])
+    assert not above.shows([0.2], [0.3])
+
+
+@pytest.mark.parametrize(("algorithm", "patch"), [("bbrv2", "bbrv2-6.1.patch"), ("bbrv3", "bbrv3-6.12.patch")])
+def test_the_patch_on_top_of_a_public_one_has_the_parameters_of_its_mutants(algorithm, patch):
+    added = parameters_of(FOLDER / patch)
+    used = {name for m in CORPUS if m.algorithm == algorithm for name in m.parameters}
+    assert {m.kernel for m in CORPUS if m.algorithm == algorithm} == {f"{algorithm}-mutants"}
+    assert used <= added | PUBLIC_BBRV2
+    assert {name for name in added if ".bug_" in name} <= used
+
+
+#: what the public patch of BBRv2 has as parameters by itself, of which mutants are made
+PUBLIC_BBRV2 = {
+    f"tcp_bbr2.{name}" for name in ("beta", "loss_thresh", "inflight_headroom", "full_loss_cnt", "probe_rtt_mode_ms")
+}
 
 
 def test_each_source_gets_the_patch_made_for_it_and_all_have_the_same_bugs():
@@ -261,6 +294,7 @@ def made_up(monkeypatch, tmp_path):
             for profile, cell in where
         }
 
+    monkeypatch.setattr(mutants, "_absent", lambda chosen: [])
     monkeypatch.setattr(mutants, "bench_of", lambda mutant, say: mutant.id)
     monkeypatch.setattr(mutants, "measure", measure)
     monkeypatch.setattr(mutants.unused, "lines", lambda plan, bench, kept, named: [f"{bench} on an old kernel"])
@@ -329,6 +363,32 @@ def test_the_record_is_of_all_mutants_and_what_told_comes_first(made_up, tmp_pat
     measured.clear()
     assert ran(IDS, PLAN, False, None, console) == 0
     assert measured == [B, B]
+
+
+def test_mutants_whose_kernel_is_not_built_are_left_out_in_one_line_and_stay_recorded(
+    made_up, tmp_path, monkeypatch, console
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(documents, "zone_files", lambda kind: [])
+    values, _ = made_up
+    values.update({mutant.id: 0.7 for mutant in CORPUS})
+    ran((), PLAN, True, None, console)
+    recorded = {one.mutant for one in mutant_record.load()}
+    monkeypatch.setattr(mutants, "_absent", lambda chosen: [m for m in chosen if m.algorithm == "bbrv2"])
+    assert ran((), PLAN, True, None, console) == 0
+    lacking = sum(mutant.algorithm == "bbrv2" for mutant in CORPUS)
+    said = console.file.getvalue()
+    assert said.count("is not built here") == 1
+    assert f"not measured: {lacking} mutants, as their kernel bbrv2-mutants is not built here (docs/bbr-kernels" in said
+    assert {one.mutant for one in mutant_record.load()} == recorded
+    with pytest.raises(UserError, match="mutant bbrv2-no-probe-rtt needs the kernel bbrv2-mutants"):
+        ran(("bbrv2-no-probe-rtt",), PLAN, False, None, console)
+
+
+def test_kernels_that_the_user_has_built_are_found_by_name(default_kernel):
+    assert {m.kernel for m in mutants._absent(CORPUS)} == {"bbrv2-mutants", "bbrv3-mutants"}
+    kernels.link("bbrv3-mutants", "d" * 16)
+    assert {m.kernel for m in mutants._absent(CORPUS)} == {"bbrv2-mutants"}
 
 
 def test_a_zone_that_rejected_nobody_is_tried_on_further_mutants(made_up, tmp_path, monkeypatch, console):
@@ -453,12 +513,14 @@ def test_a_record_that_is_none_says_how_to_mend_it(recorded, text):
 @pytest.mark.slow
 def test_the_record_is_of_the_mutants_there_are_and_of_every_zone_of_their_algorithms():
     record = mutant_record.load()
-    assert {one.mutant for one in record} == {mutant.id for mutant in CORPUS}
+    recorded = {one.mutant for one in record}
+    assert recorded <= {mutant.id for mutant in CORPUS}
+    assert recorded >= {mutant.id for mutant in CORPUS if mutant.kernel in (None, "default", "mutants")}
     for path in documents.zone_files("*"):
         shipped = documents.any_zone(path)
         if isinstance(shipped, Zone):
             said = mutant_record.check(shipped, path)
-            own = shipped.algorithm in {mutant.algorithm for mutant in CORPUS}
+            own = shipped.algorithm in {one.algorithm for one in record}
             assert re.fullmatch(f"rejects [1-9].* mutants{'' if own else '.*'}", said), f"{path}: `make mutants-record`"
     now = {one.id: mutant_record._rejected(one)[0] for one in mutant_record.shipped()}
     assert mutant_record._kept() == now, "`conformance zones check --record`"
@@ -510,14 +572,22 @@ def only(algorithm, cells):
     return [dataclasses.replace(z, intervals={cell: z.intervals[cell] for cell in cells}) for z in found]
 
 
+#: (algorithm, the kernel with bugs, that without)
+WITH_BUGS = [
+    *((algorithm, "mutants", "default") for algorithm in false_alarms.REFERENCES),
+    *((algorithm, f"{algorithm}-mutants", algorithm) for algorithm in ("bbrv2", "bbrv3")),
+]
+
+
 @pytest.mark.guest
-@pytest.mark.skipif("mutants" not in {k.name for k in kernels.kernels()}, reason="the kernel with bugs is not built")
-@pytest.mark.parametrize("algorithm", false_alarms.REFERENCES)
-def test_the_kernel_with_bugs_does_what_the_default_does_where_none_is_on(algorithm):
+@pytest.mark.parametrize(("algorithm", "with_bugs", "without"), WITH_BUGS)
+def test_a_kernel_with_bugs_does_what_the_one_without_does_where_none_is_on(algorithm, with_bugs, without):
+    if {with_bugs, without} - {kernel.name for kernel in kernels.kernels()}:
+        pytest.skip(f"the kernels {with_bugs} and {without} are not both built")
     cells = [Cell(10, 20, 1), Cell(10, 60, 0)]
 
     def lines(kernel):
         found = measured(benches.find(benches.Choice(kernel=kernel)), algorithm, cells)
         return [json.dumps([m.outcome, m.metrics, m.evidence], sort_keys=True) for m in found]
 
-    assert lines("mutants") == lines("default")
+    assert lines(with_bugs) == lines(without)
