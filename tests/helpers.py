@@ -66,6 +66,8 @@ def measurements_of(metric, values, **changes):
         elif metric == "transfer_rtts":
             rtt_s = 2 * m.trial.setting.cell.one_way_delay_ms / 1000
             m = dataclasses.replace(m, metrics={"handshake_s": 0.1, "completion_s": 0.1 + value * rtt_s})
+        elif metric == "back_to_back_packets":
+            m = dataclasses.replace(m, metrics={metric: value})
         elif metric == "queue_mean_bdp":
             m = dataclasses.replace(m, metrics={"queue_mean_bytes": value * bdp_bytes(m.trial.setting.cell)})
         else:

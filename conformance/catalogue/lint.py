@@ -115,8 +115,9 @@ def _check_bases(
     own, *further = permitted.bases
     wanted = list(documented[0]) if documented else []
     if further != wanted or permitted.small_packets != (documented[1] if documented else 1.0):
-        says = f"{' and '.join(basis.reference for basis in wanted)} have" if wanted else "no document has"
-        raise UserError(f"{pointer}/bases: {says} other values here, by what documents say", "derive it anew")
+        named = " and ".join(basis.reference for basis in wanted)
+        says = f"of {named}, other values follow here" if wanted else "no document says anything here"
+        raise UserError(f"{pointer}/bases: {says}", "derive it anew")
     if not own.min <= own.median <= own.max:
         raise UserError(f"{pointer}/bases/0/median: {own.median:g} is not between its minimum and maximum")
     trials = zone.references[own.reference]["trials"]

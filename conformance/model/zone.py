@@ -106,6 +106,12 @@ class Interval:
         """The reference implementation: the first of the bases."""
         return self.bases[0]
 
+    @property
+    def of_trials(self) -> tuple[float, float]:
+        """What one trial may have: from the least to the greatest trial of all bases, widened by the margin."""
+        least, most = min(basis.min for basis in self.bases), max(basis.max for basis in self.bases)
+        return self.margin.below(least), self.margin.above(most)
+
     def __contains__(self, value: float) -> bool:
         return self.low <= value <= self.high
 

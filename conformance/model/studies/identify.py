@@ -1,7 +1,8 @@
 """Which algorithm does it behave like? Scores against every algorithm's zones, and a conclusion that may be none.
 
 A *feature* is a metric in a cell of a zone. A scheme's score for an algorithm is the share of that algorithm's features
-whose median lies inside the permissible interval.
+whose median lies where trials of that algorithm may. An identification rests on few trials of a cell, often one, so it
+asks for what one trial may have (Interval.of_trials), not for what a median may.
 """
 
 import dataclasses
@@ -68,13 +69,18 @@ def scores(zones: Iterable[Zone], measurements: Mapping[Cell, Sequence[Measureme
                 if value is None:
                     continue
                 seen += 1
-                if value not in permitted:
-                    misses.append(
-                        Miss(zone_id=zone.id, metric=zone.metric, cell=cell, value=value, low=permitted.low,
-                             high=permitted.high)
-                    )  # fmt: skip
+                if missed := miss(zone, cell, value):
+                    misses.append(missed)
         found.append(Score(algorithm=algorithm, features=features, seen=seen, misses=tuple(misses)))
     return sorted(found, key=lambda score: (-score.share, not _is_called(score.algorithm, called), score.algorithm))
+
+
+def miss(zone: Zone, cell: Cell, value: float) -> Miss | None:
+    """Return what a value misses by, or None where a trial of the zone's algorithm may have it."""
+    low, high = zone.intervals[cell].of_trials
+    if low <= value <= high:
+        return None
+    return Miss(zone_id=zone.id, metric=zone.metric, cell=cell, value=value, low=low, high=high)
 
 
 def _value(metric: str, permitted: Interval, measurements: Sequence[Measurement]) -> float | None:
@@ -85,7 +91,7 @@ def _value(metric: str, permitted: Interval, measurements: Sequence[Measurement]
         return None
     value = float(statistics.median(values))
     if any(m.outcome is Outcome.TIMEOUT for m in measurements) and not (
-        METRICS[metric].timeout is Timeout.UPPER_BOUND and value < permitted.low
+        METRICS[metric].timeout is Timeout.UPPER_BOUND and value < permitted.of_trials[0]
     ):
         return None
     return value

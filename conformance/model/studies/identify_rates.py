@@ -12,7 +12,7 @@ import numpy as np
 
 from conformance.model import statistics
 from conformance.model.setting import Cell
-from conformance.model.studies.identify import Miss, Score, conclusion
+from conformance.model.studies.identify import Miss, Score, conclusion, miss
 from conformance.model.zone import Basis, Zone
 
 #: standard deviations of the factors of another honest implementation, by metric; of utilization where none is named
@@ -82,19 +82,8 @@ def _scores(zones: Sequence[Zone], seen: _Seen) -> list[Score]:
     by_algorithm: dict[str, tuple[int, list[Miss]]] = {}
     for zone in zones:
         features, misses = by_algorithm.get(zone.algorithm, (0, []))
-        for cell, permitted in zone.intervals.items():
-            value = seen[zone.metric, cell]
-            if value not in permitted:
-                misses.append(
-                    Miss(
-                        zone_id=zone.id,
-                        metric=zone.metric,
-                        cell=cell,
-                        value=value,
-                        low=permitted.low,
-                        high=permitted.high,
-                    )
-                )
+        missed = (miss(zone, cell, seen[zone.metric, cell]) for cell in zone.intervals)
+        misses += [one for one in missed if one]
         by_algorithm[zone.algorithm] = features + len(zone.intervals), misses
     scores = [
         Score(algorithm=algorithm, features=features, seen=features, misses=tuple(misses))

@@ -104,7 +104,7 @@ def test_run_judges_by_every_zone_of_the_settings(tmp_path, monkeypatch):
     for kind, status, words in (("good", 0, "1 of 1 cells conform"), ("bad", 1, "0 of 1 cells conform, 1 violate")):
         fake_room.install(kind)
         for options, zones in (
-            (("--grid", "10mbps-20ms-1pct"), ("heatmap", "loss")),
+            (("--grid", "10mbps-20ms-4pct"), ("heatmap", "loss")),
             (("--grid", "10mbps-50ms-0pct", "--profile", "identify"), ("identify-utilization", "identify-queue")),
             (("--grid", "10mbps-50ms-0pct", "--profile", "startup"), ("startup",)),
         ):

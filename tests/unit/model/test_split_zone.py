@@ -73,17 +73,18 @@ def test_accepts_its_own_reference(algorithm):
     measured = like(algorithm, grid.cells("full"))
     found = {check.id: split_zone.judge(own, check, measured, family=150) for check in own.checks}
     assert {v.status for v in found.values()} <= {Status.CONFORMS, Status.COMPATIBLE, Status.INCONCLUSIVE}
-    assert [v.status for v in found.values()].count(Status.CONFORMS) >= len(found) - 1
+    assert sum(v.status.passes for v in found.values()) >= len(found) - 1
 
 
 @pytest.mark.parametrize(
     ("algorithm", "other", "least"),
     [(a, b, 5) for a in ("bbrv1", "bbrv2", "bbrv3") for b in ("cubic", "reno")]
     + [(b, a, 5) for a in ("bbrv1", "bbrv2", "bbrv3") for b in ("cubic", "reno")]
-    + [("bbrv1", "bbrv2", 1), ("bbrv2", "bbrv1", 1), ("bbrv1", "bbrv3", 1), ("bbrv3", "bbrv1", 1)],
+    + [("bbrv1", "bbrv2", 1), ("bbrv1", "bbrv3", 1), ("bbrv3", "bbrv1", 1)],
 )
 def test_rejects_other_algorithms_at_10_mbps(algorithm, other, least):
-    """But not CUBIC from Reno, nor BBRv2 from BBRv3: a proxy does the same for both."""
+    """But not CUBIC from Reno, nor BBRv2 from BBRv3: a proxy does the same for both. Nor is BBRv1 outside the zone of
+    BBRv2, which holds ranges of trials."""
     own, cells = zone(algorithm), grid.cells("10mbps")
     measured = like(other, cells)
     found = [split_zone.judge(own, check, measured, family=30).status for check in own.checks_within(cells)]
@@ -103,7 +104,7 @@ def test_faults_are_errors_and_unlike_runs_are_refused():
     own = zone("cubic")
     check = own.checks[0]
     good = like("cubic", check.cells)
-    assert split_zone.judge(own, check, good).status is Status.CONFORMS
+    assert split_zone.judge(own, check, good).status.passes
     first = check.cells[0]
 
     def judged(**changes):
@@ -127,8 +128,8 @@ def test_too_few_trials_never_violate_and_a_timeout_is_a_bound():
         for n, status in ((5, Status.INCONCLUSIVE), (least - 1, Status.INCONCLUSIVE), (least, Status.VIOLATES)):
             found = split_zone.judge(own, check, like("bbrv1", check.cells, n), family=family)
             assert (found.status, found.n) == (status, n), family
-        # What is right is clear from the start.
-        assert split_zone.judge(own, check, like("cubic", check.cells, 5), family=family).status is Status.CONFORMS
+        # What is right passes from the start.
+        assert split_zone.judge(own, check, like("cubic", check.cells, 5), family=family).status.passes
     timed_out = {**like("cubic", check.cells), **like("cubic", [check.path.end_to_end], outcome=Outcome.TIMEOUT)}
     found = split_zone.judge(own, check, timed_out)
     assert found.status is Status.INCONCLUSIVE
@@ -181,7 +182,7 @@ def test_a_document_that_contradicts_itself_is_refused():
     refused("of class I near, not II", lambda d: d["paths"][0].update({"class": "II"}))
     refused("/paths/0: low", lambda d: d["paths"][0]["split"].update(low=2))
     refused("median", lambda d: d["paths"][0]["split"].update(low=0.53))
-    refused("not among /references", lambda d: d["paths"][0]["split"]["bases"][0].update(reference="x"))
+    refused("not among /references", lambda d: d["paths"][0]["split"]["basis"].update(reference="x"))
     refused("stands twice", lambda d: d["shares"].append(d["shares"][0]))
     refused("grid 'x' is not known", lambda d: d["shares"][0].update(grid="x"))
     refused("composes to no cell", lambda d: d["paths"][4].update(path="10mbps-100ms-0pct+10mbps-80ms-0pct"))
@@ -312,4 +313,4 @@ def test_the_split_part_cries_wolf_in_at_most_one_run_of_a_hundred():
 
 
 def test_the_scheme_names_what_is_judged():
-    assert zone("cubic").references["linux-6.12.117"]["scheme"] == scheme(kernel_release="6.12.117").id
+    assert zone("cubic").references["linux-7.2.11"]["scheme"] == scheme(kernel_release="7.2.11").id

@@ -174,13 +174,16 @@ def test_a_cell_that_is_not_counted_is_shown_and_decides_nothing():
 
 @pytest.mark.slow
 @given(st.lists(st.lists(st.sampled_from([0.3, 0.41, 0.5, 0.7]), min_size=1, max_size=12), min_size=1, max_size=12))
-def test_holm_finds_whatever_a_cell_finds_by_itself(values):
+def test_holm_finds_every_violation_that_a_cell_finds_by_itself(values):
+    """At its first clear look; so a cell may also pass that violates with all of its trials, and not the reverse."""
     made, measured = many(values)
     together = judge_zones([(made, measured)])[0].verdicts
     for cell, found in measured.items():
         alone = judge(made, cell, found, family=len(values))
-        if alone.status is not Status.INCONCLUSIVE:
-            assert together[cell] == alone
+        if alone.status is Status.VIOLATES and len(found) <= 7:  # one look
+            assert together[cell].status is Status.VIOLATES
+        if together[cell].status is Status.INCONCLUSIVE:
+            assert alone.status is Status.INCONCLUSIVE
 
 
 def test_unlike_runs_are_not_taken_for_one_zone():
