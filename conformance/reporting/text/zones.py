@@ -1,5 +1,6 @@
 """How `zones check`, `zones show` and `zones diff` show zones in a terminal."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import rich.box
@@ -127,9 +128,8 @@ def show_power(found: "Power", console: rich.console.Console) -> None:
     table = rich.table.Table(box=rich.box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for name in ("zone", "counted", "less, %", "more, %", "a stack 20 % slower"):
         table.add_column(name, no_wrap=True, justify="left" if name == "zone" else "right")
-    for one in found.zones:
-        counted = f"{len(one.cells) - len(one.not_counted)} of {len(one.cells)}"
-        table.add_row(one.zone.id, counted, *(_shifts(*one.shifts(side)) for side in ("down", "up")), _of_slower(one))
+    for row in power_rows(found):
+        table.add_row(*row)
     console.print(table)
     console.print(
         f"less, more: shifts of the median that are told in {POWER:.0%} of runs, in the median of a zone's cells and in"
@@ -139,6 +139,13 @@ def show_power(found: "Power", console: rich.console.Console) -> None:
         if one.not_counted:
             named = ", ".join(cell.id for cell in one.not_counted)
             console.print(f"{one.zone.id} does not count {named}", soft_wrap=True)
+
+
+def power_rows(found: "Power") -> Iterator[tuple[str, str, str, str, str]]:
+    """Yield (zone, cells that count, shifts told below, above, what is found of a slow stack), in words."""
+    for one in found.zones:
+        counted = f"{len(one.cells) - len(one.not_counted)} of {len(one.cells)}"
+        yield one.zone.id, counted, _shifts(*one.shifts("down")), _shifts(*one.shifts("up")), _of_slower(one)
 
 
 def _shifts(*shifts: float | None) -> str:
@@ -151,9 +158,9 @@ def _of_slower(one: "ZonePower") -> str:
     if not one.slower:
         return ""
     found = {
-        "violates": one.slower[Status.VIOLATES],
+        "violate": one.slower[Status.VIOLATES],
         "open": one.slower[Status.INCONCLUSIVE] + one.slower[Status.COMPATIBLE],
-        "conforms": one.slower[Status.CONFORMS],
+        "conform": one.slower[Status.CONFORMS],
     }
     return ", ".join(f"{n} {what}" for what, n in found.items() if n)
 
