@@ -5,6 +5,7 @@ import functools
 import re
 import types
 
+import pytest
 import score_why
 
 from conformance.catalogue import documents, mutant_record
