@@ -1,6 +1,7 @@
 """`--format json`: every command has it, and prints a document that keeps its schema, and nothing else."""
 
 import json
+import re
 
 import click
 import click.testing
@@ -126,4 +127,4 @@ def test_every_schema_is_printed_or_read_somewhere():
     """A schema that no code names is one that nothing is checked by."""
     sources = "".join(path.read_text() for path in paths.PACKAGE.rglob("*.py"))
     for path in (paths.PACKAGE / "schemas").glob("*.json"):
-        assert f'"{path.stem}"' in sources or f'"{path.stem}/1"' in sources, path.name
+        assert re.search(rf'"{path.stem}(/\d+)?"', sources), path.name

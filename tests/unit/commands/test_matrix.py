@@ -60,7 +60,7 @@ def test_every_algorithm_has_a_row_with_its_verdict(shown):
     text = shown()
     *rows, _, rate = text.splitlines()[2:]
     assert [line.split("|")[2].strip() for line in rows] == ["bbrv1", "bbrv2", "cubic", "reno"]
-    assert rate == "False alarms in at most 1% of the runs of a row (Bonferroni over its cells)."
+    assert rate == "False alarms in at most 1% of the runs of a row (Holm over its cells)."
     assert text.count("| conforms | 12 of 12 |") == 4
 
 
