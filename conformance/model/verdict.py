@@ -232,6 +232,7 @@ def judge(zone: Zone, cell: Cell, measurements: Sequence[Measurement], family: i
     not be left out of a median. Raises UserError where the measurements are of more than one scheme or another profile:
     unlike runs are never pooled.
     """
+    more = more and zone.intervals[cell].counted  # for what is not counted nobody measures more
     verdict = _assess(zone, cell, measurements, more)
     if verdict.p is not None and verdict.p > ALPHA / LOOKS / family:
         verdict = _unclear(verdict)
@@ -283,17 +284,12 @@ def _assess(zone: Zone, cell: Cell, measurements: Sequence[Measurement], more: b
         packet_bytes = statistics.median(sizes) if sizes else None
         permitted = permitted.at(packet_bytes)
     late = [m.outcome is Outcome.TIMEOUT for m in measurements]
-    found = _compare(zone.metric, permitted, highest, late, more)
-    if found["status"] is Status.VIOLATES and not permitted.counted:
-        why = f"{found['reason']}, in a cell that cannot tell {power.MUST_TELL:.0%}: shown and not counted"
-        found |= {"status": Status.INCONCLUSIVE, "reason": why, "p": None}
-    return verdict(**found, packet_bytes=packet_bytes)
+    return verdict(**_compare(zone.metric, permitted, highest, late, more), packet_bytes=packet_bytes)
 
 
 def violates(zone: Zone, cell: Cell, values: Sequence[float], timed_out: Sequence[bool], family: int) -> bool:
     """Whether judge() would say so of trials of full packets that gave these values of the zone's metric."""
-    found = _compare(zone.metric, zone.intervals[cell], values, timed_out)
-    return found["status"] is Status.VIOLATES and found["p"] <= ALPHA / LOOKS / family
+    return status_of(zone, cell, values, family, timed_out) is Status.VIOLATES
 
 
 def approach(zone: Zone, cell: Cell, measurements: Sequence[Measurement], family: int) -> float:
@@ -307,13 +303,15 @@ def approach(zone: Zone, cell: Cell, measurements: Sequence[Measurement], family
     if len(known) < len(values) or not known:
         raise ValueError(f"{zone.metric} was not seen in every trial")
     permitted = zone.intervals[cell]
-    least = min(_chance(known, permitted), _chance(_negated(known), _mirrored(permitted)))
+    least = min(_chance(known, permitted), _chance([-value for value in known], _mirrored(permitted)))
     return least / (ALPHA / LOOKS / family)
 
 
-def status_of(zone: Zone, cell: Cell, values: Sequence[float], family: int) -> Status:
+def status_of(
+    zone: Zone, cell: Cell, values: Sequence[float], family: int, timed_out: Sequence[bool] | None = None
+) -> Status:
     """Return what judge() would say of trials of full packets that gave these values, and were the last of theirs."""
-    found = _compare(zone.metric, zone.intervals[cell], values, [False] * len(values))
+    found = _compare(zone.metric, zone.intervals[cell], values, timed_out or [False] * len(values))
     unclear = found["p"] is not None and found["p"] > ALPHA / LOOKS / family
     return Status.INCONCLUSIVE if unclear else Status(found["status"])
 
@@ -336,18 +334,21 @@ def _compare(
         return found(Status.INCONCLUSIVE, f"a transfer timed out, so its {metric} is of a part of it")
     if permitted.low <= interval[0] and interval[1] <= permitted.high:
         return {**found(Status.CONFORMS, "inside the zone"), "sure": _is_sure(permitted, lowest, highest)}
-    if interval[1] < permitted.low:
-        return found(Status.VIOLATES, "below the zone", _chance(_negated(highest), _mirrored(permitted)))
-    if interval[0] > permitted.high:
-        return found(Status.VIOLATES, "above the zone", _chance(lowest, permitted))
+    where = f"{'below' if value < permitted.low else 'above'} the zone"
+    if interval[1] < permitted.low or interval[0] > permitted.high:
+        if not permitted.counted:
+            cannot = f"in a cell that cannot tell {power.MUST_TELL:.0%}: shown and not counted"
+            return found(Status.INCONCLUSIVE, f"{where}, {cannot}")
+        below = interval[1] < permitted.low
+        p = _chance([-v for v in highest], _mirrored(permitted)) if below else _chance(lowest, permitted)
+        return found(Status.VIOLATES, where, p)
     if math.inf in interval:
         return found(Status.INCONCLUSIVE, f"{n} trials are too few to know")
     if any(timed_out):
         return found(Status.INCONCLUSIVE, "a transfer timed out, so only a bound is known")
     if value in permitted:
         return found(*undecided_inside(more))
-    where = "below" if value < permitted.low else "above"
-    return found(Status.INCONCLUSIVE, f"{where} the zone, but not clear of its bounds: more trials needed")
+    return found(Status.INCONCLUSIVE, f"{where}, but not clear of its bounds: more trials needed")
 
 
 def _is_sure(permitted: Interval, lowest: Sequence[float], highest: Sequence[float]) -> bool:
@@ -379,10 +380,6 @@ def _chance_of(basis: Basis, values: Sequence[float], permitted: Interval) -> fl
         most = permitted.margin.above(basis.max)
         return statistics.exceedance_p(n, sum(value > most for value in values), basis.n)
     return statistics.sign_test_p(n, sum(value > permitted.high for value in values))
-
-
-def _negated(values: Sequence[float]) -> list[float]:
-    return [-value for value in values]
 
 
 def _mirrored(permitted: Interval) -> Interval:
