@@ -72,9 +72,7 @@ def initial_window(flow: Flow) -> Samples:
 
 
 def start_up_growth(flow: Flow) -> Samples:
-    """By how much each round trip's packets outnumber those of the one before, until the path is full or one is
-    lost.
-    """
+    """By how much each round trip's packets outnumber those of the one before, until the path is full or loses."""
     rounds = _start_up_rounds(flow)
     return _samples([(b / a, at) for (_, a), (at, b) in itertools.pairwise(rounds) if a])
 
