@@ -44,7 +44,8 @@ def _info(message: bytes) -> dict[str, Any] | None:
             found |= {
                 "rtt_ms": words[15] / 1000, "cwnd_segments": words[18], "retransmitted_segments": words[23],
                 # It counts the SYN.
-                "acked_bytes": max(acked - 1, 0), "out_segments": out, "min_rtt_ms": min_rtt_us / 1000,
+                "acked_bytes": max(acked - 1, 0), "out_segments": out,
+                "min_rtt_ms": min_rtt_us / 1000 if min_rtt_us < netlink.NO_RTT_US else None,
                 "marked_segments": struct.unpack_from("I", data, 196)[0],
                 "sent_bytes": struct.unpack_from("Q", data, 200)[0],
                 "retransmitted_bytes": struct.unpack_from("Q", data, 208)[0],

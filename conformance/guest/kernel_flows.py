@@ -11,7 +11,7 @@ import struct
 import subprocess
 
 from conformance.guest.flow_looks import FLOW_COLUMNS, table
-from conformance.guest.netlink import BBR_INFO_BYTES, parse_bbr_info
+from conformance.guest.netlink import BBR_INFO_BYTES, NO_RTT_US, parse_bbr_info
 from conformance.guest.netns import inside
 from conformance.guest.seen import BbrSeen, CongestionControlSeen
 from conformance.guest.shared_job import FlowSeen
@@ -142,7 +142,7 @@ class KernelGroup:
         return FlowSeen(
             start_s=began_s if began_s is not None else start_ns / 1e9,
             connected_s=since("connected_ns"), end_s=since("end_ns"), complete=found["complete"] is True,
-            min_rtt_ms=min_rtt_us / 1000 if isinstance(min_rtt_us, int) else None,
+            min_rtt_ms=min_rtt_us / 1000 if isinstance(min_rtt_us, int) and min_rtt_us < NO_RTT_US else None,
             arrived_bytes=None, looks=table(FLOW_COLUMNS, rows), client=None,
             congestion_control=self._congestion_control(bytes.fromhex(str(found["own"]))), **counts,
         )  # fmt: skip

@@ -26,6 +26,8 @@ _TCA_STATS2, _TCA_STATS_BASIC, _TCA_STATS_QUEUE = 7, 1, 3
 INET_DIAG_INFO, _INET_DIAG_VEGASINFO, INET_DIAG_CONG, INET_DIAG_BBRINFO = 2, 3, 4, 16
 #: what mainline's BBR says of itself; Google's says more
 BBR_INFO_BYTES = 20
+#: the least round-trip time of a connection that has seen none
+NO_RTT_US = 0xFFFFFFFF
 #: a request has room for the first eight kinds only; the one for Vegas stands for all congestion controls' own
 _EXTENSIONS = 1 << (INET_DIAG_INFO - 1) | 1 << (_INET_DIAG_VEGASINFO - 1) | 1 << (INET_DIAG_CONG - 1)
 #: ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK

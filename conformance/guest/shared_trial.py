@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import os
 import select
 import signal
@@ -337,9 +338,10 @@ class _StackGroup:
     def seen(self) -> GroupSeen:
         if self.ready:
             # Once more, for what happened since the last look, unless nothing is left to look at.
-            self.look(max((row[-1][0] or 0 for row in self._rows if row), default=0) + LOOK_NS / 1e9)
-            for rows in self._rows:
-                del rows[-1:]
+            known = [len(rows) for rows in self._rows]
+            self.look(math.inf)
+            for rows, count in zip(self._rows, known, strict=True):
+                del rows[count:]
         names = ("acked_bytes", "sent_bytes", "retransmitted_bytes", "out_segments", "retransmitted_segments",
                  "marked_segments", "min_rtt_ms")  # fmt: skip
         flows = []

@@ -18,6 +18,8 @@ from conformance.model.trial import Measurement, Outcome, Trial
 SERIES_S = 1.0
 #: what leaves a link beyond its rate: the clock's start, a token bucket's first packets
 _RATE_SLACK, _RATE_SLACK_BYTES = 1.01, 200_000
+#: by as much a trial's delays differ, both ways of each link, and what clocks round away
+_EARLY_MS = 0.025
 _NOT_OFFERED = 127
 _COUNTS = (
     "sent_bytes", "retransmitted_bytes", "out_segments", "retransmitted_segments", "marked_segments", "min_rtt_ms",
@@ -78,6 +80,11 @@ def _faults(trial: Trial, shared: Network, facts: Facts, network: Facts) -> Iter
         for problem in (*shaping.problems(direction, seen["qdiscs"]), *_beyond_rate(direction, seen))
     ]
     problems += calibration.sysctl_problems(trial.setting, network["sysctls"])
+    problems += [
+        problem
+        for group, of in zip(shared.flows, facts["groups"], strict=True)
+        for problem in _too_early(shared, group, of)
+    ]
     if problems:
         yield credibility.Fault(f"calibration: {'; '.join(problems)}")
     for group, of in zip(shared.flows, facts["groups"], strict=True):
@@ -95,6 +102,15 @@ def _beyond_rate(direction: Direction, seen: Facts) -> Iterator[str]:
     most = (times[-1] - times[0]) * direction.rate_mbps * 1e6 / 8 * _RATE_SLACK + _RATE_SLACK_BYTES
     if out[-1] - out[0] > most + (direction.burst_bytes or 0):
         yield f"{out[-1] - out[0]} bytes left in {times[-1] - times[0]:.3g} s, at {direction.rate_mbps:g} Mbit/s"
+
+
+def _too_early(shared: Network, group: Flows, of: Facts) -> Iterator[str]:
+    """Yield where a round trip was shorter than the delays on its way: then one of them was none."""
+    asked_ms = 1000 * shared.rtt_s(group)
+    for number, seen in enumerate(of["flows"]):
+        found_ms = seen["min_rtt_ms"]
+        if found_ms is not None and found_ms < asked_ms - _EARLY_MS * len(shared.links):
+            yield f"flow {number} of group {group.name} had a round trip of {found_ms:g} ms, asked were {asked_ms:g}"
 
 
 def _kernel_faults(trial: Trial, group: Flows, of: Facts) -> Iterator[credibility.Fault]:
@@ -266,7 +282,7 @@ def _metrics(trial: Trial, flows: Sequence[Facts], links: Sequence[Facts], facts
     first = min(flow["start_s"] for flow in judged)
     lasted_s = (facts["elapsed_s"] if None in ends else max(ends)) - first
     goodput = 8 * total / lasted_s / 1e6 if lasted_s > 0 else 0.0
-    rtts = [flow["min_rtt_ms"] for flow in judged if flow["min_rtt_ms"] is not None]
+    rtts = [flow["min_rtt_ms"] for flow in judged if flow["min_rtt_ms"]]
     shared = trial.setting.network
     slowest = shared.bottleneck(shared.tested) if shared else None
     queue: Facts = next(
