@@ -18,8 +18,9 @@ from conformance.model.trial import Measurement, Outcome, Trial
 SERIES_S = 1.0
 #: what leaves a link beyond its rate: the clock's start, a token bucket's first packets
 _RATE_SLACK, _RATE_SLACK_BYTES = 1.01, 200_000
-#: by as much a trial's delays differ, both ways of each link, and what clocks round away
-_EARLY_MS = 0.025
+#: By as much a trial's delays differ, both ways of each link; and TCP's timestamps, which tell the round trip of what
+#: was retransmitted, count milliseconds.
+_OFF_MS, _STAMP_MS = 0.025, 1.0
 _NOT_OFFERED = 127
 _COUNTS = (
     "sent_bytes", "retransmitted_bytes", "out_segments", "retransmitted_segments", "marked_segments", "min_rtt_ms",
@@ -109,7 +110,7 @@ def _too_early(shared: Network, group: Flows, of: Facts) -> Iterator[str]:
     asked_ms = 1000 * shared.rtt_s(group)
     for number, seen in enumerate(of["flows"]):
         found_ms = seen["min_rtt_ms"]
-        if found_ms is not None and found_ms < asked_ms - _EARLY_MS * len(shared.links):
+        if found_ms is not None and found_ms < asked_ms - _STAMP_MS - _OFF_MS * len(shared.links):
             yield f"flow {number} of group {group.name} had a round trip of {found_ms:g} ms, asked were {asked_ms:g}"
 
 

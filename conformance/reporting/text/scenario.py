@@ -15,15 +15,17 @@ def show_ran(ran: "Ran", console: rich.console.Console) -> None:
     """Show a table for each point: a row for each metric, a column for each group, medians over trials."""
     points = [*ran.points, *([ran.alone] if ran.alone and ran.alone not in ran.points else [])]
     for at in points:
-        console.print(_table(ran, at))
+        where = f"{ran.scenario} {at.point}".strip()
+        console.print(f"{where}: {ran.scheme}, {len(at.outcomes)} trials", style="bold", soft_wrap=True)
+        if at.figures:
+            console.print(_table(ran, at))
         for message in at.messages:
             console.print(message, style="yellow", soft_wrap=True)
     console.print(f"results: {ran.results}", soft_wrap=True)
 
 
 def _table(ran: "Ran", at: "PointRan") -> rich.table.Table:
-    title = f"{ran.scenario} {at.point}: {ran.scheme}, {len(at.outcomes)} trials"
-    table = rich.table.Table(title=title.replace(" :", ":"), title_justify="left")
+    table = rich.table.Table()
     groups = list(dict.fromkeys(figure.group for figure in at.figures))
     table.add_column("median")
     for group in groups:

@@ -160,6 +160,10 @@ def test_what_cannot_be_believed_is_no_result(place, value, outcome, words):
     assert not found.flows
 
 
+def test_a_round_trip_by_timestamps_may_be_a_millisecond_short():
+    assert measured((("groups", 0, "flows", 0, "min_rtt_ms"), 19.0)).outcome is Outcome.OK
+
+
 def test_time_that_was_over_is_said():
     unfinished = flow(complete=False, end_s=None, client=process(None))
     found = measured((("timed_out",), True), (("groups", 0, "flows", 0), unfinished))
