@@ -304,7 +304,7 @@ class Setting:
             host_queue=tested.host_queue,
             sysctls=network.sysctls,
             network=network,
-            point=tuple(point),
+            point=tuple(sorted(point)),  # as it comes back from a line, whose names are in order
         )
 
     @classmethod
