@@ -1,10 +1,11 @@
 """Scenarios: axes and points, what they set, and that today's settings are scenarios with the same digests."""
 
 import copy
+import functools
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.catalogue import documents, scenarios
@@ -47,6 +48,7 @@ def document(pointer="", value=None):
     return found
 
 
+@functools.cache
 def scenario(*changes):
     found = document(*changes)
     schema.check("scenario", found, "test")
@@ -64,6 +66,7 @@ def test_axes_without_a_value_have_their_first():
     assert scenario().point({}).id == "rate=10,flows=2,kind=bfifo"
 
 
+@settings(max_examples=50)
 @given(st.dictionaries(st.sampled_from(["rate", "flows", "kind"]), VALUES))
 def test_the_id_of_a_point_is_exact(given):
     made = scenario()
@@ -72,13 +75,14 @@ def test_the_id_of_a_point_is_exact(given):
         assert made.parse(point.id) == point
 
 
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.integers(1, 32), st.sampled_from([10, 20])), min_size=1, max_size=5))
 def test_equal_points_make_equal_settings_and_others_do_not(points):
     made = scenario()
-    settings = {(flows, rate): made.setting(made.point({"flows": flows, "rate": rate})) for flows, rate in points}
-    assert len({json.dumps(one.to_json(), sort_keys=True) for one in settings.values()}) == len(settings)
-    assert len({one.profile_digest for one in settings.values()}) == len(settings)
-    for one in settings.values():
+    found = {(flows, rate): made.setting(made.point({"flows": flows, "rate": rate})) for flows, rate in points}
+    assert len({json.dumps(one.to_json(), sort_keys=True) for one in found.values()}) == len(found)
+    assert len({one.profile_digest for one in found.values()}) == len(found)
+    for one in found.values():
         read = Setting.from_json(json.loads(json.dumps(one.to_json(), sort_keys=True)))
         assert read == one
         assert hash(read) == hash(one)
