@@ -66,6 +66,9 @@ def made(trial, kind):
     "unsplit" is good but for split paths, to which the proxy brings nothing.
     """
     algorithm, profile = trial.scheme.algorithm, trial.setting.profile
+    if trial.setting.network is not None:
+        metrics = {"bytes": 1, "completion_s": 1.0, "goodput_mbps": 1.0, "utilization": 0.9}
+        return Measurement(trial=trial, outcome=Outcome.OK, metrics=metrics, host={"wall_s": 0.1})
     if kind == "error":
         return Measurement(trial=trial, outcome=Outcome.ERROR, message="the guest died")
     if kind == "unsupported":

@@ -31,7 +31,7 @@ def profile(
 
     Raises UserError.
     """
-    data = _profile_document(name)
+    data = profile_document(name)
     rival = rival or data.get("rival")
     return Setting(
         cell=cell,
@@ -80,13 +80,17 @@ def margins() -> Mapping[str, Any]:
     return found
 
 
+def profile_names() -> tuple[str, ...]:
+    """Return the names of the profiles that ship."""
+    return tuple(sorted(path.stem for path in paths.data("zones", "profiles").glob("*.json")))
+
+
 @functools.cache
-def _profile_document(name: str) -> Mapping[str, Any]:
+def profile_document(name: str) -> Mapping[str, Any]:
     """Read and check a profile once, not for each of a grid's cells. Raises UserError."""
     path = paths.data("zones", "profiles", f"{name}.json")
     if not path.exists():
-        known = ", ".join(sorted(p.stem for p in paths.data("zones", "profiles").glob("*.json")))
-        raise UserError(f"profile {name!r} is not known", f"choose one of {known}")
+        raise UserError(f"profile {name!r} is not known", f"choose one of {', '.join(profile_names())}")
     document: Mapping[str, Any] = schema.load("profile", path)
     return document
 

@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 
-from conformance.catalogue import documents
+from conformance.catalogue import documents, scenarios
 from conformance.commands.bench import GRID_TRIALS, cores, forgetful
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
@@ -26,6 +26,8 @@ from conformance.results import store
 
 #: a trial whose parts are told apart: a transfer of 10 s, and one of ten packets, which has all the rest of its cost
 _CELL, _FEW_PACKETS_S, _REPEATED = Cell(10, 20, 0), 0.012, 8
+#: scenarios of many flows, and what a trial of each should take at most
+_SHARED = (("ten-flows", 6.0), ("hundred-flows", 60.0))
 #: pytest's: all passed, or some tests failed, which is no matter here
 _MEASURED = (0, 1)
 
@@ -62,10 +64,24 @@ class Figures:
 
 def compute(choice: Choice, whole: bool) -> Figures:
     """Measure; with `whole`, also the commands that take minutes. Raises UserError."""
-    found = [*_parts(choice), *_tens(choice), *_quic(choice)]
+    found = [*_parts(choice), *_tens(choice), *_quic(choice), *_shared(choice)]
     if whole:
         found += _whole(choice)
     return Figures(figures=tuple(found), cores=cores())
+
+
+def _shared(choice: Choice) -> Iterator[Figure]:
+    """Yield what a trial of many flows of the kernel costs on one core."""
+    bench = benches.find(choice)
+    for name, target_s in _SHARED:
+        scenario = scenarios.find(name)
+        setting = scenario.setting(scenario.point({}))
+        with _run(bench, [("cubic", setting)], 1, workers=1) as run:
+            (measured,) = run.result("cubic", setting)
+            yield Figure(
+                name=f"one trial of {name}", seconds=measured.host.get("wall_s"), target_s=target_s,
+                trouble=None if measured.outcome is Outcome.OK else f"{measured.outcome}: {measured.message}",
+            )  # fmt: skip
 
 
 def _parts(choice: Choice) -> Iterator[Figure]:

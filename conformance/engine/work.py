@@ -51,7 +51,7 @@ class Work:
 
     def _group(self, task: Task) -> Group:
         algorithm, setting = task.key
-        return self._groups.setdefault((algorithm, setting.profile_digest), Group())
+        return self._groups.setdefault((algorithm, setting.guest_digest), Group())
 
     def join(self) -> Group | None:
         """Return the group that a thread without work serves best, until it leaves; None where there is none.

@@ -20,9 +20,10 @@ import traceback
 if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
-from conformance.guest import calibrate, netns, probe, protocol, proxy, tc
+from conformance.guest import calibrate, netns, probe, protocol, proxy, shared_main, shared_network, tc
 from conformance.guest.bursts import run_watched
 from conformance.guest.process import kill_descendants, prepare_harness, set_oom_score
+from conformance.guest.shared_trial import SharedStage
 from conformance.guest.stage import Stage, transfer
 from conformance.guest.trace import run_traced
 from conformance.guest.trial import Fault, fresh_start, read_queues, run_trial
@@ -30,11 +31,14 @@ from conformance.guest.trial import Fault, fresh_start, read_queues, run_trial
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Any
+    from typing import Any, TypeVar
 
     from conformance.guest.seen import LinkSeen
+    from conformance.guest.shared_job import SharedNetwork
 
     Emit = Callable[[protocol.Event], None]
+    #: what a host feeds: cells of one kind or the other
+    C = TypeVar("C")
 
 _WARM_UP_BYTES = 200_000
 #: between two looks for the next cell. In virtual time, a look costs the host far longer than that: the clock goes on
@@ -73,6 +77,9 @@ def _run(job: protocol.Job, scratch: str, emit: Emit) -> None:
     prepare_harness()
     _allow_all_algorithms()
     pki = shutil.copytree(job.pki, os.path.join(job.work_dir, "pki"))
+    if job.network is not None:
+        _run_shared(job, job.network, scratch, pki, emit)
+        return
     builder = _load(os.path.join(scratch, "topology.py"))
     virtual = os.environ.get("CC_VIRTUAL_TIME") == "1"
     # This imports Mininet: a machine without it gets a fault event and not a stack trace.
@@ -87,7 +94,7 @@ def _run(job: protocol.Job, scratch: str, emit: Emit) -> None:
         for node in net.hosts:
             # Without the nodes there is no network: where a stack eats all memory they are not what the kernel kills.
             set_oom_score(node.pid, -1000)
-        for index, cell in enumerate(_cells(scratch)):
+        for index, cell in enumerate(_cells(scratch, protocol.parse_cell)):
             if job.probe:
                 probe.run(stage, cell, emit)
                 continue
@@ -100,14 +107,36 @@ def _run(job: protocol.Job, scratch: str, emit: Emit) -> None:
             kill_descendants(set())
 
 
-def _cells(scratch: str) -> Iterator[protocol.CellJob]:
+def _run_shared(job: protocol.Job, network: SharedNetwork, scratch: str, pki: str, emit: Emit) -> None:
+    """Carry out a job whose flows share a network."""
+    virtual = os.environ.get("CC_VIRTUAL_TIME") == "1"
+    place = shared_network.place(network)
+    net = shared_network.build(network, place)
+    stage = Stage(job=job, net=net, topology=shared_main.TOPOLOGY, scratch=scratch, pki=pki, virtual=virtual)
+    shared = SharedStage(stage=stage, network=network, place=place)
+    try:
+        found = shared_main.set_up(shared, _set_kernel_algorithm)
+        emit(found)
+        if isinstance(found, protocol.Unsupported):
+            return
+        _rule_the_processor()
+        for node in net.hosts:
+            set_oom_score(node.pid, -1000)
+        shared_main.run_cells(shared, _cells(scratch, protocol.parse_shared_cell), emit)
+    finally:
+        if not virtual:
+            net.stop()
+            kill_descendants(set())
+
+
+def _cells(scratch: str, parse: Callable[[str], C | None]) -> Iterator[C]:
     """Yield the cells that the host feeds this guest, as they come, until it says that no more follow."""
     for index in itertools.count():
         path = os.path.join(scratch, protocol.cell_file(index))
         while not os.path.exists(path):
             time.sleep(_LOOK_S)
         with open(path) as f:
-            cell = protocol.parse_cell(f.read())
+            cell = parse(f.read())
         os.unlink(path)
         if cell is None:
             return

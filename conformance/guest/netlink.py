@@ -21,16 +21,20 @@ _NETLINK_ROUTE, _NETLINK_SOCK_DIAG = 0, 4
 _REQUEST, _ECHO, _DUMP = 0x001, 0x008, 0x300
 _DONE, _ERROR = 3, 2
 _RTM_GETQDISC = 38
-_SOCK_DIAG_BY_FAMILY = 20
+SOCK_DIAG_BY_FAMILY = 20
 _TCA_STATS2, _TCA_STATS_BASIC, _TCA_STATS_QUEUE = 7, 1, 3
-_INET_DIAG_INFO, _INET_DIAG_VEGASINFO, _INET_DIAG_CONG, _INET_DIAG_BBRINFO = 2, 3, 4, 16
+INET_DIAG_INFO, _INET_DIAG_VEGASINFO, INET_DIAG_CONG, INET_DIAG_BBRINFO = 2, 3, 4, 16
+#: what mainline's BBR says of itself; Google's says more
+BBR_INFO_BYTES = 20
+#: the least round-trip time of a connection that has seen none
+NO_RTT_US = 0xFFFFFFFF
 #: a request has room for the first eight kinds only; the one for Vegas stands for all congestion controls' own
-_EXTENSIONS = 1 << (_INET_DIAG_INFO - 1) | 1 << (_INET_DIAG_VEGASINFO - 1) | 1 << (_INET_DIAG_CONG - 1)
+_EXTENSIONS = 1 << (INET_DIAG_INFO - 1) | 1 << (_INET_DIAG_VEGASINFO - 1) | 1 << (INET_DIAG_CONG - 1)
 #: ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK
 _TCP_STATES = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9
 
 
-def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
+def attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
     at = 0
     while at + 4 <= len(data):
         length, kind = struct.unpack_from("HH", data, at)
@@ -96,12 +100,12 @@ class TcpInfo(_Netlink):
         """
         if self._known:
             family, socket_id = self._known
-            for message in self._ask(_SOCK_DIAG_BY_FAMILY, self._request(family, socket_id)):
+            for message in self._ask(SOCK_DIAG_BY_FAMILY, self._request(family, socket_id)):
                 return self._info(message)
             return None
         best = None
         for family in (socket.AF_INET, socket.AF_INET6):
-            for message in self._ask(_SOCK_DIAG_BY_FAMILY, self._request(family, bytes(48)), dump=True):
+            for message in self._ask(SOCK_DIAG_BY_FAMILY, self._request(family, bytes(48)), dump=True):
                 info = self._info(message)
                 if struct.unpack_from(">H", message, 4)[0] != local_port or info is None:
                     continue
@@ -120,17 +124,17 @@ class TcpInfo(_Netlink):
     @staticmethod
     def _info(message: bytes) -> dict[str, Any] | None:
         found: dict[str, Any] = {}
-        for kind, data in _attributes(message[72:]):
-            if kind == _INET_DIAG_INFO and len(data) >= 160:
+        for kind, data in attributes(message[72:]):
+            if kind == INET_DIAG_INFO and len(data) >= 160:
                 found |= _parse_tcp_info(data)
-            elif kind == _INET_DIAG_CONG:
+            elif kind == INET_DIAG_CONG:
                 found["congestion_control"] = data.rstrip(b"\0").decode("ascii", "replace")
-            elif kind == _INET_DIAG_BBRINFO and len(data) >= 20:
-                found["bbr"] = _parse_bbr_info(data)
+            elif kind == INET_DIAG_BBRINFO and len(data) >= BBR_INFO_BYTES:
+                found["bbr"] = parse_bbr_info(data)
         return found if "bytes_acked" in found else None
 
 
-def _parse_bbr_info(data: bytes) -> dict[str, Any]:
+def parse_bbr_info(data: bytes) -> dict[str, Any]:
     """Read a struct tcp_bbr_info. Mainline's ends after the gains; Google's adds bounds and, at 39, its version."""
     pacing_gain, cwnd_gain = struct.unpack_from("II", data, 12)
     return {
@@ -198,9 +202,9 @@ def _queue_statistics(data: bytes) -> dict[str, Any] | None:
             return None
         raise OSError(code, "netlink")
     found: dict[str, Any] = {}
-    for kind, nested in _attributes(data[36:]):
+    for kind, nested in attributes(data[36:]):
         if kind == _TCA_STATS2:
-            for inner, stats in _attributes(nested):
+            for inner, stats in attributes(nested):
                 if inner == _TCA_STATS_BASIC:
                     found["out_bytes"] = struct.unpack_from("Q", stats)[0]
                 elif inner == _TCA_STATS_QUEUE:

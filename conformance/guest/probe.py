@@ -6,6 +6,7 @@ the facts.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import select
 import signal
@@ -13,7 +14,7 @@ import socket
 import time
 
 from conformance.guest import netns
-from conformance.guest.process import StackProcess, kill_descendants
+from conformance.guest.process import NOBODY, StackProcess, kill_descendants
 from conformance.guest.protocol import Probed, TransferProbed, VisitsProbed
 from conformance.guest.seen import FramesSeen, ProbeFacts, ProcessSeen, VisitFacts
 from conformance.guest.stage import transfer
@@ -90,6 +91,29 @@ class _Pair:
         client.end()
         del self._processes["client"]
         return seen
+
+    def side_by_side(self, server: StackProcess, seconds: float) -> tuple[ProcessSeen, ...]:
+        """Return what was seen of two clients that run at once, after so many virtual seconds at most."""
+        clients = [self.start("client")]
+        # Its own folder: two programs of a stack would write one log.
+        stage = dataclasses.replace(
+            self.stage,
+            job=dataclasses.replace(self.stage.job, work_dir=os.path.join(self.stage.job.work_dir, "beside")),
+        )
+        directory = stage.folder("client")
+        os.makedirs(directory, exist_ok=True)
+        os.chown(directory, NOBODY, NOBODY)
+        variables = environment(stage, "client", self._transfer)
+        command = [stage.program("client").path, "client"]
+        clients.append(StackProcess(stage.net["client"], command, variables, directory, stage.job.limits))
+        for client in clients:
+            self.wait(client, seconds)
+        found = tuple(client.seen() for client in clients)
+        kill_descendants(own_pids(self.stage.net) | {server.pid})
+        for client in clients:
+            client.end()
+        del self._processes["client"]
+        return found
 
     def end(self) -> tuple[ProcessSeen | None, ProcessSeen | None]:
         """End both. Return what was seen before that of the client and of the server, None of what was not started."""
@@ -204,7 +228,7 @@ def _server_killed(pair: _Pair) -> ProbeFacts:
 
 
 def _visits(stage: Stage, asked: Transfer) -> VisitsProbed:
-    """Have one server asked for what is not there, have a transfer broken off, and then one made to its end."""
+    """Have one server asked for what is not there, have a transfer broken off, one made to its end, and two at once."""
     pair = _Pair(stage, asked)
     server, ready = pair.start_server()
     if not ready:
@@ -214,8 +238,10 @@ def _visits(stage: Stage, asked: Transfer) -> VisitsProbed:
     dotted = _status_of_dotted(stage, asked) if stage.job.transport == "tcp" else None
     pair.visit(server, 1)
     whole = pair.visit(server, 120)
+    both = pair.side_by_side(server, 240)
     pair.end()
-    return VisitsProbed(facts=VisitFacts(ready=True, missing=missing, status_of_dotted=dotted, whole=whole))
+    found = VisitFacts(ready=True, missing=missing, status_of_dotted=dotted, whole=whole, side_by_side=both)
+    return VisitsProbed(facts=found)
 
 
 def _status_of_dotted(stage: Stage, asked: Transfer) -> int | None:

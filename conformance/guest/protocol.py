@@ -12,6 +12,7 @@ import time
 
 from conformance.guest import wire
 from conformance.guest.seen import CongestionControlSeen, FramesSeen, LinkSeen, ProbeFacts, TrialFacts, VisitFacts
+from conformance.guest.shared_job import SharedCell, SharedFacts, SharedNetwork
 from conformance.guest.wire import ProtocolError, require
 
 # --- what the host asks for
@@ -92,7 +93,8 @@ class Job:
 
     `called` is the stack's own name for `algorithm`; `kernel_algorithms` the kernel's names for it, the first that the
     kernel has counts, or None where the stack brings its own. `rival` is the kernel's name of a second flow's
-    algorithm. `bursts`: see in each trial how many packets the server sends at once. `probe`: try out the adapter's
+    algorithm. `bursts`: see in each trial how many packets the server sends at once. `network`: what flows share, where
+    it is none of the topologies that ship. `probe`: try out the adapter's
     contract in the first cell instead of making trials. `trace`: "packets" or "all" to write down what happens in each
     trial. Folders are as the guest sees them.
     """
@@ -117,6 +119,7 @@ class Job:
     proxy: ProxyProgram | None
     rival: str | None
     bursts: bool
+    network: SharedNetwork | None
     probing: Probing
     probe: bool
     trace: str | None
@@ -140,6 +143,12 @@ def parse_cell(text: str) -> CellJob | None:
     """Return the CellJob of a JSON document, or None where it says that no more follow. Raises ProtocolError."""
     data = wire.loads(text)
     return None if data is None else wire.read(CellJob, data)
+
+
+def parse_shared_cell(text: str) -> SharedCell | None:
+    """Return the same of a job whose flows share a network. Raises ProtocolError."""
+    data = wire.loads(text)
+    return None if data is None else wire.read(SharedCell, data)
 
 
 # --- events
@@ -197,6 +206,14 @@ class TrialDone(_Stamped):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class SharedDone(_Stamped):
+    """A trial of flows that share a network was carried out."""
+
+    index: int
+    facts: SharedFacts
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class TrialFailed(_Stamped):
     """A trial of a cell could not be carried out, for a reason that is not the stack's."""
 
@@ -251,7 +268,7 @@ class End(_Stamped):
 
 Event = (
     Network | CongestionControl | CellBegins | Calibration | TrialDone | TrialFailed | Unsupported | Probed
-    | TransferProbed | VisitsProbed | Fault | End
+    | TransferProbed | VisitsProbed | SharedDone | Fault | End
 )  # fmt: skip
 #: {name on the wire: class}
 EVENTS: dict[str, type[Event]] = {
@@ -260,6 +277,7 @@ EVENTS: dict[str, type[Event]] = {
     "cell": CellBegins,
     "calibration": Calibration,
     "trial": TrialDone,
+    "shared_trial": SharedDone,
     "trial_failed": TrialFailed,
     "unsupported": Unsupported,
     "probe": Probed,

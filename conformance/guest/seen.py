@@ -197,13 +197,14 @@ class VisitFacts:
     """What one server answered to several clients in a row; None of what was not tried.
 
     `missing`: the client that asked for a body that is not there. `status_of_dotted`: HTTP status of a path with "..".
-    `whole`: the client whose transfer came after another had been broken off.
+    `whole`: the client whose transfer came after another had been broken off. `side_by_side`: two that ran at once.
     """
 
     ready: bool
     missing: ProcessSeen | None = None
     status_of_dotted: int | None = None
     whole: ProcessSeen | None = None
+    side_by_side: tuple[ProcessSeen, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

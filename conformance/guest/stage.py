@@ -79,11 +79,11 @@ def transfer(stage: Stage, cell: CellJob, seed: int, transfer_bytes: int | None 
         transfer_bytes=size,
         slowest=cell.bottleneck,
         tc=cell.tc,
-        www=_payload(stage.job.work_dir, size),
+        www=payload(stage.job.work_dir, size),
     )
 
 
-def _payload(work_dir: str, size: int) -> str:
+def payload(work_dir: str, size: int) -> str:
     """Return a folder with a file of `size` zero bytes, named by its size: a hole, which costs no memory to read."""
     folder = os.path.join(work_dir, "www")
     os.makedirs(folder, mode=0o755, exist_ok=True)

@@ -68,7 +68,7 @@ def run_trial(stage: Stage, transfer: Transfer) -> TrialFacts:
             )  # fmt: skip
         proxy = _start_proxy(stage, cleanup) if stage.job.proxy else None
         rival = _start_rival(stage, stage.job.rival, transfer.seed, cleanup) if stage.job.rival else None
-        before, calls_before = _counters(stage), _system_calls()
+        before, calls_before = _counters(stage), system_calls()
         sampler = _sampler(stage, transfer)
         cleanup.callback(sampler.close)
         if stage.virtual:
@@ -83,7 +83,7 @@ def run_trial(stage: Stage, transfer: Transfer) -> TrialFacts:
             elapsed_s=round(elapsed_s, 6),
             half_time=half_time,
             sampled=sampler.result(),
-            system_calls=_system_calls(calls_before),
+            system_calls=system_calls(calls_before),
             counters=Span(before=before, after=_counters(stage)),
             qdiscs=tuple(q for segment in stage.topology.segments for q in read_queues(stage.net, segment)),
             proxy=proxy.seen() if proxy else None,
@@ -109,13 +109,18 @@ def fresh_start(stage: Stage, tc_lines: Sequence[Sequence[str]], seed: int) -> N
             lines.append(f"qdisc replace dev {queue.name} root handle 99: pfifo limit 1000")
             lines.append(f"qdisc del dev {queue.name} root")
             lines += [line.replace("{dev}", queue.name) for line in chain]
+    start_clock(stage, seed)
+    for node, lines in by_node.items():
+        tc.run(stage.net[node], lines)
+
+
+def start_clock(stage: Stage, seed: int) -> None:
+    """Wait for silence, and in virtual time also round the clock and seed the kernel."""
     if stage.virtual:
         _await_silence(stage.net)
         _align_clock(_ALIGN_MS, _TIME_WAIT_MS)
         with open(_SEED_FILE, "w") as f:
             f.write(str(seed))
-    for node, lines in by_node.items():
-        tc.run(stage.net[node], lines)
 
 
 def _await_silence(net: Any) -> None:
@@ -277,7 +282,7 @@ def _watch(
             return (time.monotonic_ns() - start_ns) / 1e9, False, half_time
 
 
-def _system_calls(before: int | None = 0) -> int | None:
+def system_calls(before: int | None = 0) -> int | None:
     """Return the system calls of the whole guest since it had made `before`; None where its kernel counts none."""
     try:
         with open(_CALLS_FILE) as f:

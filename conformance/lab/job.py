@@ -7,12 +7,11 @@ import random
 import shutil
 import typing
 
-from conformance.guest import protocol, seen, wire
-from conformance.lab import calibrations, pki, proxy, version
+from conformance.guest import protocol, seen, shared_job, wire
+from conformance.lab import calibrations, pki, proxy, shared, version
 from conformance.lab.adapter import Adapter
 from conformance.lab.room import Batches
-from conformance.model.emulation import calibration, congestion, credibility
-from conformance.model.emulation import tc_commands as network
+from conformance.model.emulation import calibration, congestion, credibility, shared_facts, tc_commands
 from conformance.model.errors import UserError
 from conformance.model.setting import SPLITTER, Setting
 from conformance.model.trial import Measurement, Outcome, Trial
@@ -29,6 +28,8 @@ _DELAY_OFF_NS = 10_000
 
 #: what depends on the machine, for a Measurement
 Host = collections.abc.Mapping[str, typing.Any]
+#: what a guest is fed: trials of one cell, or of one setting whose flows share a network
+Fed = protocol.CellJob | shared_job.SharedCell
 
 
 def write(
@@ -51,7 +52,13 @@ def write(
         raise UserError("the suite's own code changed while it was measuring", "run the same command again")
     setting, on_host = first.setting, first.room == "host"
     shutil.copytree(pki.ensure(), scratch / "pki")
-    shutil.copy(paths.data("topologies", f"{setting.topology}.py"), scratch / "topology.py")
+    network = None
+    if setting.network is None:
+        shutil.copy(paths.data("topologies", f"{setting.topology}.py"), scratch / "topology.py")
+    elif probe or trace:
+        raise UserError("flows that share a network are neither probed nor traced", "trace one flow alone")
+    else:
+        network = shared.network_of(setting.network, scratch)
     job = protocol.Job(
         algorithm=first.scheme.algorithm,
         called=adapter.called(first.scheme.algorithm),
@@ -70,10 +77,11 @@ def write(
         sysctls=dict(setting.sysctls),
         offload=setting.offload,
         host_queue=setting.host_queue,
-        queue_handle=network.QUEUE_HANDLE,
+        queue_handle=tc_commands.QUEUE_HANDLE,
         proxy=_proxy(setting, adapter, scratch),
         rival=setting.rival,
         bursts=setting.bursts,
+        network=network,
         probing=_probing(setting),
         probe=probe,
         trace=trace,
@@ -87,12 +95,12 @@ class Feeder:
     def __init__(self, scratch: pathlib.Path) -> None:
         self._scratch, self._next = scratch, 0
 
-    def feed(self, cell: protocol.CellJob | None) -> None:
+    def feed(self, cell: Fed | None) -> None:
         """Give it one more; None says that no more follow."""
         _write(self._scratch / protocol.cell_file(self._next), "null" if cell is None else wire.dumps(cell))
         self._next += 1
 
-    def feed_all(self, cells: collections.abc.Iterable[protocol.CellJob]) -> None:
+    def feed_all(self, cells: collections.abc.Iterable[Fed]) -> None:
         """Give it these and no more: it ends when they are done."""
         for cell in (*cells, None):
             self.feed(cell)
@@ -147,14 +155,14 @@ def cell_of(trials: collections.abc.Sequence[Trial]) -> protocol.CellJob:
     links = range(len(setting.links))
 
     def own(trial: Trial) -> tuple[tuple[str, ...], ...]:
-        return tuple(tuple(network.tc_lines(setting, link, delay_off_ns(trial.seed, link))) for link in links)
+        return tuple(tuple(tc_commands.tc_lines(setting, link, delay_off_ns(trial.seed, link))) for link in links)
 
     return protocol.CellJob(
         calibrate=True,
         transfer_bytes=setting.transfer_bytes,
         bottleneck=setting.bottleneck,
         links=tuple(protocol.Link(**link.to_json()) for link in setting.links),
-        tc=tuple(tuple(network.tc_lines(setting, link)) for link in links),
+        tc=tuple(tuple(tc_commands.tc_lines(setting, link)) for link in links),
         trials=tuple(protocol.TrialJob(seed=trial.seed, tc=own(trial)) for trial in trials),
     )
 
@@ -183,7 +191,7 @@ class Reader:
         self._owed: list[dict[int, Trial]] = []
         self._firsts: list[Trial] = []
         #: what to feed the guest, as add() returns it
-        self.cells: list[protocol.CellJob] = []
+        self.cells: list[Fed] = []
         self._at = 0
         #: the guest's, at its last event
         self.uptime_s = 0.0
@@ -192,17 +200,24 @@ class Reader:
         for trials in batches:
             self.add(trials)
 
-    def add(self, trials: collections.abc.Sequence[Trial]) -> protocol.CellJob:
+    def add(self, trials: collections.abc.Sequence[Trial]) -> Fed:
         """Add trials of one more cell to what is owed; return what the guest is to be fed."""
-        cell, first = cell_of(trials), trials[0]
-        known = calibrations.recall(first, cell, _probing(first.setting)) if self._remembers else None
-        if known is not None:
-            self._calibrations[len(self.cells)] = known
-            cell = dataclasses.replace(cell, calibrate=False)
+        first = trials[0]
+        cell: Fed
+        alone = first.setting.network is None
+        cell = self._calibrated(first, cell_of(trials)) if alone else shared.cell_of(trials)
         self._owed.append({trial.seed: trial for trial in trials})
         self._firsts.append(first)
         self.cells.append(cell)
         return cell
+
+    def _calibrated(self, first: Trial, cell: protocol.CellJob) -> protocol.CellJob:
+        """Return a cell without its calibration, where what came of that is remembered."""
+        known = calibrations.recall(first, cell, _probing(first.setting)) if self._remembers else None
+        if known is None:
+            return cell
+        self._calibrations[len(self.cells)] = known
+        return dataclasses.replace(cell, calibrate=False)
 
     @property
     def owed(self) -> list[list[Trial]]:
@@ -227,15 +242,21 @@ class Reader:
                 self._at = index
             case protocol.Calibration(index=index, observed=observed) if 0 <= index < len(self._owed):
                 self._calibrations[index] = observed
-                if self._remembers:
-                    first = self._firsts[index]
-                    calibrations.remember(first, self.cells[index], _probing(first.setting), observed)
+                first, cell = self._firsts[index], self.cells[index]
+                if self._remembers and isinstance(cell, protocol.CellJob):
+                    calibrations.remember(first, cell, _probing(first.setting), observed)
             case protocol.TrialDone(index=index, facts=facts):
                 if trial := self._take(index, facts.seed):
                     yield self._done(trial, index, facts, host)
+            case protocol.SharedDone(index=index, facts=shared_seen):
+                if (trial := self._take(index, shared_seen.seed)) and self._network:
+                    counted = {} if shared_seen.system_calls is None else {"system_calls": shared_seen.system_calls}
+                    known = wire.to_json(self._network)
+                    yield shared_facts.measurement(trial, wire.to_json(shared_seen), known, {**host, **counted})
             case protocol.TrialFailed(index=index, seed=seed, message=message):
                 if trial := self._take(index, seed):
-                    yield self._error(trial, self._uncalibrated(index) or message, host)
+                    alone = trial.setting.network is None
+                    yield self._error(trial, (self._uncalibrated(index) if alone else None) or message, host)
             case protocol.Unsupported(message=message):
                 yield from self._unsupported(message, host)
             case protocol.Fault(message=message):

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from conformance.guest import protocol, wire
 from conformance.kernel.store import Kernel
-from conformance.lab import cores, job
+from conformance.lab import cores, job, shared
 from conformance.lab import memory as memory_file
 from conformance.lab import scratch as scratch_place
 from conformance.lab.adapter import Adapter
@@ -203,7 +203,9 @@ class VirtualRoom:
         supply = _Supply(batches)
         while not cancelled.is_set() and (first := supply.take()):
             supply.give_back([first])
-            with one_guest(self.kernel, adapter, first[0], cancelled) as (guest, scratch):
+            network = first[0].setting.network
+            memory = _MEMORY if network is None else f"{shared.memory_mb(network)}M"
+            with one_guest(self.kernel, adapter, first[0], cancelled, memory) as (guest, scratch):
                 on_start(guest)
                 reader = job.Reader([], adapter, remembers=self._remembers)
                 shift = _Shift(supply, reader, job.Feeder(scratch), self._most_uptime_s)

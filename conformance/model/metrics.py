@@ -6,9 +6,10 @@ nothing else knows metrics by name, but for reports that say something of one me
 
 import dataclasses
 import enum
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from conformance.model import shared_metrics
 from conformance.model.emulation import tc_commands
 from conformance.model.errors import UserError
 from conformance.model.setting import Setting
@@ -31,6 +32,12 @@ class Measured(Protocol):
     @property
     def evidence(self) -> Mapping[str, Any]: ...
 
+    @property
+    def flows(self) -> Sequence[Mapping[str, Any]]: ...
+
+    @property
+    def links(self) -> Sequence[Mapping[str, Any]]: ...
+
 
 class Timeout(enum.StrEnum):
     """What a metric's value means of a transfer that timed out."""
@@ -52,7 +59,8 @@ class Metric:
     fault. full_scale, full_difference: the ends of the colours of
     values (from 0), and of differences (either sign). missing: why no trial of a stack may have a value, or None where
     that is a fault of the lab. column: what the names of its further columns in exports begin with.
-    of: its value in a measurement, None where it was not seen.
+    of: its value in a measurement, None where it was not seen. of_group: of flows that share a network, its value of
+    one group, or with None of those that are judged, which then is `of`, too; None: a metric of a lone transfer.
     """
 
     name: str
@@ -71,6 +79,7 @@ class Metric:
     missing: str | None = None
     column: str
     of: Callable[[Measured], float | None]
+    of_group: shared_metrics.OfGroup | None = None
 
     @property
     def suffix(self) -> str:
@@ -114,6 +123,27 @@ def _transfer_rtts(measured: Measured) -> float | None:
     if completion_s is None or handshake_s is None:
         return None
     return (completion_s - handshake_s) / tc_commands.rtt_s(measured.setting.cell)
+
+
+def _shared(
+    name: str,
+    title: str,
+    heading: str,
+    of: shared_metrics.OfGroup,
+    *,
+    digits: int,
+    margin: float,
+    full_scale: float,
+    unit: str = "",
+    most: float | None = None,
+    missing: str | None = None,
+) -> Metric:
+    """Return a metric of flows that share a network."""
+    return Metric(
+        name=name, title=title, noun=title, heading=heading, unit=unit, digits=digits, most=most, margin=margin,
+        full_scale=full_scale, full_difference=full_scale / 3, missing=missing, column=name,
+        of=lambda measured: of(measured, None), of_group=of,
+    )  # fmt: skip
 
 
 UTILIZATION = Metric(
@@ -193,6 +223,122 @@ METRICS: Mapping[str, Metric] = {
             of=_transfer_rtts,
         ),
         BACK_TO_BACK,
+        _shared(
+            "group_goodput_mbps",
+            "goodput",
+            "Goodput of all flows of a group together",
+            shared_metrics.goodput_mbps,
+            unit="Mbit/s",
+            digits=2,
+            margin=0.1,
+            full_scale=100.0,
+        ),
+        _shared(
+            "share",
+            "share",
+            "Share of a group in the goodput of all flows",
+            shared_metrics.share,
+            digits=3,
+            most=1.0,
+            margin=0.01,
+            full_scale=1.0,
+        ),
+        _shared(
+            "jain_index",
+            "Jain's index",
+            "Jain's index of the goodputs of a group's flows",
+            shared_metrics.jain_index,
+            digits=3,
+            most=1.0,
+            margin=0.01,
+            full_scale=1.0,
+        ),
+        *(
+            _shared(
+                f"fct_p{percent}_s",
+                f"completion p{percent}",
+                f"Completion time of a group's flows, percentile {percent}",
+                shared_metrics.completion_s(percent),
+                unit="s",
+                digits=2,
+                margin=0.05,
+                full_scale=100.0,
+                missing="its flows did not complete",
+            )
+            for percent in (50, 95, 99)
+        ),
+        *(
+            _shared(
+                f"queue_delay_{quantile}_ms",
+                f"queue delay {quantile}",
+                f"How long packets stood in the bottleneck's queue, quantile {quantile}",
+                shared_metrics.queue_delay_ms(quantile),
+                unit="ms",
+                digits=2,
+                margin=0.5,
+                full_scale=100.0,
+            )
+            for quantile in ("p50", "p95", "p99")
+        ),
+        _shared(
+            "retransmitted_pct",
+            "retransmitted",
+            "Share of the bytes sent that were sent again, %",
+            shared_metrics.retransmitted_pct,
+            unit="%",
+            digits=2,
+            most=100.0,
+            margin=0.2,
+            full_scale=10.0,
+            missing="only the kernel's TCP says what it retransmits",
+        ),
+        *(
+            _shared(
+                f"rtt_{quantile}_ms",
+                f"smoothed RTT {quantile}",
+                f"Smoothed round-trip time of the senders, {quantile}",
+                shared_metrics.rtt_ms(quantile),
+                unit="ms",
+                digits=1,
+                margin=0.5,
+                full_scale=200.0,
+                missing="only the kernel's TCP says what it measures",
+            )
+            for quantile in ("mean", "p95")
+        ),
+        _shared(
+            "overhead_pct",
+            "overhead",
+            "IP bytes sent beyond those acknowledged, %",
+            shared_metrics.overhead_pct,
+            unit="%",
+            digits=2,
+            margin=0.2,
+            full_scale=20.0,
+            missing="only the kernel's TCP says what it sends",
+        ),
+        _shared(
+            "marked_pct",
+            "marked",
+            "Share of the bottleneck's packets that it marked (ECN CE), %",
+            shared_metrics.marked_pct,
+            unit="%",
+            digits=2,
+            most=100.0,
+            margin=0.2,
+            full_scale=10.0,
+        ),
+        _shared(
+            "convergence_s",
+            "convergence",
+            "Time from the last start until each flow stays near its share for 5 s",
+            shared_metrics.convergence_s,
+            unit="s",
+            digits=1,
+            margin=1.0,
+            full_scale=30.0,
+            missing="its flows did not converge",
+        ),
     )
 }
 
@@ -204,9 +350,19 @@ def named(name: str) -> Metric:
     return METRICS[name]
 
 
+def lone() -> list[Metric]:
+    """Return the metrics of a lone transfer."""
+    return [metric for metric in METRICS.values() if metric.of_group is None]
+
+
 def others() -> list[Metric]:
-    """Return the metrics that reports show only where a zone judges them."""
-    return [metric for metric in METRICS.values() if metric not in (UTILIZATION, LOST_PCT)]
+    """Return the metrics of a lone transfer that reports show only where a zone judges them."""
+    return [metric for metric in lone() if metric not in (UTILIZATION, LOST_PCT)]
+
+
+def shared() -> dict[str, shared_metrics.OfGroup]:
+    """Return {metric: its value of a group} of flows that share a network, in the order of reports."""
+    return {name: metric.of_group for name, metric in METRICS.items() if metric.of_group is not None}
 
 
 def digits_to_tell(values: Iterable[float], low: float, high: float, digits: int) -> int:

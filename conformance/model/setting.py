@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from conformance.model import digest
 from conformance.model.errors import UserError
+from conformance.model.network import Network
 
 #: queues by name -> what their size after the colon counts, or None where they take no size
 QUEUES = {
@@ -165,6 +166,8 @@ class Proxy:
 
 #: where a rival shares the bottleneck
 RIVAL_TOPOLOGY = "dumbbell"
+#: what the topology of a network that flows share is called; no file of topologies/ is
+SHARED_TOPOLOGY = "shared"
 #: what sizes the queue of a path's link: the whole path, as in the published testbed, or the link's own segment
 QUEUE_SIZED_BY = ("path", "segment")
 
@@ -190,8 +193,18 @@ class Setting:
     rival: str | None = None
     #: whether the server's link is captured, to see how many packets it sends at once
     bursts: bool = False
+    #: what none of the above says, and the point of its scenario; or none
+    network: Network | None = None
+    point: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
+        for name in ("transfer_s", "timeout_s"):
+            value = getattr(self, name)
+            if not isinstance(value, (int, float)) or not 0 < value <= 100_000:
+                raise UserError(f"{name} is {value!r}", "it must be a number of seconds above 0, at most 100000")
+            object.__setattr__(self, name, number(value))
+        if self.network is not None:
+            return  # it was checked when it was made
         self._check_path()
         kind, _, size = self.queue.partition(":")
         if kind not in QUEUES:
@@ -207,11 +220,6 @@ class Setting:
                 positive = False
             if not positive or (unit == "packets" and not size.isdigit()):
                 raise UserError(f"queue {self.queue!r}: the size must be a positive number of {unit}")
-        for name in ("transfer_s", "timeout_s"):
-            value = getattr(self, name)
-            if not isinstance(value, (int, float)) or not 0 < value <= 100_000:
-                raise UserError(f"{name} is {value!r}", "it must be a number of seconds above 0, at most 100000")
-            object.__setattr__(self, name, number(value))
         if self.host_queue not in (None, "fq"):
             raise UserError(f"host_queue is {self.host_queue!r}", "it must be null or fq")
         for name, _ in self.sysctls:
@@ -248,6 +256,8 @@ class Setting:
 
     @property
     def id(self) -> str:
+        if self.network is not None:
+            return ",".join(f"{name}={value}" for name, value in self.point) or self.profile
         return path_id(self.links)
 
     @property
@@ -256,7 +266,11 @@ class Setting:
         return math.floor(self.transfer_s * 1e6 * self.cell.bandwidth_mbps / 8)
 
     def to_json(self) -> dict[str, Any]:
+        if self.network is not None:
+            about = {"scenario": self.profile, "point": dict(self.point), "timeout_s": self.timeout_s}
+            return {**about, "network": self.network.to_json()}
         data = {**dataclasses.asdict(self), "sysctls": dict(self.sysctls), "cell": self.cell.to_json()}
+        del data["network"], data["point"]
         if self.rival is None:
             del data["rival"]
         if not self.bursts:
@@ -269,7 +283,39 @@ class Setting:
         return data
 
     @classmethod
+    def shared(cls, name: str, network: Network, point: Sequence[tuple[str, Any]], timeout_s: float) -> Self:
+        """Return the Setting of a network at a point of scenario `name`.
+
+        What readers of cells ask of it is its first judged group's: the cell is the bottleneck's rate, half of the
+        path's round-trip time, and the loss on the way of the data. Raises UserError where nothing limits its rate.
+        """
+        tested = network.tested
+        bottleneck = network.bottleneck(tested)
+        if bottleneck is None:
+            raise UserError("/links: nothing limits the rate of the group that is judged", "give a link rate_mbps")
+        direction = bottleneck[0].direction(bottleneck[1])
+        kept = math.prod(1 - link.direction(way).loss_pct / 100 for link, way in network.towards_client(tested))
+        rate_mbps = direction.rate_mbps or 0
+        lasts_s = tested.seconds or tested.seconds_at_rate or 8 * (tested.bytes or 0) / rate_mbps / 1e6
+        return cls(
+            cell=Cell(rate_mbps, round(500 * network.rtt_s(tested), 9), round(100 * (1 - kept), 9)),
+            profile=name,
+            queue=direction.queue.kind if direction.queue else "pfifo",
+            offload=network.offload,
+            transfer_s=lasts_s or timeout_s,
+            timeout_s=timeout_s,
+            topology=SHARED_TOPOLOGY,
+            host_queue=tested.host_queue,
+            sysctls=network.sysctls,
+            network=network,
+            point=tuple(sorted(point)),  # as it comes back from a line, whose names are in order
+        )
+
+    @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
+        if "network" in data:
+            point = tuple(data["point"].items())
+            return cls.shared(data["scenario"], Network.from_json(data["network"]), point, data["timeout_s"])
         path = {
             "segments": tuple(Cell(**cell) for cell in data.get("segments", ())),
             "proxy": Proxy(**data["proxy"]) if data.get("proxy") else None,
@@ -280,6 +326,19 @@ class Setting:
     def profile_digest(self) -> str:
         """Digest of all but the cell and the segments: what must agree before results may be compared."""
         data = self.to_json()
-        del data["cell"]
+        data.pop("cell", None)
         data.pop("segments", None)
         return digest.of_value(data)
+
+    @functools.cached_property
+    def guest_digest(self) -> str:
+        """Digest of what settings that can share a guest agree in: of a network, its structure and not its values."""
+        if self.network is None:
+            return self.profile_digest
+        structure = [
+            [[link.name, link.ends] for link in self.network.links],
+            [[group.name, group.ends, group.sender, group.count if group.is_stack else 0, group.ecn, group.host_queue]
+             for group in self.network.flows],
+            self.network.offload, self.sysctls, self.timeout_s, self.profile,
+        ]  # fmt: skip
+        return digest.of_value(structure)

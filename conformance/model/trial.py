@@ -9,7 +9,7 @@ import dataclasses
 import enum
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from conformance.model import digest
@@ -149,8 +149,12 @@ class Measurement:
     metrics: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     evidence: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     host: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    #: of flows that share a network: a record for each flow, and one for each direction of each link
+    flows: Sequence[Mapping[str, Any]] = ()
+    links: Sequence[Mapping[str, Any]] = ()
 
     def to_json(self) -> dict[str, Any]:
+        shared = {"flows": list(self.flows), "links": list(self.links)} if self.flows else {}
         return {
             "schema": "measurement/1",
             "key": self.trial.key,
@@ -160,6 +164,7 @@ class Measurement:
             "metrics": self.metrics,
             "evidence": self.evidence,
             "host": self.host,
+            **shared,
         }
 
     @classmethod
@@ -171,6 +176,8 @@ class Measurement:
             metrics=data["metrics"],
             evidence=data["evidence"],
             host=data["host"],
+            flows=tuple(data.get("flows", ())),
+            links=tuple(data.get("links", ())),
         )
 
     @property

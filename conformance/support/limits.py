@@ -55,6 +55,14 @@ def memory_mb(root: pathlib.Path = _ROOT) -> int | None:
     return None if limit is None or limit >= _UNLIMITED else limit >> 20
 
 
+def free_memory_mb(root: pathlib.Path = _ROOT) -> int | None:
+    """Return the memory that new processes could have, in units of 2^20 bytes, None where nobody says."""
+    lines = [line.split() for line in _lines(root / "proc" / "meminfo")]
+    free = [int(line[1]) >> 10 for line in lines if line[:1] == ["MemAvailable:"] and line[1].isdigit()]
+    limit = memory_mb(root)
+    return min([*free, *([] if limit is None else [limit])], default=None)
+
+
 def most_processes(root: pathlib.Path = _ROOT) -> int | None:
     """Return how many processes and threads there may be at once, None where that is not limited."""
     return _least("pids", ("pids.max",), root)

@@ -89,11 +89,12 @@ def _must_fail(name: str, facts: Facts) -> Clause:
 
 
 def _visits(facts: Facts) -> Iterator[Clause]:
-    """Judge what one server answers to several clients, one after the other."""
+    """Judge what one server answers to several clients, one after the other and at once."""
     names = (
         "a path that is no file is answered with an error",
         'a path with ".." leads nowhere',
         "a transfer works after another was broken off",
+        "two transfers work side by side",
     )
     if not facts["ready"]:
         yield from (Clause(name=name, kept=None, what="the server was never ready") for name in names)
@@ -107,6 +108,9 @@ def _visits(facts: Facts) -> Iterator[Clause]:
     )
     kept = whole["exit_status"] == 0 and _claims_a_result(whole["stdout"])
     yield Clause(name=names[2], kept=kept, what=_status(whole["exit_status"]))
+    both = facts["side_by_side"]
+    kept = len(both) > 1 and all(one["exit_status"] == 0 and _claims_a_result(one["stdout"]) for one in both)
+    yield Clause(name=names[3], kept=kept, what=" and ".join(_status(one["exit_status"]) for one in both))
 
 
 def _claims_a_result(text: str) -> bool:

@@ -127,7 +127,7 @@ def _proxy_died(case: Case) -> Fault | None:
     proxy = case.facts.get("proxy")
     if proxy is None or proxy["exit_status"] is None:
         return None
-    return Fault(f"the proxy died with {_status(proxy)} during the transfer{_said(proxy)}")
+    return Fault(f"the proxy died with {status(proxy)} during the transfer{said(proxy)}")
 
 
 def _algorithm_not_offered(case: Case) -> Fault | None:
@@ -137,7 +137,7 @@ def _algorithm_not_offered(case: Case) -> Fault | None:
         if case.facts["ready"] and case.crossed_bytes >= _HANDSHAKE_BYTES:
             # A stack that does not offer an algorithm knows so before the transfer, however that goes.
             return Fault(f"the {role} of {case.stack} ended with status {_NOT_OFFERED} during the transfer")
-        why = f"{case.stack} does not offer {case.trial.scheme.algorithm}{_said(process)}"
+        why = f"{case.stack} does not offer {case.trial.scheme.algorithm}{said(process)}"
         return Fault(why, Outcome.UNSUPPORTED)
     return None
 
@@ -146,14 +146,14 @@ def _server_not_ready(case: Case) -> Fault | None:
     if case.facts["ready"]:
         return None
     gone = case.server["exit_status"] is not None
-    how = f"ended with {_status(case.server)} before it was ready" if gone else "was never ready"
-    return Fault(f"the server of {case.stack} {how}{_said(case.server)}")
+    how = f"ended with {status(case.server)} before it was ready" if gone else "was never ready"
+    return Fault(f"the server of {case.stack} {how}{said(case.server)}")
 
 
 def _server_died(case: Case) -> Fault | None:
     if case.server["exit_status"] is None:
         return None
-    return Fault(f"the server of {case.stack} died with {_status(case.server)} during the transfer{_said(case.server)}")
+    return Fault(f"the server of {case.stack} died with {status(case.server)} during the transfer{said(case.server)}")
 
 
 def _nothing_transferred(case: Case) -> Fault | None:
@@ -180,12 +180,12 @@ def _stood_still(case: Case) -> Fault | None:
 def _client_failed(case: Case) -> Fault | None:
     if not case.completed or case.client["exit_status"] == 0:
         return None
-    return Fault(f"the client of {case.stack} ended with {_status(case.client)}{_said(case.client)}")
+    return Fault(f"the client of {case.stack} ended with {status(case.client)}{said(case.client)}")
 
 
 def _client_lies(case: Case) -> Fault | None:
-    lie = _lie(case) if case.completed else None
-    return Fault(f"the client of {case.stack} {lie}") if lie else None
+    why = lie(case) if case.completed else None
+    return Fault(f"the client of {case.stack} {why}") if why else None
 
 
 def _other_algorithm(case: Case) -> Fault | None:
@@ -228,7 +228,7 @@ CHECKS: tuple[collections.abc.Callable[[Case], Fault | None], ...] = (
 )
 
 
-def _lie(case: Case) -> str | None:
+def lie(case: Case) -> str | None:
     """Return what about the client's report is not to be believed, as the end of a sentence; or None."""
     if case.result_lines > 1:
         return f"printed {case.result_lines} result lines"
@@ -237,7 +237,7 @@ def _lie(case: Case) -> str | None:
     size, seconds = case.report["bytes"], case.report["completion_s"]
     wanted, elapsed_s = case.facts["transfer_bytes"], case.facts["elapsed_s"]
     rate = case.trial.setting.cell.bandwidth_mbps * 1e6
-    for kept, lie in (
+    for kept, why in (
         (size == wanted, f"reports {size} bytes, {wanted} were to be sent"),
         (seconds > 0, f"reports a completion time of {seconds} s"),
         (case.crossed_bytes >= wanted, f"reports {size} bytes, but only {case.crossed_bytes} crossed its link"),
@@ -247,7 +247,7 @@ def _lie(case: Case) -> str | None:
         ),
     ):
         if not kept:
-            return lie
+            return why
     if 8 * (size - _BURST_BYTES) / seconds > rate * _RATE_SLACK:
         return f"reports {8 * size / seconds / 1e6:.3g} Mbit/s over a link of {rate / 1e6:g}"
     return None
@@ -278,12 +278,12 @@ def _tail(text: str) -> str:
     return " ".join(clean.split())[-_TAIL:]
 
 
-def _status(process: Facts) -> str:
+def status(process: Facts) -> str:
     why = " (its guest's memory ran out)" if process.get("ran_out_of_memory") else ""
     return f"status {process['exit_status']}{why}"
 
 
-def _said(process: Facts) -> str:
+def said(process: Facts) -> str:
     words = _tail(process["stderr"]) or _tail(process["stdout"])
     return f": {words}" if words else ""
 

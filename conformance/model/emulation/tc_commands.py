@@ -29,7 +29,12 @@ def bdp_bytes(cell: Cell) -> float:
 
 def red_parameters(cell: Cell) -> dict[str, int]:
     """Return RED as the testbed configures it: limit 4 BDP but at least 48,000 bytes; thresholds at 1/4 and 1/12."""
-    limit = max(math.floor(4 * bdp_bytes(cell)), 48_000)
+    return red_parameters_of(bdp_bytes(cell))
+
+
+def red_parameters_of(bdp: float) -> dict[str, int]:
+    """Return the same for a bandwidth-delay product in bytes."""
+    limit = max(math.floor(4 * bdp), 48_000)
     high = math.floor(limit / 4)
     low = math.floor(high / 3)
     average_packet = 1000

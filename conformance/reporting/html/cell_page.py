@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from conformance.lab import topology
 from conformance.model.errors import UserError
-from conformance.model.metrics import METRICS, UTILIZATION
+from conformance.model.metrics import METRICS, UTILIZATION, lone
 from conformance.model.setting import Cell, Setting, exact
 from conformance.model.trial import Measurement
 from conformance.reporting import rerun
@@ -32,7 +32,7 @@ _AFTER = (("min_rtt_ms", "least RTT, ms", 2), ("retransmitted_segments", "retran
 
 def columns() -> tuple[str, ...]:
     """Return the heads of the columns of the trials' table."""
-    first, *others = METRICS.values()
+    first, *others = lone()
     seen = [[head for _, head, _ in part] for part in (_BEFORE, _AFTER)]
     return (first.label, *seen[0], *(metric.label for metric in others), *seen[1])
 
@@ -133,7 +133,7 @@ def _three(result: CellResult, metric: str) -> dict[str, Measurement]:
 
 
 def _row(measurement: Measurement, style: str) -> Trial:
-    first, *others = METRICS.values()
+    first, *others = lone()
     before, after = (
         [(measurement.metrics.get(name), digits) for name, _, digits in part] for part in (_BEFORE, _AFTER)
     )

@@ -42,7 +42,7 @@ def test_figures_have_a_document(run):
     schema.check("bench", data, "bench")
     names = [figure["name"] for figure in data["figures"]]
     assert names[:2] == ["start of a guest", "calibration of a cell"]
-    assert [figure["target_s"] for figure in data["figures"]] == [None] * 4 + [16, 16, 0.5, 0.5, 20]
+    assert [figure["target_s"] for figure in data["figures"]] == [None] * 4 + [16, 16, 0.5, 0.5, 20, 6, 60]
     assert sessions == [("cubic and smoke", "quinn")]
 
 

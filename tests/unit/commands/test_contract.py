@@ -29,7 +29,7 @@ GOOD = {
     "server_killed": {"ready": True, "early": None, "ended": True, "client": process(1), "server": process(-9)},
     "visits": {
         "ready": True, "missing": process(1), "status_of_dotted": 404, "broken_off": process(None),
-        "whole": process(0, RESULT), "server": process(-15),
+        "whole": process(0, RESULT), "side_by_side": [process(0, RESULT)] * 2, "server": process(-15),
     },
     "server_ends": {"ready": True, "ended": True, "after_s": 0.01, "server": process(0)},
 }  # fmt: skip
@@ -44,7 +44,7 @@ def judged(own_algorithms=True, **changes):
 
 def test_an_adapter_that_keeps_the_contract():
     found = judged()
-    assert len(found) == 11
+    assert len(found) == 12
     assert all(clause.kept is True for clause in found), [c for c in found if not c.kept]
 
 
@@ -64,6 +64,8 @@ def test_an_adapter_that_keeps_the_contract():
         ({"visits": {"missing": process(1, RESULT)}}, "printed a result line"),
         ({"visits": {"missing": process(None)}}, "still running"),
         ({"visits": {"status_of_dotted": 200}}, "answered with 200"),
+        ({"visits": {"side_by_side": [process(0, RESULT), process(1)]}}, "status 0 and status 1"),
+        ({"visits": {"side_by_side": [process(0), process(0, RESULT)]}}, "status 0 and status 0"),
         ({"visits": {"whole": process(1)}}, "status 1"),
         ({"visits": {"whole": process(0)}}, "status 0"),
         ({"visits": {"whole": process(None)}}, "still running"),
@@ -79,7 +81,7 @@ def test_each_clause_can_be_broken(changes, words):
 def test_what_could_not_be_tried_is_neither_kept_nor_broken():
     never = judged(wrong_port={"ready": False, "server": process(2)}, transfer={"ready": False, "server": process(2)})
     assert [clause.kept for clause in never].count(None) == 3
-    assert [c.kept for c in judged(visits={"ready": False})].count(None) == 3
+    assert [c.kept for c in judged(visits={"ready": False})].count(None) == 4
     assert [c.kept for c in judged(visits={"status_of_dotted": None})].count(None) == 1
     assert judged(own_algorithms=False)[0].kept is None
     assert [c.kept for c in judged(server_killed={"early": 0})].count(None) == 1

@@ -18,19 +18,19 @@ def attribute(kind, data):
 @given(ATTRIBUTES)
 def test_attributes_are_read_back(attributes):
     data = b"".join(attribute(kind, data) for kind, data in attributes)
-    assert list(netlink._attributes(data)) == attributes
+    assert list(netlink.attributes(data)) == attributes
 
 
 @given(ATTRIBUTES.filter(bool), st.sampled_from([0x4000, 0x8000, 0xC000]))
 def test_flags_are_no_part_of_the_kind(attributes, flags):
     """The two upper bits say nested, and in the network's order (linux/netlink.h)."""
     data = b"".join(attribute(kind | flags, data) for kind, data in attributes)
-    assert list(netlink._attributes(data)) == attributes
+    assert list(netlink.attributes(data)) == attributes
 
 
 @given(st.binary(max_size=200))
 def test_random_bytes_end_and_give_only_what_stands_there(data):
-    found = list(netlink._attributes(data))
+    found = list(netlink.attributes(data))
     assert len(found) <= len(data) // 4 + 1
     for kind, inner in found:
         assert 0 <= kind <= 0x3FFF
@@ -40,7 +40,7 @@ def test_random_bytes_end_and_give_only_what_stands_there(data):
 @given(ATTRIBUTES, st.integers(0, 200))
 def test_what_was_cut_short_begins_as_it_did(attributes, keeps):
     data = b"".join(attribute(kind, data) for kind, data in attributes)[:keeps]
-    found = list(netlink._attributes(data))
+    found = list(netlink.attributes(data))
     assert len(found) <= len(attributes)
     assert [kind for kind, _ in found] == [kind for kind, _ in attributes[: len(found)]]
     assert found[:-1] == attributes[: len(found) - 1] if found else len(data) < 4

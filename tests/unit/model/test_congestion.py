@@ -51,11 +51,11 @@ def test_a_kernel_that_has_another_version_is_named(algorithm, seen, words):
 
 def test_both_layouts_of_tcp_bbr_info_are_read():
     mainline = bytes(12) + (739).to_bytes(4, "little") + (512).to_bytes(4, "little")
-    assert netlink._parse_bbr_info(mainline) == {
+    assert netlink.parse_bbr_info(mainline) == {
         "info_bytes": 20, "version": None, "pacing_gain": 739 / 256, "cwnd_gain": 2.0,
     }  # fmt: skip
     google = mainline + bytes(19) + b"\3" + bytes(12)
-    assert netlink._parse_bbr_info(google)["version"] == 3
+    assert netlink.parse_bbr_info(google)["version"] == 3
 
 
 def test_a_result_keeps_both_kinds_of_evidence():

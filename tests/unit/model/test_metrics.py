@@ -17,7 +17,8 @@ from conformance.support import paths
 def test_every_row_is_found_by_its_own_name_and_has_columns_of_its_own():
     assert [metric.name for metric in METRICS.values()] == list(METRICS)
     assert len({metric.column for metric in METRICS.values()}) == len(METRICS)
-    assert metrics.others() == list(METRICS.values())[2:]
+    assert metrics.others() == metrics.lone()[2:]
+    assert {metric.name for metric in metrics.lone()} == set(METRICS) - set(metrics.shared())
 
 
 def test_the_schema_of_zones_leaves_metrics_to_the_table():
@@ -33,7 +34,7 @@ def test_an_unknown_metric_is_refused_with_those_there_are():
     assert metrics.named("lost_pct") is metrics.LOST_PCT
 
 
-@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", [metric.name for metric in metrics.lone()])
 def test_each_is_read_from_a_measurement_or_not_seen(name):
     (seen,) = measurements_of(name, [0.25])
     assert METRICS[name].of(seen) == pytest.approx(0.25)

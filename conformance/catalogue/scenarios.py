@@ -1,0 +1,47 @@
+"""Scenarios: the documents that ship, those that a user gives, and what profiles are as scenarios."""
+
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+from conformance.catalogue import documents
+from conformance.model import legacy
+from conformance.model.errors import UserError, located
+from conformance.model.scenario import Scenario
+from conformance.support import paths, schema, spelling
+
+
+def files() -> dict[str, pathlib.Path]:
+    """Return {name: file} of the scenarios that ship."""
+    return {path.stem: path for path in sorted(paths.data("scenarios").glob("*.json"))}
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all that ship, and of the profiles, each of which is a scenario of one flow."""
+    return (*files(), *documents.profile_names())
+
+
+def find(what: str) -> Scenario:
+    """Return the Scenario of this name, or in this file. Raises UserError naming the file and the JSON pointer."""
+    shipped = files()
+    if what in shipped:
+        return read(shipped[what])
+    if what in documents.profile_names():
+        return Scenario.from_json(legacy.scenario_of_profile(documents.profile_document(what)), _check)
+    path = pathlib.Path(what)
+    if path.suffix == ".json" or path.exists():
+        return read(path)
+    mend = "`conformance scenario list` names those that there are; or give a file, FILE.json"
+    raise UserError(f"there is no scenario {what!r}", spelling.mend(what, names(), mend))
+
+
+def read(path: pathlib.Path) -> Scenario:
+    """Return the Scenario in a file. Raises UserError naming file and place."""
+    document = schema.load("scenario", path)
+    with located(path):
+        return Scenario.from_json(document, _check)
+
+
+def _check(document: Mapping[str, Any]) -> None:
+    """Refuse what a document says at a point, where it is not of the schema's form. Raises UserError."""
+    schema.check("scenario", document, "at this value")

@@ -1,0 +1,76 @@
+"""`conformance scenario`: flows that share a network, from a document."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from typing import Any
+
+import click
+
+from conformance.cli.base import FORMAT, SEED, err, finish, progress_console
+from conformance.cli.measuring import EXECUTOR, RESULTS, WORKERS, trials, with_choice
+from conformance.engine.benches import Choice
+
+_POINT = click.option(
+    "--point", "points", metavar="AXIS=VALUE", multiple=True,
+    help="Value of an axis (repeatable); the first that an axis usually takes where none is given.",
+)  # fmt: skip
+
+
+@click.group()
+def scenario() -> None:
+    """Run flows that share a network, as a document describes it (docs/scenarios.md)."""
+
+
+@scenario.command("run")
+@click.argument("what", metavar="SCENARIO")
+@_POINT
+@click.option("--grid", help="Run a grid of points instead of one: a name of the scenario's, or all.")
+@click.option(
+    "--alone", metavar="AXIS=VALUE,...", help="Also run this point, and say what harm others do as against it."
+)
+@click.option("--algorithm", default="cubic", show_default=True, help="Congestion control to ask the stack for.")
+@with_choice("stack", "client", "kernel", "lab")
+@trials(5, "Trials of each point.")
+@click.option("--first-seed", default=1, show_default=True, type=SEED, help="Seed of the first trial.")
+@RESULTS
+@WORKERS
+@EXECUTOR
+@FORMAT
+def run(
+    choice: Choice, what: str, points: Sequence[str], algorithm: str, form: str,
+    executor: Callable[[], Executor] | None, **options: Any,
+) -> None:  # fmt: skip
+    """Run SCENARIO, a name or a file, at a point or a grid of them."""
+    from conformance.commands import scenario as command
+    from conformance.reporting.text import scenario as shown
+
+    found = command.run(
+        what, algorithm, choice, points=points, console=progress_console(form) if form == "text" else err,
+        executor=executor, **options,
+    )  # fmt: skip
+    finish(found, form, shown.show_ran)
+
+
+@scenario.command("list")
+@FORMAT
+def list_all(form: str) -> None:
+    """List the scenarios that ship, and the profiles, each a scenario of one flow."""
+    from conformance.commands import scenario as command
+    from conformance.reporting.text import scenario as shown
+
+    finish(command.list_all(), form, shown.show_listed)
+
+
+@scenario.command("show")
+@click.argument("what", metavar="SCENARIO")
+@_POINT
+@FORMAT
+def show(what: str, points: Sequence[str], form: str) -> None:
+    """Show what SCENARIO, a name or a file, says: its axes, grids, and network at a point."""
+    from conformance.commands import scenario as command
+    from conformance.reporting.text import scenario as shown
+
+    finish(command.show(what, points), form, shown.show_shown)
+
+
+COMMANDS = (scenario,)

@@ -1,0 +1,266 @@
+"""`conformance scenario`: run a scenario's document at points, list those that ship, show what one says."""
+
+import dataclasses
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from typing import Any
+
+import rich.console
+
+from conformance.catalogue import scenarios
+from conformance.commands import common
+from conformance.commands.measuring import answers
+from conformance.commands.result import Document, document
+from conformance.commands.status import ExitStatus, of_outcomes
+from conformance.engine import benches
+from conformance.engine.benches import Choice
+from conformance.engine.plan import plan
+from conformance.lab import shared
+from conformance.model import metrics, shared_metrics
+from conformance.model.errors import UserError
+from conformance.model.scenario import Point, Scenario, parse_value
+from conformance.model.setting import Setting
+from conformance.model.trial import Measurement, Outcome
+from conformance.support import limits
+
+#: what the judged flows together are called, where they are more than one group
+JUDGED = "judged"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One metric of a group at a point: its value in each trial, None where it was not seen. `harm`: see Ran."""
+
+    group: str
+    metric: str
+    values: tuple[float | None, ...]
+
+    @property
+    def median(self) -> float | None:
+        """Return the median of the trials; None where one of them did not see it."""
+        seen = [value for value in self.values if value is not None]
+        return statistics.median(seen) if seen and len(seen) == len(self.values) else None
+
+    def to_json(self) -> Document:
+        """Return a part of the document."""
+        return {"group": self.group, "metric": self.metric, "median": self.median, "values": list(self.values)}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class PointRan:
+    """What came of a point: figures of its groups, and messages of trials that gave none."""
+
+    point: str
+    outcomes: tuple[Outcome, ...]
+    figures: tuple[Figure, ...]
+    messages: tuple[str, ...]
+
+    def median(self, group: str, metric: str) -> float | None:
+        """Return the median of a figure, None where it is not known."""
+        return next((one.median for one in self.figures if (one.group, one.metric) == (group, metric)), None)
+
+    def to_json(self) -> Document:
+        """Return a part of the document."""
+        return {
+            "point": self.point,
+            "outcomes": [str(outcome) for outcome in self.outcomes],
+            "figures": [figure.to_json() for figure in self.figures],
+            "messages": list(self.messages),
+        }
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """A scenario at its points. `alone`: the point that others do harm as against (RFC 9743), if one was named."""
+
+    scenario: str
+    scheme: str
+    trials: int
+    points: tuple[PointRan, ...]
+    alone: PointRan | None
+    results: str
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say what trials say that nobody judges."""
+        ran = [*self.points, *([self.alone] if self.alone else [])]
+        return of_outcomes(outcome for point in ran for outcome in point.outcomes)
+
+    def harms(self, at: PointRan) -> Iterator[tuple[str, float]]:
+        """Yield (group, what part of its goodput it has less than alone) at a point."""
+        for figure in at.figures if self.alone else ():
+            if figure.metric == "group_goodput_mbps" and figure.group != JUDGED:
+                alone = self.alone.median(figure.group, figure.metric) if self.alone else None
+                harm = None if alone is None or figure.median is None else shared_metrics.harm(alone, figure.median)
+                if harm is not None:
+                    yield figure.group, harm
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/scenario-run.json."""
+        return document(
+            "scenario-run", self.exit_status, scenario=self.scenario, scheme=self.scheme, trials=self.trials,
+            points=[{**one.to_json(), "harm": dict(self.harms(one))} for one in self.points],
+            alone=self.alone and {**self.alone.to_json(), "harm": {}}, results=self.results,
+        )  # fmt: skip
+
+
+def run(
+    what: str,
+    algorithm: str,
+    choice: Choice,
+    *,
+    points: Sequence[str],
+    grid: str | None,
+    alone: str | None,
+    trials: int,
+    first_seed: int,
+    results: str,
+    workers: int | None,
+    console: rich.console.Console,
+    executor: Callable[[], Executor] | None = None,
+) -> Ran:
+    """Run a scenario at a point or a grid of them; progress goes to the console. Raise UserError."""
+    scenario = scenarios.find(what)
+    chosen = list(_chosen(scenario, points, grid))
+    compared = _point(scenario, [alone]) if alone is not None else None
+    settings = {point: scenario.setting(point) for point in dict.fromkeys((*chosen, *([compared] if compared else [])))}
+    for point, setting in settings.items():
+        _check_memory(point, setting)
+    bench = benches.find(choice)
+    common.require_offered(bench, algorithm)
+    work = [(algorithm, setting) for setting in settings.values()]
+    measured = {
+        answer.setting: answer.measurements
+        for answer in answers(
+            plan(trials=trials, first_seed=first_seed, work=work), bench, results, workers, console, executor=executor
+        )
+    }
+    ran = {point: _ran(point, measured[setting]) for point, setting in settings.items()}
+    return Ran(
+        scenario=scenario.name,
+        scheme=bench.scheme(algorithm).id,
+        trials=trials,
+        points=tuple(ran[point] for point in chosen),
+        alone=None if compared is None else ran[compared],
+        results=results,
+    )
+
+
+def _chosen(scenario: Scenario, points: Sequence[str], grid: str | None) -> Iterable[Point]:
+    """Return the points that were asked for: a grid's, those of them that have the values given, or one point."""
+    if grid is None:
+        return [_point(scenario, points)]
+    given = dict(_value(text) for text in points)
+    scenario.point(given)
+    found = [one for one in scenario.grid(grid) if all(one[name] == value for name, value in given.items())]
+    if not found:
+        raise UserError(f"grid {grid} of {scenario.name} has no point with {', '.join(points)}")
+    return found
+
+
+def _point(scenario: Scenario, texts: Sequence[str]) -> Point:
+    return scenario.point(dict(_value(text) for text in ",".join(texts).split(",") if text))
+
+
+def _value(text: str) -> tuple[str, Any]:
+    name, sign, value = text.partition("=")
+    if not sign or not value:
+        raise UserError(f"{text!r} is not of the form AXIS=VALUE", "such as flows=4")
+    return name.strip(), parse_value(value.strip())
+
+
+def _check_memory(point: Point, setting: Setting) -> None:
+    """Refuse a network whose guest would not fit into this machine's memory."""
+    free_mb = limits.free_memory_mb()
+    if setting.network is not None and free_mb is not None:
+        shared.check_memory(setting.network, free_mb)
+
+
+def _ran(point: Point, measurements: Sequence[Measurement]) -> PointRan:
+    good = [one for one in measurements if one.outcome in (Outcome.OK, Outcome.TIMEOUT)]
+    return PointRan(
+        point=point.id,
+        outcomes=tuple(one.outcome for one in measurements),
+        figures=tuple(_figures(good)),
+        messages=tuple(sorted({str(one.message) for one in measurements if one.message})),
+    )
+
+
+def _figures(measurements: Sequence[Measurement]) -> Iterator[Figure]:
+    """Yield the figures of each group that anything was seen of; of a lone transfer, its own."""
+    network = measurements[0].setting.network if measurements else None
+    if network is None:
+        for metric in metrics.lone():
+            yield from _figure("", metric.name, [one.value(metric.name) for one in measurements])
+        return
+    judged = [group.name for group in network.flows if group.judged]
+    groups: Mapping[str, str | None] = {
+        **({JUDGED: None} if len(judged) > 1 else {}),
+        **{group.name: group.name for group in network.flows},
+    }
+    for title, group in groups.items():
+        for name, of in metrics.shared().items():
+            yield from _figure(title, name, [of(one, group) for one in measurements])
+
+
+def _figure(group: str, metric: str, values: Sequence[float | None]) -> Iterator[Figure]:
+    if any(value is not None for value in values):
+        rounded = (None if value is None else round(value, 6) for value in values)
+        yield Figure(group=group, metric=metric, values=tuple(rounded))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """The scenarios that ship: (name, title)."""
+
+    scenarios: tuple[tuple[str, str], ...]
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say DONE."""
+        return ExitStatus.DONE
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/scenario-list.json."""
+        found = [{"name": name, "title": title} for name, title in self.scenarios]
+        return document("scenario-list", self.exit_status, scenarios=found)
+
+
+def list_all() -> Listed:
+    """List the scenarios that ship, and the profiles. Raise UserError."""
+    return Listed(scenarios=tuple((name, scenarios.find(name).title) for name in scenarios.names()))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What a scenario says at a point."""
+
+    scenario: Scenario
+    point: Point
+    setting: Setting
+    memory_mb: int | None
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say DONE."""
+        return ExitStatus.DONE
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/scenario-show.json."""
+        return document(
+            "scenario-show", self.exit_status, scenario=self.scenario.name, title=self.scenario.title,
+            axes=[{"name": axis.name, "sets": list(axis.sets), "values": list(axis.values)}
+                  for axis in self.scenario.axes],
+            grids={name: [point.id for point in points] for name, points in self.scenario.grids.items()},
+            point=self.point.id, setting=self.setting.to_json(), memory_mb=self.memory_mb,
+        )  # fmt: skip
+
+
+def show(what: str, points: Sequence[str]) -> Shown:
+    """Show a scenario at a point. Raise UserError."""
+    scenario = scenarios.find(what)
+    point = _point(scenario, points)
+    setting = scenario.setting(point)
+    memory_mb = None if setting.network is None else shared.memory_mb(setting.network)
+    return Shown(scenario=scenario, point=point, setting=setting, memory_mb=memory_mb)

@@ -1,0 +1,192 @@
+"""The kernel's flows of a group, and the watch of a queue: the programs of conformance/load, started and read."""
+
+from __future__ import annotations
+
+import array
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+
+from conformance.guest.flow_looks import FLOW_COLUMNS, table
+from conformance.guest.netlink import BBR_INFO_BYTES, NO_RTT_US, parse_bbr_info
+from conformance.guest.netns import inside
+from conformance.guest.seen import BbrSeen, CongestionControlSeen
+from conformance.guest.shared_job import FlowSeen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from conformance.guest.netns import Node
+    from conformance.guest.shared_job import GroupFlows
+    from conformance.guest.shared_network import Host
+
+#: how often flows and queues are looked at
+LOOK_NS = 100_000_000
+_PORT, _FIRST_LOCAL_PORT = 5001, 20_000
+#: of a flow without an end of its own
+_ENDLESS_BYTES = 1 << 50
+#: a flow of ours begins when it is due: later than this, it was the guest that was late
+_LATE_NS = 5_000_000
+_QUANTILES = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
+
+
+class _Program:
+    """A program of ours on a node, its output in a file."""
+
+    def __init__(self, node: Node, command: Sequence[str], output: str) -> None:
+        self._output = open(output, "w+b", buffering=0)
+        with open(f"{output}.err", "wb") as errors, inside(node):
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=self._output, stderr=errors, start_new_session=True
+            )
+        self._errors = f"{output}.err"
+        self.pidfd = os.pidfd_open(self._process.pid)
+
+    @property
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    def stop(self) -> bytes:
+        """Ask it to end, wait for that, and return what it wrote. Raises RuntimeError with its words."""
+        if self.running:
+            self._process.send_signal(signal.SIGTERM)
+        status = self._process.wait()
+        if status not in (0, -signal.SIGTERM):
+            with open(self._errors, errors="replace") as f:
+                raise RuntimeError(f"{os.path.basename(str(self._process.args))}: {' '.join(f.read().split())[-200:]}")
+        self._output.seek(0)
+        return self._output.read()
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        os.close(self.pidfd)
+        self._output.close()
+
+
+def first_known(names: Sequence[str]) -> str | None:
+    """Return the first of these congestion controls that the kernel has; None where it has none of them."""
+    for name in names:
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as asked:
+            try:
+                asked.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+            except FileNotFoundError:
+                continue
+            return name
+    return None
+
+
+class KernelGroup:
+    """The flows of one group, from `begin_ns` of the clock on. Call `end()`."""
+
+    def __init__(
+        self, program: str, folder: str, nodes: tuple[Node, Node], hosts: tuple[Host, Host], group: GroupFlows,
+        algorithm: str, begin_ns: int,
+    ) -> None:  # fmt: skip
+        (sender, receiver), (source, sink) = nodes, hosts
+        self._group, self._begin_ns, self._algorithm = group, begin_ns, algorithm
+        asked = f"{folder}/{source.node}.flows"
+        with open(asked, "w") as f:
+            for flow in group.flows:
+                stop_ns = begin_ns + flow.stop_ns if flow.stop_ns else 0
+                f.write(f"{begin_ns + flow.start_ns} {flow.bytes or _ENDLESS_BYTES} {stop_ns} {group.pace}\n")
+        self._receiver = _Program(receiver, [program, "receive", sink.address, str(_PORT)], f"{folder}/{sink.node}.out")
+        self._sender = _Program(
+            sender,
+            [program, "send", sink.address, str(_PORT), algorithm, str(_FIRST_LOCAL_PORT), str(LOOK_NS), asked],
+            f"{folder}/{source.node}.out",
+        )
+        #: whether they all have an end of their own
+        self.ends = all(flow.bytes or flow.stop_ns for flow in group.flows)
+
+    @property
+    def pidfd(self) -> int:
+        return self._sender.pidfd
+
+    @property
+    def running(self) -> bool:
+        return self._sender.running
+
+    def stop(self) -> tuple[FlowSeen, ...]:
+        """End what still runs, and return what was seen of each flow. Raises RuntimeError."""
+        lines = self._sender.stop().decode().splitlines()
+        self._receiver.stop()
+        found = [json.loads(line) for line in lines]
+        if len(found) != len(self._group.flows):
+            raise RuntimeError("flows: some of them said nothing")
+        return tuple(self._seen(one, flow.start_ns) for one, flow in zip(found, self._group.flows, strict=True))
+
+    def _seen(self, found: dict[str, object], start_ns: int) -> FlowSeen:
+        def since(name: str) -> float | None:
+            at_ns = found[name]
+            return round((at_ns - self._begin_ns) / 1e9, 9) if isinstance(at_ns, int) and at_ns else None
+
+        began_s = since("connect_ns")
+        if began_s is not None and began_s * 1e9 - start_ns > _LATE_NS:
+            raise RuntimeError("flows: they began late")
+        looks = found["looks"]
+        if not isinstance(looks, dict):
+            raise RuntimeError("flows: no looks")
+        rows: list[tuple[float | None, ...]] = [
+            (round((at - self._begin_ns) / 1e9, 6), max(acked - 1, 0), rtt_us / 1000, cwnd)
+            for at, acked, rtt_us, cwnd in zip(
+                looks["at_ns"], looks["acked_bytes"], looks["rtt_us"], looks["cwnd_segments"], strict=True
+            )
+        ]
+        counts = {name: value for name in _COUNTS if isinstance(value := found[name], int)}
+        min_rtt_us = found["min_rtt_us"]
+        return FlowSeen(
+            start_s=began_s if began_s is not None else start_ns / 1e9,
+            connected_s=since("connected_ns"), end_s=since("end_ns"), complete=found["complete"] is True,
+            min_rtt_ms=min_rtt_us / 1000 if isinstance(min_rtt_us, int) and min_rtt_us < NO_RTT_US else None,
+            arrived_bytes=None, looks=table(FLOW_COLUMNS, rows), client=None,
+            congestion_control=self._congestion_control(bytes.fromhex(str(found["own"]))), **counts,
+        )  # fmt: skip
+
+    def _congestion_control(self, own: bytes) -> CongestionControlSeen:
+        bbr = None
+        if self._algorithm.startswith("bbr") and len(own) >= BBR_INFO_BYTES:
+            found = parse_bbr_info(own)
+            bbr = BbrSeen(
+                info_bytes=found["info_bytes"], version=found["version"],
+                pacing_gains=(found["pacing_gain"],), cwnd_gains=(found["cwnd_gain"],),
+            )  # fmt: skip
+        return CongestionControlSeen(name=self._algorithm, names=(self._algorithm,), bbr=bbr)
+
+    def end(self) -> None:
+        self._sender.end()
+        self._receiver.end()
+
+
+_COUNTS = (
+    "acked_bytes", "sent_bytes", "retransmitted_bytes", "out_segments", "retransmitted_segments", "marked_segments",
+)  # fmt: skip
+
+
+class Watch:
+    """How long packets stand in the queue of an interface. Call `stop()`, and `end()`."""
+
+    def __init__(self, program: str, folder: str, node: Node, interface: str, mask: int) -> None:
+        self._program = _Program(node, [program, interface, str(mask)], f"{folder}/{interface}.watch")
+
+    def stop(self) -> tuple[int, dict[str, float] | None, int]:
+        """Return (packets that were watched through it, quantiles of how long they stood in ms, those not matched)."""
+        data = self._program.stop()
+        _, left, lost = struct.unpack_from("QQQ", data)
+        stood = array.array("q", data[24:])[1::2]
+        unmatched = left + lost - len(stood)
+        if not stood:
+            return 0, None, unmatched
+        in_order = sorted(stood)
+        found: dict[str, float] = {
+            name: in_order[min(int(share * len(in_order)), len(in_order) - 1)] for name, share in _QUANTILES
+        }
+        found |= {"min": in_order[0], "max": in_order[-1], "mean": sum(in_order) / len(in_order)}
+        return len(in_order), {name: round(value / 1e6, 6) for name, value in found.items()}, unmatched
+
+    def end(self) -> None:
+        self._program.end()

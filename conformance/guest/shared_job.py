@@ -1,0 +1,150 @@
+"""What a guest whose flows share a network is asked for, and what such a trial saw: parts of protocol.py's records."""
+
+# Without `from __future__ import annotations`: wire.read() looks at the types of fields.
+import dataclasses
+
+from conformance.guest.seen import CongestionControlSeen, ProcessSeen
+from conformance.guest.wire import require
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SharedLink:
+    """A link, by its ends, the client's side first."""
+
+    name: str
+    ends: tuple[str, str]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Group:
+    """A group of flows, and the nodes that its receivers and its sender are at.
+
+    `stack`: of the stack under test, each of its `clients` on a host of its own; else of the kernel, with one host for
+    all receivers. `ecn`: what the hosts' tcp_ecn is set to, None to leave it.
+    """
+
+    name: str
+    stack: bool
+    clients: int
+    ends: tuple[str, str]
+    ecn: int | None
+    host_queue: str | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SharedNetwork:
+    """The network of a job. `flows`, `watch`: files in the scratch folder, programs of conformance/load."""
+
+    links: tuple[SharedLink, ...]
+    groups: tuple[Group, ...]
+    flows: str
+    watch: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Flow:
+    """One flow: when it starts, in ns after the trial began, its bytes (0: no end), when it is stopped (0: never)."""
+
+    start_ns: int
+    bytes: int
+    stop_ns: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GroupFlows:
+    """The flows of a group in a trial. `algorithms`: kernel's names, the first that the kernel has counts.
+
+    `pace`: bytes a second, 0 for no bound.
+    """
+
+    algorithms: tuple[str, ...]
+    pace: int
+    flows: tuple[Flow, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SharedTrial:
+    """A trial: for each link the commands of both directions (data, acks), for each group those of its sender's delay.
+
+    `watch_masks`: for each link's data how seldom its packets are watched (watch.c), None where nothing queues.
+    """
+
+    seed: int
+    tc: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
+    delay_tc: tuple[tuple[str, ...], ...]
+    watch_masks: tuple[int | None, ...]
+    groups: tuple[GroupFlows, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SharedCell:
+    """Trials of one setting."""
+
+    trials: tuple[SharedTrial, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FlowSeen:
+    """A flow as it was seen; times in seconds after the trial began, None where it never came to that.
+
+    `acked_bytes` and what follows are the sender's kernel's words, None where it is not TCP. `arrived_bytes`: at the
+    client's interface, headers included, of the stack's flows. `looks`: a table by columns.
+    """
+
+    start_s: float
+    connected_s: float | None
+    end_s: float | None
+    complete: bool
+    acked_bytes: int | None
+    sent_bytes: int | None
+    retransmitted_bytes: int | None
+    out_segments: int | None
+    retransmitted_segments: int | None
+    marked_segments: int | None
+    min_rtt_ms: float | None
+    arrived_bytes: int | None
+    looks: dict[str, tuple[float | None, ...]]
+    client: ProcessSeen | None
+    congestion_control: CongestionControlSeen | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GroupSeen:
+    """A group's flows, in order, its server where it is the stack's, and the kernel's algorithm of its sender."""
+
+    algorithm: str | None
+    server: ProcessSeen | None
+    ready: bool
+    flows: tuple[FlowSeen, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DirectionSeen:
+    """One direction of a link: what the kernel counted of its chain, what stood in its queue, and for how long.
+
+    `looks`: a table by columns, one row each 100 ms. `delays_ms`: quantiles of `delays` packets that were watched, one
+    in `watched_one_in`; `unmatched` of them were not seen on both sides of the queue.
+    """
+
+    qdiscs: tuple[dict[str, object], ...]
+    looks: dict[str, tuple[float | None, ...]]
+    delays: int | None
+    delays_ms: dict[str, float] | None
+    watched_one_in: int | None
+    unmatched: int | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SharedFacts:
+    """One trial of flows that share a network."""
+
+    seed: int
+    virtual_s: float
+    elapsed_s: float
+    timed_out: bool
+    system_calls: int | None
+    groups: tuple[GroupSeen, ...]
+    links: tuple[tuple[DirectionSeen, DirectionSeen], ...]
+
+    def __post_init__(self) -> None:
+        require(bool(self.groups) and bool(self.links), "a trial without flows or links")

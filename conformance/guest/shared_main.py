@@ -1,0 +1,94 @@
+"""Carry out a job whose flows share a network: build it, then make the trials of each cell that the host feeds."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+
+from conformance.guest import netns, protocol, shared_trial, tc
+from conformance.guest.shared_job import GroupFlows
+from conformance.guest.topology import Topology
+from conformance.guest.trial import Fault
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from conformance.guest.shared_job import SharedCell, SharedTrial
+    from conformance.guest.shared_trial import SharedStage
+
+#: the first of a guest: a moment of each flow, that nobody looks at (main.py: _warm_up)
+_WARM_UP_NS, _WARM_UP_BYTES = 1_000_000_000, 20_000
+#: of two the kernel always tries the first one first, where it is free: of more it would draw one
+_PORTS_A_CLIENT = 2
+
+#: no segments, no addresses: all is in the Place of a SharedStage
+TOPOLOGY = Topology(segments=(), addresses={}, taps={})
+
+
+def set_up(
+    stage: SharedStage, choose_algorithm: Callable[[Any, tuple[str, ...]], tuple[str | None, str]]
+) -> protocol.Network | protocol.Unsupported:
+    """Configure all hosts as the job says, and return what the kernel then holds, or why it cannot."""
+    job, net = stage.stage.job, stage.stage.net
+    sysctls: dict[str, dict[str, str | None]] = {}
+    name = None
+    for group, sender, clients in zip(stage.network.groups, stage.place.senders, stage.place.receivers, strict=True):
+        ecn = {} if group.ecn is None else {"net.ipv4.tcp_ecn": str(group.ecn)}
+        for host in (sender, *clients):
+            node = net[host.node]
+            sysctls[host.node] = netns.set_sysctls(node, {**job.sysctls, **ecn})
+            if group.host_queue:
+                tc.run(node, [f"qdisc replace dev {own} root {group.host_queue}" for own in node.intfNames()])
+        if not group.stack:
+            continue
+        if job.kernel_algorithms:
+            name, why_not = choose_algorithm(net[sender.node], job.kernel_algorithms)
+            if name is None:
+                return protocol.Unsupported(message=why_not)
+            found = netns.set_sysctls(net[sender.node], {"net.ipv4.tcp_congestion_control": name})
+            sysctls[sender.node].update(found)
+        if job.port < 1024:
+            netns.set_sysctls(net[sender.node], {"net.ipv4.ip_unprivileged_port_start": str(job.port)})
+        for number, host in enumerate(clients):
+            first = shared_trial.FIRST_CLIENT_PORT + _PORTS_A_CLIENT * number
+            netns.set_sysctls(net[host.node], {"net.ipv4.ip_local_port_range": f"{first} {first + 1}"})
+    offload = {
+        f"{node.name}:{interface}": netns.set_offload(node, interface, job.offload)
+        for node in net.hosts
+        for interface in node.intfNames()
+    }
+    return protocol.Network(sysctls=sysctls, offload=offload, kernel=os.uname().release, kernel_algorithm=name)
+
+
+def run_cells(stage: SharedStage, cells: Iterable[SharedCell], emit: Callable[[protocol.Event], None]) -> None:
+    """Make the trials of the cells that come."""
+    for index, cell in enumerate(cells):
+        if index == 0 and cell.trials:
+            with contextlib.suppress(Fault):
+                shared_trial.run(stage, _small(cell.trials[0]))
+        emit(protocol.CellBegins(index=index))
+        for trial in cell.trials:
+            try:
+                facts = shared_trial.run(stage, trial)
+            except Fault as fault:
+                emit(protocol.TrialFailed(index=index, seed=trial.seed, message=str(fault)))
+            else:
+                emit(protocol.SharedDone(index=index, facts=facts))
+
+
+def _small(trial: SharedTrial) -> SharedTrial:
+    """Return the same trial with little to do."""
+    groups = tuple(
+        GroupFlows(
+            algorithms=group.algorithms,
+            pace=group.pace,
+            flows=tuple(
+                dataclasses.replace(flow, start_ns=0, bytes=_WARM_UP_BYTES, stop_ns=_WARM_UP_NS) for flow in group.flows
+            ),
+        )
+        for group in trial.groups
+    )
+    return dataclasses.replace(trial, groups=groups)

@@ -1,0 +1,141 @@
+"""Build the network that flows share: bridges at the ends of links, and a pair of hosts, or more, for each group.
+
+Every bridge is told which of its ports leads to which host, and learns nothing: a frame to somebody whom a bridge has
+forgotten would go over all links, and what it has forgotten depends on what was before the trial.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+
+from conformance.guest.netns import inside
+from conformance.guest.topology import Interface
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from conformance.guest.shared_job import SharedNetwork
+
+_HOST_INTERFACE = "up"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Host:
+    """A host of a group: its node in Mininet, its address, and the bridge's interface that leads to it."""
+
+    node: str
+    address: str
+    mac: str
+    port: Interface
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where things of a job are: sender and receivers of each group, and the egress of each link's directions."""
+
+    senders: tuple[Host, ...]
+    receivers: tuple[tuple[Host, ...], ...]
+    directions: tuple[tuple[Interface, Interface], ...]
+
+    @property
+    def hosts(self) -> tuple[Host, ...]:
+        return (*self.senders, *(host for group in self.receivers for host in group))
+
+
+def place(network: SharedNetwork) -> Place:
+    """Return where things of a network are, before it is built."""
+    senders, receivers = [], []
+    for at, group in enumerate(network.groups):
+        clients = [
+            Host(
+                node=f"c{at}x{number}", address=f"10.1.{at}.{number + 1}", mac=f"02:00:00:01:{at:02x}:{number + 1:02x}",
+                port=Interface(_bridge(group.ends[0]), f"c{at}x{number}"),
+            )
+            for number in range(group.clients if group.stack else 1)
+        ]  # fmt: skip
+        receivers.append(tuple(clients))
+        senders.append(
+            Host(
+                node=f"s{at}", address=f"10.0.{at}.1", mac=f"02:00:00:00:{at:02x}:01",
+                port=Interface(_bridge(group.ends[1]), f"s{at}"),
+            )
+        )  # fmt: skip
+    # Data leave the end on the server's side.
+    directions = tuple(
+        (Interface(_bridge(link.ends[1]), f"data{at}"), Interface(_bridge(link.ends[0]), f"acks{at}"))
+        for at, link in enumerate(network.links)
+    )
+    return Place(senders=tuple(senders), receivers=tuple(receivers), directions=directions)
+
+
+def build(network: SharedNetwork, where: Place) -> Any:
+    """Return the started network; interfaces are up, queues are the kernel's defaults."""
+    from mininet.net import Mininet
+    from mininet.topo import Topo
+
+    topo = Topo()
+    bridges = list(dict.fromkeys(port.node for pair in where.directions for port in pair))
+    for bridge in bridges:
+        topo.addHost(bridge, ip=None)
+    for host in where.hosts:
+        topo.addHost(host.node, ip=f"{host.address}/8", mac=host.mac)
+        topo.addLink(host.node, host.port.node, intfName1=_HOST_INTERFACE, intfName2=host.port.name)
+    for data, acks in where.directions:
+        topo.addLink(acks.node, data.node, intfName1=acks.name, intfName2=data.name)
+    net = Mininet(topo, controller=None)
+    ways = {bridge: _ways(bridge, where.directions) for bridge in bridges}
+    for bridge in bridges:
+        ports = [port.name for pair in where.directions for port in pair if port.node == bridge]
+        ports += [host.port.name for host in where.hosts if host.port.node == bridge]
+        lines = [
+            "link add bridge0 type bridge mcast_snooping 0",
+            *(f"link set {port} master bridge0" for port in ports),
+        ]
+        lines += [f"link set {port} type bridge_slave learning off flood off" for port in ports]
+        _batch(net[bridge], "ip", [*lines, "link set bridge0 up"])
+        out = {host.mac: _port(bridge, host, ways[bridge]) for host in where.hosts}
+        _batch(net[bridge], "bridge", [f"fdb add {mac} dev {port} master static" for mac, port in out.items() if port])
+    for sender, clients in zip(where.senders, where.receivers, strict=True):
+        _batch(net[sender.node], "ip", [_neighbour(host) for host in clients])
+        for host in clients:
+            _batch(net[host.node], "ip", [_neighbour(sender)])
+    return net
+
+
+def _bridge(node: str) -> str:
+    return f"n-{node}"
+
+
+def _neighbour(host: Host) -> str:
+    # Neighbours are told, not asked for: a question could be lost in an emulator.
+    return f"neigh replace {host.address} lladdr {host.mac} dev {_HOST_INTERFACE} nud permanent"
+
+
+def _ways(bridge: str, directions: Sequence[tuple[Interface, Interface]]) -> Mapping[str, str]:
+    """Return {other bridge: the interface of `bridge` that leads there}."""
+    found: dict[str, str] = {}
+    todo: list[tuple[str, str | None]] = [(bridge, None)]
+    while todo:
+        node, by = todo.pop()
+        for one, other in (pair for two in directions for pair in (two, two[::-1])):
+            if one.node == node and other.node not in found and other.node != bridge:
+                found[other.node] = by or one.name
+                todo.append((other.node, by or one.name))
+    return found
+
+
+def _port(bridge: str, host: Host, ways: Mapping[str, str]) -> str | None:
+    return host.port.name if host.port.node == bridge else ways.get(host.port.node)
+
+
+def _batch(node: Any, program: str, lines: Sequence[str]) -> None:
+    """Run commands of ip(8) or bridge(8) on a node. Raises RuntimeError with its words."""
+    with inside(node):
+        done = subprocess.run(
+            [program, "-batch", "-"], input="".join(f"{line}\n" for line in lines), capture_output=True, text=True
+        )
+    if done.returncode != 0:
+        raise RuntimeError(f"{program}: {' '.join(done.stderr.split())}")

@@ -1,0 +1,150 @@
+"""From trials of flows that share a network to what a guest is told of them."""
+
+import math
+import pathlib
+import random
+import shutil
+from collections.abc import Sequence
+
+from conformance.guest import shared_job
+from conformance.lab import load
+from conformance.model.emulation import shaping
+from conformance.model.errors import UserError
+from conformance.model.network import Direction, Flows, Network
+from conformance.model.trial import Trial
+
+#: what the suite calls an algorithm -> what kernels call it; others have one name
+KERNEL_NAMES = {"bbrv1": ("bbr",), "bbrv2": ("bbr2", "bbr"), "bbrv3": ("bbr",)}
+#: so many packets of a queue are watched in a trial at most, about; of more one in two, in four, ...
+_MOST_WATCHED = 100_000
+_FRAME_BITS = 1514 * 8
+#: of a flow of the stack that the clock ends, where nothing limits it
+_UNLIMITED_BYTES = 1 << 30
+#: largest per-trial offset of a link's one-way delay, either way (job.py: delay_off_ns)
+_DELAY_OFF_NS = 10_000
+#: What a guest's memory must hold, as measured: kernel and harness; a flow with its threads and sockets; a packet that
+#: stands in a queue or is on its way, with the part of its sender's buffer that waits for its acknowledgement.
+_GUEST_MB, _STACK_FLOW_MB, _FLOW_MB, _PACKET_BYTES = 200, 24, 0.5, 4096
+#: what every guest has
+LEAST_MB = 512
+
+
+def network_of(network: Network, scratch: pathlib.Path) -> shared_job.SharedNetwork:
+    """Return what a guest builds, and put the programs that it needs into the scratch folder. Raises UserError."""
+    for name, path in load.programs().items():
+        shutil.copy(path, scratch / name)
+    return shared_job.SharedNetwork(
+        links=tuple(shared_job.SharedLink(name=link.name, ends=link.ends) for link in network.links),
+        groups=tuple(
+            shared_job.Group(
+                name=group.name, stack=group.is_stack, clients=group.count, ends=group.ends,
+                ecn=None if group.ecn is None else int(group.ecn), host_queue=group.host_queue,
+            )
+            for group in network.flows
+        ),
+        flows=load.FLOWS,
+        watch=load.WATCH,
+    )  # fmt: skip
+
+
+def cell_of(trials: Sequence[Trial]) -> shared_job.SharedCell:
+    """Return what a guest has to know of trials of one setting."""
+    return shared_job.SharedCell(trials=tuple(_trial(trial) for trial in trials))
+
+
+def _trial(trial: Trial) -> shared_job.SharedTrial:
+    network, seed = trial.setting.network, trial.seed
+    if network is None:
+        raise ValueError("a setting whose flows share nothing")
+    lasts_s = trial.setting.timeout_s if network.tested.seconds is None else _end_s(network.tested)
+    return shared_job.SharedTrial(
+        seed=seed,
+        tc=tuple(
+            (_lines(network, link.data, at, seed), _lines(network, link.acks, at, seed))
+            for at, link in enumerate(network.links)
+        ),
+        delay_tc=tuple(tuple(shaping.extra_delay_lines(group)) for group in network.flows),
+        watch_masks=tuple(_mask(network, link.data, lasts_s) for link in network.links),
+        groups=tuple(_group(network, group, trial) for group in network.flows),
+    )
+
+
+def _lines(network: Network, direction: Direction, link: int, seed: int) -> tuple[str, ...]:
+    off_ns = random.Random(f"delay {link} {seed}").randint(-_DELAY_OFF_NS, _DELAY_OFF_NS)
+    return tuple(shaping.tc_lines(network, direction, off_ns))
+
+
+def _end_s(group: Flows) -> float:
+    start = group.start
+    return start.at_s + (group.count - 1) * start.every_s + start.spread_s + (group.seconds or 0)
+
+
+def _mask(network: Network, direction: Direction, lasts_s: float) -> int | None:
+    """Return how seldom the packets of a queue are watched: of every mask + 1 one; None where there is no queue."""
+    if direction.rate_mbps is None:
+        return None
+    sizes = [network.transfer_bytes(group) for group in network.flows]
+    packets = direction.rate_mbps * 1e6 * lasts_s / _FRAME_BITS
+    if all(size is not None for size in sizes):
+        packets = min(
+            packets, sum((size or 0) * group.count / 1400 for size, group in zip(sizes, network.flows, strict=True))
+        )
+    return (1 << max(0, math.ceil(math.log2(max(packets, 1) / _MOST_WATCHED)))) - 1
+
+
+def _group(network: Network, group: Flows, trial: Trial) -> shared_job.GroupFlows:
+    asked = group.algorithm or trial.scheme.algorithm
+    rate_mbps = network.rate_mbps(group)
+    size = network.transfer_bytes(group)
+    if size is None and group.is_stack:
+        # What the link carries in that time is more than arrives, since headers take part of it.
+        limit = None if rate_mbps is None or group.seconds is None else rate_mbps * 1e6 / 8 * group.seconds
+        size = _UNLIMITED_BYTES if limit is None else max(math.ceil(limit), 1)
+    return shared_job.GroupFlows(
+        algorithms=() if group.is_stack else KERNEL_NAMES.get(asked, (asked,)),
+        pace=0 if group.pace_mbps is None else round(group.pace_mbps * 1e6 / 8),
+        flows=tuple(
+            shared_job.Flow(
+                start_ns=start_ns,
+                bytes=size or 0,
+                stop_ns=0 if group.seconds is None else start_ns + round(group.seconds * 1e9),
+            )
+            for start_ns in starts_ns(group, trial.seed)
+        ),
+    )
+
+
+def starts_ns(group: Flows, seed: int) -> list[int]:
+    """Return when the flows of a group start, in ns after a trial with this seed begins."""
+    late = random.Random(f"start {group.name} {seed}")
+    start = group.start
+    return [
+        round((start.at_s + number * start.every_s + start.spread_s * late.random()) * 1e9)
+        for number in range(group.count)
+    ]
+
+
+def memory_mb(network: Network) -> int:
+    """Return how much memory a guest needs for a network: no less than any guest has, in steps of 256 MB."""
+    packets = 0.0
+    for link in network.links:
+        for _, direction in link.directions:
+            if direction.rate_mbps is not None and direction.queue is not None:
+                queue = direction.queue
+                bdp = network.bdp_bytes(direction)
+                packets += (queue.size or 1000) if queue.in_packets else shaping.limit_bytes(queue, bdp) / 1514
+    for group in network.flows:
+        packets += (network.rate_mbps(group) or 1000) * 1e6 / _FRAME_BITS * network.rtt_s(group)
+    flows = sum(group.count * (_STACK_FLOW_MB if group.is_stack else _FLOW_MB) for group in network.flows)
+    return max(LEAST_MB, math.ceil((_GUEST_MB + flows + packets * _PACKET_BYTES / 2**20) / 256) * 256)
+
+
+def check_memory(network: Network, free_mb: int) -> None:
+    """Raise UserError unless so much free memory suffices for one guest with a network."""
+    needed = memory_mb(network)
+    if needed > free_mb:
+        flows = sum(group.count for group in network.flows)
+        raise UserError(
+            f"/flows: {flows} flows and their queues need a guest of {needed} MB, and {free_mb} MB are free",
+            "ask for fewer flows, a lower rate or a smaller queue",
+        )

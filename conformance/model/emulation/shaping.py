@@ -1,0 +1,117 @@
+"""The queue chain of one direction of a shared link, as tc(8) commands: netem, then a limiter, then its queue."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from conformance.model.emulation import tc_commands
+from conformance.model.network import Direction, Flows, Network, Queue
+
+#: handle of the queue, in tc's hexadecimal notation, as in one link's chain
+QUEUE_HANDLE = tc_commands.QUEUE_HANDLE
+_FRAME_BYTES = 1514
+_NO_LIMIT_PACKETS = 1_000_000
+#: Even where nothing is delayed, netem stands before a limiter, with the least delay that counts. It takes packets from
+#: their socket, as a wire does; else TCP small queues (net/ipv4/tcp_output.c) would see through all namespaces that
+#: their packets stand in the bottleneck's queue, and send no more: the queue would never fill.
+_LEAST_DELAY_NS = 1000
+
+
+def tc_lines(network: Network, direction: Direction, delay_off_ns: int = 0) -> list[str]:
+    """Return the commands for the egress interface {dev} of a direction, `tc` itself left out; perhaps none.
+
+    Adds `delay_off_ns` to its delay, where it has one.
+    """
+    delay_ns = round(direction.delay_ms * 1e6)
+    delay_ns = max(delay_ns + delay_off_ns, 0) if delay_ns else 0
+    loss = f" loss {direction.loss_pct:g}%" if direction.loss_pct else ""
+    if direction.rate_mbps is None:
+        if not delay_ns and not loss:
+            return []
+        return [_netem("1:", direction.delay_packets or _NO_LIMIT_PACKETS, delay_ns) + loss]
+    rate = f"{direction.rate_mbps:g}mbit"
+    queue = direction.queue or Queue(kind="pfifo", size=1000)
+    bdp = network.bdp_bytes(direction)
+    if direction.limiter == "netem":
+        return [f"{_netem(f'{QUEUE_HANDLE}:', int(queue.size or 1), delay_ns)}{loss} rate {rate}"]
+    lines = [_netem("1:", _NO_LIMIT_PACKETS, max(delay_ns, _LEAST_DELAY_NS)) + loss]
+    if direction.limiter == "tbf":
+        # Its limit is a FIFO's of its own, which gives way to the queue.
+        burst = direction.burst_bytes or _FRAME_BYTES
+        lines.append(
+            f"qdisc add dev {{dev}} parent 1: handle 5: tbf rate {rate} burst {burst} limit {burst + _FRAME_BYTES}"
+        )
+    else:
+        twice = f"{direction.rate_mbps * 2:g}mbit"  # a policer limits, and not what it stands on
+        quantum = min(math.floor(direction.rate_mbps * 1e6 / 8 / 10), 200_000)
+        lines += [
+            "qdisc add dev {dev} parent 1: handle 5: htb default 1",
+            f"class add dev {{dev}} parent 5: classid 5:1 htb rate {twice if queue.kind == 'policer' else rate}"
+            f" quantum {max(quantum, _FRAME_BYTES)}",
+        ]
+    lines.append(f"qdisc add dev {{dev}} parent 5:1 handle {QUEUE_HANDLE}: {_queue(queue, bdp, rate)}")
+    if queue.kind == "policer":
+        burst = max(math.floor(direction.rate_mbps * 1e6 / 8 * 0.010), 65_536 if network.offload else 3028)
+        lines.append(
+            f"filter add dev {{dev}} parent 5: protocol all matchall"
+            f" action police rate {rate} burst {burst} conform-exceed drop/ok"
+        )
+    return lines
+
+
+def extra_delay_lines(group: Flows) -> list[str]:
+    """Return the commands for the interface towards a group's sender; none where its way is no longer than others'."""
+    return [_netem("1:", _NO_LIMIT_PACKETS, round(group.extra_delay_ms * 1e6))] if group.extra_delay_ms else []
+
+
+def _netem(handle: str, limit: int, delay_ns: int) -> str:
+    return f"qdisc add dev {{dev}} root handle {handle} netem limit {limit} delay {delay_ns / 1000:.12g}us"
+
+
+def _queue(queue: Queue, bdp: float, rate: str) -> str:
+    if queue.kind == "red":
+        p = tc_commands.red_parameters_of(bdp)
+        return (
+            f"red limit {p['limit_bytes']} min {p['min_bytes']} max {p['max_bytes']} avpkt {p['avpkt_bytes']}"
+            f" burst {p['burst_packets']} probability 0.02 adaptive harddrop bandwidth {rate}"
+        )
+    if queue.kind == "cake":
+        return "cake unlimited besteffort"
+    if queue.kind == "policer":
+        return "bfifo limit 10000000"
+    if queue.kind == "bfifo":
+        return f"bfifo limit {limit_bytes(queue, bdp)}"
+    limit = queue.size or (max(math.floor(4 * bdp / 1500), 10) if queue.kind == "pie" else None)
+    words = [queue.kind, *([f"limit {limit:g}"] if limit else [])]
+    if queue.ecn is not None:
+        words.append("ecn" if queue.ecn else "noecn")
+    if queue.ce_threshold_us is not None:
+        words.append(f"ce_threshold {queue.ce_threshold_us:g}us")
+    return " ".join(words)
+
+
+def limit_bytes(queue: Queue, bdp: float) -> int:
+    """Return the size of a queue that is counted in bytes: one full frame at least."""
+    return max(math.floor((queue.size or 0) * (bdp if queue.in_bdp else 1)), _FRAME_BYTES)
+
+
+def problems(direction: Direction, qdiscs: list[Mapping[str, Any]]) -> list[str]:
+    """Return what tc shows of an interface that is not what was asked for: its delay, its loss, its queue."""
+    found = []
+    netem = next((q for q in qdiscs if q.get("kind") == "netem"), None)
+    options: Mapping[str, Any] = (netem or {}).get("options") or {}
+    delay_ms = (options.get("delay") or {}).get("delay", 0) * 1000
+    loss_pct = (options.get("loss-random") or {}).get("loss", 0) * 100
+    # By as much as 10 us each trial's delay is another, or 1 us where there is none.
+    if not math.isclose(delay_ms, direction.delay_ms, rel_tol=1e-3, abs_tol=0.0125):
+        found.append(f"a delay of {delay_ms:g} ms, asked were {direction.delay_ms:g}")
+    if not math.isclose(loss_pct, direction.loss_pct, rel_tol=1e-3, abs_tol=1e-6):
+        found.append(f"a loss of {loss_pct:g} %, asked were {direction.loss_pct:g}")
+    if direction.rate_mbps is not None:
+        kind = direction.queue.kind if direction.queue else "pfifo"
+        kinds = {q.get("kind") for q in qdiscs}
+        wanted = (
+            {"netem"} if direction.limiter == "netem" else {direction.limiter, "bfifo" if kind == "policer" else kind}
+        )
+        found += [f"no {kind}" for kind in sorted(wanted - kinds)]
+    return found

@@ -1,0 +1,313 @@
+"""From the facts of a trial whose flows share a network to a Measurement: one record for each flow, one for each link.
+
+Nobody is believed where it can be checked: a stack's clients as a lone one is (credibility.py); what left a link as
+against its rate; the kernel's flows, our own program's word, as against the algorithm that was asked for.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from conformance.model.emulation import calibration, congestion, credibility, shaping
+from conformance.model.emulation.credibility import Case, Facts
+from conformance.model.network import Direction, Flows, Network
+from conformance.model.trial import Measurement, Outcome, Trial
+
+#: what series have a value for
+SERIES_S = 1.0
+#: what leaves a link beyond its rate: the clock's start, a token bucket's first packets
+_RATE_SLACK, _RATE_SLACK_BYTES = 1.01, 200_000
+#: By as much a trial's delays differ, both ways of each link; and TCP's timestamps, which tell the round trip of what
+#: was retransmitted, count milliseconds.
+_OFF_MS, _STAMP_MS = 0.025, 1.0
+_NOT_OFFERED = 127
+_COUNTS = (
+    "sent_bytes", "retransmitted_bytes", "out_segments", "retransmitted_segments", "marked_segments", "min_rtt_ms",
+    "arrived_bytes",
+)  # fmt: skip
+
+
+def measurement(trial: Trial, facts: Facts, network: Facts, host: Facts) -> Measurement:
+    """Judge one trial's facts (guest/shared_trial.py) for credibility, and derive what is kept of flows and links."""
+    shared = trial.setting.network
+    if shared is None:
+        raise ValueError("a trial whose flows share nothing")
+    fault = next(_faults(trial, shared, facts, network), None)
+    if fault:
+        return Measurement(trial=trial, outcome=fault.outcome, message=fault.message, host=dict(host))
+    timed_out = facts["timed_out"]
+    flows = [
+        _flow(trial, group, number, seen, facts["elapsed_s"])
+        for group, of in zip(shared.flows, facts["groups"], strict=True)
+        for number, seen in enumerate(of["flows"])
+    ]
+    links = [
+        _link(link.name, name, direction, seen)
+        for link, both in zip(shared.links, facts["links"], strict=True)
+        for (name, direction), seen in zip(link.directions, both, strict=True)
+    ]
+    message = f"the flows took longer than {trial.setting.timeout_s:g} s of virtual time" if timed_out else None
+    return Measurement(
+        trial=trial,
+        outcome=Outcome.TIMEOUT if timed_out else Outcome.OK,
+        message=message,
+        metrics=_metrics(trial, flows, links, facts),
+        evidence={
+            "kernel_release": network["kernel"],
+            "sysctls": network["sysctls"],
+            "offload": network["offload"],
+            "qdiscs": [queue for both in facts["links"] for seen in both for queue in seen["qdiscs"]],
+            "congestion_control": {
+                group.name: congestion.describe(of["flows"][0]["congestion_control"]) if of["flows"] else None
+                for group, of in zip(shared.flows, facts["groups"], strict=True)
+            },
+        },
+        host=dict(host),
+        flows=tuple(flows),
+        links=tuple(links),
+    )
+
+
+# --- is it to be believed?
+
+
+def _faults(trial: Trial, shared: Network, facts: Facts, network: Facts) -> Iterator[credibility.Fault]:
+    """Yield what is wrong, what is to blame for the rest first."""
+    problems = [
+        f"{problem} ({link.name}, {name})"
+        for link, both in zip(shared.links, facts["links"], strict=True)
+        for (name, direction), seen in zip(link.directions, both, strict=True)
+        for problem in (*shaping.problems(direction, seen["qdiscs"]), *_beyond_rate(direction, seen))
+    ]
+    problems += calibration.sysctl_problems(trial.setting, network["sysctls"])
+    problems += [
+        problem
+        for group, of in zip(shared.flows, facts["groups"], strict=True)
+        for problem in _too_early(shared, group, of)
+    ]
+    if problems:
+        yield credibility.Fault(f"calibration: {'; '.join(problems)}")
+    for group, of in zip(shared.flows, facts["groups"], strict=True):
+        if group.is_stack:
+            yield from _stack_faults(trial, group, of, facts, network)
+        else:
+            yield from _kernel_faults(trial, group, of)
+
+
+def _beyond_rate(direction: Direction, seen: Facts) -> Iterator[str]:
+    times: Sequence[float] = seen["looks"].get("t_s") or ()
+    out: Sequence[int] = seen["looks"].get("out_bytes") or ()
+    if direction.rate_mbps is None or len(times) <= 1:
+        return
+    most = (times[-1] - times[0]) * direction.rate_mbps * 1e6 / 8 * _RATE_SLACK + _RATE_SLACK_BYTES
+    if out[-1] - out[0] > most + (direction.burst_bytes or 0):
+        yield f"{out[-1] - out[0]} bytes left in {times[-1] - times[0]:.3g} s, at {direction.rate_mbps:g} Mbit/s"
+
+
+def _too_early(shared: Network, group: Flows, of: Facts) -> Iterator[str]:
+    """Yield where a round trip was shorter than the delays on its way: then one of them was none."""
+    asked_ms = 1000 * shared.rtt_s(group)
+    for number, seen in enumerate(of["flows"]):
+        found_ms = seen["min_rtt_ms"]
+        if found_ms is not None and found_ms < asked_ms - _STAMP_MS - _OFF_MS * len(shared.links):
+            yield f"flow {number} of group {group.name} had a round trip of {found_ms:g} ms, asked were {asked_ms:g}"
+
+
+def _kernel_faults(trial: Trial, group: Flows, of: Facts) -> Iterator[credibility.Fault]:
+    asked = group.algorithm or trial.scheme.algorithm
+    for seen in of["flows"]:
+        if why := congestion.not_as_asked(asked, seen["congestion_control"] if seen["acked_bytes"] else None):
+            yield credibility.Fault(f"group {group.name}: {why}", Outcome.UNSUPPORTED)
+            return
+
+
+def _stack_faults(trial: Trial, group: Flows, of: Facts, facts: Facts, network: Facts) -> Iterator[credibility.Fault]:
+    stack, server = trial.scheme.stack, of["server"]
+    clients = [seen["client"] for seen in of["flows"] if seen["client"]]
+    processes: list[tuple[str, Facts]] = [("server", server), *(("client", client) for client in clients)]
+    for role, process in processes:
+        if process["exit_status"] == _NOT_OFFERED:
+            offered = f"{stack} does not offer {trial.scheme.algorithm}{credibility.said(process)}"
+            yield credibility.Fault(offered, Outcome.UNSUPPORTED)
+        elif role == "server" and process["exit_status"] is not None:
+            status, when = credibility.status(process), "during the transfers" if of["ready"] else "before it was ready"
+            yield credibility.Fault(f"the server of {stack} ended with {status} {when}{credibility.said(process)}")
+    if not of["ready"]:
+        yield credibility.Fault(f"the server of {stack} was never ready{credibility.said(server)}")
+    for number, seen in enumerate(of["flows"]):
+        where = f"flow {number} of group {group.name}"
+        if seen["complete"]:
+            case = _case(trial, group, seen, network)
+            status = seen["client"]["exit_status"]
+            if status != 0:
+                how = f"{credibility.status(seen['client'])}{credibility.said(seen['client'])}"
+                yield credibility.Fault(f"{where}: the client of {stack} ended with {how}")
+            elif lie := credibility.lie(case):
+                yield credibility.Fault(f"{where}: the client of {stack} {lie}")
+        name = network.get("kernel_algorithm")
+        found = seen["congestion_control"]
+        if other := congestion.not_as_set(name, found, facts["elapsed_s"]):
+            yield credibility.Fault(f"{where}: the server of {stack} {other}")
+        if trial.scheme.in_kernel and (other := congestion.not_as_asked(trial.scheme.algorithm, found)):
+            yield credibility.Fault(other, Outcome.UNSUPPORTED)
+
+
+def _case(trial: Trial, group: Flows, seen: Facts, network: Facts) -> Case:
+    """Return one flow of the stack as a lone transfer is looked at."""
+    shared = trial.setting.network
+    size = shared.transfer_bytes(group) if shared else None
+    before, after = ({"interfaces": {"client": {"up": {"rx_bytes": n}}}} for n in (0, seen["arrived_bytes"]))
+    facts = {
+        "client": seen["client"], "timed_out": False, "counters": {"before": before, "after": after},
+        "transfer_bytes": size, "elapsed_s": seen["end_s"] - seen["start_s"],
+    }  # fmt: skip
+    return Case(trial=trial, facts=facts, network=network)
+
+
+# --- flows
+
+
+def _flow(trial: Trial, group: Flows, number: int, seen: Facts, elapsed_s: float) -> dict[str, Any]:
+    start_s, end_s = seen["start_s"], seen["end_s"]
+    report = _case(trial, group, seen, {}).report if group.is_stack and seen["complete"] else None
+    acked, handshake_s = seen["acked_bytes"], None
+    if seen["connected_s"] is not None:
+        handshake_s = seen["connected_s"] - start_s
+    if report:
+        # What was transferred is the client's word, which was checked; the kernel's counts TLS and HTTP, too.
+        acked, end_s, handshake_s = report["bytes"], start_s + report["completion_s"], report["handshake_s"]
+    arrived = seen["arrived_bytes"] if acked is None else acked
+    lasted_s = (elapsed_s if end_s is None else end_s) - start_s
+    rtts = sorted(rtt for rtt in seen["looks"].get("rtt_ms") or () if rtt)
+    return {
+        "group": group.name,
+        "index": number,
+        "judged": group.judged,
+        "algorithm": group.algorithm or trial.scheme.algorithm,
+        "start_s": _rounded(start_s),
+        "handshake_s": _rounded(handshake_s),
+        "end_s": _rounded(end_s),
+        "completion_s": _rounded(lasted_s) if seen["complete"] else None,
+        "bytes": arrived,
+        "bytes_are": "arrived" if acked is None else "acknowledged",
+        "goodput_mbps": _rounded(8 * arrived / lasted_s / 1e6) if lasted_s > 0 and arrived is not None else None,
+        **{name: seen[name] for name in _COUNTS},
+        "rtt_ms": _quantiles(rtts),
+        "goodput_series_mbps": _series(seen["looks"], start_s, end_s if end_s is not None else elapsed_s),
+    }
+
+
+def _series(looks: Facts, start_s: float, end_s: float) -> list[float]:
+    """Return a flow's goodput in each second of the trial's clock until it ends; the last may be a part of one."""
+    times, acked = looks.get("t_s") or (), looks.get("acked_bytes") or ()
+    known = [(start_s, 0), *((t, n) for t, n in zip(times, acked, strict=True) if t > start_s)]
+    edges = [second * SERIES_S for second in range(math.floor(end_s / SERIES_S) + 1)]
+    values = [_at(known, edge) for edge in edges]
+    return [round(8 * (b - a) / SERIES_S / 1e6, 4) for a, b in itertools.pairwise(values)]
+
+
+def _at(known: Sequence[tuple[float, float]], t_s: float) -> float:
+    """Return what a count was at a time, between two looks in proportion."""
+    before = known[0]
+    for after in known:
+        if after[0] >= t_s:
+            if after[0] == before[0]:
+                return after[1] if after[0] == t_s else 0
+            return (
+                before[1] + (after[1] - before[1]) * (t_s - before[0]) / (after[0] - before[0])
+                if t_s > before[0]
+                else 0
+            )
+        before = after
+    return known[-1][1]
+
+
+# --- links
+
+
+def _link(name: str, way: str, direction: Direction, seen: Facts) -> dict[str, Any]:
+    queues: Sequence[Mapping[str, Any]] = seen["qdiscs"]
+    # Where nothing is delayed, limited or lost there is no queue, and the kernel counts nothing.
+    root = next((queue for queue in queues if queue.get("root") and queue.get("kind") != "noqueue"), {})
+    looks = seen["looks"]
+    standing = looks.get("queue_bytes") or ()
+    has_queue = direction.rate_mbps is not None
+    return {
+        "link": name,
+        "direction": way,
+        "rate_mbps": direction.rate_mbps,
+        "out_bytes": root.get("bytes"),
+        "out_packets": root.get("packets"),
+        "dropped_packets": root.get("drops"),
+        "marked_packets": sum(map(_marks, queues)) if has_queue else None,
+        "queue_mean_bytes": _rounded(sum(standing) / len(standing), 1) if standing else None,
+        "queue_peak_bytes": max(standing, default=None),
+        "queue_delay_ms": _less(seen["delays_ms"], direction.delay_ms) if has_queue else None,
+        "queue_delay_packets": seen["delays"],
+        "watched_one_in": seen["watched_one_in"],
+        "out_series_mbps": _rates(looks),
+    }
+
+
+def _less(delays_ms: Mapping[str, float] | None, delay_ms: float) -> dict[str, float] | None:
+    """Return how long packets stood without the delay that they stand in netem for, where the chain has one."""
+    if delays_ms is None:
+        return None
+    # To within 10 us, by which each trial's delay differs.
+    return {name: round(max(value - delay_ms, 0.0), 6) for name, value in delays_ms.items()}
+
+
+def _marks(queue: Mapping[str, Any]) -> int:
+    own = sum(queue.get(name, 0) for name in ("ecn_mark", "ce_mark"))
+    return int(own + sum(tin.get("ecn_mark", 0) for tin in queue.get("tins", ())))
+
+
+def _rates(looks: Facts) -> list[float]:
+    times, out = looks.get("t_s") or (), looks.get("out_bytes") or ()
+    if not times:
+        return []
+    known = list(zip(times, out, strict=True))
+    values = [_at(known, second * SERIES_S) for second in range(math.floor(times[-1] / SERIES_S) + 1)]
+    return [round(8 * (b - a) / SERIES_S / 1e6, 4) for a, b in itertools.pairwise(values)]
+
+
+# --- the whole
+
+
+def _metrics(trial: Trial, flows: Sequence[Facts], links: Sequence[Facts], facts: Facts) -> dict[str, Any]:
+    """Return of the judged flows together what is known of a lone transfer."""
+    judged = [flow for flow in flows if flow["judged"]]
+    ends = [flow["end_s"] for flow in judged]
+    total = sum(flow["bytes"] or 0 for flow in judged)
+    first = min(flow["start_s"] for flow in judged)
+    lasted_s = (facts["elapsed_s"] if None in ends else max(ends)) - first
+    goodput = 8 * total / lasted_s / 1e6 if lasted_s > 0 else 0.0
+    rtts = [flow["min_rtt_ms"] for flow in judged if flow["min_rtt_ms"]]
+    shared = trial.setting.network
+    slowest = shared.bottleneck(shared.tested) if shared else None
+    queue: Facts = next(
+        (one for one in links if slowest and (one["link"], one["direction"]) == (slowest[0].name, slowest[1])), {}
+    )
+    return {
+        "bytes": total,
+        "completion_s": _rounded(lasted_s),
+        "goodput_mbps": _rounded(goodput),
+        "utilization": _rounded(goodput / trial.setting.cell.bandwidth_mbps),
+        "min_rtt_ms": min(rtts, default=None),
+        "queue_mean_bytes": queue.get("queue_mean_bytes"),
+        "queue_peak_bytes": queue.get("queue_peak_bytes"),
+        "virtual_s": facts["virtual_s"],
+    }
+
+
+def _quantiles(values: Sequence[float]) -> dict[str, float] | None:
+    """Return quantiles and the mean of values in order; None of none."""
+    if not values:
+        return None
+    found = {f"p{percent}": values[min(percent * len(values) // 100, len(values) - 1)] for percent in (50, 95, 99)}
+    return {**found, "mean": round(sum(values) / len(values), 4)}
+
+
+def _rounded(value: float | None, digits: int = 6) -> float | None:
+    return None if value is None else round(value, digits)

@@ -1,0 +1,207 @@
+"""A scenario: a network that flows share, of which some values vary (axes). A scenario at a point is a Setting.
+
+The document's form is schemas/scenario.json; docs/scenarios.md describes every field. What a point sets is put into the
+document itself, at the JSON pointers that its axes name, before the rest is read: so an axis may vary anything.
+"""
+
+import copy
+import dataclasses
+import itertools
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Self
+
+from conformance.model import legacy
+from conformance.model.errors import UserError, located
+from conformance.model.network import Network
+from conformance.model.setting import Setting
+
+#: what an axis may set
+Value = int | float | str | bool
+#: the grid that every scenario has: all values of all axes
+ALL = "all"
+_NUMBER = re.compile(r"-?\d+(\.\d+)?(e-?\d+)?\Z")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Axis:
+    """What varies: `sets` are JSON pointers into the scenario's document, `values` what it usually takes."""
+
+    name: str
+    sets: tuple[str, ...]
+    values: tuple[Value, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """A value for each axis of a scenario, in the order of its axes."""
+
+    values: tuple[tuple[str, Value], ...]
+
+    @property
+    def id(self) -> str:
+        """Return what `parse` reads back: equal points, and no others, have equal ids."""
+        return ",".join(f"{name}={_text(value)}" for name, value in self.values)
+
+    def __getitem__(self, axis: str) -> Value:
+        return dict(self.values)[axis]
+
+
+def _text(value: Value) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return repr(_plain(value)) if isinstance(value, (int, float)) else value
+
+
+def _plain(value: Value) -> Value:
+    """Return 10 for 10.0, so that equal points are equal."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def parse_value(text: str) -> Value:
+    """Return the value that a person wrote: a number, true or false, or a word."""
+    if text in ("true", "false"):
+        return text == "true"
+    return _plain(float(text)) if _NUMBER.match(text) else text
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """A scenario's document, read: `base` is what its points vary. `grids`: {name: points}.
+
+    `check` refuses what the document says at a point, where it is not of the schema's form.
+    """
+
+    name: str
+    title: str
+    axes: tuple[Axis, ...]
+    grids: Mapping[str, tuple[Point, ...]]
+    timeout_s: float
+    base: Mapping[str, Any]
+    check: Callable[[Mapping[str, Any]], None] = dataclasses.field(compare=False, repr=False)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], check: Callable[[Mapping[str, Any]], None] = lambda data: None) -> Self:
+        """Return the Scenario of a document that keeps its schema. Raises UserError with a JSON pointer."""
+        axes = tuple(
+            Axis(name=one["name"], sets=tuple(one["sets"]), values=tuple(map(_plain, one["values"])))
+            for one in data.get("axes", ())
+        )
+        base = {name: data[name] for name in (*_NETWORK, *legacy.FIELDS) if name in data}
+        for at, axis in enumerate(axes):
+            where = f"/axes/{at}"
+            if axis.name in [other.name for other in axes[:at]]:
+                raise UserError(f"{where}/name: there are two axes called {axis.name}")
+            for number, pointer in enumerate(axis.sets):
+                with located(f"{where}/sets/{number}"):
+                    _place(base, pointer)
+            if len(set(axis.values)) < len(axis.values):
+                raise UserError(f"{where}/values: a value stands there twice")
+        found = cls(
+            name=data["name"], title=data["title"], axes=axes, grids={}, timeout_s=data["timeout_s"], base=base,
+            check=check,
+        )  # fmt: skip
+        grids = {name: tuple(found._selected(f"/grids/{name}", one)) for name, one in data.get("grids", {}).items()}
+        grids.setdefault(ALL, tuple(found._product({})))
+        found = dataclasses.replace(found, grids=grids)
+        found.network(found.point({}))
+        # Each value must make a network; of all points together there may be thousands.
+        for at, axis in enumerate(axes):
+            for number, value in enumerate(axis.values):
+                with located(f"/axes/{at}/values/{number}"):
+                    found.network(found.point({axis.name: value}))
+        return found
+
+    def point(self, given: Mapping[str, Value]) -> Point:
+        """Return the Point of these values; of other axes the first that they usually take. Raises UserError."""
+        names = [axis.name for axis in self.axes]
+        for name in given:
+            if name not in names:
+                known = f"there are {', '.join(names)}" if names else "it has none"
+                raise UserError(f"scenario {self.name} has no axis {name!r}", known)
+        return Point(tuple((axis.name, _plain(given.get(axis.name, axis.values[0]))) for axis in self.axes))
+
+    def parse(self, text: str) -> Point:
+        """Return the Point of an id, or of some of its parts. Raises UserError."""
+        given = {}
+        for part in filter(None, text.split(",")):
+            name, sign, value = part.partition("=")
+            if not sign or not value:
+                raise UserError(f"{part!r} is not of the form AXIS=VALUE")
+            given[name.strip()] = parse_value(value.strip())
+        return self.point(given)
+
+    def grid(self, name: str) -> tuple[Point, ...]:
+        """Return the points of a grid by its name. Raises UserError."""
+        if name not in self.grids:
+            raise UserError(f"scenario {self.name} has no grid {name!r}", f"choose {', '.join(sorted(self.grids))}")
+        return self.grids[name]
+
+    def _selected(self, where: str, selections: Sequence[Mapping[str, Any]]) -> Iterator[Point]:
+        found: dict[Point, None] = {}
+        for at, selection in enumerate(selections):
+            with located(f"{where}/{at}"):
+                found |= dict.fromkeys(self._product(selection))
+        yield from found
+
+    def _product(self, given: Mapping[str, Any]) -> Iterator[Point]:
+        """Yield the points of a selection: {axis: value or values}; of other axes all values."""
+        self.point({name: "" for name in given})
+        each = []
+        for axis in self.axes:
+            values = given.get(axis.name, axis.values)
+            each.append(values if isinstance(values, (list, tuple)) else [values])
+        for values in itertools.product(*each):
+            yield self.point(dict(zip([axis.name for axis in self.axes], values, strict=True)))
+
+    def document(self, point: Point) -> dict[str, Any]:
+        """Return what the document says at a point, without its axes."""
+        found: dict[str, Any] = copy.deepcopy(dict(self.base))
+        for axis in self.axes:
+            for pointer in axis.sets:
+                holder, key = _place(found, pointer)
+                holder[key] = point[axis.name]
+        return found
+
+    def network(self, point: Point) -> Network:
+        """Return the Network at a point. Raises UserError."""
+        found = self.document(point)
+        self.check({"name": self.name, "title": self.title, "timeout_s": self.timeout_s, **found})
+        return Network.from_json({name: found[name] for name in _NETWORK if name in found})
+
+    def setting(self, point: Point) -> Setting:
+        """Return the Setting at a point, in the form of before there were scenarios where that says the same.
+
+        Raises UserError.
+        """
+        found, network = self.document(point), self.network(point)
+        boxes = found.get("boxes", ())
+        known = legacy.setting(self.name, network, boxes, self.timeout_s)
+        if known is not None:
+            return known
+        if boxes:
+            raise UserError("/boxes: a box stands between two links of one flow", "see docs/scenarios.md")
+        return Setting.shared(self.name, network, point.values, self.timeout_s)
+
+
+#: what of a document is the network's
+_NETWORK = ("links", "flows", "offload", "sysctls")
+
+
+def _place(document: Any, pointer: str) -> tuple[Any, str | int]:
+    """Return the object or list that a JSON pointer's last step is in, and that step. Raises UserError."""
+    steps = [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")]
+    if len(steps) < 2 or steps[0]:
+        raise UserError(f"{pointer!r} is no JSON pointer", "such as /links/0/data/rate_mbps")
+    holder: Any = document
+    for at, step in enumerate(steps[1:], 1):
+        key: str | int = step
+        if isinstance(holder, list):
+            key = int(step) if step.isdigit() and int(step) < len(holder) else -1
+        known = key != -1 if isinstance(holder, list) else isinstance(holder, dict) and key in holder
+        if not known:
+            raise UserError(f"it sets nothing: the document has no {pointer}", "give the place a value there first")
+        if at == len(steps) - 1:
+            return holder, key
+        holder = holder[key]
+    raise AssertionError  # the loop returns at its last step

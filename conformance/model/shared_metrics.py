@@ -1,0 +1,185 @@
+"""What metrics of flows that share a network are computed by: pure functions of a measurement and a group.
+
+A group is named, or None for all flows that are judged. Where a value was not seen, it is None, never zero.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from conformance.model.network import Network
+
+Record = Mapping[str, Any]
+#: when flows have converged: from when each is so near its share for so long (RFC 9743 leaves both open)
+NEAR_SHARE, STEADY_S = 0.2, 5
+#: bytes of IP and TCP before a segment's data, with and without timestamps
+_HEADERS_BYTES, _TIMESTAMPS_BYTES = 40, 12
+_TIMESTAMPS = "net.ipv4.tcp_timestamps"
+
+
+class SharedSetting(Protocol):
+    """What of a Setting is asked for."""
+
+    @property
+    def network(self) -> Network | None: ...
+
+    @property
+    def sysctls(self) -> tuple[tuple[str, str], ...]: ...
+
+
+class Measured(Protocol):
+    """What of a Measurement is asked for."""
+
+    @property
+    def setting(self) -> Any: ...
+
+    @property
+    def flows(self) -> Sequence[Record]: ...
+
+    @property
+    def links(self) -> Sequence[Record]: ...
+
+
+#: a metric's function
+OfGroup = Callable[[Measured, str | None], float | None]
+
+
+def flows_of(measured: Measured, group: str | None) -> list[Record]:
+    """Return the flows of a group; with None, all that are judged."""
+    return [flow for flow in measured.flows if (flow["judged"] if group is None else flow["group"] == group)]
+
+
+def _all(flows: Sequence[Record], name: str) -> list[float] | None:
+    """Return a value of each flow; None where there are no flows, or one lacks it."""
+    values = [flow[name] for flow in flows]
+    return values if values and None not in values else None
+
+
+def goodput_mbps(measured: Measured, group: str | None) -> float | None:
+    """Return the sum of the flows' goodputs, each over its own time."""
+    found = _all(flows_of(measured, group), "goodput_mbps")
+    return None if found is None else math.fsum(found)
+
+
+def share(measured: Measured, group: str | None) -> float | None:
+    """Return a group's part of the sum of all flows' goodputs."""
+    own = goodput_mbps(measured, group)
+    total = _all(measured.flows, "goodput_mbps")
+    return own / math.fsum(total) if own is not None and total and math.fsum(total) else None
+
+
+def jain_index(measured: Measured, group: str | None) -> float | None:
+    """Return Jain's index of the flows' goodputs: 1 where all are equal, 1/n where one has all."""
+    found = _all(flows_of(measured, group), "goodput_mbps")
+    return None if found is None else jain(found)
+
+
+def jain(values: Sequence[float]) -> float | None:
+    """Return (sum x)^2 / (n sum x^2); None where all are zero."""
+    squares = math.fsum(x * x for x in values)
+    return math.fsum(values) ** 2 / (len(values) * squares) if squares else None
+
+
+def completion_s(percent: int) -> OfGroup:
+    """Return the function for a percentile of the flows' completion times; None where that flow did not complete."""
+
+    def of(measured: Measured, group: str | None) -> float | None:
+        times = [flow["completion_s"] for flow in flows_of(measured, group)]
+        in_order = sorted(math.inf if time is None else time for time in times)
+        if not in_order:
+            return None
+        value = in_order[max(math.ceil(percent / 100 * len(in_order)) - 1, 0)]
+        return value if math.isfinite(value) else None
+
+    return of
+
+
+def queue_delay_ms(quantile: str) -> OfGroup:
+    """Return the function for a quantile of how long packets stood in the queue of a group's bottleneck."""
+
+    def of(measured: Measured, group: str | None) -> float | None:
+        delays = (bottleneck(measured, group) or {}).get("queue_delay_ms")
+        return None if delays is None else delays[quantile]
+
+    return of
+
+
+def bottleneck(measured: Measured, group: str | None) -> Record | None:
+    """Return the record of the link that limits a group; None where nothing does."""
+    network = measured.setting.network
+    if network is None:
+        return None
+    of = network.tested if group is None else next(one for one in network.flows if one.name == group)
+    found = network.bottleneck(of)
+    if found is None:
+        return None
+    return next(
+        (one for one in measured.links if (one["link"], one["direction"]) == (found[0].name, found[1])), None
+    )  # fmt: skip
+
+
+def retransmitted_pct(measured: Measured, group: str | None) -> float | None:
+    """Return what share of the bytes that were sent was sent again; of the kernel's TCP only."""
+    flows = flows_of(measured, group)
+    sent, again = _all(flows, "sent_bytes"), _all(flows, "retransmitted_bytes")
+    return 100 * math.fsum(again) / math.fsum(sent) if sent and again and math.fsum(sent) else None
+
+
+def overhead_pct(measured: Measured, group: str | None) -> float | None:
+    """Return IP bytes sent over bytes acknowledged, less 1: headers and retransmissions; of the kernel's TCP only."""
+    flows = flows_of(measured, group)
+    sent, segments, used = (_all(flows, name) for name in ("sent_bytes", "out_segments", "bytes"))
+    if not sent or not segments or not used or not math.fsum(used):
+        return None
+    stamped = dict(measured.setting.sysctls).get(_TIMESTAMPS, "1") != "0"
+    headers = _HEADERS_BYTES + (_TIMESTAMPS_BYTES if stamped else 0)
+    return 100 * ((math.fsum(sent) + headers * math.fsum(segments)) / math.fsum(used) - 1)
+
+
+def rtt_ms(quantile: str) -> OfGroup:
+    """Return the function for a quantile of the smoothed round-trip time, the mean over the flows' own."""
+
+    def of(measured: Measured, group: str | None) -> float | None:
+        found = [flow["rtt_ms"] for flow in flows_of(measured, group)]
+        return None if not found or None in found else math.fsum(one[quantile] for one in found) / len(found)
+
+    return of
+
+
+def marked_pct(measured: Measured, group: str | None) -> float | None:
+    """Return what share of the packets through a group's bottleneck was marked there (ECN CE)."""
+    link = bottleneck(measured, group)
+    if not link or link["marked_packets"] is None or not link["out_packets"]:
+        return None
+    value: float = 100 * link["marked_packets"] / link["out_packets"]
+    return value
+
+
+def convergence_s(measured: Measured, group: str | None) -> float | None:
+    """Return how long after the last start each flow stays near its share for STEADY_S; None where it never does."""
+    flows = flows_of(measured, group)
+    if len(flows) <= 1:
+        return None
+    last_start_s: float = max(flow["start_s"] for flow in flows)
+    first = math.ceil(last_start_s)
+    series = [flow["goodput_series_mbps"] for flow in flows]
+    end = min(map(len, series))
+    near = [_all_near([one[second] for one in series]) for second in range(first, end)]
+    for at in range(len(near) - STEADY_S + 1):
+        if all(near[at : at + STEADY_S]):
+            return first + at - last_start_s
+    return None
+
+
+def _all_near(goodputs: Sequence[float]) -> bool:
+    fair = math.fsum(goodputs) / len(goodputs)
+    return fair > 0 and all(abs(one - fair) <= NEAR_SHARE * fair for one in goodputs)
+
+
+def harm(alone: float, beside: float, more_is_better: bool = True) -> float | None:
+    """Return what part of its value a flow loses beside another: 0 none, 1 all; never less than 0.
+
+    `alone`: what it had beside as many of its own kind (RFC 9743, section 5.3; Ware et al., HotNets 2019: harm).
+    """
+    better, worse = (alone, beside) if more_is_better else (beside, alone)
+    return max(0.0, (better - worse) / better) if better else None

@@ -1,0 +1,77 @@
+"""How `conformance scenario` shows what it found, in a terminal."""
+
+from typing import TYPE_CHECKING
+
+import rich.console
+import rich.table
+
+from conformance.model.metrics import METRICS
+
+if TYPE_CHECKING:  # a renderer knows what commands find out, not how
+    from conformance.commands.scenario import Listed, PointRan, Ran, Shown
+
+
+def show_ran(ran: "Ran", console: rich.console.Console) -> None:
+    """Show a table for each point: a row for each metric, a column for each group, medians over trials."""
+    points = [*ran.points, *([ran.alone] if ran.alone and ran.alone not in ran.points else [])]
+    for at in points:
+        where = f"{ran.scenario} {at.point}".strip()
+        console.print(f"{where}: {ran.scheme}, {len(at.outcomes)} trials", style="bold", soft_wrap=True)
+        if at.figures:
+            console.print(_table(ran, at))
+        for message in at.messages:
+            console.print(message, style="yellow", soft_wrap=True)
+    console.print(f"results: {ran.results}", soft_wrap=True)
+
+
+def _table(ran: "Ran", at: "PointRan") -> rich.table.Table:
+    table = rich.table.Table()
+    groups = list(dict.fromkeys(figure.group for figure in at.figures))
+    table.add_column("median")
+    for group in groups:
+        table.add_column(group or "transfer", justify="right")
+    for name in dict.fromkeys(figure.metric for figure in at.figures):
+        metric = METRICS[name]
+        values = [at.median(group, name) for group in groups]
+        table.add_row(metric.title, *("" if value is None else metric.text(value) for value in values))
+    harms = dict(ran.harms(at)) if at is not ran.alone else {}
+    if harms:
+        table.add_row("harm", *(f"{harms[group]:.2f}" if group in harms else "" for group in groups))
+    return table
+
+
+def show_listed(listed: "Listed", console: rich.console.Console) -> None:
+    """Show names and titles."""
+    table = rich.table.Table(box=None, show_header=False)
+    for name, title in listed.scenarios:
+        table.add_row(name, title)
+    console.print(table)
+
+
+def show_shown(shown: "Shown", console: rich.console.Console) -> None:
+    """Show axes, grids, and what the scenario says at the point."""
+    scenario = shown.scenario
+    console.print(f"{scenario.name}: {scenario.title}", soft_wrap=True)
+    for axis in scenario.axes:
+        values = ", ".join(map(str, axis.values))
+        console.print(f"axis {axis.name}: {values} ({', '.join(axis.sets)})", soft_wrap=True)
+    for name, points in sorted(scenario.grids.items()):
+        console.print(f"grid {name}: {len(points)} points", soft_wrap=True)
+    console.print(f"at {shown.point.id or 'its one point'}:", soft_wrap=True)
+    network = shown.setting.network
+    if network is None:
+        console.print(f"  one flow, as under profile {shown.setting.profile}, at {shown.setting.id}", soft_wrap=True)
+        return
+    for link in network.links:
+        for way, direction in link.directions:
+            console.print(f"  link {link.name}, {way}: {_words(direction.to_json())}", soft_wrap=True)
+    for group in network.flows:
+        about = {key: value for key, value in group.to_json().items() if key not in ("name", "ends")}
+        rtt_ms = 1000 * network.rtt_s(group)
+        console.print(f"  flows {group.name}: {_words(about)}; round trip {rtt_ms:g} ms", soft_wrap=True)
+    console.print(f"  a guest of {shown.memory_mb} MB", soft_wrap=True)
+
+
+def _words(record: dict[str, object]) -> str:
+    parts = [f"{name} {_words(value) if isinstance(value, dict) else value}" for name, value in record.items()]
+    return ", ".join(parts) or "nothing"

@@ -1,0 +1,164 @@
+"""Flows that share a network: what counters, queues and lone transfers say against each other."""
+
+import dataclasses
+import threading
+
+import pytest
+from helpers import line
+
+from conformance.catalogue import documents, scenarios
+from conformance.engine import benches
+from conformance.model import metrics
+from conformance.model.scenario import Scenario
+from conformance.model.setting import Cell, Setting
+from conformance.model.trial import Outcome
+
+pytestmark = pytest.mark.guest
+
+SYSCTLS = dict(documents.profile("packets", Cell(10, 20, 0)).sysctls)
+#: bytes before a segment's data: Ethernet, IP, TCP with timestamps
+HEADERS_BYTES = 14 + 20 + 32
+
+
+@pytest.fixture(scope="module")
+def bench():
+    return benches.find()
+
+
+def network(flows, data, **more):
+    """Return the Setting of one link that delays acknowledgements as long as data, and lets them pass otherwise."""
+    acks = {"delay_ms": data.get("delay_ms", 0)}
+    document = {
+        "name": "test", "title": "a test", "timeout_s": 120, "sysctls": SYSCTLS, "flows": flows,
+        "links": [{"name": "bottleneck", "ends": ["left", "right"], "data": data, "acks": acks}],
+        **more,
+    }  # fmt: skip
+    made = Scenario.from_json(document)
+    setting = made.setting(made.point({}))
+    assert setting.network
+    return setting
+
+
+def measure(bench, *asked, algorithm="cubic"):
+    """Return the measurements of (setting, seed) pairs, which share one guest, in order."""
+    room = bench.place(algorithm).room
+    batches = [bench.trials(algorithm, setting, [seed]) for setting, seed in asked]
+    found = list(room.run(bench.adapter, batches, threading.Event()))
+    assert [m.outcome for m in found] == [Outcome.OK] * len(asked), [m.message for m in found]
+    return found
+
+
+def kernels(count, **about):
+    return {
+        "name": "test",
+        "sender": "kernel",
+        "algorithm": "cubic",
+        "count": count,
+        "start": {"spread_s": 0.2},
+        **about,
+    }
+
+
+FIFO = {"rate_mbps": 10, "delay_ms": 10, "queue": {"kind": "bfifo", "size": 1}}
+FAIR = {"rate_mbps": 20, "delay_ms": 10, "queue": {"kind": "fq_codel"}}
+
+
+def test_the_same_trial_gives_the_same_bytes_after_another_and_alone(bench):
+    first, other = network([kernels(4, seconds=3)], FIFO), network([kernels(9, seconds=2)], FAIR)
+    assert first.guest_digest == other.guest_digest
+    one, _, again = measure(bench, (first, 1), (other, 5), (first, 1))
+    (alone,) = measure(bench, (first, 1))
+    assert line(one) == line(again) == line(alone)
+    (another,) = measure(bench, (first, 2))
+    assert another.flows != one.flows
+
+
+def test_bytes_of_all_flows_are_what_the_links_counters_say(bench):
+    (found,) = measure(bench, (network([kernels(4, bytes=1_000_000)], FIFO), 1))
+    link = next(one for one in found.links if one["direction"] == "data")
+    assert link["dropped_packets"] > 0
+    # Each segment is a packet: it left, or it was dropped. The last ones, of connections that end, TCP does not count.
+    sent = sum(flow["out_segments"] for flow in found.flows)
+    assert 0 <= link["out_packets"] + link["dropped_packets"] - sent <= 2 * len(found.flows)
+    wire = sum(flow["sent_bytes"] + HEADERS_BYTES * flow["out_segments"] for flow in found.flows)
+    dropped_bytes = link["dropped_packets"] * 1514
+    assert abs(link["out_bytes"] + dropped_bytes - wire) < 0.001 * wire
+    assert all(flow["complete"] if "complete" in flow else flow["completion_s"] for flow in found.flows)
+    assert [flow["bytes"] for flow in found.flows] == [1_000_000] * 4
+
+
+def test_equal_flows_share_a_fair_queue_equally(bench):
+    (found,) = measure(bench, (network([kernels(4, seconds=15)], FAIR), 1))
+    assert metrics.METRICS["jain_index"].of(found) > 0.99
+    assert metrics.METRICS["queue_delay_p50_ms"].of(found) < 20
+    assert 0.93 < found.utilization < 0.96
+
+
+def test_a_flow_alone_is_a_flow_alone(bench):
+    """A network of one flow, on one link as a cell has, gives the figures of the lone transfer that it always was."""
+    profile, cell = "identify", Cell(10, 20, 0)
+    alone = documents.profile(profile, cell, transfer_s=8)
+    made = scenarios.find(profile)
+    network = made.network(made.point({"bandwidth_mbps": 10, "one_way_delay_ms": 20, "loss_pct": 0}))
+    test = dataclasses.replace(network.flows[0], seconds_at_rate=8)
+    shared = Setting.shared("alone", dataclasses.replace(network, flows=(test,)), (), alone.timeout_s)
+    (before,), (now,) = measure(bench, (alone, 1)), measure(bench, (shared, 1))
+    assert now.metrics["bytes"] == before.metrics["bytes"]
+    for name, within in (
+        ("completion_s", 0.01),
+        ("utilization", 0.01),
+        ("min_rtt_ms", 0.001),
+        ("queue_mean_bytes", 0.1),
+    ):
+        assert now.metrics[name] == pytest.approx(before.metrics[name], rel=within), name
+
+
+def test_the_queue_delay_is_that_of_a_full_queue(bench):
+    """Of one packet after the other: a tail-drop queue of 30,000 bytes holds 24 ms at 10 Mbit/s, and no more."""
+    data = {**FIFO, "queue": {"kind": "bfifo", "size": 30_000, "unit": "bytes"}}
+    (found,) = measure(bench, (network([kernels(2, seconds=5)], data), 1))
+    link = next(one for one in found.links if one["direction"] == "data")
+    assert link["watched_one_in"] == 1
+    assert link["queue_delay_packets"] == link["out_packets"]
+    assert 22 < link["queue_delay_ms"]["max"] < 24 + 2 * 1.22
+    assert 0 < link["queue_delay_ms"]["p50"] < link["queue_delay_ms"]["p95"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {**FIFO, "limiter": "tbf", "burst_bytes": 5000},
+        {"rate_mbps": 10, "delay_ms": 10, "limiter": "netem", "queue": {"kind": "pfifo", "size": 50}},
+    ],
+)
+def test_other_limiters_limit_as_well(bench, data):
+    (found,) = measure(bench, (network([kernels(2, seconds=5)], data), 1))
+    link = next(one for one in found.links if one["direction"] == "data")
+    assert max(link["out_series_mbps"]) == pytest.approx(10, rel=0.02)
+    assert 0.9 < found.utilization < 0.96
+
+
+def test_several_clients_of_a_stack_share_with_the_kernels_flows(bench):
+    flows = [
+        {"name": "test", "count": 2, "bytes": 1_500_000},
+        {"name": "far", "count": 1, "seconds": 3, "extra_delay_ms": 40, "judged": False},
+        {"name": "paced", "sender": "kernel", "algorithm": "reno", "pace_mbps": 1, "judged": False},
+    ]
+    (found,) = measure(bench, (network(flows, FAIR), 1))
+    one, two, far, paced = found.flows
+    assert one["bytes"] == two["bytes"] == 1_500_000
+    assert one["arrived_bytes"] > one["bytes"]
+    assert far["completion_s"] is None
+    assert 2.9 < far["end_s"] < 3.1
+    assert far["min_rtt_ms"] > one["min_rtt_ms"] + 39
+    # Its first window is not paced.
+    assert 0.8 < paced["goodput_mbps"] < 1.05
+    assert metrics.shared()["share"](found, "test") + metrics.shared()["share"](found, "far") < 1
+
+
+def test_a_kernel_without_the_algorithm_says_so(bench):
+    setting = network([kernels(2, seconds=1) | {"algorithm": "nosuch"}], FIFO)
+    room = bench.place("cubic").room
+    (found,) = room.run(bench.adapter, [bench.trials("cubic", setting, [1])], threading.Event())
+    assert found.outcome is Outcome.ERROR
+    assert "no congestion control nosuch for group test" in found.message

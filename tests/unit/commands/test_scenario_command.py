@@ -1,0 +1,93 @@
+"""`conformance scenario`: what it refuses, shows and counts, without a guest."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from conformance.cli import main
+from conformance.commands import scenario
+from conformance.commands.scenario import Figure, PointRan, Ran
+from conformance.model.trial import Outcome
+from conformance.reporting.text import scenario as shown
+from conformance.support import limits, schema
+from conformance.support.console import Console
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(main, ["scenario", *arguments])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["show", "nowhere"], "there is no scenario 'nowhere'"),
+        (["show", "two-links", "--point", "speed=3"], "has no axis 'speed'; there are access_queue"),
+        (["show", "two-links", "--point", "speed"], "'speed' is not of the form AXIS=VALUE"),
+        (["show", "two-links", "--point", "access_queue=sfq"], "/links/0/data/queue/kind"),
+        (["run", "two-links", "--grid", "smoke"], "scenario two-links has no grid 'smoke'; choose all"),
+        (
+            ["run", "ten-flows", "--grid", "smoke", "--point", "buffer_bdp=7"],
+            "grid smoke of ten-flows has no point with",
+        ),
+    ],
+)
+def test_a_mistake_is_one_line(arguments, words):
+    done = invoke(*arguments)
+    assert done.exit_code == 2
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert words in done.stderr
+
+
+def test_a_hundred_flows_need_memory(monkeypatch):
+    monkeypatch.setattr(limits, "free_memory_mb", lambda: 300)
+    done = invoke("run", "hundred-flows")
+    assert done.exit_code == 2
+    assert "/flows: 100 flows and their queues need a guest of 512 MB, and 300 MB are free" in done.stderr
+
+
+def test_documents_keep_their_schemas():
+    for arguments in (["list"], ["show", "two-links"], ["show", "atc25"]):
+        document = json.loads(invoke(*arguments, "--format", "json").stdout)
+        schema.check(f"scenario-{arguments[0]}", document, "test")
+
+
+def point(name, goodput):
+    figures = (
+        Figure(group="test", metric="group_goodput_mbps", values=(goodput, goodput + 1, goodput + 2)),
+        Figure(group="test", metric="fct_p50_s", values=(1.0, None, 2.0)),
+    )
+    return PointRan(point=name, outcomes=(Outcome.OK,) * 3, figures=figures, messages=())
+
+
+RAN = Ran(
+    scenario="test", scheme="cubic/linux-tcp/7", trials=3, points=(point("other=bbr", 4),),
+    alone=point("other=cubic", 9), results="r.jsonl",
+)  # fmt: skip
+
+
+def test_harm_is_what_is_lost_as_against_the_point_alone():
+    assert dict(RAN.harms(RAN.points[0])) == {"test": 0.5}
+    document = RAN.to_json()
+    schema.check("scenario-run", document, "test")
+    assert document["points"][0]["harm"] == {"test": 0.5}
+    assert RAN.exit_status == 0
+
+
+def test_a_median_is_unknown_where_a_trial_did_not_see_it():
+    assert RAN.points[0].median("test", "fct_p50_s") is None
+    assert RAN.points[0].median("test", "group_goodput_mbps") == 5
+
+
+def test_the_table_has_a_row_for_each_metric_and_harm():
+    console = Console(record=True, width=100)
+    shown.show_ran(RAN, console)
+    text = console.export_text()
+    assert "5.00 Mbit/s" in text
+    assert "0.50" in text
+
+
+def test_a_grid_is_narrowed_by_points():
+    ten = scenario.scenarios.find("ten-flows")
+    chosen = scenario._chosen(ten, ["loss_pct=1"], "all")
+    assert [one["loss_pct"] for one in chosen] == [1, 1, 1]

@@ -1,0 +1,86 @@
+"""What a guest is told of flows that share a network."""
+
+import dataclasses
+
+import helpers
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.catalogue import scenarios
+from conformance.guest import protocol, shared_network, wire
+from conformance.guest.shared_job import Group, SharedLink, SharedNetwork
+from conformance.lab import shared
+from conformance.model.errors import UserError
+from conformance.model.network import Flows, Start
+
+
+def setting(name="two-links", text=""):
+    found = scenarios.find(name)
+    return found.setting(found.parse(text))
+
+
+def trial(seed=1, **about):
+    return dataclasses.replace(helpers.trial(seed), setting=setting(**about))
+
+
+@given(st.integers(1, 50), st.integers(0, 2**31), st.floats(0, 10), st.floats(0, 10), st.floats(0, 10))
+def test_flows_start_in_order_and_no_later_than_their_spread(count, seed, at_s, every_s, spread_s):
+    start = Start(at_s=at_s, every_s=every_s, spread_s=spread_s)
+    group = Flows(name="test", ends=("left", "right"), count=count, start=start)
+    found = shared.starts_ns(group, seed)
+    assert found == shared.starts_ns(group, seed)
+    for number, start_ns in enumerate(found):
+        late_s = start_ns / 1e9 - at_s - number * every_s
+        assert -1e-6 <= late_s <= spread_s + 1e-6
+
+
+def test_seeds_and_groups_draw_other_starts():
+    group = Flows(name="test", ends=("left", "right"), count=3, start=Start(spread_s=1))
+    other = dataclasses.replace(group, name="other")
+    assert len({tuple(shared.starts_ns(one, seed)) for one in (group, other) for seed in (1, 2)}) == 4
+
+
+def test_a_cell_survives_the_wire():
+    cell = shared.cell_of([trial(1), trial(2)])
+    assert protocol.parse_shared_cell(wire.dumps(cell)) == cell
+    assert [one.seed for one in cell.trials] == [1, 2]
+    through, near, far = cell.trials[0].groups
+    assert near.algorithms == ("cubic",)
+    # A stack's flow that the clock ends is given what its slowest link carries in that time.
+    assert {flow.bytes for flow in through.flows} == {20 * 20_000_000 // 8}
+    assert all(flow.stop_ns == flow.start_ns + 20 * 10**9 for group in (through, near, far) for flow in group.flows)
+
+
+def test_the_suites_names_of_algorithms_are_translated_to_the_kernels():
+    made = scenarios.find("beside-cubic")
+    for name, known in (("bbrv3", ("bbr",)), ("bbrv2", ("bbr2", "bbr")), ("vegas", ("vegas",))):
+        own = dataclasses.replace(helpers.trial(), setting=made.setting(made.point({"other_algorithm": name})))
+        assert shared.cell_of([own]).trials[0].groups[1].algorithms == known
+
+
+def test_of_a_fast_link_not_every_packet_is_watched():
+    slow, fast = (shared.cell_of([trial(name=name)]).trials[0].watch_masks for name in ("ten-flows", "hundred-flows"))
+    assert slow == (None, 0)
+    assert fast == (None, 31)
+
+
+def test_memory_grows_with_queues_and_flows():
+    small, large = (setting("hundred-flows", f"buffer_bdp={size}").network for size in (1, 100))
+    assert shared.memory_mb(small) == shared.LEAST_MB
+    assert shared.memory_mb(large) >= 2 * shared.LEAST_MB
+    shared.check_memory(small, 512)
+    with pytest.raises(UserError, match=r"^/flows: 100 flows and their queues need a guest of \d+ MB, and 600 MB"):
+        shared.check_memory(large, 600)
+
+
+def test_a_bridge_knows_the_way_to_every_other():
+    network = SharedNetwork(
+        links=tuple(SharedLink(name=a + b, ends=(a, b)) for a, b in ("ab", "bc", "bd", "de")),
+        groups=(Group(name="g", stack=True, clients=3, ends=("a", "e"), ecn=None, host_queue=None),),
+        flows="flows", watch="watch",
+    )  # fmt: skip
+    place = shared_network.place(network)
+    ways = shared_network._ways("n-b", place.directions)
+    assert ways == {"n-a": "data0", "n-c": "acks1", "n-d": "acks2", "n-e": "acks2"}
+    assert len({host.address for host in place.hosts}) == len({host.mac for host in place.hosts}) == 4

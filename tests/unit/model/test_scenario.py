@@ -1,0 +1,226 @@
+"""Scenarios: axes and points, what they set, and that today's settings are scenarios with the same digests."""
+
+import copy
+import functools
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conformance.catalogue import documents, scenarios
+from conformance.model import legacy
+from conformance.model.errors import UserError
+from conformance.model.network import Network
+from conformance.model.scenario import Point, Scenario, parse_value
+from conformance.model.setting import Cell, Proxy, Setting
+from conformance.support import schema
+
+LINK = {
+    "name": "bottleneck", "ends": ["left", "right"],
+    "data": {"rate_mbps": 10, "delay_ms": 20, "queue": {"kind": "bfifo", "size": 1}},
+}  # fmt: skip
+FLOWS = {"name": "test", "count": 2, "bytes": 1000}
+DOCUMENT = {
+    "name": "s", "title": "a test", "timeout_s": 10, "links": [LINK], "flows": [FLOWS],
+    "axes": [
+        {"name": "rate", "sets": ["/links/0/data/rate_mbps"], "values": [10, 20]},
+        {"name": "flows", "sets": ["/flows/0/count"], "values": [2, 3, 4]},
+        {"name": "kind", "sets": ["/links/0/data/queue/kind"], "values": ["bfifo"]},
+    ],
+    "grids": {"few": [{"rate": 10, "flows": [2, 4]}, {"rate": 20, "flows": 3}]},
+}  # fmt: skip
+NUMBERS = st.integers(-(10**9), 10**9) | st.floats(-1e9, 1e9, allow_nan=False)
+VALUES = NUMBERS | st.booleans() | st.from_regex(r"[a-z_][a-z0-9_]{0,9}", fullmatch=True)
+
+
+def document(pointer="", value=None):
+    """Return DOCUMENT with another value at a JSON pointer; None takes it away."""
+    found = copy.deepcopy(DOCUMENT)
+    *steps, last = [int(step) if step.isdigit() else step for step in pointer.split("/")[1:]] or [None]
+    holder = found
+    for step in steps:
+        holder = holder[step]
+    if value is not None:
+        holder[last] = value
+    elif last is not None:
+        del holder[last]
+    return found
+
+
+@functools.cache
+def scenario(*changes):
+    found = document(*changes)
+    schema.check("scenario", found, "test")
+    return Scenario.from_json(found)
+
+
+def test_a_point_sets_what_its_axes_name():
+    setting = scenario().setting(scenario().parse("flows=4,rate=20"))
+    assert (setting.network.flows[0].count, setting.network.links[0].data.rate_mbps) == (4, 20)
+    assert setting.cell == Cell(20, 20, 0)
+    assert setting.id == "flows=4,kind=bfifo,rate=20"
+
+
+def test_axes_without_a_value_have_their_first():
+    assert scenario().point({}).id == "rate=10,flows=2,kind=bfifo"
+
+
+@settings(max_examples=50)
+@given(st.dictionaries(st.sampled_from(["rate", "flows", "kind"]), VALUES))
+def test_the_id_of_a_point_is_exact(given):
+    made = scenario()
+    point = made.point(given)
+    if all(not isinstance(value, str) or parse_value(value) == value for value in given.values()):
+        assert made.parse(point.id) == point
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.integers(1, 32), st.sampled_from([10, 20])), min_size=1, max_size=5))
+def test_equal_points_make_equal_settings_and_others_do_not(points):
+    made = scenario()
+    found = {(flows, rate): made.setting(made.point({"flows": flows, "rate": rate})) for flows, rate in points}
+    assert len({json.dumps(one.to_json(), sort_keys=True) for one in found.values()}) == len(found)
+    assert len({one.profile_digest for one in found.values()}) == len(found)
+    for one in found.values():
+        read = Setting.from_json(json.loads(json.dumps(one.to_json(), sort_keys=True)))
+        assert read == one
+        assert hash(read) == hash(one)
+
+
+def test_grids_select_points():
+    made = scenario()
+    assert [point.id for point in made.grid("few")] == [
+        "rate=10,flows=2,kind=bfifo", "rate=10,flows=4,kind=bfifo", "rate=20,flows=3,kind=bfifo",
+    ]  # fmt: skip
+    assert len(made.grid("all")) == 6
+    assert len({made.setting(point).guest_digest for point in made.grid("all")}) > 1  # a stack's clients are hosts
+    with pytest.raises(UserError, match=r"no grid 'other'; choose all, few"):
+        made.grid("other")
+
+
+def test_points_that_share_a_guest_differ_in_values_only():
+    made = Scenario.from_json(document("/flows/0", {"name": "test", "sender": "kernel", "count": 2, "bytes": 9}))
+    assert len({made.setting(point).guest_digest for point in made.grid("all")}) == 1
+
+
+@pytest.mark.parametrize(
+    ("pointer", "value", "words"),
+    [
+        ("/axes/0/sets/0", "/links/0/data/rate", "/axes/0/sets/0: it sets nothing: the document has no /links/0"),
+        ("/axes/0/sets/0", "/links/3/data", "/axes/0/sets/0: it sets nothing"),
+        ("/axes/0/sets/0", "rate", "/axes/0/sets/0: 'rate' is no JSON pointer"),
+        ("/axes/1/name", "rate", "/axes/1/name: there are two axes called rate"),
+        ("/axes/1/values", [2, 2.0], "/axes/1/values: a value stands there twice"),
+        ("/axes/2/values", ["bfifo", "sfq"], "/axes/2/values/1: /links/0/data/queue/kind: queue 'sfq' is not known"),
+        ("/grids/few/0", {"speed": 1}, "/grids/few/0: scenario s has no axis 'speed'; there are rate, flows, kind"),
+        ("/links/0/data/queue", {"kind": "pfifo"}, "/links/0/data/queue/size: a pfifo has a size"),
+        ("/links/0/data/limiter", "tbf", "/links/0/data/burst_bytes: a tbf has a burst"),
+        ("/links/0/data/burst_bytes", 5000, "/links/0/data/burst_bytes: a tbf has a burst"),
+        ("/links/0/data/queue/unit", "packets", "/links/0/data/queue/unit: the size of a bfifo is in bdp or bytes"),
+        ("/links/0/data/queue/ecn", True, "/links/0/data/queue/ecn: a bfifo does not mark"),
+        ("/links/0/data/delay_packets", 10, "/links/0/data/delay_packets: it would count"),
+        ("/links/0/ends", ["left", "left"], "/links/0/ends: links form a loop"),
+        ("/flows/0/ends", ["left", "nowhere"], "/flows/0/ends: no links lead from nowhere to left"),
+        ("/flows/0/algorithm", "cubic", "/flows/0/algorithm: the stack's algorithm is the one under test"),
+        ("/flows/0/seconds", 3, "/flows/0/seconds: give bytes, seconds or seconds_at_rate"),
+        ("/flows/0/judged", False, "/flows: no group is judged"),
+        ("/flows/0/count", 33, "/flows/0/count: a stack has at most 32 flows"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_named_with_its_place(pointer, value, words):
+    with pytest.raises(UserError) as caught:
+        Scenario.from_json(
+            {
+                **document(pointer, value),
+                **({} if "axes" in pointer or "grids" in pointer else {"axes": [], "grids": {}}),
+            }
+        )
+    assert words in str(caught.value)
+
+
+def test_a_link_that_no_flow_crosses_is_named():
+    lonely = {**LINK, "name": "lonely", "ends": ["right", "far"]}
+    found = {**document(), "links": [LINK, lonely], "flows": [{**FLOWS, "ends": ["left", "right"]}]}
+    with pytest.raises(UserError, match=r"^/links/1: no flow crosses link lonely; leave it out"):
+        Scenario.from_json(found)
+
+
+def test_a_thousand_flows_are_enough():
+    many = [{"name": f"g{at}", "sender": "kernel", "count": 501, "bytes": 1} for at in (1, 2)]
+    with pytest.raises(UserError, match=r"^/flows: there are more than 1000 flows"):
+        Network.from_json({"links": [LINK], "flows": many})
+
+
+@pytest.mark.parametrize("name", documents.profile_names())
+@pytest.mark.parametrize("cell", [Cell(10, 20, 0), Cell(12.5, 1.5, 0.1), Cell(50, 100, 4)])
+def test_profiles_are_scenarios_whose_settings_are_as_they_were(name, cell):
+    made = scenarios.find(name)
+    values = {
+        "bandwidth_mbps": cell.bandwidth_mbps,
+        "one_way_delay_ms": cell.one_way_delay_ms,
+        "loss_pct": cell.loss_pct,
+    }
+    ours, before = made.setting(made.point(values)), documents.profile(name, cell)
+    assert ours == before
+    assert ours.network is None
+    assert ours.profile_digest == before.profile_digest
+    assert json.dumps(ours.to_json()) == json.dumps(before.to_json())
+
+
+@pytest.mark.parametrize("proxy", [None, Proxy(), Proxy(to_client="cubic", back_pressure_bytes=200_000)])
+@pytest.mark.parametrize("sized_by", ["path", "segment"])
+def test_split_paths_are_scenarios_of_two_links_and_a_box(proxy, sized_by):
+    cells = Cell(10, 20, 0), Cell(20, 5, 1)
+    before = documents.path("identify", cells, proxy, queue_sized_by=sized_by)
+    made = legacy.scenario_of_profile(documents.profile_document("identify"))
+    links = []
+    for at, cell in enumerate(cells):
+        queue = {"kind": "bfifo", "size": 1, **({"rtt_ms": 2 * cell.one_way_delay_ms} if sized_by == "segment" else {})}
+        way = {
+            "rate_mbps": cell.bandwidth_mbps, "delay_ms": cell.one_way_delay_ms, "loss_pct": cell.loss_pct,
+            "queue": queue,
+        }  # fmt: skip
+        links.append({"name": f"link{at}", "ends": [f"n{at}", f"n{at + 1}"], "data": way})
+    options = {} if proxy is None else {
+        name: value for name, value in before.to_json()["proxy"].items() if value is not None and name != "program"
+    }  # fmt: skip
+    box = {"node": "n1", "does": "split" if proxy else "route", "options": options}
+    document = {**made, "links": links, "boxes": [box], "axes": []}
+    schema.check("scenario", document, "test")
+    assert Scenario.from_json(document).setting(Point(())) == before
+
+
+def test_a_box_among_flows_that_share_a_network_is_refused():
+    found = {**document(), "boxes": [{"node": "left", "does": "split"}], "axes": [], "grids": {}}
+    with pytest.raises(UserError, match=r"^/boxes: a box stands between two links of one flow"):
+        Scenario.from_json(found).setting(Point(()))
+
+
+@pytest.mark.parametrize("name", sorted(scenarios.files()))
+def test_what_ships_can_be_read_at_every_point(name):
+    made = scenarios.find(name)
+    assert made.name == name
+    assert all(made.setting(point).network for points in made.grids.values() for point in points)
+
+
+@pytest.mark.parametrize("text", ["flows=many", "flows=2.5", "buffer_bdp=-1", "others=0"])
+def test_a_point_whose_value_is_of_another_form_is_refused(text):
+    made = scenarios.find("beside-cubic")
+    with pytest.raises(UserError, match=r"at this value: /(flows/\d/count|links/0/data/queue/size)"):
+        made.setting(made.parse(text))
+
+
+def test_an_unknown_scenario_is_named():
+    with pytest.raises(UserError, match="there is no scenario 'nowhere'"):
+        scenarios.find("nowhere")
+
+
+def test_a_file_with_a_mistake_is_named_with_its_place(tmp_path):
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps({**DOCUMENT, "flows": []}))
+    with pytest.raises(UserError, match=r"mine\.json: /flows: "):
+        scenarios.find(str(file))
+    file.write_text(json.dumps(document("/axes/0/sets/0", "/links/9/data")))
+    with pytest.raises(UserError, match=r"mine\.json: /axes/0/sets/0: it sets nothing"):
+        scenarios.find(str(file))

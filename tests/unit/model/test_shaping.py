@@ -1,0 +1,104 @@
+"""The queue chains of shared links, and the reading of what tc shows of them."""
+
+import pytest
+
+from conformance.model.emulation import shaping, tc_commands
+from conformance.model.network import Direction, Network, Queue
+from conformance.model.setting import Cell
+
+BFIFO = Queue(kind="bfifo", size=1)
+
+
+def network(direction, **flows):
+    link = {"name": "link", "ends": ["left", "right"], "data": direction.to_json() | _queue(direction), "acks": {}}
+    return Network.from_json({"links": [link], "flows": [{"name": "test", "bytes": 1, **flows}]})
+
+
+def _queue(direction):
+    return {"queue": direction.queue.to_json()} if direction.queue else {}
+
+
+def lines(direction, **more):
+    return shaping.tc_lines(network(direction), direction, **more)
+
+
+def test_one_link_with_htb_has_the_chain_of_a_cell():
+    """So a flow alone on such a link is in the network that it always was in."""
+    cell = Cell(10, 20, 1)
+    direction = Direction(rate_mbps=10, delay_ms=20, loss_pct=1, queue=Queue(kind="red"))
+    both = Network.from_json(
+        {
+            "links": [{"name": "link", "ends": ["left", "right"], "data": direction.to_json() | _queue(direction)}],
+            "flows": [{"name": "test", "bytes": 1}],
+        }
+    )
+    from conformance.catalogue import documents
+
+    asked = tc_commands.tc_lines(documents.profile("packets", cell), delay_off_ns=77)
+    assert shaping.tc_lines(both, direction, 77) == asked
+
+
+def test_a_limiter_never_stands_without_a_delay():
+    """Else a sender's socket would know of its packets in the bottleneck's queue, and never fill it."""
+    first, *_ = lines(Direction(rate_mbps=10, queue=BFIFO), delay_off_ns=-5000)
+    assert first == "qdisc add dev {dev} root handle 1: netem limit 1000000 delay 1us"
+
+
+def test_a_tbf_has_its_burst_and_hands_its_packets_to_the_queue():
+    direction = Direction(rate_mbps=100, limiter="tbf", burst_bytes=50_000, queue=Queue(kind="fq_codel", ecn=True))
+    _, tbf, queue = lines(direction)
+    assert "parent 1: handle 5: tbf rate 100mbit burst 50000 limit" in tbf
+    assert queue == "qdisc add dev {dev} parent 5:1 handle 10: fq_codel ecn"
+
+
+def test_netems_own_rate_is_one_queue_for_delay_and_rate():
+    direction = Direction(rate_mbps=50, delay_ms=2, limiter="netem", queue=Queue(kind="pfifo", size=10))
+    assert lines(direction) == ["qdisc add dev {dev} root handle 10: netem limit 10 delay 2000us rate 50mbit"]
+
+
+def test_a_delay_may_have_a_limit_and_nothing_needs_no_chain():
+    assert lines(Direction(delay_ms=20, delay_packets=1000, loss_pct=0.01)) == [
+        "qdisc add dev {dev} root handle 1: netem limit 1000 delay 20000us loss 0.01%"
+    ]
+    assert lines(Direction()) == []
+
+
+@pytest.mark.parametrize(
+    ("queue", "words"),
+    [
+        (Queue(kind="bfifo", size=5000, unit="bytes"), "bfifo limit 5000"),
+        (Queue(kind="bfifo", size=2), "bfifo limit 25000"),
+        (Queue(kind="bfifo", size=2, rtt_ms=100), "bfifo limit 250000"),
+        (Queue(kind="bfifo", size=0.01), "bfifo limit 1514"),
+        (Queue(kind="pfifo", size=10), "pfifo limit 10"),
+        (Queue(kind="codel", size=100, ecn=False), "codel limit 100 noecn"),
+        (Queue(kind="fq_codel", ecn=True, ce_threshold_us=242), "fq_codel ecn ce_threshold 242us"),
+        (Queue(kind="pie"), "pie limit 33"),
+        (Queue(kind="cake"), "cake unlimited besteffort"),
+    ],
+)
+def test_queues(queue, words):
+    direction = Direction(rate_mbps=10, delay_ms=10, queue=queue)
+    assert lines(direction)[-1] == f"qdisc add dev {{dev}} parent 5:1 handle 10: {words}"
+
+
+def shown(direction, **changes):
+    """Return what tc shows of a direction that is as asked for."""
+    netem = {"kind": "netem", "root": True, "options": {"delay": {"delay": direction.delay_ms / 1000}}}
+    return [netem | changes, {"kind": "htb"}, {"kind": "bfifo"}]
+
+
+def test_what_tc_shows_is_compared_with_what_was_asked():
+    asked = Direction(rate_mbps=10, delay_ms=20, queue=BFIFO)
+    assert shaping.problems(asked, shown(asked)) == []
+    assert shaping.problems(asked, shown(asked, options={"delay": {"delay": 0.020009}})) == []
+    assert shaping.problems(asked, shown(asked, options={})) == ["a delay of 0 ms, asked were 20"]
+    loss = shown(asked, options={"delay": {"delay": 0.02}, "loss-random": {"loss": 0.01}})
+    assert shaping.problems(asked, loss) == ["a loss of 1 %, asked were 0"]
+    assert shaping.problems(asked, shown(asked)[:2]) == ["no bfifo"]
+    assert shaping.problems(Direction(), [{"kind": "noqueue"}]) == []
+
+
+def test_a_longer_way_of_a_group_is_a_delay_towards_its_sender():
+    (group,) = network(Direction(rate_mbps=10, queue=BFIFO), extra_delay_ms=40).flows
+    assert shaping.extra_delay_lines(group) == ["qdisc add dev {dev} root handle 1: netem limit 1000000 delay 40000us"]

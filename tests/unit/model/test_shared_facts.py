@@ -1,0 +1,183 @@
+"""From what a guest saw of flows that share a network to a Measurement: who is believed, and what is kept."""
+
+import copy
+import dataclasses
+import json
+
+import helpers
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.model.emulation import shared_facts
+from conformance.model.network import Network
+from conformance.model.setting import Setting
+from conformance.model.trial import Measurement, Outcome
+from conformance.support import schema
+
+NETWORK = Network.from_json(
+    {
+        "links": [
+            {
+                "name": "link", "ends": ["left", "right"], "acks": {"delay_ms": 10},
+                "data": {"rate_mbps": 10, "delay_ms": 10, "queue": {"kind": "bfifo", "size": 1}},
+            }
+        ],
+        "flows": [
+            {"name": "test", "bytes": 1_000_000},
+            {"name": "other", "sender": "kernel", "algorithm": "bbrv3", "judged": False},
+        ],
+    }
+)  # fmt: skip
+SEEN_NETWORK = {"sysctls": {}, "offload": {}, "kernel": "7.2", "kernel_algorithm": "cubic"}
+BBRV3 = {
+    "name": "bbr",
+    "names": ["bbr"],
+    "bbr": {"info_bytes": 60, "version": 3, "pacing_gains": [1], "cwnd_gains": [2]},
+}
+BBRV1 = {**BBRV3, "bbr": {**BBRV3["bbr"], "info_bytes": 20, "version": None}}
+
+
+def process(status=0, stdout=""):
+    return {"exit_status": status, "ran_out_of_memory": False, "stdout": stdout, "stderr": ""}
+
+
+def report(**changes):
+    return json.dumps({"bytes": 1_000_000, "completion_s": 2.0, "handshake_s": 0.04, **changes}) + "\n"
+
+
+def flow(**changes):
+    looks = {"t_s": [0.0, 1.0, 2.0], "acked_bytes": [0, 500_000, 1_000_000], "rtt_ms": [None, 21.0, 23.0]}
+    return {
+        "start_s": 0.0, "connected_s": None, "end_s": 2.0, "complete": True, "acked_bytes": 1_000_000,
+        "sent_bytes": 1_010_000, "retransmitted_bytes": 10_000, "out_segments": 700, "retransmitted_segments": 7,
+        "marked_segments": 0, "min_rtt_ms": 20.001, "arrived_bytes": 1_060_000, "looks": looks,
+        "client": process(0, report()), "congestion_control": {"name": "cubic", "names": ["cubic"], "bbr": None},
+        **changes,
+    }  # fmt: skip
+
+
+def facts():
+    chain = [
+        {"kind": "netem", "root": True, "options": {"delay": {"delay": 0.01}}, "bytes": 9, "packets": 3, "drops": 2},
+        {"kind": "htb"}, {"kind": "bfifo"},
+    ]  # fmt: skip
+    looks = {"t_s": [0.0, 1.0, 2.0], "out_bytes": [0, 1_250_000, 2_500_000], "queue_bytes": [0, 3000, 6000]}
+    kernels = flow(client=None, complete=False, connected_s=0.02, congestion_control=BBRV3, arrived_bytes=None)
+    delays = {"p50": 11.0, "p95": 12.0, "p99": 13.0, "min": 9.99, "max": 14.0, "mean": 11.0}
+    return {
+        "seed": 1, "virtual_s": 3.0, "elapsed_s": 2.0, "timed_out": False, "system_calls": 5,
+        "groups": [
+            {"algorithm": None, "server": process(None), "ready": True, "flows": [flow()]},
+            {"algorithm": "bbr", "server": None, "ready": True, "flows": [kernels]},
+        ],
+        "links": [
+            [
+                {"qdiscs": chain, "looks": looks, "delays": 5, "delays_ms": delays, "watched_one_in": 1,
+                 "unmatched": 0},
+                {"qdiscs": chain[:1], "looks": {}, "delays": None, "delays_ms": None, "watched_one_in": None,
+                 "unmatched": None},
+            ]
+        ],
+    }  # fmt: skip
+
+
+def measured(*changes, network=SEEN_NETWORK):
+    """Return the Measurement of facts() with other values at places: (steps, value)."""
+    found = copy.deepcopy(facts())
+    for (*steps, last), value in changes:
+        holder = found
+        for step in steps:
+            holder = holder[step]
+        holder[last] = value
+    setting = Setting.shared("test", NETWORK, (("flows", 1),), 60)
+    trial = dataclasses.replace(helpers.trial(), setting=setting)
+    return shared_facts.measurement(trial, found, network, {})
+
+
+def test_a_line_keeps_its_schema_and_is_read_back():
+    found = measured()
+    assert (found.outcome, found.message) == (Outcome.OK, None)
+    line = json.loads(json.dumps(found.to_json()))
+    schema.check("measurement", line, "test")
+    assert Measurement.from_json(line).to_json() == line
+    assert Measurement.from_json(line).trial.key == found.trial.key
+
+
+def test_a_lone_transfers_line_has_neither_flows_nor_links():
+    assert not {"flows", "links"} & helpers.measurement().to_json().keys()
+
+
+def test_flows_and_links_are_told_apart():
+    found = measured()
+    ours, other = found.flows
+    assert (ours["group"], ours["goodput_mbps"], ours["handshake_s"], ours["completion_s"]) == ("test", 4, 0.04, 2)
+    assert (other["group"], other["judged"], other["completion_s"], other["handshake_s"]) == (
+        "other",
+        False,
+        None,
+        0.02,
+    )
+    assert ours["goodput_series_mbps"] == [4, 4]
+    assert ours["rtt_ms"]["mean"] == 22
+    data, acks = found.links
+    assert data["queue_delay_ms"]["p50"] == 1
+    assert data["queue_delay_ms"]["min"] == 0
+    assert (data["dropped_packets"], data["queue_peak_bytes"], acks["queue_delay_ms"]) == (2, 6000, None)
+    assert found.utilization == 0.4
+
+
+def test_without_a_queue_nothing_is_counted_and_nothing_is_zero():
+    (_, acks) = measured((("links", 0, 1, "qdiscs"), facts()["links"][0][1]["qdiscs"])).links
+    assert acks["marked_packets"] is None
+    nothing = [{"kind": "noqueue", "root": True, "bytes": 0, "packets": 0, "drops": 0}]
+    free = Network.from_json({**NETWORK.to_json(), "links": [{**NETWORK.links[0].to_json(), "acks": {}}]})
+    found = shared_facts._link("link", "acks", free.links[0].acks, {**facts()["links"][0][1], "qdiscs": nothing})
+    assert found["out_bytes"] is None
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "outcome", "words"),
+    [
+        (("groups", 0, "flows", 0, "client"), process(1), "error", "flow 0 of group test: the client of linux-tcp"),
+        (("groups", 0, "flows", 0, "client"), process(0, report(bytes=7)), "error", "reports 7 bytes"),
+        (("groups", 0, "flows", 0, "client"), process(0, report(completion_s=0.1)), "error", "the harness saw it run"),
+        (("groups", 0, "flows", 0, "arrived_bytes"), 5000, "error", "only 5000 crossed its link"),
+        (("groups", 0, "flows", 0, "congestion_control", "names"), ["reno"], "error", "sent with reno"),
+        (("groups", 0, "flows", 0, "min_rtt_ms"), 12.0, "error", "had a round trip of 12 ms, asked were 20"),
+        (("groups", 0, "server"), process(1), "error", "the server of linux-tcp ended with status 1"),
+        (("groups", 0, "server"), process(127), "unsupported", "linux-tcp does not offer cubic"),
+        (("groups", 0, "ready"), False, "error", "the server of linux-tcp was never ready"),
+        (("groups", 1, "flows", 0, "congestion_control"), BBRV1, "unsupported", "group other: bbrv3 was asked for"),
+        (("links", 0, 0, "qdiscs"), [], "error", "calibration: a delay of 0 ms, asked were 10 (link, data)"),
+        (("links", 0, 0, "looks", "out_bytes"), [0, 1, 3_500_000], "error", "bytes left in 2 s, at 10 Mbit/s"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_believed_is_no_result(place, value, outcome, words):
+    found = measured((place, value))
+    assert found.outcome == outcome
+    assert words in found.message
+    assert not found.flows
+
+
+def test_a_round_trip_by_timestamps_may_be_a_millisecond_short():
+    assert measured((("groups", 0, "flows", 0, "min_rtt_ms"), 19.0)).outcome is Outcome.OK
+
+
+def test_time_that_was_over_is_said():
+    unfinished = flow(complete=False, end_s=None, client=process(None))
+    found = measured((("timed_out",), True), (("groups", 0, "flows", 0), unfinished))
+    assert found.outcome is Outcome.TIMEOUT
+    assert found.message == "the flows took longer than 60 s of virtual time"
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=2, max_size=40), st.floats(0, 2))
+def test_a_series_has_all_bytes_of_whole_seconds(steps, start_s):
+    """Between two looks bytes are shared out by time, so what each second gets adds up to what was acknowledged."""
+    times = [round(start_s + 0.1 * (at + 1), 6) for at in range(len(steps))]
+    acked = [sum(steps[: at + 1]) for at in range(len(steps))]
+    end_s = times[-1]
+    series = shared_facts._series({"t_s": times, "acked_bytes": acked}, start_s, end_s)
+    assert len(series) == int(end_s)
+    assert all(one >= 0 for one in series)
+    assert sum(series) * 1e6 / 8 <= acked[-1] + len(series) * 100

@@ -1,0 +1,121 @@
+"""Metrics of flows that share a network."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.model import metrics, shared_metrics
+from conformance.model.network import Network
+
+NETWORK = Network.from_json(
+    {
+        "links": [
+            {"name": "a", "ends": ["left", "middle"], "data": {"delay_ms": 20}, "acks": {}},
+            {
+                "name": "b", "ends": ["middle", "right"], "acks": {},
+                "data": {"rate_mbps": 10, "queue": {"kind": "bfifo", "size": 1}},
+            },
+        ],
+        "flows": [{"name": "one", "bytes": 10}, {"name": "two", "sender": "kernel", "bytes": 10, "judged": False}],
+    }
+)  # fmt: skip
+GOODPUTS = st.lists(st.floats(0.001, 1000), min_size=1, max_size=20)
+
+
+def flow(group="one", goodput=1.0, **changes):
+    return {
+        "group": group, "judged": group == "one", "goodput_mbps": goodput, "completion_s": 1.0, "start_s": 0.0,
+        "sent_bytes": 2000, "retransmitted_bytes": 100, "out_segments": 2, "bytes": 1900,
+        "rtt_ms": {"mean": 30, "p95": 40}, "goodput_series_mbps": [goodput] * 10, **changes,
+    }  # fmt: skip
+
+
+def measured(*flows, sysctls=(), **link):
+    record = {
+        "link": "b", "direction": "data", "queue_delay_ms": {"p50": 1.0, "p95": 2.0, "p99": 3.0},
+        "marked_packets": 5, "out_packets": 100, **link,
+    }  # fmt: skip
+    setting = SimpleNamespace(network=NETWORK, sysctls=sysctls)
+    return SimpleNamespace(setting=setting, flows=flows, links=[record], metrics={}, evidence={})
+
+
+@given(GOODPUTS)
+def test_jain_is_between_one_nth_and_one_and_does_not_mind_units(values):
+    index = shared_metrics.jain(values)
+    assert 1 / len(values) - 1e-9 <= index <= 1 + 1e-9
+    assert math.isclose(index, shared_metrics.jain([8 * value for value in values]))
+
+
+def test_jain_of_equal_flows_is_one_and_of_a_lone_taker_one_nth():
+    assert shared_metrics.jain([3.0] * 7) == 1
+    assert shared_metrics.jain([5.0, 0.0, 0.0, 0.0]) == 0.25
+    assert shared_metrics.jain([0.0, 0.0]) is None
+
+
+@given(GOODPUTS, GOODPUTS)
+def test_shares_of_groups_add_up_to_one(ones, twos):
+    found = measured(*(flow("one", x) for x in ones), *(flow("two", x) for x in twos))
+    assert math.isclose(shared_metrics.share(found, "one") + shared_metrics.share(found, "two"), 1)
+    assert shared_metrics.share(found, None) == shared_metrics.share(found, "one")
+
+
+def test_what_was_not_seen_is_none_and_not_zero():
+    quic = measured(flow(sent_bytes=None, retransmitted_bytes=None, out_segments=None, rtt_ms=None, completion_s=None))
+    quic.links[0]["queue_delay_ms"] = None
+    for name in ("retransmitted_pct", "overhead_pct", "rtt_mean_ms", "fct_p50_s", "queue_delay_p95_ms"):
+        assert metrics.METRICS[name].of(quic) is None
+    assert metrics.METRICS["jain_index"].of_group(quic, "two") is None
+    nothing = SimpleNamespace(
+        setting=SimpleNamespace(network=None, sysctls=()), flows=(), links=(), metrics={}, evidence={}
+    )  # fmt: skip
+    assert all(metric.of(nothing) is None for metric in metrics.METRICS.values() if metric.of_group)
+
+
+def test_percentiles_of_completion_times_count_flows_that_did_not_complete():
+    times = [1.0, 2.0, 3.0, None]
+    found = measured(*(flow(completion_s=time) for time in times))
+    assert shared_metrics.completion_s(50)(found, "one") == 2
+    assert shared_metrics.completion_s(75)(found, "one") == 3
+    assert shared_metrics.completion_s(95)(found, "one") is None
+
+
+def test_figures_of_the_kernels_senders():
+    found = measured(flow(), flow("two"))
+    assert shared_metrics.retransmitted_pct(found, "one") == 5
+    assert math.isclose(shared_metrics.overhead_pct(found, "one"), 100 * ((2000 + 2 * 52) / 1900 - 1))
+    plain = measured(flow(), sysctls=(("net.ipv4.tcp_timestamps", "0"),))
+    assert math.isclose(shared_metrics.overhead_pct(plain, "one"), 100 * ((2000 + 2 * 40) / 1900 - 1))
+    assert shared_metrics.rtt_ms("mean")(found, None) == 30
+
+
+def test_queue_delay_and_marks_are_of_the_groups_bottleneck():
+    found = measured(flow())
+    assert shared_metrics.bottleneck(found, None)["link"] == "b"
+    assert metrics.METRICS["queue_delay_p99_ms"].of(found) == 3
+    assert shared_metrics.marked_pct(found, "one") == 5
+    assert shared_metrics.marked_pct(measured(flow(), marked_packets=None), "one") is None
+
+
+def test_convergence_is_from_when_all_stay_near_their_share():
+    one = flow(goodput_series_mbps=[9, 9, 9, 5, 5, 5, 5, 5, 5, 5])
+    two = flow(goodput_series_mbps=[0, 1, 1, 5, 5, 5.5, 5, 5, 5, 5], start_s=0.5)
+    assert shared_metrics.convergence_s(measured(one, two), "one") == 2.5
+    assert shared_metrics.convergence_s(measured(one), "one") is None
+    never = flow(goodput_series_mbps=[1] * 10)
+    assert shared_metrics.convergence_s(measured(one, never), "one") is None
+
+
+@pytest.mark.parametrize(
+    ("alone", "beside", "more_is_better", "harm"),
+    [(10, 5, True, 0.5), (10, 12, True, 0), (10, 0, True, 1), (10, 20, False, 0.5), (0, 5, True, None)],
+)  # fmt: skip
+def test_harm_is_what_is_lost_of_what_was_had_alone(alone, beside, more_is_better, harm):
+    assert shared_metrics.harm(alone, beside, more_is_better) == harm
+
+
+def test_lone_transfers_have_no_groups():
+    assert {"utilization", "lost_pct"} <= {metric.name for metric in metrics.lone()}
+    assert not {metric.name for metric in metrics.lone()} & set(metrics.shared())
