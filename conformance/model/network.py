@@ -241,6 +241,8 @@ class Network:
     links: tuple[Link, ...]
     flows: tuple[Flows, ...]
     offload: bool = False
+    #: whether the first sender's link is captured, to see how many packets leave at once
+    bursts: bool = False
     sysctls: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
@@ -353,6 +355,7 @@ class Network:
             links=links,
             flows=tuple(_flows(one, ends) for one in data["flows"]),
             offload=data.get("offload", False),
+            bursts=data.get("bursts", False),
             sysctls=tuple(sorted(data.get("sysctls", {}).items())),
         )
 

@@ -181,11 +181,13 @@ class Scenario:
             return known
         if boxes:
             raise UserError("/boxes: a box stands between two links of one flow", "see docs/scenarios.md")
+        if network.bursts:
+            raise UserError("/bursts: packets sent at once are seen of one flow alone", "leave it out")
         return Setting.shared(self.name, network, point.values, self.timeout_s)
 
 
 #: what of a document is the network's
-_NETWORK = ("links", "flows", "offload", "sysctls")
+_NETWORK = ("links", "flows", "offload", "bursts", "sysctls")
 
 
 def _place(document: Any, pointer: str) -> tuple[Any, str | int]:
