@@ -15,7 +15,6 @@ from conformance.model.emulation import tc_commands
 from conformance.model.errors import UserError
 from conformance.model.split import split_zone
 from conformance.model.trial import Measurement, Outcome
-from conformance.model.zone import Interval
 
 STACK = "fake"
 #: read once, not for each trial
@@ -45,8 +44,8 @@ def with_measured(zone):
         if isinstance(check, split_zone.PathCheck):
             predicted = check.permitted["split"]
             value = 0.95 * predicted.basis.median
-            basis = {**predicted.basis, "median": value, "min": value, "max": value}
-            permitted = Interval(low=value - 0.01, high=value + 0.01, basis=basis)
+            basis = dataclasses.replace(predicted.basis, median=value, min=value, max=value, values=())
+            permitted = dataclasses.replace(predicted, low=value - 0.01, high=value + 0.01, bases=(basis,))
             check = dataclasses.replace(check, measured=permitted)
         checks.append(check)
     digest = documents.split_path(zone.profile, zone.checks[0].path.segments).profile_digest

@@ -293,10 +293,8 @@ def tells_enough(permitted: Interval, metric: str) -> bool:
 
     Where a smaller value is no fault, what a document allows makes an interval wide, and not chance.
     """
-    return (
-        METRICS[metric].only_above
-        or power.told(permitted, metric, power.TRIALS, ALPHA / LOOKS / power.QUESTIONS).enough
-    )
+    level = ALPHA / LOOKS / power.QUESTIONS
+    return METRICS[metric].only_above or power.told(permitted, metric, power.TRIALS, level).enough
 
 
 def gap(mine: Interval, theirs: Interval) -> float:

@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import json
 import pathlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from conformance.catalogue import documents
@@ -57,15 +57,26 @@ class Measured:
         return self.mutant.partition("-")[0]
 
     def outside(self, zone: Zone) -> bool | None:
-        """Whether a limited() zone of any algorithm is violated, by however many trials; None where it has no such."""
+        """Whether a limited() zone's interval rejects it, by however many trials; None where it has no such.
+
+        That is asked of a cell that is not counted, too: its interval is shown, and is not to permit everything.
+        """
         judged = self.profile_digest == zone.profile_digest and zone.metric in self.values
         if not judged or self.cell not in zone.intervals:
             return None
-        return verdict.violates(zone, self.cell, self.values[zone.metric], self.timed_out, len(zone.intervals))
+        counted = dataclasses.replace(zone.intervals[self.cell], counted=True)
+        asked = dataclasses.replace(zone, intervals={self.cell: counted})
+        return verdict.violates(asked, self.cell, self.values[zone.metric], self.timed_out, len(zone.intervals))
 
     def violates(self, zone: Zone) -> bool | None:
-        """outside(), of a zone of the algorithm that the mutant claims to be; None of all others."""
-        return self.outside(zone) if self.algorithm == zone.algorithm else None
+        """Whether it violates a limited() zone of the algorithm that it claims to be; None of all others.
+
+        Only in a cell that is counted.
+        """
+        if self.algorithm != zone.algorithm:
+            return None
+        outside = self.outside(zone)
+        return outside and zone.intervals[self.cell].counted
 
     def to_json(self) -> dict[str, Any]:
         return {**dataclasses.asdict(self), "cell": self.cell.id}
@@ -182,12 +193,8 @@ def _rejected(zone: Zone) -> tuple[set[str], collections.Counter[str], bool]:
     Of its own algorithm, where that has any that were measured in its cells; else of all others. These are no less
     wrong: a CUBIC with a bug is no BBRv3.
     """
-    own = _tried(zone, Measured.violates)
-    judged = own or _tried(zone, Measured.outside)
+    tried = [(one, outside) for one in load() if (outside := one.outside(zone)) is not None]
+    own = [(one.mutant, outside) for one, outside in tried if one.algorithm == zone.algorithm]
+    judged = own or [(one.mutant, outside) for one, outside in tried]
     cells = collections.Counter(mutant for mutant, _ in judged)
     return {mutant for mutant, outside in judged if outside}, cells, bool(own)
-
-
-def _tried(zone: Zone, asked: Callable[[Measured, Zone], bool | None]) -> list[tuple[str, bool]]:
-    """[(mutant, whether it is rejected)] of each cell in which it was `asked` and had an answer."""
-    return [(one.mutant, outside) for one in load() if (outside := asked(one, zone)) is not None]

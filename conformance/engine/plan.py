@@ -183,7 +183,9 @@ class Plan:
         return families.first_clear(self.looks, available, judge, self.is_settled)
 
     def is_settled(self, judged: Judged) -> bool:
-        """Say whether a verdict needs no more trials."""
+        """Say whether a verdict needs no more trials; what is not counted takes none beyond the first look."""
+        if isinstance(judged.verdict, Verdict) and not judged.verdict.counted:
+            return True
         if judged.question in self.known and judged.status.passes:
             return judged.verdict.sure
         return judged.status is not Status.INCONCLUSIVE

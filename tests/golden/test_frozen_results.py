@@ -1,6 +1,6 @@
 """Goldens of what is said of results: frozen result lines to gate.json, to the site's front page, to tables.
 
-The lines (results.jsonl.gz) were measured once: the smoke tier of Linux TCP's CUBIC, and three cells of ngtcp2's Reno.
+The lines (results.jsonl.gz) were measured once: a smoke tier of Linux TCP's CUBIC, and three cells of ngtcp2's Reno.
 Nothing is measured here, so a difference is one of judging or of showing.
 """
 
@@ -25,13 +25,18 @@ from conformance.reporting.tools import export
 from conformance.results import store
 
 FROZEN = pathlib.Path(__file__).with_name("results.jsonl.gz")
+#: those of CUBIC whose network no zone of another profile has
+CUBIC = (
+    "10mbps-60ms-3pct,10mbps-60ms-4pct,10mbps-80ms-3pct,10mbps-80ms-4pct,10mbps-100ms-2pct,10mbps-100ms-3pct,"
+    "10mbps-100ms-4pct,30mbps-1ms-0pct,30mbps-1ms-4pct,30mbps-40ms-0pct,50mbps-1ms-4pct"
+)
 
 
 class Silent(fake_room.Room):
     """A room in which nothing may be measured."""
 
     def run(self, adapter, batches, cancelled):
-        raise AssertionError(f"{len(batches)} cells are not among the frozen results")
+        raise AssertionError(f"{next(iter(batches))[0].setting.cell.id} is not among the frozen results")
 
 
 @pytest.fixture
@@ -75,7 +80,7 @@ def run(*arguments):
 @pytest.mark.parametrize(
     ("name", "arguments", "status"),
     [
-        ("gate-linux-tcp", ["cubic", "--tier", "smoke"], 0),
+        ("gate-linux-tcp", ["cubic", "--tier", CUBIC, "--max-trials", "5"], 0),
         ("gate-ngtcp2", ["reno", "--tier", "10mbps-20ms-1pct,10mbps-20ms-0pct", "--stack", "ngtcp2", "--no-why"], 1),
     ],
 )

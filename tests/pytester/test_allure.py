@@ -72,7 +72,7 @@ def test_heatmaps_and_traces_are_attached(results, pytester):
 
     found = results("-m", "cubic and heatmap", *GRID, kind="bad", more=lambda patch: patch(fake_room, "made", made))
     names = {name: [a["name"] for a in result["attachments"]] for name, result in found.items()}
-    assert names["cubic heatmap at 10mbps-20ms-1pct, fake"] == ["trace, seed 1", "result lines 10mbps-20ms-1pct"]
+    assert names["cubic heatmap at 10mbps-20ms-1pct, fake"] == ["trace, seed 1001", "result lines 10mbps-20ms-1pct"]
     last = found["cubic heatmap at 10mbps-20ms-2pct, fake"]["attachments"]
     assert [a["name"] for a in last][2:] == ["heatmap of utilization"] * 2 + ["heatmap of lost_pct"] * 2
     contents = [(pytester.path / "allure" / a["source"]).read_bytes() for a in last]

@@ -22,6 +22,8 @@ pytestmark = pytest.mark.slow
 CELLS = [f"c{i}" for i in range(64)]
 
 GRID = ("--grid", "10mbps-20ms-1pct,10mbps-20ms-2pct")
+#: two cells that can tell enough to be counted in zones of loss, too
+COUNTED = ("--grid", "10mbps-20ms-0pct,10mbps-20ms-4pct")
 
 
 def test_one_test_for_each_cell_with_readable_ids(suite):
@@ -72,16 +74,24 @@ def test_the_full_grid_is_150_cells(suite):
 
 
 def test_a_cell_is_judged_by_loss_too(suite):
-    suite("-m", "cubic", *GRID).assert_outcomes(passed=4)
-    result = suite("-m", "cubic and loss", *GRID, "--results", "bad.jsonl", kind="bad")
+    suite("-m", "cubic and (heatmap or loss)", *COUNTED).assert_outcomes(passed=4)
+    result = suite("-m", "cubic and loss", *COUNTED, "--results", "bad.jsonl", kind="bad")
     result.assert_outcomes(failed=2)
     result.stdout.fnmatch_lines(
         [
-            "cubic/fake/55555555 violates zone cubic/loss at 10mbps-20ms-1pct: above the zone",
+            "cubic/fake/55555555 violates zone cubic/loss at 10mbps-20ms-0pct: above the zone",
             "  measured   lost_pct 100.000 *",
-            '  rerun      pytest -m "cubic and loss" --grid 10mbps-20ms-1pct --trials 5 --results bad.jsonl',
+            '  rerun      pytest -m "cubic and loss" --grid 10mbps-20ms-0pct --trials 5 --results bad.jsonl',
             "  why        conformance why cubic",
         ]
+    )
+
+
+def test_a_cell_that_tells_too_little_is_shown_and_not_counted(suite):
+    result = suite("-m", "cubic and loss", *GRID, "-rs", kind="bad")
+    result.assert_outcomes(skipped=2)
+    result.stdout.fnmatch_lines(
+        ["*inconclusive: above the zone, in a cell that cannot tell 30%: shown and not counted*"]
     )
 
 
@@ -100,7 +110,7 @@ def test_a_violation_fails_and_says_all_that_is_needed(suite):
             "cubic/fake/55555555 violates zone cubic/heatmap at 10mbps-20ms-1pct: below the zone",
             "  measured   utilization 0.001 (median of 5 trials; 90% interval 0.001..0.001)",
             "  permitted  0.*..0.*",
-            "  basis      linux-6.12.*: median 0.*",
+            "  basis      linux-7.2.*: median 0.*",
             '  rerun      pytest -m "cubic and heatmap" --grid 10mbps-20ms-1pct --trials 5',
         ]
     )
@@ -129,7 +139,8 @@ def test_unsupported_and_inconclusive_are_skipped_with_their_reason(suite):
 
 def test_a_cell_gets_more_trials_until_it_is_clear(suite, pytester):
     result = suite("-m", "cubic and heatmap", *GRID, "--max-trials", "8", "--results", "r.jsonl", kind="clear later")
-    result.assert_outcomes(skipped=2)
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["zone cubic/heatmap: 2 compatible"])
     assert len((pytester.path / "r.jsonl").read_text().splitlines()) == 16
     result = suite("-m", "cubic and heatmap", *GRID, "--results", "r.jsonl", kind="clear later")
     result.assert_outcomes(passed=2)
@@ -151,7 +162,7 @@ def test_what_violates_is_traced_to_say_what_looks_wrong(suite, pytester):
         patch(why, "look", look)
         patch(why.showing, "show", lambda report, console: console.print(report))
 
-    ask = "-o", "addopts=--strict-markers", "-m", "(cubic or reno or bbrv1) and heatmap", *GRID
+    ask = "-o", "addopts=--strict-markers --no-blame", "-m", "(cubic or reno or bbrv1) and heatmap", *GRID
     said = suite(*ask, kind="bad", more=fake).stdout
     said.fnmatch_lines(["*what looks wrong*", "*: beta, 3 traces"])
     said.fnmatch_lines(["bbrv1: not known: no bbr here", "suspect of cubic: beta, 3 traces"])
@@ -317,8 +328,8 @@ def test_the_first_seed_may_stand_in_the_ini_file(suite, pytester):
 
 
 def test_the_family_is_that_of_the_marker_and_grid_not_of_k(suite):
-    for chosen in ((), ("-k", "10mbps-20ms-1pct")):
-        result = suite("-m", "cubic and (heatmap or loss)", *GRID, *chosen)
+    for chosen in ((), ("-k", "10mbps-20ms-4pct")):
+        result = suite("-m", "cubic and (heatmap or loss)", *COUNTED, *chosen)
         result.stdout.fnmatch_lines(["the session: false alarms in at most 1% of runs (Holm over 4 cells)"])
 
 
@@ -327,7 +338,7 @@ def test_a_cell_that_only_holm_finds_in_violation_fails_the_session_unless_it_is
     zones = summary.Zones()
     for cell, status, p in (
         ("a", "violates", 1e-9),
-        ("b", "inconclusive", 3.8e-5),
+        ("b", "inconclusive", 3.77e-5),
         *((c, "conforms", None) for c in CELLS),
     ):
         zones.pytest_runtest_logreport(
@@ -386,7 +397,7 @@ def test_it_works_under_xdist(process, tmp_path_factory):
     # Elsewhere, and made by the first process that looks: for the others it would be the path of a test.
     results = tmp_path_factory.mktemp("elsewhere") / "r.jsonl"
     result = process("-m", "cubic", "--grid", "10mbps", "-n", "2", "--results", str(results))
-    result.assert_outcomes(passed=70 + 25)
+    result.assert_outcomes(passed=70 + 28)
     result.stdout.fnmatch_lines(["zone cubic/heatmap: 30 conforms", "zone cubic/split: 10 conforms"])
 
 
@@ -411,7 +422,7 @@ def test_a_split_violation_says_all_that_is_needed(suite):
             f"bbrv1/fake/55555555 violates zone bbrv1/split at {where}: split, predicted: below the zone; end-to-*",
             "  measured   split, predicted 0.001 (99.99*% interval 0.001..0.001); end-to-end, predicted 0.001 *",
             "  permitted  0.*..0.*; 0.*..0.*",
-            "  basis      linux-6.12.*: median 0.*",
+            "  basis      linux-7.2.*: median 0.*",
             '  rerun      pytest -m "bbrv1 and split"'
             " --grid 10mbps-100ms-0pct,10mbps-1ms-4pct,10mbps-100ms-4pct --trials 20",
         ]
@@ -459,7 +470,7 @@ def test_a_stack_that_the_proxy_does_not_help_violates(suite, process, workers):
         [
             "cubic/fake/55555555 violates zone cubic/split at * (class I near): split, measured: below the zone",
             "  measured   split, measured 0.001 (90% interval 0.001..0.001)",
-            "  permitted  0.*..0.*; the reference itself would be so far outside in 4e-05 of runs",
+            "  permitted  0.*..0.*; the reference itself would be so far outside in 6e-06 of runs",
             '  rerun      pytest -m "cubic and split"'
             " --grid 10mbps-100ms-0pct,10mbps-1ms-4pct,10mbps-100ms-4pct --trials 5",
         ]
@@ -472,9 +483,7 @@ def test_what_no_proxy_can_split_is_judged_by_predictions(suite, pytester):
     )
     result.assert_outcomes(passed=2)
     assert not any("segments" in s for s in results(pytester.path / "r.jsonl"))
-    result.stdout.fnmatch_lines(
-        ["zone cubic/split-packets: 2 conforms; * (Bonferroni over 3 *); no path was measured split: * not TCP"]
-    )
+    result.stdout.fnmatch_lines(["zone cubic/split-packets: 2 conforms; no path was measured split: * not TCP"])
 
 
 def test_split_faults_are_errors_and_unsupported_is_skipped(suite):
@@ -496,8 +505,11 @@ def test_split_faults_are_errors_and_unsupported_is_skipped(suite):
         (("-m", "cubic", "--trials", "0"), "--trials 0; it must be from 1"),
         (("-m", "cubic", "--stack", "missing"), "stack 'missing' is not known"),
         (("-m", "cubic", "--source", "nothing"), "--source 'nothing' is not of the form NAME=PATH"),
-        (("-m", "cubic and heatmap", "--max-trials", "5"), "5 trials can never show that one of 150 cells violates it"),
-        (("-m", "cubic", "-n", "1", "--max-trials", "5"), "5 trials can never show that one of 365 cells violates"),
+        (
+            ("-m", "cubic and heatmap", "--trials", "4", "--max-trials", "4"),
+            "4 trials can never show that one of 149 cells",
+        ),
+        (("-m", "cubic", "-n", "1", "--trials", "4", "--max-trials", "4"), "4 trials can never show that"),
         (("-m", "cubic", "--results", "conftest.py"), "conftest.py:1: not a JSON line of results; choose"),
         (("-m", "cubic", "-n", "1", "--results", "conftest.py"), "conftest.py:1: not a JSON line"),
     ],

@@ -41,7 +41,7 @@ def rows(all_series: Iterable[Series], called: Callable[[str, str], str]) -> lis
 def render(made: Iterable[Row]) -> str:
     """Return the rows as Markdown, with the rate of false alarms that holds for each."""
     cells = [(row.stack, row.algorithm, row.called, row.kernel, row.status, row.what) for row in made]
-    rate = f"By each zone, false alarms in at most {ALPHA:.0%} of runs (Holm over its cells)."
+    rate = f"Of each stack and algorithm, false alarms in at most {ALPHA:.0%} of runs (Holm over all cells that count)."
     return "\n".join([*table(_HEAD, cells), "", rate]) + "\n"
 
 

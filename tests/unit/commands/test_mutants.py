@@ -30,6 +30,12 @@ from conformance.support import paths, schema
 
 FOLDER = mutants.folder()
 CORPUS = mutants.corpus()
+#: what stands on the page of the score as not yet measured
+_PAGE = (FOLDER.parent / "docs" / "findings-mutants.md").read_text(encoding="utf-8")
+NEWER = set(re.findall(r"`([a-z0-9.-]+)`", _PAGE.partition("Newer than this score are ")[2].partition(". ")[0]))
+NEWER_ZONES = set(
+    re.findall(r"`([a-z-]+)`", _PAGE.partition("No mutant was tried yet on the zones")[2].partition(", ")[0])
+)
 A, B, C = Cell(10, 20, 0), Cell(10, 20, 1), Cell(10, 20, 2)
 
 
@@ -515,12 +521,17 @@ def test_the_record_is_of_the_mutants_there_are_and_of_every_zone_of_their_algor
     record = mutant_record.load()
     recorded = {one.mutant for one in record}
     assert recorded <= {mutant.id for mutant in CORPUS}
-    assert recorded >= {mutant.id for mutant in CORPUS if mutant.kernel in (None, "default", "mutants")}
+    assert not NEWER & recorded, "docs/findings-mutants.md: they are no newer than the score"
+    buildable = {mutant.id for mutant in CORPUS if mutant.kernel in (None, "default", "mutants")}
+    assert NEWER < buildable <= recorded | NEWER
     for path in documents.zone_files("*"):
         shipped = documents.any_zone(path)
         if isinstance(shipped, Zone):
             said = mutant_record.check(shipped, path)
             own = shipped.algorithm in {one.algorithm for one in record}
+            if said == "tried on no mutant":
+                assert shipped.id.partition("/")[2] in NEWER_ZONES, path
+                continue
             assert re.fullmatch(f"rejects [1-9].* mutants{'' if own else '.*'}", said), f"{path}: `make mutants-record`"
     now = {one.id: mutant_record._rejected(one)[0] for one in mutant_record.shipped()}
     assert mutant_record._kept() == now, "`conformance zones check --record`"
@@ -562,7 +573,8 @@ def test_mutants_are_detected_on_the_default_kernel(tmp_path, monkeypatch, mutan
     with mutants.reporter(console, "mutants", 1) as bar:
         found = mutants._look(mutant, PLAN, kept, bar, {})
     assert found.outcome is Outcome.DETECTED
-    assert found.trials == 5
+    # Another zone may hold the cell open for longer.
+    assert min(verdict.n for verdict in found.telling) == 5
 
 
 def only(algorithm, cells):
