@@ -195,7 +195,7 @@ def test_with_offload_on_packets_leave_in_super_packets(bench):
 def test_an_emulator_that_does_not_deliver_is_an_error(bench, monkeypatch):
     right = tc_commands.tc_lines
     monkeypatch.setattr(
-        job.network, "tc_lines", lambda *s: [x.replace("rate 10mbit", "rate 12mbit") for x in right(*s)]
+        job.tc_commands, "tc_lines", lambda *s: [x.replace("rate 10mbit", "rate 12mbit") for x in right(*s)]
     )
     (found,) = go(bench, [short()])
     assert found.outcome is Outcome.ERROR

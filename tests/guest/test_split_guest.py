@@ -97,13 +97,13 @@ def test_back_pressure_bounds_what_the_proxy_takes_ahead(bench, split):
 
 @pytest.mark.parametrize("link", [0, 1])
 def test_an_emulator_that_does_not_deliver_is_an_error_that_names_the_segment(bench, monkeypatch, link):
-    right = job.network.tc_lines
+    right = job.tc_commands.tc_lines
 
     def wrong(setting, of, *delay_off_ns):
         lines = right(setting, of, *delay_off_ns)
         return [text.replace("rate 10mbit", "rate 9mbit") if of == link else text for text in lines]
 
-    monkeypatch.setattr(job.network, "tc_lines", wrong)
+    monkeypatch.setattr(job.tc_commands, "tc_lines", wrong)
     (found,) = go(bench, [path(Proxy())])
     assert found.outcome is Outcome.ERROR
     assert "the emulator delivered 9 Mbit/s" in found.message or "the emulator delivered 9.0" in found.message
