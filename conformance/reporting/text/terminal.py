@@ -65,9 +65,11 @@ def _named(metric: str, result: heatmaps.CellResult) -> str:
     text = f"{result.status} at {result.cell.id}"
     if result.value is None or result.permitted is None:
         return str(one_line(f"{text}: {result.cause}"))
+    # A verdict rests on the first trials that made it clear, where another zone asked for more of them.
+    judged = result.value if result.verdict is None or result.verdict.value is None else result.verdict.value
     value, low, high = (
         heatmap_table.number(metric, v, heatmap_table.more_digits(metric, result))
-        for v in (result.value, result.permitted.low, result.permitted.high)
+        for v in (judged, result.permitted.low, result.permitted.high)
     )
     cause = "" if result.status == "violates" else f" ({result.cause})"
     return str(one_line(f"{text}: {value}, permitted {low} to {high}{cause}"))
