@@ -11,13 +11,14 @@ what exceeds path and queue together is lost.
 """
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Iterator
 
 from conformance.model import response_functions
 
 #: RFC 6928
-_INITIAL_WINDOW_PACKETS = 10.0
+INITIAL_WINDOW_PACKETS = 10.0
 #: what a retransmission timer adds to the round trip, as in Linux
 _TIMER_S = 0.2
 #: Where timeouts would take more of the time, RFC 5348 says more of the timer than of congestion control, and
@@ -47,7 +48,7 @@ class Reno:
     """RFC 5681's window in packets: half of it after a loss, and one packet more for each round trip."""
 
     def __init__(self) -> None:
-        self.window = _INITIAL_WINDOW_PACKETS
+        self.window = INITIAL_WINDOW_PACKETS
         self._threshold = math.inf
 
     def lost(self, now_s: float) -> None:
@@ -74,7 +75,7 @@ class Cubic(Reno):
 
     def lost(self, now_s: float) -> None:
         """Reduce the window: one congestion event."""
-        # Section 4.7: who has not reached its last maximum makes room.
+        # Section 4.7: a flow that has not reached its last maximum makes room.
         self._w_max = self.window * (1 + self.BETA) / 2 if self.window < self._w_max else self.window
         self._prior = self.window
         self.window = self._threshold = max(self.window * self.BETA, _LEAST_WINDOW_PACKETS)
@@ -140,7 +141,8 @@ def utilization(document: str, path: Path, chances: Iterator[float]) -> float:
         sent = int(min(whole, owed - delivered)) or 1
         carry = whole - int(whole)
         overflow = max(sent - room_packets, 0.0)
-        lost = sum(next(chances) < path.loss for _ in range(sent)) + int(overflow)
+        # All in C: a transfer has tens of thousands of packets, and zones rest on thousands of transfers.
+        lost = sum(map(path.loss.__gt__, itertools.islice(chances, sent))) + int(overflow)
         took_s = max(path.rtt_s, (sent - overflow) * packet_s)
         now_s += took_s
         delivered += max(sent - lost, 0)
