@@ -12,7 +12,8 @@ from conformance.catalogue import derive, derive_split, documents
 from conformance.model import zone as zones
 from conformance.model.setting import Cell
 from conformance.model.split.split_paths import Path
-from conformance.model.zone import Basis, Margin, Zone
+from conformance.model.split.split_zone import PREDICTIONS
+from conformance.model.zone import Margin, Zone
 
 
 def carried_over(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,22 +46,18 @@ def _path(
     """Yield what follows anew in an entry about a path."""
     path = Path.parse(entry["path"])
     if bounds.keys() >= {cell for cell in path.cells if cell is not None}:
-        for of in ("split", "end_to_end"):
+        for of in PREDICTIONS:
             low, high = derive.rounded_outward(*derive_split.predicted_bounds(of, path, bounds))
             yield of, {**entry[of], "low": low, "high": high}
     if "measured" in entry:
         measured = entry["measured"]
-        bases = [zones.basis_from_json(basis) for basis in measured.get("bases") or [measured["basis"]]]
-        low, high = derive.interval(bases)
+        low, high = derive.interval(zones.bases_from_json(measured))
         yield "measured", {**measured, "low": low, "high": high}
 
 
 def _cell(entry: Mapping[str, Any], document: Mapping[str, Any], rule: Mapping[str, Any]) -> dict[str, Any]:
     cell = Cell(entry["bandwidth_mbps"], entry["one_way_delay_ms"], entry["loss_pct"])
-    if "bases" in entry:
-        own = zones.basis_from_json(entry["bases"][0])
-    else:
-        own = Basis(**{name: entry["basis"][name] for name in ("reference", "n", "median", "min", "max")})
+    own = zones.bases_from_json(entry)[0]
     setting = documents.profile(document["profile"], cell)
     said = derive.documented(document["algorithm"], document["metric"], setting)
     return derive.entry(cell, own, document["metric"], Margin.of(rule, cell), said, counts_all=False)

@@ -17,13 +17,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from conformance.catalogue import documents
-from conformance.model import played, power, statistics, zone
+from conformance.model import played, power, statistics, verdict, zone
 from conformance.model.emulation import tc_commands
 from conformance.model.errors import UserError
 from conformance.model.metrics import BACK_TO_BACK, METRICS, RELATIVE_MARGIN, UTILIZATION
 from conformance.model.setting import Cell, Setting
 from conformance.model.trial import Measurement, Outcome
-from conformance.model.verdict import ALPHA, LOOKS
 from conformance.model.zone import (
     REFERENCE_PACKET_BYTES,
     SMALL_PACKET_BYTES,
@@ -40,8 +39,8 @@ from conformance.support import files, schema
 #: With 30 trials of the reference five of a stack can violate any of 400 questions; with 20, of no more than 66.
 MIN_TRIALS, USUAL_TRIALS = 5, 30
 PLAYED_TRIALS = 60
-#: RFC 6928; and what zones call the document that limits bursts to it
-INITIAL_WINDOW_PACKETS, _BURST_LIMIT = 10.0, "rfc9002"
+#: what zones call the document that limits bursts to the initial window
+_BURST_LIMIT = "rfc9002"
 #: of Ethernet, IPv4, TCP with timestamps; QUIC's are of about this size, too
 _HEADERS_BYTES = 66
 #: of zone documents; zones of before it hold ranges in place of values
@@ -85,7 +84,7 @@ def documented(algorithm: str, metric: str, setting: Setting) -> tuple[tuple[Bas
     if metric == UTILIZATION.name:
         return played_bases(algorithm, setting)
     if metric == BACK_TO_BACK.name:
-        return (Basis.of(_BURST_LIMIT, [INITIAL_WINDOW_PACKETS] * PLAYED_TRIALS),), 1.0
+        return (Basis.of(_BURST_LIMIT, [played.INITIAL_WINDOW_PACKETS] * PLAYED_TRIALS),), 1.0
     return None
 
 
@@ -293,8 +292,9 @@ def tells_enough(permitted: Interval, metric: str) -> bool:
 
     Where a smaller value is no fault, what a document allows makes an interval wide, and not chance.
     """
-    level = ALPHA / LOOKS / power.QUESTIONS
-    return METRICS[metric].only_above or power.told(permitted, metric, power.TRIALS, level).enough
+    if METRICS[metric].only_above:
+        return True
+    return power.told(permitted, metric, power.TRIALS, verdict.level(power.QUESTIONS)).enough
 
 
 def gap(mine: Interval, theirs: Interval) -> float:

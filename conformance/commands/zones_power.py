@@ -14,7 +14,7 @@ from conformance.model.errors import UserError
 from conformance.model.metrics import UTILIZATION
 from conformance.model.power import Told
 from conformance.model.setting import Cell
-from conformance.model.verdict import ALPHA, LOOKS, Status
+from conformance.model.verdict import Status
 from conformance.model.zone import Zone
 
 #: how much less of the link a made-up stack takes in every cell
@@ -101,7 +101,7 @@ def compute(named: Sequence[str], trials: int = power.TRIALS, questions: int = p
 
 
 def _of(zone: Zone, trials: int, questions: int) -> ZonePower:
-    level = ALPHA / LOOKS / questions
+    level = verdict.level(questions)
     cells = {cell: power.told(permitted, zone.metric, trials, level) for cell, permitted in zone.intervals.items()}
     slower: Iterable[Status] = ()
     if zone.metric in _FACTORS:

@@ -15,7 +15,7 @@ from conformance.model import verdict as verdicts
 from conformance.model.seeds import repeats_apart
 from conformance.model.setting import Cell
 from conformance.model.trial import Measurement
-from conformance.model.verdict import ALPHA, LOOKS, HasStatus, Status, Verdict, ZoneVerdict
+from conformance.model.verdict import HasStatus, Status, Verdict, ZoneVerdict, level
 from conformance.model.zone import Zone
 
 #: looks at a cell where nothing else is asked for
@@ -60,7 +60,7 @@ def last_step(p_values: Sequence[float], family: int) -> int:
     size = max(family, len(p_values), 1)
     rejected = 0
     for p in sorted(p_values):
-        if p > ALPHA / LOOKS / (size - rejected):
+        if p > level(size - rejected):
             break
         rejected += 1
     return size - max(rejected - 1, 0)
@@ -101,7 +101,7 @@ def judge_zones(held: Sequence[Held], family: int | None = None) -> list[ZoneVer
 
 def _at_first_clear(zone: Zone, cell: Cell, measurements: Sequence[Measurement], family: int) -> Verdict:
     available = len(measurements)
-    # Who asked for more trials than usual asked for one look at all of them.
+    # More trials than usual were asked for as one look at all of them.
     looks = USUAL_LOOKS if available <= USUAL_LOOKS[-1] else (available,)
     found = first_clear(
         looks, available, lambda n, more: verdicts.judge(zone, cell, measurements[:n], family, more), ends=True

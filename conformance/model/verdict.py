@@ -94,6 +94,11 @@ class Verdict:
         return self.status is Status.INCONCLUSIVE and self.n >= USUALLY_MOST and outside and self.counted
 
 
+def level(family: float) -> float:
+    """Return the greatest chance with which one of `family` questions may be violated, at one of its looks."""
+    return ALPHA / LOOKS / family
+
+
 def false_alarms(family: int, by: str = "Holm") -> str:
     """How often anything of a `family` of cells is wrongly violated, as a sentence's part."""
     cells = f"{family} cell{'s' if family != 1 else ''}"
@@ -192,7 +197,7 @@ def refuse_blind(zone: Zone, family: int, most: int) -> None:
 
 def _fewest(permitted: Interval, family: int) -> int:
     known = (n for n in itertools.count(1) if 1 - 2 / 2**n >= CONFIDENCE)  # the widest interval of a median
-    return next(n for n in known if _least_chance(n, permitted) <= ALPHA / LOOKS / family)
+    return next(n for n in known if _least_chance(n, permitted) <= level(family))
 
 
 def _least_chance(n: int, permitted: Interval) -> float:
@@ -234,7 +239,7 @@ def judge(zone: Zone, cell: Cell, measurements: Sequence[Measurement], family: i
     """
     more = more and zone.intervals[cell].counted  # for what is not counted nobody measures more
     verdict = _assess(zone, cell, measurements, more)
-    if verdict.p is not None and verdict.p > ALPHA / LOOKS / family:
+    if verdict.p is not None and verdict.p > level(family):
         verdict = _unclear(verdict)
     return verdict if more else _with_power(verdict, zone.metric, family)
 
@@ -244,7 +249,7 @@ def _with_power(verdict: Verdict, metric: str, family: int) -> Verdict:
     unclear = verdict.status in (Status.COMPATIBLE, Status.INCONCLUSIVE) and verdict.n
     if not unclear or not verdict.permitted.basis.values:
         return verdict
-    told = power.told(verdict.permitted, metric, verdict.n, ALPHA / LOOKS / max(family, 1))
+    told = power.told(verdict.permitted, metric, verdict.n, level(max(family, 1)))
     return dataclasses.replace(verdict, told=told)
 
 
@@ -304,7 +309,7 @@ def approach(zone: Zone, cell: Cell, measurements: Sequence[Measurement], family
         raise ValueError(f"{zone.metric} was not seen in every trial")
     permitted = zone.intervals[cell]
     least = min(_chance(known, permitted), _chance([-value for value in known], _mirrored(permitted)))
-    return least / (ALPHA / LOOKS / family)
+    return least / level(family)
 
 
 def status_of(
@@ -312,7 +317,7 @@ def status_of(
 ) -> Status:
     """Return what judge() would say of trials of full packets that gave these values, and were the last of theirs."""
     found = _compare(zone.metric, zone.intervals[cell], values, timed_out or [False] * len(values))
-    unclear = found["p"] is not None and found["p"] > ALPHA / LOOKS / family
+    unclear = found["p"] is not None and found["p"] > level(family)
     return Status.INCONCLUSIVE if unclear else Status(found["status"])
 
 

@@ -200,7 +200,7 @@ def interval_from_json(
     low, high = entry["low"], entry["high"]
     if not low <= high:
         raise UserError(f"{pointer}: low {low:g} is above high {high:g}{within}")
-    bases = [basis_from_json(basis) for basis in entry.get("bases") or [entry["basis"]]]
+    bases = bases_from_json(entry)
     for basis in bases:
         if basis.reference not in references:
             raise UserError(f"{pointer}: reference {basis.reference!r} is not among /references{within}")
@@ -210,6 +210,11 @@ def interval_from_json(
         low=low, high=high, bases=tuple(bases), margin=margin, small_packets=entry.get("small_packets", 1.0),
         counted=entry.get("counted", True),
     )  # fmt: skip
+
+
+def bases_from_json(entry: Mapping[str, Any]) -> list[Basis]:
+    """Return the bases of an entry with bases, or with one basis, as entries of earlier formats have it."""
+    return [basis_from_json(basis) for basis in entry.get("bases") or [entry["basis"]]]
 
 
 def basis_from_json(data: Mapping[str, Any]) -> Basis:

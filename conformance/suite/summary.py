@@ -14,7 +14,7 @@ import pytest
 from conformance.engine.plan import SplitQuestion
 from conformance.model import family as families
 from conformance.model.expectation import Expected, Known
-from conformance.model.verdict import ALPHA, LOOKS, Status, Verdict, false_alarms
+from conformance.model.verdict import Status, Verdict, false_alarms, level
 from conformance.model.zone import Zone
 
 #: A report's attribute that holds a _Told of a cell. It is no property, because these are in JUnit's XML; and it is
@@ -109,7 +109,7 @@ class Zones:
         return {
             (one.zone_id, one.place)
             for one in ours
-            if one.status == Status.INCONCLUSIVE and one.p is not None and one.p <= ALPHA / LOOKS / step
+            if one.status == Status.INCONCLUSIVE and one.p is not None and one.p <= level(step)
         }
 
     def upgraded(self) -> dict[str, list[str]]:

@@ -1,8 +1,8 @@
 """How often `identify` is right, inconclusive and wrong, by simulation from the references' own trials.
 
-Who is identified is made up: in each feature it does what an algorithm's reference did, times a factor of its own, and
-its median is over so many trials. Without a spread of these factors it is the reference itself; with one it is another
-honest implementation. Draws are always the same.
+What is identified is made up: in each feature it does what an algorithm's reference did, times a factor of its own,
+and its median is over so many trials. Without a spread of these factors it is the reference itself; with one it is
+another honest implementation. Draws are always the same.
 """
 
 import dataclasses
