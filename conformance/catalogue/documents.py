@@ -76,7 +76,12 @@ def split_path(name: str, segments: Sequence[Cell]) -> Setting:
 def margins() -> Mapping[str, Any]:
     """Return {zone id: {kind of cell: what implementations were seen to differ by}}: zones/margins.json."""
     path = paths.data("zones", "margins.json")
-    found: Mapping[str, Any] = schema.load("margins", path)["zones"] if path.exists() else {}
+    return _margins(path, path.stat().st_mtime_ns) if path.exists() else {}
+
+
+@functools.lru_cache(maxsize=1)
+def _margins(path: pathlib.Path, _changed: int) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = schema.load("margins", path)["zones"]
     return found
 
 
