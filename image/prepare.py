@@ -1,7 +1,7 @@
-"""Make what is otherwise made when it is first needed: the certificates, and the splitting proxy."""
+"""Make what is otherwise made when it is first needed: the certificates, and the suite's own programs."""
 
-from conformance.lab import pki, proxy
-from conformance.model.setting import SPLITTER, Proxy
+from conformance.lab import load, pki, proxy
 
 print(pki.ensure())
-print(proxy.program(Proxy(program=SPLITTER)))
+for program in (proxy.PROGRAM, load.PROGRAM):
+    print(program.ensure())

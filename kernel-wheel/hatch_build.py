@@ -1,4 +1,4 @@
-"""What goes into the wheel cc-conformance-kernel: the default kernel and three small programs, as a cache holds them.
+"""What goes into the wheel cc-conformance-kernel: the default kernel and a few small programs, as a cache holds them.
 
 The suite is asked for them, so it must be installed where this runs, and they are built where they are not yet.
 """
@@ -15,10 +15,9 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 from conformance import __version__
 from conformance.kernel import build, store
-from conformance.lab import adapter, building, manifest, proxy
+from conformance.lab import adapter, building, load, manifest, proxy
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
-from conformance.model.setting import SPLITTER, Proxy
 from conformance.support import paths
 
 _RECIPE = paths.PACKAGE / "kernel"
@@ -84,8 +83,8 @@ def _programs() -> Iterator[tuple[str, list[pathlib.Path]]]:
         folder = adapter.build(name)
         assert folder, f"{name} compiles nothing"
         yield building.brought(name, adapter.files_digest(manifest.read(name))), sorted(folder.iterdir())
-    splitter = proxy.program(Proxy(program=SPLITTER))
-    yield building.brought(proxy.RECIPE.name, proxy.files_digest()), [splitter]
+    for program in (proxy.PROGRAM, load.PROGRAM):
+        yield program.brought(), sorted(program.ensure().iterdir())
 
 
 def _newest_c_library(files: Iterable[pathlib.Path]) -> int:

@@ -1,39 +1,21 @@
 """The splitting proxy that runs on a path's router: which program, and with which options."""
 
-import dataclasses
 import hashlib
 import pathlib
 import shutil
-from collections.abc import Sequence
 from typing import Any
 
-from conformance.lab import building
+from conformance.lab.own_program import OwnProgram
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
 from conformance.model.setting import PEPSAL, SPLITTER, Proxy
 from conformance.support import paths
 
-_FOLDER = paths.PACKAGE / "proxy"
+PROGRAM = OwnProgram("splitting-proxy", paths.PACKAGE / "proxy")
 _LETTERS = {
     "to_client": "c", "to_server": "s", "send_buffer_bytes": "S", "receive_buffer_bytes": "R", "unsent_bytes": "L",
     "back_pressure_bytes": "b",
 }  # fmt: skip
-
-
-@dataclasses.dataclass(frozen=True)
-class _Recipe:
-    """What building.ensure() asks of an adapter's manifest."""
-
-    name: str = "splitting-proxy"
-    folder: pathlib.Path = _FOLDER
-    path: pathlib.Path = _FOLDER / "build"
-    build: dict[str, Any] = dataclasses.field(default_factory=lambda: {"program": "build", "needs": ["cc"]})
-
-    def mend(self, lacking: Sequence[str]) -> str:
-        return "run `apt-get install gcc libc6-dev`"
-
-
-RECIPE = _Recipe()
 
 
 def choose(name: str, **options: Any) -> Proxy | None:
@@ -53,13 +35,7 @@ def program(proxy: Proxy) -> pathlib.Path:
         if _digest(found) != proxy.digest:
             raise UserError(f"{found} is not the one that was chosen", "run the same command again")
         return found
-    return building.ensure(RECIPE, files_digest()) / "splitter"
-
-
-def files_digest() -> str:
-    """Return a digest of the files that the suite's own is built from."""
-    files = sorted(f for f in _FOLDER.iterdir() if f.is_file())
-    return digests.of_value([[f.name, f.read_text()] for f in files])
+    return PROGRAM.ensure() / "splitter"
 
 
 def options(proxy: Proxy, port: int) -> list[str]:

@@ -24,6 +24,7 @@ SOURCES = (
     "conformance/lab/job.py",
     "conformance/lab/load.py",
     "conformance/lab/manifest.py",
+    "conformance/lab/own_program.py",
     "conformance/lab/pki.py",
     "conformance/lab/proxy.py",
     "conformance/lab/shared.py",

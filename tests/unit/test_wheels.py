@@ -16,7 +16,7 @@ import wheels
 
 import conformance
 from conformance.kernel import build as recipe
-from conformance.lab import adapter, building, manifest, proxy
+from conformance.lab import adapter, building, load, manifest, proxy
 from conformance.model import digest as digests
 
 pytestmark = pytest.mark.slow
@@ -30,7 +30,7 @@ TELL = """
 import json
 from conformance.catalogue import documents
 from conformance.kernel import build
-from conformance.lab import adapter, manifest, proxy, version
+from conformance.lab import adapter, load, manifest, proxy, version
 from conformance.model import digest
 from conformance.support import paths
 print(json.dumps({
@@ -38,7 +38,7 @@ print(json.dumps({
     "adapters": {about.name: adapter.files_digest(about) for about in manifest.shipped()},
     "lab": version.source_digest(),
     "patches": {str(v): [p.name for p in build.own_patches(v)] for v in ((6, 1), (6, 12), (7, 2))},
-    "proxy": proxy.files_digest(),
+    "programs": [program.brought() for program in (proxy.PROGRAM, load.PROGRAM)],
     "schemas": sorted(p.name for p in (paths.PACKAGE / "schemas").iterdir()),
     "data": {
         str(path.relative_to(paths.data())): digest.of_bytes(path.read_bytes())
@@ -189,7 +189,7 @@ def places():
         building.brought(name, adapter.files_digest(manifest.read(name))): "client"
         for name in ("linux-tcp", "h3-client")
     }
-    return {**stacks, building.brought("splitting-proxy", proxy.files_digest()): "splitter"}
+    return {**stacks, proxy.PROGRAM.brought(): "splitter", load.PROGRAM.brought(): "flows"}
 
 
 def build_kernel_wheel(cache, folder):
