@@ -30,7 +30,7 @@ help:  ## list what make can do here
 quick: lint  ## lint, then the tests of model, engine and documents (half a minute)
 	$(PYTEST) $(QUICK) -q -m "not slow and not guest" -n auto
 
-test: lint zones-check fast guests  ## the suite's own tests: lint, those that boot nothing, those that boot guests (eight minutes)
+test: lint fast guests  ## the suite's own tests: lint, those that boot nothing, those that boot guests (eight minutes)
 
 # Commands look a kernel up before they do anything, so their tests need one, although they boot none.
 fast: kernel  ## the tests that boot no guest

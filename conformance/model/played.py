@@ -88,14 +88,16 @@ class Cubic(Reno):
             self.window = min(self.window + packets, max(self._threshold, self.window))
             return
         # Section 4.3: once as large as before the loss, Reno's own slope.
-        self._friendly += (self.ALPHA if self._friendly < self._prior else 1.0) * packets / self.window
+        window = self.window
+        self._friendly += (self.ALPHA if self._friendly < self._prior else 1.0) * packets / window
         since_s = now_s - self._epoch_s
         if self.C * (since_s - self._k_s) ** 3 + self._w_max < self._friendly:
-            self.window = max(self.window, self._friendly)
+            if self._friendly > window:
+                self.window = self._friendly
             return
         target = self.C * (since_s + rtt_s - self._k_s) ** 3 + self._w_max
-        target = min(max(target, self.window), 1.5 * self.window)
-        self.window += (target - self.window) * packets / self.window
+        if target > window:
+            self.window += (min(target, 1.5 * window) - window) * packets / window
 
 
 #: document -> the window that it describes
@@ -134,22 +136,30 @@ def utilization(document: str, path: Path, chances: Iterator[float]) -> float:
     packet_s = path.wire_bytes * 8 / (path.bandwidth_mbps * 1e6)
     room_packets = path.rtt_s / packet_s + path.queue_packets
     # A handshake of one round trip, and one from the request to the first byte.
-    now_s, delivered, owed = 2 * path.rtt_s, 0.0, math.ceil(path.transfer_bytes / path.packet_bytes)
+    now_s, delivered, owed = 2 * path.rtt_s, 0, math.ceil(path.transfer_bytes / path.packet_bytes)
     carry = 0.0
+    # Zones rest on thousands of transfers, each of a thousand rounds: what can be is done in C, and nothing is called.
+    rtt_s, is_lost, acknowledged = path.rtt_s, path.loss.__gt__, controller.acknowledged
     while delivered < owed:
         whole = controller.window + carry
-        sent = int(min(whole, owed - delivered)) or 1
-        carry = whole - int(whole)
-        overflow = max(sent - room_packets, 0.0)
-        # All in C: a transfer has tens of thousands of packets, and zones rest on thousands of transfers.
-        lost = sum(map(path.loss.__gt__, itertools.islice(chances, sent))) + int(overflow)
-        took_s = max(path.rtt_s, (sent - overflow) * packet_s)
+        sent = int(whole)
+        carry = whole - sent
+        sent = min(sent, owed - delivered) or 1
+        lost = sum(map(is_lost, itertools.islice(chances, sent)))
+        if sent > room_packets:
+            overflow = sent - room_packets
+            lost += int(overflow)
+            through_s = (sent - overflow) * packet_s
+        else:
+            through_s = sent * packet_s
+        took_s = through_s if through_s > rtt_s else rtt_s
         now_s += took_s
-        delivered += max(sent - lost, 0)
         if lost:
+            delivered += max(sent - lost, 0)
             controller.lost(now_s)
         else:
-            controller.acknowledged(sent, now_s, took_s)
+            delivered += sent
+            acknowledged(sent, now_s, took_s)
     if document == "RFC 5348":
         now_s /= 1 - timeouts_share(path)
     return path.transfer_bytes * 8 / (now_s * path.bandwidth_mbps * 1e6)

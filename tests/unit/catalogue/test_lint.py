@@ -56,13 +56,6 @@ def ranged(**changes):
     return document
 
 
-@pytest.mark.slow
-def test_all_that_ship_hold_and_are_canonical():
-    files = documents.zone_files("*")
-    assert [path for path, _ in lint.check_all(files)] == files
-    assert [path for path in files if not lint.format_file(path, write=False)] == []
-
-
 @pytest.mark.parametrize(
     ("document", "words"),
     [

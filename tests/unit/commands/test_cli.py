@@ -8,6 +8,7 @@ import click.testing
 import pytest
 from helpers import measurements
 
+from conformance.catalogue import documents, lint
 from conformance.cli import main
 from conformance.results import store
 from conformance.support import paths
@@ -129,11 +130,15 @@ def test_figures(run, results, tmp_path):
 
 
 @pytest.mark.slow
-def test_zones_check(run):
+def test_all_zones_that_ship_hold_and_are_canonical(run):
+    """In one test, because documents are played for most of a minute, and a process remembers what it has played."""
     result = run("zones", "check")
     assert result.exit_code == 0
     for algorithm in ("bbrv1", "cubic", "reno"):
         assert f"ok  {algorithm}/heatmap: 150 cells" in result.output
+    files = documents.zone_files("*")
+    assert result.output.count("ok  ") == len(files)
+    assert [path for path in files if not lint.format_file(path, write=False)] == []
 
 
 def test_a_zone_that_accepts_every_mutant_fails_the_check(run, tmp_path):
