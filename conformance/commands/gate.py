@@ -146,9 +146,11 @@ def run(options: Options, console: rich.console.Console) -> GateResult:
         made = itertools.chain.from_iterable(zones.values())
         for line in baselines.kernel_notes(options.baseline, made, bench.scheme):
             console.print(line, soft_wrap=True)
+    most = asked.looks[-1]
+    each = f"{options.trials} to {most} trials" if most > options.trials else count(most, "trial")
     console.print(
-        f"gate: {bench.adapter.name}, {', '.join(zones)}: {count(len(asked.work), 'cell')},"
-        f" {options.trials} to {asked.looks[-1]} trials each" + (f", {duration(budget_s)}" if budget_s else ""),
+        f"gate: {bench.adapter.name}, {', '.join(zones)}: {count(len(asked.work), 'cell')}, {each} each"
+        + (f", {duration(budget_s)}" if budget_s else ""),
         soft_wrap=True,
     )
     compared = _features(options, bench, tuple(zones), budget_s, console) if options.features else None

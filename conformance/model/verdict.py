@@ -186,7 +186,7 @@ def trials_to_violate(zone: Zone, family: int) -> int:
 
 
 def refuse_blind(zone: Zone, family: int, most: int) -> None:
-    """Raise UserError where `most` trials can never show that any of `family` cells violates; who judges may not."""
+    """Raise UserError where `most` trials can never show that any of `family` cells violates."""
     needed = trials_to_violate(zone, family)
     if needed > most:
         raise UserError(

@@ -35,6 +35,8 @@ _MOST_NAMED = 20
 _MOST_UNMEASURED = 6
 #: of values and bounds in a sentence, where that is enough to tell them apart
 _DIGITS = 3
+#: what a line begins with that says more of the one before
+_FURTHER = "    "
 #: of the exit statuses (conformance/commands/status.py), those of which nothing else is said here
 _ERROR, _UNKNOWN = 3, 4
 _ENDS = {0: "passes", 1: "fails", _ERROR: "cannot tell: error", _UNKNOWN: "cannot tell"}
@@ -155,7 +157,7 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
 
 def summary(outcome: "GateResult", series: Sequence[heatmaps.Series], told: Sequence[str] = ()) -> str:
     """Return Markdown: whether the gate passes and why, what looks wrong (`told`, lines), then the schemes."""
-    lines = [f"### Gate {_ending(outcome)}", "", *(f"- {line}" for line in _lines(outcome, markdown.span))]
+    lines = [f"### Gate {_ending(outcome)}", "", *map(_item, _lines(outcome, markdown.span))]
     if outcome.features is not None:
         lines += ["", "#### What moved from the baseline", "", *comparing.lines(outcome.features)]
     if outcome.baseline:
@@ -167,6 +169,10 @@ def summary(outcome: "GateResult", series: Sequence[heatmaps.Series], told: Sequ
     }
     schemes = markdown.render(series, known=lambda zone_id, cell: known.get((zone_id, cell)))
     return "\n".join([*lines, "", *told, schemes])
+
+
+def _item(line: str) -> str:
+    return f"{_FURTHER}- {line.removeprefix(_FURTHER)}" if line.startswith(_FURTHER) else f"- {line}"
 
 
 def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
@@ -189,12 +195,16 @@ def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
     for reason, n in collections.Counter(finding.verdict.reason for finding in unknown).items():
         yield quote(f"unsupported, {count(n, 'verdict')}: {reason}")
     for finding in outcome.unconfirmed:
-        yield quote(f"not confirmed: {words(finding)}")
+        first, *further = _told(finding)
+        yield quote(f"not confirmed: {first}")
+        yield from (_FURTHER + quote(line) for line in further)
     failing = [f for f in outcome.findings if f.surprise.fails or f.last.status is Status.ERROR]
     if outcome.strict:
         failing += [f for f in outcome.findings if f.verdict.status is Status.INCONCLUSIVE]
     for finding in failing[:_MOST_NAMED]:
-        yield quote(words(finding))
+        first, *further = _told(finding)
+        yield quote(first)
+        yield from (_FURTHER + quote(line) for line in further)
     if len(failing) > _MOST_NAMED:
         yield f"and {len(failing) - _MOST_NAMED} more"
     if any(finding.surprise is Surprise.GONE for finding in outcome.findings):
@@ -238,19 +248,25 @@ def _ending(outcome: "GateResult") -> str:
 
 def words(finding: "Finding") -> str:
     """Return one finding as a sentence: verdict, measured, permitted, why; and what fresh seeds said of it."""
+    return "; ".join(_told(finding))
+
+
+def _told(finding: "Finding") -> list[str]:
+    """Return the verdict on a finding, what fresh seeds said of it, and what it is due to, each in words."""
     verdict = finding.verdict
     text = f"{verdict.status} {verdict.zone_id} at {verdict.cell.id}: {verdict.words}{_figures(verdict)}"
     if verdict.status is Status.INCONCLUSIVE:
         text += "; --max-trials lets it have more"
-    if finding.again is not None:
-        text += f"; again with fresh seeds: {finding.again.status}: {finding.again.reason}{_figures(finding.again)}"
     if finding.surprise is Surprise.GONE:
         text += f"; but {finding.expected.words if finding.expected else ''}"
     elif finding.expected is not None:
         text += f"; known: {finding.expected.reason}"
+    told = [text]
+    if finding.again is not None:
+        told.append(f"again with fresh seeds: {finding.again.status}: {finding.again.reason}{_figures(finding.again)}")
     if finding.blame is not None:
-        text += f"; {finding.blame.sentence}"
-    return text
+        told.append(finding.blame.sentence)
+    return told
 
 
 def _figures(verdict: Verdict) -> str:

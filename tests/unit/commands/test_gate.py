@@ -572,8 +572,8 @@ def test_a_violation_says_what_it_is_due_to_unless_told_not_to(run, monkeypatch,
     monkeypatch.setattr(blame, "of_violations", of_violations)
     options = "cubic", "--grid", CELLS, "--results", "bad.jsonl", "--out", "out"
     done = run(*options, kind="bad")
-    assert "; by congestion control: 0.01 of the reference's rate = recovery 1.00 x packet size 0.48" in done.output
-    assert "; not attributed: lost_pct is no rate" in done.output
+    assert "\n    by congestion control: 0.01 of the reference's rate = recovery 1.00 x packet size 0.48" in done.output
+    assert "\n    not attributed: lost_pct is no rate" in done.output
     assert len(asked) == 1 and len(asked[0]) == 6
     document = schema.load("gate", tmp_path / "out" / "gate.json")
     blames = [cell["blame"] for zone in document["zones"] for cell in zone["cells"]]
