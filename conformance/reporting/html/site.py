@@ -6,7 +6,8 @@ bandwidths with all of its cells: 1,500 pages of one cell each would weigh the s
 
 import functools
 import pathlib
-from collections.abc import Iterator, Sequence
+import types
+from collections.abc import Iterator, Mapping, Sequence
 
 import jinja2
 import markupsafe
@@ -15,6 +16,7 @@ from conformance import __version__
 from conformance.model.metrics import METRICS
 from conformance.model.setting import Cell, exact
 from conformance.model.trial import CLIENT, Scheme
+from conformance.model.verdict import Status
 from conformance.reporting import heatmaps, rerun
 from conformance.reporting.heatmaps import CellResult, Series
 from conformance.reporting.html import cell_page, colours, compare, heatmap_table, rfc9743, slugs, split_page
@@ -23,11 +25,14 @@ from conformance.reporting.tools import badge, export
 from conformance.results.source import Source
 from conformance.support import extras, files, paths
 
+#: {(zone's id, cell): what a violation is due to, in words}
+Blamed = Mapping[tuple[str, Cell], str]
 
-def write(source: Source, target: pathlib.Path) -> pathlib.Path:
+
+def write(source: Source, target: pathlib.Path, blamed: Blamed = types.MappingProxyType({})) -> pathlib.Path:
     """Write the site of a Source into the folder `target`; return the path of its front page. Raises UserError."""
     series = heatmaps.all_series(source.measurements)
-    site = _Site(series, source)
+    site = _Site(series, source, blamed)
     with files.folder(target, "choose another --out") as made:
         for name, content in site.files():
             files.write(made / name, content)
@@ -35,8 +40,8 @@ def write(source: Source, target: pathlib.Path) -> pathlib.Path:
 
 
 class _Site:
-    def __init__(self, series: list[Series], source: Source) -> None:
-        self._series, self._source = series, source
+    def __init__(self, series: list[Series], source: Source, blamed: Blamed) -> None:
+        self._series, self._source, self._blamed = series, source, blamed
         self._algorithms = list(dict.fromkeys(s.scheme.algorithm for s in series))
         self._environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(paths.data("reports", "templates")),
@@ -71,7 +76,14 @@ class _Site:
             "algorithm_page": algorithm_page,
             "title_of": title_of,
             "own_version": own_version,
+            "due_to": self._due_to,
         }
+
+    def _due_to(self, result: CellResult) -> str | None:
+        """Return what a violation was found to be due to, None where nobody looked or there is none."""
+        if result.verdict is None or result.status != Status.VIOLATES:
+            return None
+        return self._blamed.get((result.verdict.zone_id, result.cell))
 
     def _of(self, algorithm: str) -> list[Series]:
         return [s for s in self._series if s.scheme.algorithm == algorithm]

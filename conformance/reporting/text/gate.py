@@ -63,7 +63,10 @@ def write(
     if lines:
         made = source.Source([results])
         series, named = heatmaps.all_series(made.measurements), made.files
-        site.write(made, target / "site")
+        blamed = {
+            (f.verdict.zone_id, f.verdict.cell): f.blame.sentence for f in outcome.findings if f.blame is not None
+        }
+        site.write(made, target / "site", blamed)
     contents: dict[str, str | bytes] = {
         "summary.md": summary(outcome, series),
         "gate.json": json.dumps(to_json(outcome), indent=1, sort_keys=True, allow_nan=False) + "\n",

@@ -575,6 +575,8 @@ def test_a_violation_says_what_it_is_due_to_unless_told_not_to(run, monkeypatch,
     assert "\n    by congestion control: 0.01 of the reference's rate = recovery 1.00 x packet size 0.48" in done.output
     assert "\n    not attributed: lost_pct is no rate" in done.output
     assert len(asked) == 1 and len(asked[0]) == 6
+    pages = "".join(page.read_text() for page in (tmp_path / "out" / "site").glob("cubic-*.html"))
+    assert pages.count("by congestion control: 0.01 of the reference") == 2  # the table, and the cell
     document = schema.load("gate", tmp_path / "out" / "gate.json")
     blames = [cell["blame"] for zone in document["zones"] for cell in zone["cells"]]
     assert [b["cause"] for b in blames if b and "cause" in b] == ["congestion control"]
