@@ -28,9 +28,11 @@ def show(found: "Comparison", console: rich.console.Console) -> None:
     if rows:
         table = rich.table.Table()
         for name in _HEADER:
+            words = name in ("what", "where")  # which wrap where a terminal is narrow, but not to a letter a line
             table.add_column(
-                name, justify="right" if name in _RIGHT else "left", overflow="fold", no_wrap=name != "what"
-            )
+                name, justify="right" if name in _RIGHT else "left", overflow="fold", no_wrap=not words,
+                min_width=12 if words else None,
+            )  # fmt: skip
         for row in rows:
             table.add_row(*row)
         console.print(table)
