@@ -15,7 +15,7 @@ from conformance.cli import main
 from conformance.commands import false_alarms, mutants
 from conformance.engine import benches, runs
 from conformance.kernel import store as kernels
-from conformance.lab import kernel_variant
+from conformance.lab import kernel_variant, manifest
 from conformance.lab.virtual import command
 from conformance.model.errors import UserError
 from conformance.model.metrics import METRICS
@@ -135,6 +135,12 @@ def test_controllers_of_the_adapter_are_those_it_names():
     }
     source = (FOLDER / "aioquic" / "newreno.py").read_text()
     assert called == set(re.findall(r'^    "([a-z-]+)": \w+,$', source, re.MULTILINE))
+
+
+def test_the_adapter_finds_the_one_that_it_builds_upon():
+    (shared,) = manifest.read(str(FOLDER / "aioquic")).shares
+    assert (FOLDER / "aioquic" / shared / "build").exists()
+    assert f"/{shared}\n" in (FOLDER / "aioquic" / "build").read_text()
 
 
 @pytest.mark.parametrize(
