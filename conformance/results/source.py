@@ -15,7 +15,7 @@ from conformance.model.trial import Measurement
 from conformance.results import store
 
 #: what of the interface counters Measurement.value() needs
-_COUNTERS = ("tx_bytes", "rx_bytes")
+_COUNTERS = ("tx_bytes", "rx_bytes", "rx_packets")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ def _lean(measurement: Measurement, shared: dict[Any, Any]) -> Measurement:
         scheme=shared.setdefault(trial.scheme, trial.scheme),
     )
     interfaces = {
-        side: {name: {key: counters[key] for key in _COUNTERS} for name, counters in by_name.items()}
+        side: {name: {key: counters[key] for key in _COUNTERS if key in counters} for name, counters in by_name.items()}
         for side, by_name in (measurement.evidence.get("interfaces") or {}).items()
         if side in ("server", "client")
     }
