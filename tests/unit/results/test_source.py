@@ -13,7 +13,9 @@ def test_a_source_remembers_all_that_verdicts_need(tmp_path):
     """The size of packets is one such thing: stacks with small ones are judged by other intervals."""
     counters = {"eth0": {"rx_bytes": 12_900_000, "rx_packets": 10_700, "tx_bytes": 300_000, "rx_dropped": 0}}
     made = measurement(utilization=0.9)
-    whole = dataclasses.replace(made, evidence={**made.evidence, "interfaces": {"client": counters, "server": counters}})
+    whole = dataclasses.replace(
+        made, evidence={**made.evidence, "interfaces": {"client": counters, "server": counters}}
+    )
     path = tmp_path / "results.jsonl"
     path.write_bytes(store.dumps(whole))
     (read,) = Source([path]).measurements
