@@ -89,11 +89,17 @@ def _finding(found: Finding) -> dict[str, Any]:
         "holds": found.holds,
         "why": found.why,
         "seen": [
-            None if one is None
-            else {"label": label, "median": one.median, "low": _bound(one.low), "high": _bound(one.high), "trials": one.n}
+            one
+            and {
+                "label": label,
+                "median": one.median,
+                "low": _bound(one.low),
+                "high": _bound(one.high),
+                "trials": one.n,
+            }
             for label, one in zip(found.instance.labels, found.seen, strict=True)
         ],
-    }  # fmt: skip
+    }
 
 
 def _bound(value: float) -> float | None:

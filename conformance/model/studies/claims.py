@@ -112,15 +112,16 @@ class Order:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Rises:
-    """The last quantity is more than `factor` times the first, and none clearly less than the one before, by 5 %."""
+    """The last quantity is more than `factor` times the first, and none less than the one before by 5 %."""
 
     factor: float = 1.0
 
     def holds(self, seen: Sequence[Seen]) -> bool | None:
         """See Relation."""
-        if any(above(a, b, _PLATEAU) for a, b in itertools.pairwise(seen)):
-            return False
-        return above(seen[-1], seen[0], self.factor)
+        steps_back = (above(a, b, _PLATEAU) for a, b in itertools.pairwise(seen))
+        return _all(
+            [above(seen[-1], seen[0], self.factor), *(None if back is None else not back for back in steps_back)]
+        )
 
     @property
     def words(self) -> str:
@@ -130,7 +131,7 @@ class Rises:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Falls:
-    """The first quantity is more than `factor` times the last, and none clearly more than the one before, by 5 %."""
+    """The first quantity is more than `factor` times the last, and none more than the one before by 5 %."""
 
     factor: float = 1.0
 

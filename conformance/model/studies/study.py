@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from conformance.model.errors import UserError, located
@@ -181,8 +181,8 @@ class _Reader:
     def anchors(self) -> Iterator[Anchor]:
         """Yield the anchors. Raises UserError."""
         for at, one in enumerate(self._data.get("anchors", ())):
-            with located(f"/anchors/{at}/check"):
-                yield Anchor(name=one["name"], instances=tuple(self._instances(one["check"])), reason=one["reason"])
+            instances = tuple(self._instances(f"/anchors/{at}/check", one["check"]))
+            yield Anchor(name=one["name"], instances=instances, reason=one["reason"])
 
     def claims(self) -> Iterator[Claim]:
         """Yield the claims. Raises UserError."""
@@ -198,8 +198,7 @@ class _Reader:
                         raise UserError(f"/claims/{at}/{field}/{number}: the study has no {field[:-1]} {name!r}")
             instances: list[Instance] = []
             for number, check in enumerate(one.get("checks", ())):
-                with located(f"/claims/{at}/checks/{number}"):
-                    instances += self._instances(check)
+                instances += self._instances(f"/claims/{at}/checks/{number}", check)
             yield Claim(
                 id=one["id"], says=one["says"], place=one["place"], figures=tuple(one.get("figures", ())),
                 published=one["published"], tolerance=one.get("tolerance"), anchors=tuple(one.get("anchors", ())),
@@ -228,14 +227,14 @@ class _Reader:
                 published=tuple(one.get("published", ())), points=points,
             )  # fmt: skip
 
-    def _instances(self, check: Mapping[str, Any]) -> Iterator[Instance]:
+    def _instances(self, where: str, check: Mapping[str, Any]) -> Iterator[Instance]:
         """Yield what a check comes to: an instance for each combination of the values in `at`."""
-        relation, sides = _relation(check)
+        relation, sides, place_of = _relation(where, check)
         varied = [name for name, value in check["at"].items() if isinstance(value, list)]
         for place in _product(check["at"]):
             quantities = []
             for number, side in enumerate(sides):
-                with located("/at" if not side else f"/sides/{number}"):
+                with located(place_of(number)):
                     quantities.append(self._quantity({**place, **side}))
             yield Instance(
                 relation=relation,
@@ -295,34 +294,50 @@ def _product(selection: Mapping[str, Any]) -> Iterator[dict[str, Value]]:
         yield dict(zip(selection, values, strict=True))
 
 
-def _relation(check: Mapping[str, Any]) -> tuple[Relation, Sequence[Coordinates]]:
-    """Return a check's relation, and what its sides have that `at` has not. Raises UserError."""
-    if within := check.get("within"):
-        return _within(within), [{}]
-    if order := check.get("order"):
-        return claims.Order(factor=order.get("factor", 1.0)), order["sides"]
-    if alike := check.get("alike"):
-        return claims.Alike(points=alike.get("points"), ratio=alike.get("ratio")), alike["sides"]
-    if maximum := check.get("maximum"):
-        values = maximum["values"]
-        if lacking := [value for value in maximum["at"] if value not in values]:
-            raise UserError(f"/maximum/at: {lacking[0]!r} is none of the values")
-        if len(set(maximum["at"])) >= len(values):
-            raise UserError("/maximum/at: it holds all values, and says nothing")
-        places = tuple(values.index(value) for value in maximum["at"])
-        return claims.Maximum(at=places), [{maximum["along"]: value} for value in values]
-    name = "rises" if "rises" in check else "falls"
-    along = check[name]
+#: a relation, what its sides have that `at` has not, and the JSON pointer of a side by its number
+_Read = tuple[Relation, Sequence[Coordinates], Callable[[int], str]]
+
+
+def _relation(where: str, check: Mapping[str, Any]) -> _Read:
+    """Return what a check asks. Raises UserError."""
+    name = next(name for name in ("within", "order", "alike", "maximum", "rises", "falls") if name in check)
+    asked = check[name]
+    if name == "within":
+        return _within(f"{where}/within", asked), [{}], lambda number: f"{where}/at"
+    if name == "order":
+        return claims.Order(factor=asked.get("factor", 1.0)), asked["sides"], _side(where, name)
+    if name == "alike":
+        return claims.Alike(points=asked.get("points"), ratio=asked.get("ratio")), asked["sides"], _side(where, name)
+    sides = [{asked["along"]: value} for value in asked["values"]]
+    if name == "maximum":
+        return _maximum(f"{where}/maximum/at", asked), sides, _value(where, name)
     kind = claims.Rises if name == "rises" else claims.Falls
-    return kind(factor=along.get("factor", 1.0)), [{along["along"]: value} for value in along["values"]]
+    return kind(factor=asked.get("factor", 1.0)), sides, _value(where, name)
 
 
-def _within(data: Mapping[str, float]) -> claims.Within:
+def _side(where: str, name: str) -> Callable[[int], str]:
+    return lambda number: f"{where}/{name}/sides/{number}"
+
+
+def _value(where: str, name: str) -> Callable[[int], str]:
+    return lambda number: f"{where}/{name}/values/{number}"
+
+
+def _maximum(where: str, asked: Mapping[str, Any]) -> claims.Maximum:
+    values = asked["values"]
+    if lacking := [value for value in asked["at"] if value not in values]:
+        raise UserError(f"{where}: {lacking[0]!r} is none of the values")
+    if len(set(asked["at"])) >= len(values):
+        raise UserError(f"{where}: it holds all values, and says nothing")
+    return claims.Maximum(at=tuple(values.index(value) for value in asked["at"]))
+
+
+def _within(where: str, data: Mapping[str, float]) -> claims.Within:
     if "about" in data:
         about = data["about"]
         give = data["points"] if "points" in data else abs(about) * data["ratio"]
         return claims.Within(low=about - give, high=about + give)
     low, high = data.get("low", -math.inf), data.get("high", math.inf)
     if low > high:
-        raise UserError("/within: low is above high")
+        raise UserError(f"{where}: low is above high")
     return claims.Within(low=low, high=high)
