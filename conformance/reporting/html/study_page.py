@@ -69,9 +69,9 @@ class Page:
 
 
 def pages(measurements: Sequence[Measurement]) -> list[Page]:
-    """Return a Page for each study that ships of which a claim can be judged by these measurements. Raises UserError.
+    """Return a Page for each study that ships of which one algorithm's smoke tier was measured. Raises UserError.
 
-    A cell of a grid that happens to be a study's makes no page.
+    Cells of a grid that happen to be a study's make no page.
     """
     made = (_page(studies.find(name), measurements) for name in studies.files())
     return [page for page in made if page is not None]
@@ -79,9 +79,9 @@ def pages(measurements: Sequence[Measurement]) -> list[Page]:
 
 def _page(study: Study, measurements: Sequence[Measurement]) -> Page | None:
     found = study_results.of(study, measurements)
-    judgment = outcome.judge(study, found.measured)
-    if all(judged.verdict is Verdict.NOT_JUDGED for _, judged in judgment.claims):
+    if not _is_there(study, found.measured):
         return None
+    judgment = outcome.judge(study, found.measured)
     rows = [
         Row(claim=claim, judged=judged, seen=tuple(shown.findings(judged)) if judged.judged else ())
         for claim, judged in judgment.claims
@@ -99,6 +99,15 @@ def _page(study: Study, measurements: Sequence[Measurement]) -> Page | None:
         study=study, judgment=judgment, schemes=found.schemes, measured=len(found.measured),
         sections=(*sections, rest),
     )  # fmt: skip
+
+
+def _is_there(study: Study, measured: outcome.Measured) -> bool:
+    """Say whether all points of one algorithm of the smoke tier were measured."""
+    tiers: dict[tuple[str, str], list[bool]] = {}
+    for point in study.points["smoke"]:
+        known = any(one.metrics for one in measured.get(point, ()))
+        tiers.setdefault((point.stack, point.algorithm), []).append(known)
+    return any(map(all, tiers.values()))
 
 
 def _drawing(figure: Figure, measured: outcome.Measured) -> markupsafe.Markup | None:

@@ -1,7 +1,7 @@
 """Relations of claims over intervals: laws that they keep, and verdicts on data that are deliberately wrong."""
 
-import itertools
 import dataclasses
+import itertools
 import math
 import random
 
