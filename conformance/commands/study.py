@@ -140,9 +140,14 @@ def run(
     failed = of_outcomes(one.outcome for found in measured.values() for one in found)
     return Told(
         study=study, tier=tier, judgment=outcome.judge(study, measured, why_not), points=len(study.points["full"]),
-        measured=sum(any(one.metrics for one in found) for found in measured.values()), schemes=tuple(schemes),
-        results=results, failed=failed if failed is ExitStatus.ERROR else ExitStatus.DONE,
+        measured=_known(measured), schemes=tuple(schemes), results=results,
+        failed=failed if failed is ExitStatus.ERROR else ExitStatus.DONE,
     )  # fmt: skip
+
+
+def _known(measured: outcome.Measured) -> int:
+    """Return of how many points anything is known."""
+    return sum(any(one.metrics for one in found) for found in measured.values())
 
 
 def _work(study: Study, points: Iterable[StudyPoint]) -> Mapping[Key, list[StudyPoint]]:
@@ -182,7 +187,7 @@ def told(study: Study, found: study_results.Found, results: str) -> Told:
     """Return what is known of a study by what was found of it."""
     return Told(
         study=study, tier=None, judgment=outcome.judge(study, found.measured), points=len(study.points["full"]),
-        measured=len(found.measured), schemes=found.schemes, results=results,
+        measured=_known(found.measured), schemes=found.schemes, results=results,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from conformance.model.errors import UserError, located
@@ -181,7 +181,7 @@ class _Reader:
     def anchors(self) -> Iterator[Anchor]:
         """Yield the anchors. Raises UserError."""
         for at, one in enumerate(self._data.get("anchors", ())):
-            instances = tuple(self._instances(f"/anchors/{at}/check", one["check"]))
+            instances = _placed(self._instances(f"/anchors/{at}/check", one["check"]))
             yield Anchor(name=one["name"], instances=instances, reason=one["reason"])
 
     def claims(self) -> Iterator[Claim]:
@@ -196,13 +196,13 @@ class _Reader:
                 for number, name in enumerate(one.get(field, ())):
                     if name not in known:
                         raise UserError(f"/claims/{at}/{field}/{number}: the study has no {field[:-1]} {name!r}")
-            instances: list[Instance] = []
+            instances: list[tuple[Coordinates, Instance]] = []
             for number, check in enumerate(one.get("checks", ())):
                 instances += self._instances(f"/claims/{at}/checks/{number}", check)
             yield Claim(
                 id=one["id"], says=one["says"], place=one["place"], figures=tuple(one.get("figures", ())),
                 published=one["published"], tolerance=one.get("tolerance"), anchors=tuple(one.get("anchors", ())),
-                instances=tuple(instances), not_judged=one.get("not_judged"), difference=one.get("difference"),
+                instances=_placed(instances), not_judged=one.get("not_judged"), difference=one.get("difference"),
             )  # fmt: skip
 
     def figures(self) -> Iterator[Figure]:
@@ -227,21 +227,16 @@ class _Reader:
                 published=tuple(one.get("published", ())), points=points,
             )  # fmt: skip
 
-    def _instances(self, where: str, check: Mapping[str, Any]) -> Iterator[Instance]:
-        """Yield what a check comes to: an instance for each combination of the values in `at`."""
+    def _instances(self, where: str, check: Mapping[str, Any]) -> Iterator[tuple[Coordinates, Instance]]:
+        """Yield what a check comes to: an instance for each combination of the values in `at`, and the combination."""
         relation, sides, place_of = _relation(where, check)
-        varied = [name for name, value in check["at"].items() if isinstance(value, list)]
         for place in _product(check["at"]):
             quantities = []
             for number, side in enumerate(sides):
                 with located(place_of(number)):
                     quantities.append(self._quantity({**place, **side}))
-            yield Instance(
-                relation=relation,
-                quantities=tuple(quantities),
-                where=", ".join(f"{name} {place[name]}" for name in varied),
-                labels=tuple(", ".join(map(str, side.values())) for side in sides),
-            )
+            labels = tuple(", ".join(map(str, side.values())) for side in sides)
+            yield place, Instance(relation=relation, quantities=tuple(quantities), where="", labels=labels)
 
     def _quantity(self, coordinates: Coordinates) -> Quantity:
         rest = dict(coordinates)
@@ -285,6 +280,17 @@ class _Reader:
         if found not in self._known:
             raise UserError(f"the study does not measure {found.words}", "add it to an experiment")
         return found
+
+
+def _placed(instances: Iterable[tuple[Coordinates, Instance]]) -> tuple[Instance, ...]:
+    """Return the instances of a claim, each with words for the coordinates in which they differ."""
+    known = list(instances)
+    names = dict.fromkeys(name for place, _ in known for name in place)
+    varied = [name for name in names if len({place.get(name) for place, _ in known}) > 1]
+    return tuple(
+        dataclasses.replace(one, where=", ".join(f"{name} {place[name]}" for name in varied if name in place))
+        for place, one in known
+    )
 
 
 def _product(selection: Mapping[str, Any]) -> Iterator[dict[str, Value]]:

@@ -42,5 +42,6 @@ def of(study: Study, measurements: Iterable[Measurement]) -> Found:
         most = max(reversed(builds.values()), key=len)
         for point, own in most.items():
             measured[point] = sorted(own, key=lambda one: one.trial.seed)
-            schemes[own[0].trial.scheme.id] = None
+            if any(one.metrics for one in own):
+                schemes[own[0].trial.scheme.id] = None
     return Found(measured=measured, schemes=tuple(sorted(schemes)))

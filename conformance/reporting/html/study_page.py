@@ -96,7 +96,8 @@ def _page(study: Study, measurements: Sequence[Measurement]) -> Page | None:
     ]
     rest = Section(figure=None, drawing=None, rows=tuple(row for row in rows if not row.claim.figures))
     return Page(
-        study=study, judgment=judgment, schemes=found.schemes, measured=len(found.measured),
+        study=study, judgment=judgment, schemes=found.schemes,
+        measured=sum(any(one.metrics for one in own) for own in found.measured.values()),
         sections=(*sections, rest),
     )  # fmt: skip
 
