@@ -42,6 +42,12 @@ def read(path: pathlib.Path) -> Scenario:
         return Scenario.from_json(document, _check)
 
 
+def of_document(document: Mapping[str, Any]) -> Scenario:
+    """Return the Scenario of a document that another one holds. Raises UserError naming the place in it."""
+    schema.check("scenario", document, "in it")
+    return Scenario.from_json(document, _check)
+
+
 def _check(document: Mapping[str, Any]) -> None:
     """Refuse what a document says at a point, where it is not of the schema's form. Raises UserError."""
     schema.check("scenario", document, "at this value")

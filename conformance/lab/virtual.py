@@ -204,26 +204,37 @@ class VirtualRoom:
         while not cancelled.is_set() and (first := supply.take()):
             supply.give_back([first])
             network = first[0].setting.network
-            memory = _MEMORY if network is None else f"{shared.memory_mb(network)}M"
+            memory_mb = None if network is None else shared.memory_mb(network)
+            memory = _MEMORY if memory_mb is None else f"{memory_mb}M"
             with one_guest(self.kernel, adapter, first[0], cancelled, memory) as (guest, scratch):
                 on_start(guest)
                 reader = job.Reader([], adapter, remembers=self._remembers)
-                shift = _Shift(supply, reader, job.Feeder(scratch), self._most_uptime_s)
+                shift = _Shift(supply, reader, job.Feeder(scratch), self._most_uptime_s, memory_mb)
                 yield from follow(guest, reader, scratch, cancelled, self.trial_wall_timeout_s, shift.feed)
                 supply.give_back(reader.owed)
 
 
 class _Shift:
-    """The life of one guest, as it is fed: until none is left, it is too old, or another run waits for its core."""
+    """The life of one guest, as it is fed: until none is left, it is too old, or another run waits for its core.
 
-    def __init__(self, supply: "_Supply", reader: job.Reader, feeder: job.Feeder, most_uptime_s: float) -> None:
+    It ends, too, before trials that need more memory than it has, `memory_mb` (None: they all need the same).
+    """
+
+    def __init__(
+        self, supply: "_Supply", reader: job.Reader, feeder: job.Feeder, most_uptime_s: float, memory_mb: int | None
+    ) -> None:
         self._supply, self._reader, self._feeder, self._most_uptime_s = supply, reader, feeder, most_uptime_s
+        self._memory_mb = memory_mb
         self._began_s = time.monotonic()
         self._start_s = 0.0
 
     def feed(self) -> None:
         """See that the guest does not wait, and has no more than that takes: another guest could make it, too."""
         while self._reader.few_owed and not self._is_over() and (trials := self._supply.take()):
+            network = trials[0].setting.network
+            if network is not None and self._memory_mb is not None and shared.memory_mb(network) > self._memory_mb:
+                self._supply.give_back([trials])
+                return
             self._feeder.feed(self._reader.add(trials))
 
     def _is_over(self) -> bool:

@@ -6,18 +6,17 @@ nothing else knows metrics by name, but for reports that say something of one me
 
 import dataclasses
 import enum
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from conformance.model import shared_metrics
 from conformance.model.emulation import tc_commands
 from conformance.model.errors import UserError
+from conformance.model.rounding import digits_to_tell as digits_to_tell
 from conformance.model.setting import Setting
 
 #: what a zone's margins are relative to a reference's least and most value, for every metric
 RELATIVE_MARGIN = 0.10
-#: digits that `digits_to_tell` adds at most: values that are closer to a bound than that are no matter of rounding
-_MOST_MORE_DIGITS = 6
 
 
 class Measured(Protocol):
@@ -234,6 +233,26 @@ METRICS: Mapping[str, Metric] = {
             full_scale=100.0,
         ),
         _shared(
+            "flow_goodput_mbps",
+            "goodput of a flow",
+            "Goodput of a group's flows, each over its own time, in the mean",
+            shared_metrics.flow_goodput_mbps,
+            unit="Mbit/s",
+            digits=2,
+            margin=0.1,
+            full_scale=100.0,
+        ),
+        _shared(
+            "link_utilization",
+            "of the link",
+            "Goodput of a group's flows together over the rate of their bottleneck",
+            shared_metrics.link_utilization,
+            digits=3,
+            most=1.0,
+            margin=0.005,
+            full_scale=1.0,
+        ),
+        _shared(
             "share",
             "share",
             "Share of a group in the goodput of all flows",
@@ -307,6 +326,16 @@ METRICS: Mapping[str, Metric] = {
             for quantile in ("mean", "p95")
         ),
         _shared(
+            "latency_mean_ms",
+            "latency",
+            "Round trip of the empty path and the mean time in the bottleneck's queue",
+            shared_metrics.latency_mean_ms,
+            unit="ms",
+            digits=2,
+            margin=0.5,
+            full_scale=200.0,
+        ),
+        _shared(
             "overhead_pct",
             "overhead",
             "IP bytes sent beyond those acknowledged, %",
@@ -363,19 +392,3 @@ def others() -> list[Metric]:
 def shared() -> dict[str, shared_metrics.OfGroup]:
     """Return {metric: its value of a group} of flows that share a network, in the order of reports."""
     return {name: metric.of_group for name, metric in METRICS.items() if metric.of_group is not None}
-
-
-def digits_to_tell(values: Iterable[float], low: float, high: float, digits: int) -> int:
-    """Return how many digits values and the bounds of an interval need, `digits` or more, to be told apart.
-
-    With so many, a value that is outside the interval is also outside when all are rounded: a person who reads that
-    0.06 violates 0.06 to 0.10 cannot see why.
-    """
-    known = list(values)
-
-    def hidden(digits: int) -> bool:
-        below, above = round(low, digits), round(high, digits)
-        return any((v < low and round(v, digits) >= below) or (v > high and round(v, digits) <= above) for v in known)
-
-    most = digits + _MOST_MORE_DIGITS
-    return next((enough for enough in range(digits, most) if not hidden(enough)), most)

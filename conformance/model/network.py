@@ -105,7 +105,8 @@ class Queue:
 class Direction:
     """What one direction of a link does: delay and random loss, then a limiter with its queue where it has a rate.
 
-    `burst_bytes`: of a tbf. `delay_packets`: how many the delay holds at most, None for no bound.
+    `burst_bytes`: of a tbf. `delay_packets`: how many the delay holds at most, None for no bound. `slot_ms`: packets
+    are held and leave together, so long after the slot before (netem's slot); None: each when it is due.
     """
 
     rate_mbps: float | None = None
@@ -115,6 +116,7 @@ class Direction:
     burst_bytes: int | None = None
     queue: Queue | None = None
     delay_packets: int | None = None
+    slot_ms: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         return _sparse(self)
@@ -134,6 +136,8 @@ class Direction:
             yield "/queue", 'a rate needs a queue; give one, such as {"kind": "bfifo", "size": 1}'
         if self.rate_mbps is not None and self.delay_packets is not None:
             yield "/delay_packets", "it would count what stands in the queue, too; give the delay a link of its own"
+        if self.rate_mbps is not None and self.slot_ms is not None:
+            yield "/slot_ms", "slots would hold up what the limiter sends; give them a link of their own"
         if self.queue is not None:
             yield from ((f"/queue{where}", why) for where, why in self.queue.problems())
             if self.queue.kind == "policer" and self.limiter != "htb":

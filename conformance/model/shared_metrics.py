@@ -61,6 +61,34 @@ def goodput_mbps(measured: Measured, group: str | None) -> float | None:
     return None if found is None else math.fsum(found)
 
 
+def flow_goodput_mbps(measured: Measured, group: str | None) -> float | None:
+    """Return the mean of the flows' goodputs, each over its own time."""
+    found = _all(flows_of(measured, group), "goodput_mbps")
+    return None if found is None else math.fsum(found) / len(found)
+
+
+def link_utilization(measured: Measured, group: str | None) -> float | None:
+    """Return the bytes of a group's flows, from the first start to the last end, over what their bottleneck carries."""
+    flows = flows_of(measured, group)
+    sizes, ends = _all(flows, "bytes"), _all(flows, "end_s")
+    link = bottleneck(measured, group)
+    if sizes is None or ends is None or link is None:
+        return None
+    lasted_s = max(ends) - min(flow["start_s"] for flow in flows)
+    return 8 * math.fsum(sizes) / lasted_s / 1e6 / link["rate_mbps"] if lasted_s > 0 else None
+
+
+def latency_mean_ms(measured: Measured, group: str | None) -> float | None:
+    """Return the mean round trip of data packets: that of the empty path, and how long they stood in the queue."""
+    network = measured.setting.network
+    delays = (bottleneck(measured, group) or {}).get("queue_delay_ms")
+    if network is None or delays is None:
+        return None
+    of = network.tested if group is None else next(one for one in network.flows if one.name == group)
+    value: float = 1000 * network.rtt_s(of) + delays["mean"]
+    return value
+
+
 def share(measured: Measured, group: str | None) -> float | None:
     """Return a group's part of the sum of all flows' goodputs."""
     own = goodput_mbps(measured, group)

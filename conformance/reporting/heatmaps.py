@@ -311,17 +311,19 @@ def _cell(cell: Cell, measurements: Sequence[Measurement], verdict: Verdict | No
     )
 
 
-def all_series(measurements: Iterable[Measurement]) -> list[Series]:
+def all_series(measurements: Iterable[Measurement], or_none: bool = False) -> list[Series]:
     """Return the Series of any measurements, in order of scheme and profile.
 
     All that is judged of one scheme is one family, under whatever profile: what the results hold of it. Paths of two
     segments have no place in a heatmap of cells: `conformance split` shows them. Nor have flows that share a network:
-    `conformance scenario run` does. Raises UserError where there is nothing else.
+    `conformance scenario run` does. Raises UserError where there is nothing else, unless there may be `or_none`.
     """
     groups: dict[_Group, list[Measurement]] = collections.defaultdict(list)
     known = list(measurements)
     for m in (m for m in known if not m.trial.setting.segments and m.trial.setting.network is None):
         groups[m.trial.scheme, m.trial.setting.profile_digest, m.trial.room, m.trial.lab_digest].append(m)
+    if not groups and or_none:
+        return []
     if not groups and any(m.trial.setting.network for m in known):
         raise UserError("these results are of scenarios", "see `conformance scenario run`, which shows what is stored")
     if not groups:

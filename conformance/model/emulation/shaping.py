@@ -26,9 +26,10 @@ def tc_lines(network: Network, direction: Direction, delay_off_ns: int = 0) -> l
     delay_ns = max(delay_ns + delay_off_ns, 0) if delay_ns else 0
     loss = f" loss {direction.loss_pct:g}%" if direction.loss_pct else ""
     if direction.rate_mbps is None:
-        if not delay_ns and not loss:
+        slot = f" slot {direction.slot_ms * 1000:.12g}us" if direction.slot_ms else ""
+        if not delay_ns and not loss and not slot:
             return []
-        return [_netem("1:", direction.delay_packets or _NO_LIMIT_PACKETS, delay_ns) + loss]
+        return [_netem("1:", direction.delay_packets or _NO_LIMIT_PACKETS, delay_ns) + loss + slot]
     rate = f"{direction.rate_mbps:g}mbit"
     queue = direction.queue or Queue(kind="pfifo", size=1000)
     bdp = network.bdp_bytes(direction)

@@ -19,7 +19,16 @@ from conformance.model.trial import CLIENT, Scheme
 from conformance.model.verdict import Status
 from conformance.reporting import heatmaps, rerun
 from conformance.reporting.heatmaps import CellResult, Series
-from conformance.reporting.html import cell_page, colours, compare, heatmap_table, rfc9743, slugs, split_page
+from conformance.reporting.html import (
+    cell_page,
+    colours,
+    compare,
+    heatmap_table,
+    rfc9743,
+    slugs,
+    split_page,
+    study_page,
+)
 from conformance.reporting.text import markdown
 from conformance.reporting.tools import badge, export
 from conformance.results.source import Source
@@ -31,8 +40,9 @@ Blamed = Mapping[tuple[str, Cell], str]
 
 def write(source: Source, target: pathlib.Path, blamed: Blamed = types.MappingProxyType({})) -> pathlib.Path:
     """Write the site of a Source into the folder `target`; return the path of its front page. Raises UserError."""
-    series = heatmaps.all_series(source.measurements)
-    site = _Site(series, source, blamed)
+    studies = study_page.pages(source.measurements)
+    series = heatmaps.all_series(source.measurements, or_none=bool(studies))
+    site = _Site(series, source, blamed, studies)
     with files.folder(target, "choose another --out") as made:
         for name, content in site.files():
             files.write(made / name, content)
@@ -40,8 +50,10 @@ def write(source: Source, target: pathlib.Path, blamed: Blamed = types.MappingPr
 
 
 class _Site:
-    def __init__(self, series: list[Series], source: Source, blamed: Blamed) -> None:
-        self._series, self._source, self._blamed = series, source, blamed
+    def __init__(
+        self, series: list[Series], source: Source, blamed: Blamed, studies: Sequence[study_page.Page]
+    ) -> None:
+        self._series, self._source, self._blamed, self._studies = series, source, blamed, studies
         self._algorithms = list(dict.fromkeys(s.scheme.algorithm for s in series))
         self._environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(paths.data("reports", "templates")),
@@ -53,6 +65,7 @@ class _Site:
         self._predicted = split_page.of_series(series)
         self._environment.globals |= {
             "has_split": bool(self._predicted),
+            "studies": self._studies,
             "version": __version__,
             "files": source.files,
             "labs": sorted({s.utilization.lab_digest for s in series}),
@@ -97,6 +110,10 @@ class _Site:
         yield "style.css", self._style()
         yield "index.html", self._render("index.html", groups=groups, stacks_by_algorithm=self._overview())
         yield "rfc9743.html", self._render("rfc9743.html", answers=rfc9743.answers(self._series))
+        if self._studies:
+            yield "studies.html", self._render("studies.html")
+        for page in self._studies:
+            yield page.name, self._render("study.html", page=page)
         if self._predicted:
             yield "split.html", self._render("split.html", predicted=self._predicted)
         for algorithm, series in groups:

@@ -3,6 +3,7 @@
 import pytest
 
 from conformance.model.emulation import shaping, tc_commands
+from conformance.model.errors import UserError
 from conformance.model.network import Direction, Network, Queue
 from conformance.model.setting import Cell
 
@@ -102,3 +103,11 @@ def test_what_tc_shows_is_compared_with_what_was_asked():
 def test_a_longer_way_of_a_group_is_a_delay_towards_its_sender():
     (group,) = network(Direction(rate_mbps=10, queue=BFIFO), extra_delay_ms=40).flows
     assert shaping.extra_delay_lines(group) == ["qdisc add dev {dev} root handle 1: netem limit 1000000 delay 40000us"]
+
+
+def test_slots_let_packets_leave_together():
+    acks = Direction(delay_ms=2, slot_ms=1.5)
+    assert shaping.tc_lines(network(Direction(rate_mbps=10, queue=BFIFO)), acks)[0].endswith("delay 2000us slot 1500us")
+    assert shaping.tc_lines(network(Direction(rate_mbps=10, queue=BFIFO)), Direction(slot_ms=1))
+    with pytest.raises(UserError, match=r"/slot_ms: slots would hold up what the limiter sends"):
+        network(Direction(rate_mbps=10, slot_ms=1, queue=BFIFO))

@@ -119,3 +119,14 @@ def test_harm_is_what_is_lost_of_what_was_had_alone(alone, beside, more_is_bette
 def test_lone_transfers_have_no_groups():
     assert {"utilization", "lost_pct"} <= {metric.name for metric in metrics.lone()}
     assert not {metric.name for metric in metrics.lone()} & set(metrics.shared())
+
+
+def test_use_of_a_link_latency_and_the_mean_of_goodputs():
+    two = [flow(goodput=value, bytes=1_000_000, end_s=4.0) for value in (2.0, 4.0)]
+    found = measured(*two, rate_mbps=10, queue_delay_ms={"mean": 7.0})
+    assert shared_metrics.flow_goodput_mbps(found, "one") == 3.0
+    assert shared_metrics.link_utilization(found, "one") == pytest.approx(16 / 4 / 10)
+    assert shared_metrics.latency_mean_ms(found, "one") == pytest.approx(27.0)
+    lacking = measured(flow(bytes=1, end_s=None), rate_mbps=10, queue_delay_ms=None)
+    assert shared_metrics.link_utilization(lacking, "one") is None
+    assert shared_metrics.latency_mean_ms(lacking, "one") is None

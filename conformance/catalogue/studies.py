@@ -1,0 +1,83 @@
+"""Studies: the documents that ship, and those that a user gives, with the scenarios that they name or hold."""
+
+import copy
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+from conformance.catalogue import scenarios
+from conformance.model.errors import UserError, located
+from conformance.model.scenario import Scenario
+from conformance.model.studies.study import Study
+from conformance.support import paths, schema, spelling
+
+
+def files() -> dict[str, pathlib.Path]:
+    """Return {name: file} of the studies that ship."""
+    return {path.stem: path for path in sorted(paths.data("studies").glob("*.json"))}
+
+
+def find(what: str) -> Study:
+    """Return the Study of this name, or in this file. Raises UserError naming the file and the JSON pointer."""
+    shipped = files()
+    if what in shipped:
+        return read(shipped[what])
+    path = pathlib.Path(what)
+    if path.suffix == ".json" or path.exists():
+        return read(path)
+    mend = "`conformance study list` names those that there are; or give a file, FILE.json"
+    raise UserError(f"there is no study {what!r}", spelling.mend(what, list(shipped), mend))
+
+
+def read(path: pathlib.Path) -> Study:
+    """Return the Study in a file. Raises UserError naming file and place."""
+    document = schema.load("study", path)
+    with located(path):
+        return Study.from_json(document, _scenarios(document))
+
+
+def _scenarios(document: Mapping[str, Any]) -> dict[str, Scenario]:
+    """Return {name: Scenario} of those that a study names or holds. Raises UserError."""
+    found: dict[str, Scenario] = {}
+    held: dict[str, Mapping[str, Any]] = {}
+    for at, one in enumerate(document["scenarios"]):
+        with located(f"/scenarios/{at}"):
+            if isinstance(one, str):
+                scenario = scenarios.find(one)
+            else:
+                whole = _like(one, held) if "like" in one else one
+                scenario = scenarios.of_document(whole)
+                held[scenario.name] = whole
+            if scenario.name in found:
+                raise UserError(f"there are two scenarios called {scenario.name}")
+            found[scenario.name] = scenario
+    return found
+
+
+def _like(one: Mapping[str, Any], held: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the document of a scenario that is like one before it, but for what is set. Raises UserError."""
+    if one["like"] not in held:
+        raise UserError(f"/like: no scenario {one['like']!r} stands before it", "give its whole document there")
+    made: dict[str, Any] = copy.deepcopy({**held[one["like"]], "name": one["name"], "title": one["title"]})
+    for pointer, value in one["set"].items():
+        with located(f"/set/{pointer.replace('~', '~0').replace('/', '~1')}"):
+            _set(made, pointer, value)
+    return made
+
+
+def _set(document: Any, pointer: str, value: Any) -> None:
+    """Put a value at a JSON pointer of which all but the last step is there; None takes away what is there."""
+    *steps, last = [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")]
+    holder = document
+    try:
+        if not steps or steps[0]:
+            raise KeyError
+        for step in steps[1:]:
+            holder = holder[int(step)] if isinstance(holder, list) else holder[step]
+        key: Any = int(last) if isinstance(holder, list) else last
+        if value is None:
+            del holder[key]
+        else:
+            holder[key] = value
+    except (KeyError, IndexError, ValueError, TypeError):
+        raise UserError(f"the scenario has no {pointer}", "give the place a value there first") from None

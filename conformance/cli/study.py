@@ -1,0 +1,85 @@
+"""`conformance study`: published studies, reproduced claim by claim."""
+
+import pathlib
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any
+
+import click
+
+from conformance.cli.base import FORMAT, SEED, TRIALS, err, finish, progress_console
+from conformance.cli.measuring import EXECUTOR, RESULTS, WORKERS
+
+_OUT = click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write Markdown: FILE.md.")
+
+
+@click.group()
+def study() -> None:
+    """Measure what published studies measured, and judge their claims (docs/studies.md)."""
+
+
+@study.command("run")
+@click.argument("what", metavar="STUDY")
+@click.option(
+    "--tier", type=click.Choice(["smoke", "full"]), default="smoke", show_default=True,
+    help="Which points: a few minutes' worth, or all.",
+)  # fmt: skip
+@click.option("--trials", type=TRIALS, help="Trials of each point (default: as many as the study says).")
+@click.option("--first-seed", default=1, show_default=True, type=SEED, help="Seed of the first trial.")
+@RESULTS
+@WORKERS
+@EXECUTOR
+@_OUT
+@FORMAT
+def run(
+    what: str, tier: str, form: str, target: pathlib.Path | None, executor: Callable[[], Executor] | None,
+    **options: Any,
+) -> None:  # fmt: skip
+    """Measure a tier of STUDY, a name or a file, and judge its claims.
+
+    What the results file holds is not measured again, so the same command resumes a run that was broken off.
+    """
+    from conformance.commands import study as command
+    from conformance.reporting.text import study as shown
+
+    found = command.run(
+        what, tier, console=progress_console(form) if form == "text" else err, executor=executor, **options
+    )
+    finish(found, form, shown.show_told, _written(found, target))
+
+
+@study.command("list")
+@FORMAT
+def list_all(form: str) -> None:
+    """List the studies that ship."""
+    from conformance.commands import study as command
+    from conformance.reporting.text import study as shown
+
+    finish(command.list_all(), form, shown.show_listed)
+
+
+@study.command("show")
+@click.argument("what", metavar="STUDY")
+@RESULTS
+@_OUT
+@FORMAT
+def show(what: str, results: str, target: pathlib.Path | None, form: str) -> None:
+    """Show scenarios and claims of STUDY, a name or a file, and the verdicts by what the results file holds."""
+    from conformance.commands import study as command
+    from conformance.reporting.text import study as shown
+
+    found = command.show(what, [results])
+    finish(found, form, shown.show_told, _written(found, target))
+
+
+def _written(found: Any, target: pathlib.Path | None) -> list[str]:
+    """Write Markdown where it was asked for; return what to say of it."""
+    if target is None:
+        return []
+    from conformance.reporting.text import study as shown
+    from conformance.support import files
+
+    return [f"written: {files.write(target, shown.as_markdown(found).encode(), 'choose another --out')}"]
+
+
+COMMANDS = (study,)

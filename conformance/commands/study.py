@@ -1,0 +1,219 @@
+"""`conformance study`: measure what a published study measured, and judge its claims; list and show studies."""
+
+import dataclasses
+import pathlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from typing import Any
+
+import rich.console
+
+from conformance.catalogue import studies
+from conformance.commands.measuring import answers
+from conformance.commands.result import Document, document
+from conformance.commands.status import ExitStatus, of_outcomes, worst
+from conformance.engine import benches
+from conformance.engine.benches import Bench, Choice
+from conformance.engine.plan import Key, plan
+from conformance.lab import shared
+from conformance.model.errors import UserError
+from conformance.model.studies import outcome, study_results
+from conformance.model.studies.claims import Finding, Judged, Verdict
+from conformance.model.studies.outcome import Judgment
+from conformance.model.studies.study import Claim, Study, StudyPoint
+from conformance.model.trial import Measurement
+from conformance.results import store
+from conformance.support import limits
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What is known of a study: its verdicts, and how much of it was measured.
+
+    `tier`: of a run, None of what was found. `points`: of the full tier; `measured`: of them. `schemes`: what was
+    measured, by id. `outcomes`: of trials of this run that gave nothing.
+    """
+
+    study: Study
+    tier: str | None
+    judgment: Judgment
+    points: int
+    measured: int
+    schemes: tuple[str, ...]
+    results: str
+    failed: ExitStatus = ExitStatus.DONE
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say whether trials failed, or nothing could be judged. A claim that differs is a finding, and no fault."""
+        counts = self.judgment.counts
+        nothing = self.tier is not None and counts[Verdict.NOT_JUDGED] == sum(counts.values())
+        return worst([self.failed, ExitStatus.UNKNOWN if nothing else ExitStatus.DONE])
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/study-run.json, or study-show.json where nothing was run."""
+        return document(
+            "study-show" if self.tier is None else "study-run", self.exit_status,
+            study=self.study.name, title=self.study.title, source=dict(self.study.source),
+            scaled=[dict(one) for one in self.study.scaled], tier=self.tier, points=self.points,
+            measured=self.measured, schemes=list(self.schemes), results=self.results,
+            scenarios=[{"name": name, "title": one.title} for name, one in self.study.scenarios.items()],
+            counts={str(verdict): number for verdict, number in self.judgment.counts.items()},
+            anchors=[
+                {"name": anchor.name, "reason": anchor.reason, **_judged(self.judgment.anchors[anchor.name])}
+                for anchor in self.study.anchors
+            ],
+            claims=[{**_claim(claim), **_judged(judged)} for claim, judged in self.judgment.claims],
+        )  # fmt: skip
+
+
+def _claim(claim: Claim) -> dict[str, Any]:
+    about = ("id", "says", "place", "published", "tolerance", "difference")
+    return {**{name: getattr(claim, name) for name in about}, "figures": list(claim.figures)}
+
+
+def _judged(judged: Judged) -> dict[str, Any]:
+    return {
+        "verdict": str(judged.verdict),
+        "why": judged.why,
+        "judged": judged.judged,
+        "of": judged.of,
+        "findings": [_finding(one) for one in judged.findings],
+    }
+
+
+def _finding(found: Finding) -> dict[str, Any]:
+    return {
+        "where": found.instance.where,
+        "asked": found.instance.relation.words,
+        "holds": found.holds,
+        "why": found.why,
+        "seen": [
+            one
+            and {
+                "label": label,
+                "median": one.median,
+                "low": _bound(one.low),
+                "high": _bound(one.high),
+                "trials": one.n,
+            }
+            for label, one in zip(found.instance.labels, found.seen, strict=True)
+        ],
+    }
+
+
+def _bound(value: float) -> float | None:
+    """Return a bound; None where there is none."""
+    return value if abs(value) != float("inf") else None
+
+
+def run(
+    what: str,
+    tier: str,
+    *,
+    trials: int | None,
+    first_seed: int,
+    results: str,
+    workers: int | None,
+    console: rich.console.Console,
+    executor: Callable[[], Executor] | None = None,
+) -> Told:
+    """Measure the points of a tier, as far as the results file lacks them, and judge all claims. Raise UserError."""
+    study = studies.find(what)
+    chosen = study.points[tier]
+    why_not: dict[StudyPoint, str] = {}
+    measured: dict[StudyPoint, Sequence[Measurement]] = {}
+    schemes: dict[str, None] = {}
+    for stack in dict.fromkeys(point.stack for point in chosen):
+        own = [point for point in chosen if point.stack == stack]
+        try:
+            bench = benches.find(Choice(stack=stack))
+        except UserError as error:
+            why_not |= dict.fromkeys(own, str(error))
+            continue
+        why_not |= _too_large(study, own)
+        work = _work(study, [point for point in own if point not in why_not])
+        asked = plan(trials=trials or study.trials[tier], first_seed=first_seed, work=work)
+        for answer in answers(asked, bench, results, workers, console, executor=executor):
+            measured |= dict.fromkeys(work[answer.key], answer.measurements)
+        schemes |= dict.fromkeys(_schemes(bench, work))
+    failed = of_outcomes(one.outcome for found in measured.values() for one in found)
+    return Told(
+        study=study, tier=tier, judgment=outcome.judge(study, measured, why_not), points=len(study.points["full"]),
+        measured=_known(measured), schemes=tuple(schemes), results=results,
+        failed=failed if failed is ExitStatus.ERROR else ExitStatus.DONE,
+    )  # fmt: skip
+
+
+def _known(measured: outcome.Measured) -> int:
+    """Return of how many points anything is known."""
+    return sum(any(one.metrics for one in found) for found in measured.values())
+
+
+def _work(study: Study, points: Iterable[StudyPoint]) -> Mapping[Key, list[StudyPoint]]:
+    """Return {what is measured: points}; two points may be one setting."""
+    found: dict[Key, list[StudyPoint]] = {}
+    for point in points:
+        found.setdefault((point.algorithm, study.setting(point)), []).append(point)
+    return found
+
+
+def _too_large(study: Study, points: Iterable[StudyPoint]) -> dict[StudyPoint, str]:
+    """Return the points whose guest would not fit into this machine's memory, and why."""
+    free_mb = limits.free_memory_mb()
+    found = {}
+    for point in points:
+        network = study.setting(point).network
+        if network is not None and free_mb is not None and (needed := shared.memory_mb(network)) > free_mb:
+            found[point] = f"its guest needs {needed} MB, and {free_mb} MB are free"
+    return found
+
+
+def _schemes(bench: Bench, work: Iterable[Key]) -> Iterator[str]:
+    for algorithm in dict.fromkeys(algorithm for algorithm, _ in work):
+        if bench.place(algorithm).room is not None:
+            yield bench.scheme(algorithm).id
+
+
+def show(what: str, results: Sequence[str | pathlib.Path]) -> Told:
+    """Judge a study by what results files hold; files that are not there hold nothing. Raise UserError."""
+    study = studies.find(what)
+    there = [path for path in map(pathlib.Path, results) if path.exists()]
+    found = study_results.of(study, store.read(*there))
+    return told(study, found, ", ".join(map(str, results)))
+
+
+def told(study: Study, found: study_results.Found, results: str) -> Told:
+    """Return what is known of a study by what was found of it."""
+    return Told(
+        study=study, tier=None, judgment=outcome.judge(study, found.measured), points=len(study.points["full"]),
+        measured=_known(found.measured), schemes=found.schemes, results=results,
+    )  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """The studies that ship."""
+
+    studies: tuple[Study, ...]
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say DONE."""
+        return ExitStatus.DONE
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/study-list.json."""
+        found = [
+            {
+                "name": one.name, "title": one.title, "claims": len(one.claims),
+                "points": {tier: len(points) for tier, points in one.points.items()}, "trials": dict(one.trials),
+            }
+            for one in self.studies
+        ]  # fmt: skip
+        return document("study-list", self.exit_status, studies=found)
+
+
+def list_all() -> Listed:
+    """List the studies that ship. Raise UserError."""
+    return Listed(studies=tuple(studies.find(name) for name in studies.files()))

@@ -1,0 +1,22 @@
+"""How many digits people need to see that two numbers differ."""
+
+from collections.abc import Iterable
+
+#: digits that `digits_to_tell` adds at most: values that are closer to a bound than that are no matter of rounding
+_MOST_MORE_DIGITS = 6
+
+
+def digits_to_tell(values: Iterable[float], low: float, high: float, digits: int) -> int:
+    """Return how many digits values and the bounds of an interval need, `digits` or more, to be told apart.
+
+    With so many, a value that is outside the interval is also outside when all are rounded: a person who reads that
+    0.06 violates 0.06 to 0.10 cannot see why.
+    """
+    known = list(values)
+
+    def hidden(digits: int) -> bool:
+        below, above = round(low, digits), round(high, digits)
+        return any((v < low and round(v, digits) >= below) or (v > high and round(v, digits) <= above) for v in known)
+
+    most = digits + _MOST_MORE_DIGITS
+    return next((enough for enough in range(digits, most) if not hidden(enough)), most)

@@ -1,0 +1,305 @@
+"""Claims of a published study as relations over points, and what measurements say of them. Pure.
+
+A *quantity* is a metric at a point, of one group of flows; what trials say of it is its median's 90 % confidence
+interval (statistics.py). A relation holds where it does for all values that these intervals allow, does not where it
+does for none, and is open in between: so five trials a side are the fewest that say anything. Nothing here knows what a
+quantity is; it is asked for by `Look`.
+"""
+
+import dataclasses
+import enum
+import itertools
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Protocol
+
+from conformance.model import statistics
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What trials say of a quantity: the median of `n` trials, and the interval that holds it."""
+
+    median: float
+    low: float
+    high: float
+    n: int
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Seen":
+        """Return what these values say; of fewer than five, the interval has no bounds."""
+        low, high = statistics.median_interval(values)
+        return cls(median=statistics.median(values), low=low, high=high, n=len(values))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NotSeen:
+    """Why nothing is known of a quantity, in words."""
+
+    why: str
+
+
+#: what rises or falls may stand still on its way: a step back of less than this is none
+_PLATEAU = 1.05
+Look = Callable[[Hashable], Seen | NotSeen]
+
+
+class Relation(Protocol):
+    """What a claim says of the quantities of one instance, in order."""
+
+    def holds(self, seen: Sequence[Seen]) -> bool | None:
+        """Return whether it holds; None where intervals leave that open."""
+        ...
+
+    @property
+    def words(self) -> str:
+        """Return what is asked, for people."""
+        ...
+
+
+def _all(found: Iterable[bool | None]) -> bool | None:
+    """Return whether all hold: False where one does not, None where one is open."""
+    known = list(found)
+    return False if False in known else None if None in known else True
+
+
+def above(one: Seen, other: Seen, factor: float = 1.0) -> bool | None:
+    """Say whether a quantity is more than `factor` times another; None where intervals leave that open."""
+    if one.low > factor * other.high:
+        return True
+    return False if one.high <= factor * other.low else None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Within:
+    """Each quantity lies between two values; either may be infinite."""
+
+    low: float
+    high: float
+
+    def holds(self, seen: Sequence[Seen]) -> bool | None:
+        """See Relation."""
+        return _all(map(self._one, seen))
+
+    def _one(self, one: Seen) -> bool | None:
+        if self.low <= one.low and one.high <= self.high:
+            return True
+        return False if one.high < self.low or one.low > self.high else None
+
+    @property
+    def words(self) -> str:
+        """See Relation."""
+        if math.isinf(self.low):
+            return f"at most {self.high:.4g}"
+        return f"at least {self.low:.4g}" if math.isinf(self.high) else f"{self.low:.4g} to {self.high:.4g}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """Each quantity is more than `factor` times the next one."""
+
+    factor: float = 1.0
+
+    def holds(self, seen: Sequence[Seen]) -> bool | None:
+        """See Relation."""
+        return _all(above(a, b, self.factor) for a, b in itertools.pairwise(seen))
+
+    @property
+    def words(self) -> str:
+        """See Relation."""
+        return "each above the next" + ("" if self.factor == 1 else f" by a factor of {self.factor:g}")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Rises:
+    """The last quantity is more than `factor` times the first, and none less than the one before by 5 %."""
+
+    factor: float = 1.0
+
+    def holds(self, seen: Sequence[Seen]) -> bool | None:
+        """See Relation."""
+        steps_back = (above(a, b, _PLATEAU) for a, b in itertools.pairwise(seen))
+        return _all(
+            [above(seen[-1], seen[0], self.factor), *(None if back is None else not back for back in steps_back)]
+        )
+
+    @property
+    def words(self) -> str:
+        """See Relation."""
+        return "rises" + ("" if self.factor == 1 else f" by a factor of {self.factor:g} or more")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Falls:
+    """The first quantity is more than `factor` times the last, and none more than the one before by 5 %."""
+
+    factor: float = 1.0
+
+    def holds(self, seen: Sequence[Seen]) -> bool | None:
+        """See Relation."""
+        return Rises(factor=self.factor).holds(seen[::-1])
+
+    @property
+    def words(self) -> str:
+        """See Relation."""
+        return "falls" + ("" if self.factor == 1 else f" by a factor of {self.factor:g} or more")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Maximum:
+    """The greatest quantity is one of those at the places `at`."""
+
+    at: tuple[int, ...]
+
+    def holds(self, seen: Sequence[Seen]) -> bool | None:
+        """See Relation."""
+        inside = [seen[place] for place in self.at]
+        others = [one for place, one in enumerate(seen) if place not in self.at]
+        if any(all(above(other, one) for one in inside) for other in others):
+            return False
+        return True if any(all(above(one, other) for other in others) for one in inside) else None
+
+    @property
+    def words(self) -> str:
+        """See Relation."""
+        return "has its maximum there"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Alike:
+    """No two quantities differ by more: by so many `points` of their unit, or by a `ratio` (0.1: by a tenth)."""
+
+    points: float | None = None
+    ratio: float | None = None
+
+    def holds(self, seen: Sequence[Seen]) -> bool | None:
+        """See Relation."""
+        return _all(self._pair(a, b) for at, a in enumerate(seen) for b in seen[at + 1 :])
+
+    def _pair(self, one: Seen, other: Seen) -> bool | None:
+        if self.points is not None:
+            most = max(one.high - other.low, other.high - one.low)
+            least = max(one.low - other.high, other.low - one.high)
+            return True if most <= self.points else False if least > self.points else None
+        factor = 1 + (self.ratio or 0.0)
+        apart = above(one, other, factor), above(other, one, factor)
+        return False if True in apart else None if None in apart else True
+
+    @property
+    def words(self) -> str:
+        """See Relation."""
+        return f"alike within {self.points:g}" if self.points is not None else f"alike within {self.ratio or 0:.0%}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """A relation and the quantities that it is about, in order. `where`: what they have in common, in words."""
+
+    relation: Relation
+    quantities: tuple[Hashable, ...]
+    where: str
+    #: what each quantity is, as far as they differ
+    labels: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What came of an instance: what was seen of each quantity, and whether the relation holds (None: open).
+
+    `why`: why it could not be judged, else None.
+    """
+
+    instance: Instance
+    seen: tuple[Seen | None, ...]
+    holds: bool | None
+    why: str | None
+
+
+class Verdict(enum.StrEnum):
+    """What came of a claim."""
+
+    REPRODUCED = "reproduced"
+    DIFFERS = "differs"
+    INCONCLUSIVE = "inconclusive"
+    NOT_JUDGED = "not judged"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """The verdict on a claim, and the findings that it rests on. `why`: of one that is not judged, or judged in part.
+
+    `judged` of `of` instances were measured.
+    """
+
+    verdict: Verdict
+    why: str | None
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def of(self) -> int:
+        """Return how many instances there are."""
+        return len(self.findings)
+
+    @property
+    def judged(self) -> int:
+        """Return how many of them were measured."""
+        return sum(finding.why is None for finding in self.findings)
+
+
+def find(instance: Instance, look: Look) -> Finding:
+    """Return what measurements say of an instance."""
+    looked = [look(quantity) for quantity in instance.quantities]
+    seen = tuple(one if isinstance(one, Seen) else None for one in looked)
+    why = next((one.why for one in looked if isinstance(one, NotSeen)), None)
+    known = [one for one in seen if one is not None]
+    return Finding(instance=instance, seen=seen, holds=instance.relation.holds(known) if why is None else None, why=why)
+
+
+def judge(instances: Iterable[Instance], look: Look) -> Judged:
+    """Judge a claim by all of its instances that were measured.
+
+    It differs where one of them does not hold, is reproduced where all do, and is inconclusive in between. What was
+    not measured counts as nothing; `why` says that there was some. Without any that was, it is not judged.
+    """
+    findings = tuple(find(instance, look) for instance in instances)
+    whys = tuple(dict.fromkeys(finding.why for finding in findings if finding.why is not None))
+    why = "; ".join(whys) or None
+    held = [finding.holds for finding in findings if finding.why is None]
+    if not held:
+        return Judged(verdict=Verdict.NOT_JUDGED, why=why or "it says nothing", findings=findings)
+    return Judged(verdict=_VERDICTS[_all(held)], why=why, findings=findings)
+
+
+_VERDICTS = {True: Verdict.REPRODUCED, False: Verdict.DIFFERS, None: Verdict.INCONCLUSIVE}
+
+
+def resting_on(judged: Judged, anchors: Iterable[tuple[str, Judged]]) -> Judged:
+    """Return the verdict on a claim whose points are scaled, given those on (name, anchor) that they rest on.
+
+    An anchor compares a published point with its scaled one. Where one differs, the claim is not judged; where one is
+    open or was not measured, the verdict stands, and says so.
+    """
+    notes = []
+    for name, anchor in anchors:
+        if anchor.verdict is Verdict.DIFFERS and judged.verdict is not Verdict.NOT_JUDGED:
+            why = f"the scaled network does not stand for the published one (anchor {name} differs)"
+            return dataclasses.replace(judged, verdict=Verdict.NOT_JUDGED, why=why)
+        if anchor.verdict is not Verdict.REPRODUCED:
+            how = "is inconclusive" if anchor.verdict is Verdict.INCONCLUSIVE else "was not measured"
+            notes.append(f"scaled, and anchor {name} {how}")
+    if judged.verdict is Verdict.NOT_JUDGED or not notes:
+        return judged
+    return dataclasses.replace(judged, why="; ".join(filter(None, [judged.why, *notes])))
+
+
+def counts(judged: Iterable[Judged]) -> dict[Verdict, int]:
+    """Return how many claims have each verdict."""
+    found = [one.verdict for one in judged]
+    return {verdict: found.count(verdict) for verdict in Verdict}
+
+
+def words_of(found: Finding) -> Iterator[str]:
+    """Yield a phrase for each quantity that was seen: its label, median and interval."""
+    for label, seen in zip(found.instance.labels, found.seen, strict=True):
+        if seen is not None:
+            yield f"{label} {seen.median:.4g} ({seen.low:.4g} to {seen.high:.4g})".strip()

@@ -1,0 +1,88 @@
+"""What measurements say of a study: what was seen of its quantities, and the verdicts on its anchors and claims."""
+
+import dataclasses
+from collections.abc import Callable, Hashable, Mapping, Sequence
+
+from conformance.model.metrics import METRICS, Timeout
+from conformance.model.studies import claims, predicted
+from conformance.model.studies.claims import Judged, NotSeen, Seen, Verdict
+from conformance.model.studies.study import Claim, Quantity, Study, StudyPoint
+from conformance.model.trial import Measurement, Outcome
+
+Measured = Mapping[StudyPoint, Sequence[Measurement]]
+#: what of a point was not asked for in this run
+_NOT_MEASURED = "not measured"
+_ANY = (Outcome.OK, Outcome.TIMEOUT)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Judgment:
+    """The verdicts on a study: {anchor's name: Judged}, and (claim, Judged) in the document's order."""
+
+    anchors: Mapping[str, Judged]
+    claims: tuple[tuple[Claim, Judged], ...]
+
+    @property
+    def counts(self) -> dict[Verdict, int]:
+        """Return how many claims have each verdict."""
+        return claims.counts(judged for _, judged in self.claims)
+
+
+def judge(study: Study, measured: Measured, why_not: Mapping[StudyPoint, str] = {}) -> Judgment:
+    """Judge a study by what was measured. `why_not`: why a point was not, where that is known."""
+    look = looker(study, measured, why_not)
+    anchors = {anchor.name: claims.judge(anchor.instances, look) for anchor in study.anchors}
+
+    def of(claim: Claim) -> Judged:
+        if claim.not_judged is not None:
+            return Judged(verdict=Verdict.NOT_JUDGED, why=claim.not_judged)
+        rests_on = [(name, anchors[name]) for name in claim.anchors]
+        return claims.resting_on(claims.judge(claim.instances, look), rests_on)
+
+    return Judgment(anchors=anchors, claims=tuple((claim, of(claim)) for claim in study.claims))
+
+
+def looker(study: Study, measured: Measured, why_not: Mapping[StudyPoint, str] = {}) -> claims.Look:
+    """Return the function that says what was seen of a Quantity."""
+    remembered: dict[Hashable, Seen | NotSeen] = {}
+
+    def look(quantity: Hashable) -> Seen | NotSeen:
+        if not isinstance(quantity, Quantity):
+            raise TypeError(f"{quantity!r} is no quantity of a study")
+        if quantity not in remembered:
+            remembered[quantity] = _look(study, measured, why_not, quantity)
+        return remembered[quantity]
+
+    return look
+
+
+def _look(study: Study, measured: Measured, why_not: Mapping[StudyPoint, str], quantity: Quantity) -> Seen | NotSeen:
+    if quantity.asked or quantity.metric in predicted.ASKED:
+        by_cell = {study.setting(point).cell: measured[point] for point in quantity.points if measured.get(point)}
+        return predicted.predict(quantity.metric, dict(quantity.asked), by_cell)
+    (point,) = quantity.points
+    found = measured.get(point)
+    if not found:
+        return NotSeen(why_not.get(point, _NOT_MEASURED))
+    return seen(found, quantity.metric, quantity.group)
+
+
+def seen(measurements: Sequence[Measurement], name: str, group: str | None) -> Seen | NotSeen:
+    """Return what trials say of a metric of a group; where one failed, or lacks it, nothing, and why."""
+    metric = METRICS[name]
+    of: Callable[[Measurement], float | None] = metric.of
+    if metric.of_group is not None:
+        of_group = metric.of_group
+        of = lambda measurement: of_group(measurement, group)  # noqa: E731
+    if bad := next((one for one in measurements if one.outcome not in _ANY), None):
+        return NotSeen(bad.message or str(bad.outcome))
+    values = [of(one) for one in measurements]
+    late = next((one for one in measurements if one.outcome is Outcome.TIMEOUT), None)
+    if late is not None and metric.timeout is Timeout.UNKNOWN:
+        return NotSeen(late.message or "the transfer timed out")
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        return NotSeen(metric.missing or f"{metric.title} was not seen in each trial")
+    found = Seen.of(known)
+    # What timed out has this value or a smaller one.
+    return found if late is None else dataclasses.replace(found, low=metric.least)

@@ -1,0 +1,71 @@
+"""What a study may ask of many points at once: what splitting is predicted to bring, from the cells that were measured.
+
+The predictions are those of `conformance split analyze` (model/split); here each has bounds, from the confidence
+intervals of its cells' medians.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from conformance.model import grid as grids
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+from conformance.model.split import split_paths, split_rates
+from conformance.model.split.split_paths import Path, PathClass
+from conformance.model.split.split_rates import Filter, Rates
+from conformance.model.studies.claims import NotSeen, Seen
+from conformance.model.trial import Measurement
+
+#: what is predicted -> what it may be asked with: paths, how many of the grid's 7,875 pass a filter; the others, the
+#: utilization of one path
+ASKED: Mapping[str, tuple[str, ...]] = {
+    "split_paths": ("gain_above", "utilization_above", "path_class"),
+    "predicted_split": ("path",),
+    "predicted_end_to_end": ("path",),
+}
+#: a name of both classes I, as the study counts them
+_CLASS_I = "I"
+_CLASSES: Mapping[str, tuple[PathClass, ...]] = {
+    "all": tuple(PathClass),
+    _CLASS_I: (PathClass.I_NEAR, PathClass.I_FAR),
+    **{str(one): (one,) for one in PathClass},
+}
+
+
+def check(metric: str, asked: Mapping[str, Any]) -> None:
+    """Raise UserError where a prediction is asked for by what it does not take."""
+    known = ASKED[metric]
+    if lacking := [name for name in asked if name not in known]:
+        raise UserError(f"{metric} has no {lacking[0]!r}", f"it has {', '.join(known)}")
+    if "path" in known:
+        Path.parse(str(asked.get("path", "")))
+    elif (name := asked.get("path_class", "all")) not in _CLASSES:
+        raise UserError(f"there is no class {name!r} of paths", f"choose one of {', '.join(_CLASSES)}")
+
+
+def predict(metric: str, asked: Mapping[str, Any], by_cell: Mapping[Cell, Sequence[Measurement]]) -> Seen | NotSeen:
+    """Return what is predicted: by medians, and by what the intervals of the cells' medians allow."""
+    n = min(map(len, by_cell.values()), default=0)
+    medians, intervals = Rates.medians(by_cell), Rates.intervals(by_cell)
+    if metric == "split_paths":
+        return _count(asked, medians, intervals, n)
+    path = Path.parse(str(asked["path"]))
+    of = "split" if metric == "predicted_split" else "end_to_end"
+    median = split_rates.predict(path, medians).utilization(of)
+    bounds = split_rates.predict(path, intervals).utilization(of)
+    if median is None or bounds is None:
+        return NotSeen(f"cells of {path.id} were not measured")
+    return Seen(median=median[1], low=bounds[0], high=bounds[1], n=n)
+
+
+def _count(asked: Mapping[str, Any], medians: Rates, intervals: Rates, n: int) -> Seen | NotSeen:
+    cells = tuple(grids.cells("full"))
+    if lacking := sum(cell not in medians.low for cell in cells):
+        return NotSeen(f"{lacking} of the grid's {len(cells)} cells were not measured")
+    wanted = Filter(gain=asked.get("gain_above"), utilization=asked.get("utilization_above"))
+    classes = _CLASSES[str(asked.get("path_class", "all"))]
+    among = [path for path in split_paths.paths(cells) if path.path_class in classes]
+    by_medians = [wanted.passes(split_rates.predict(path, medians)) for path in among]
+    by_intervals = [wanted.passes(split_rates.predict(path, intervals)) for path in among]
+    surely, perhaps = by_intervals.count(True), by_intervals.count(None)
+    return Seen(median=by_medians.count(True), low=surely, high=surely + perhaps, n=n)

@@ -1,0 +1,47 @@
+"""Which measurements are of a study's points: of each algorithm those of one build, on one kernel, in one lab."""
+
+import collections
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+
+from conformance.model.setting import Setting
+from conformance.model.studies.study import Study, StudyPoint
+from conformance.model.trial import Measurement
+
+#: stack and algorithm, and what trials that are taken together agree in
+_Of = tuple[str, str]
+_Build = tuple[str, str, str, str]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Found:
+    """What results hold of a study: {point: measurements}, and the ids of the schemes that they are of."""
+
+    measured: Mapping[StudyPoint, Sequence[Measurement]]
+    schemes: tuple[str, ...]
+
+
+def of(study: Study, measurements: Iterable[Measurement]) -> Found:
+    """Return what measurements there are of a study's points, in order of seed.
+
+    Of a stack's algorithm only one build's are taken: the one of which most points are there, the latest of equals.
+    """
+    points: dict[tuple[str, str, Setting], list[StudyPoint]] = collections.defaultdict(list)
+    for point in study.points["full"]:
+        points[point.stack, point.algorithm, study.setting(point)].append(point)
+    found: dict[_Of, dict[_Build, dict[StudyPoint, list[Measurement]]]] = collections.defaultdict(dict)
+    for one in measurements:
+        scheme, trial = one.trial.scheme, one.trial
+        for point in points.get((scheme.stack, scheme.algorithm, trial.setting), ()):
+            build = scheme.stack_digest, scheme.kernel_digest, trial.room, trial.lab_digest
+            builds = found[scheme.stack, scheme.algorithm]
+            builds.setdefault(build, {}).setdefault(point, []).append(one)
+    measured: dict[StudyPoint, Sequence[Measurement]] = {}
+    schemes: dict[str, None] = {}
+    for builds in found.values():
+        most = max(reversed(builds.values()), key=len)
+        for point, own in most.items():
+            measured[point] = sorted(own, key=lambda one: one.trial.seed)
+            if any(one.metrics for one in own):
+                schemes[own[0].trial.scheme.id] = None
+    return Found(measured=measured, schemes=tuple(sorted(schemes)))

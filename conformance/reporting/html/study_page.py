@@ -1,0 +1,120 @@
+"""The pages of studies in a site: each figure drawn anew with the claims about it, and then the other claims."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import markupsafe
+
+from conformance.catalogue import studies
+from conformance.model.studies import outcome, study_results
+from conformance.model.studies.claims import Judged, Verdict
+from conformance.model.studies.outcome import Judgment
+from conformance.model.studies.study import Claim, Figure, Study
+from conformance.model.trial import Measurement
+from conformance.reporting import study_figures
+from conformance.reporting.text import study as shown
+from conformance.support import extras
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Row:
+    """A claim as a page tells it."""
+
+    claim: Claim
+    judged: Judged
+    seen: tuple[str, ...]
+
+    @property
+    def place(self) -> str:
+        """Say at how many places it was judged, where that is not all of them."""
+        judged = self.judged
+        return f"at {judged.judged} of {judged.of} places" if 0 < judged.judged < judged.of else ""
+
+    @property
+    def remark(self) -> str:
+        """Say why it is not judged, or what a difference is likely to come from."""
+        if self.judged.verdict is Verdict.DIFFERS and self.claim.difference:
+            return f"Likeliest cause: {self.claim.difference}."
+        return self.judged.why or ""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Section:
+    """A figure, drawn where something of it was measured, and the claims about it; or the claims about none."""
+
+    figure: Figure | None
+    drawing: markupsafe.Markup | None
+    rows: tuple[Row, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Page:
+    """What results hold of a study."""
+
+    study: Study
+    judgment: Judgment
+    schemes: tuple[str, ...]
+    measured: int
+    sections: tuple[Section, ...]
+
+    @property
+    def name(self) -> str:
+        """Return the page's file name."""
+        return f"study-{self.study.name}.html"
+
+    @property
+    def counts(self) -> Sequence[tuple[str, int]]:
+        """Return how many claims have each verdict."""
+        return [(str(verdict), number) for verdict, number in self.judgment.counts.items()]
+
+
+def pages(measurements: Sequence[Measurement]) -> list[Page]:
+    """Return a Page for each study that ships of which one algorithm's smoke tier was measured. Raises UserError.
+
+    Cells of a grid that happen to be a study's make no page.
+    """
+    made = (_page(studies.find(name), measurements) for name in studies.files())
+    return [page for page in made if page is not None]
+
+
+def _page(study: Study, measurements: Sequence[Measurement]) -> Page | None:
+    found = study_results.of(study, measurements)
+    if not _is_there(study, found.measured):
+        return None
+    judgment = outcome.judge(study, found.measured)
+    rows = [
+        Row(claim=claim, judged=judged, seen=tuple(shown.findings(judged)) if judged.judged else ())
+        for claim, judged in judgment.claims
+    ]
+    sections = [
+        Section(
+            figure=figure,
+            drawing=_drawing(figure, found.measured),
+            rows=tuple(row for row in rows if row.claim.figures[:1] == (figure.id,)),
+        )
+        for figure in study.figures
+    ]
+    rest = Section(figure=None, drawing=None, rows=tuple(row for row in rows if not row.claim.figures))
+    return Page(
+        study=study, judgment=judgment, schemes=found.schemes,
+        measured=sum(any(one.metrics for one in own) for own in found.measured.values()),
+        sections=(*sections, rest),
+    )  # fmt: skip
+
+
+def _is_there(study: Study, measured: outcome.Measured) -> bool:
+    """Say whether all points of one algorithm of the smoke tier were measured."""
+    tiers: dict[tuple[str, str], list[bool]] = {}
+    for point in study.points["smoke"]:
+        known = any(one.metrics for one in measured.get(point, ()))
+        tiers.setdefault((point.stack, point.algorithm), []).append(known)
+    return any(map(all, tiers.values()))
+
+
+def _drawing(figure: Figure, measured: outcome.Measured) -> markupsafe.Markup | None:
+    rows = study_figures.rows(figure, measured)
+    if not rows or not extras.installed("figures"):
+        return None
+    from conformance.reporting.html import study_charts
+
+    return markupsafe.Markup(study_charts.svg(figure, rows))  # of numbers and our own words

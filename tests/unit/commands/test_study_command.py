@@ -1,0 +1,147 @@
+"""`conformance study`: what it refuses, measures and tells, with rooms that make measurements up."""
+
+import dataclasses
+import json
+
+import fake_room
+import pytest
+from click.testing import CliRunner
+
+from conformance.catalogue import studies
+from conformance.cli import main
+from conformance.commands import study as command
+from conformance.engine import benches
+from conformance.reporting.text import study as shown
+from conformance.results import store
+from conformance.support import limits, schema
+from conformance.support.console import Console
+
+STUDY = {
+    "name": "made-up", "title": "a made-up study", "source": {"title": "nothing", "published": "never"},
+    "trials": {"smoke": 5, "full": 5}, "scaled": [{"what": "all", "why": "it is made up"}],
+    "scenarios": ["atc25"],
+    "experiments": [
+        {"scenario": "atc25", "algorithms": ["cubic"], "stacks": ["STACK"], "smoke": [{"loss_pct": [0, 4]}],
+         "full": [{"loss_pct": [0, 1, 4]}]}
+    ],
+    "claims": [
+        {"id": "C1", "says": "falls with loss", "place": "1", "published": "falls", "tolerance": "none",
+         "figures": ["1"], "checks": [{"at": {"scenario": "atc25", "stack": "STACK", "algorithm": "cubic",
+                                               "metric": "utilization"},
+                                       "falls": {"along": "loss_pct", "values": [0, 4]}}]},
+        {"id": "C2", "says": "rises with loss", "place": "1", "published": "rises", "tolerance": "none",
+         "difference": "it is wrong",
+         "checks": [{"at": {"scenario": "atc25", "stack": "STACK", "algorithm": "cubic", "metric": "utilization"},
+                     "rises": {"along": "loss_pct", "values": [0, 4]}}]},
+        {"id": "C3", "says": "is lost", "place": "1", "published": "a curve", "not_judged": "lost in print"},
+    ],
+    "figures": [
+        {"id": "1", "title": "use over loss", "draws": "curves", "metric": "utilization", "x": "loss_pct",
+         "lines": "algorithm", "published": [{"x": 4, "line": "cubic", "value": 0.1}],
+         "at": {"scenario": "atc25", "stack": "STACK", "algorithm": "cubic", "loss_pct": [0, 1, 4]}}
+    ],
+}  # fmt: skip
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(main, ["study", *map(str, arguments)])
+
+
+@pytest.fixture
+def made_up(tmp_path, monkeypatch):
+    """Return the file of a study of the fake stack, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(benches, "find", benches.find)
+    fake_room.install("good")
+    path = tmp_path / "made-up.json"
+    path.write_text(json.dumps(STUDY).replace("STACK", fake_room.STACK))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["show", "acces-networks"], "there is no study 'acces-networks'; did you mean access-networks?"),
+        (["run", "nowhere.json"], "cannot read nowhere.json: No such file or directory"),
+        (["run", "access-networks", "--trials", "0"], "Invalid value for '--trials'"),
+    ],
+)
+def test_a_mistake_is_one_line(arguments, words):
+    done = invoke(*arguments)
+    assert done.exit_code == 2
+    assert words in done.stderr
+
+
+def test_a_run_measures_a_tier_and_judges_it(made_up):
+    done = invoke("run", made_up, "--results", "r.jsonl", "--format", "json", "--out", "out.md")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    schema.check("study-run", found, "test")
+    assert {one["id"]: one["verdict"] for one in found["claims"]} == {
+        "C1": "reproduced", "C2": "differs", "C3": "not judged",
+    }  # fmt: skip
+    assert (found["points"], found["measured"], found["tier"]) == (3, 2, "smoke")
+    text = (made_up.parent / "out.md").read_text()
+    assert "likeliest cause: it is wrong" in text
+    assert "lost in print" in text
+
+
+def test_show_finds_what_was_measured_and_a_second_run_measures_nothing(made_up):
+    invoke("run", made_up, "--results", "r.jsonl", "--tier", "full")
+    before = (made_up.parent / "r.jsonl").read_bytes()
+    assert invoke("run", made_up, "--results", "r.jsonl").exit_code == 0
+    assert (made_up.parent / "r.jsonl").read_bytes() == before
+    found = json.loads(invoke("show", made_up, "--results", "r.jsonl", "--format", "json").stdout)
+    schema.check("study-show", found, "test")
+    assert (found["counts"]["reproduced"], found["counts"]["differs"], found["measured"]) == (1, 1, 3)
+
+
+def test_without_results_nothing_is_judged(made_up):
+    done = invoke("show", made_up, "--results", "none.jsonl")
+    assert done.exit_code == 0
+    assert "0 reproduced, 0 differs, 0 inconclusive, 3 not judged; 0 of 3 points measured" in done.stdout
+
+
+@pytest.mark.parametrize(("kind", "status"), [("error", 3), ("unsupported", 4)])
+def test_what_fails_is_not_judged_and_says_why(made_up, kind, status):
+    fake_room.install(kind)
+    done = invoke("run", made_up, "--results", "r.jsonl")
+    assert done.exit_code == status
+    assert ("the guest died" if kind == "error" else "not offered") in done.stdout
+
+
+def test_a_network_that_memory_does_not_hold_is_not_measured(monkeypatch):
+    study = studies.find("bbr2-mininet")
+    monkeypatch.setattr(limits, "free_memory_mb", lambda: 300)
+    found = command._too_large(study, study.points["smoke"][:1])
+    assert set(found.values()) == {"its guest needs 512 MB, and 300 MB are free"}
+
+
+def test_the_list_keeps_its_schema():
+    found = json.loads(invoke("list", "--format", "json").stdout)
+    schema.check("study-list", found, "test")
+    assert {one["name"] for one in found["studies"]} >= {"access-networks", "atc25-splitting", "bbr2-mininet"}
+
+
+def test_findings_that_decide_come_first(made_up):
+    invoke("run", made_up, "--results", "r.jsonl")
+    told = command.show(str(made_up), ["r.jsonl"])
+    (wrong,) = (judged for claim, judged in told.judgment.claims if claim.id == "C2")
+    (words,) = shown.findings(wrong)
+    assert words.endswith("rises: does not hold")
+    console = Console(record=True, width=200)
+    shown.show_told(told, console)
+    assert "scaled: all: it is made up" in console.export_text()
+
+
+def test_a_claim_that_is_judged_in_part_says_so(made_up):
+    told = command.show(str(made_up), [])
+    (claim, judged), *_ = told.judgment.claims
+    part = dataclasses.replace(judged.findings[0], why=None, holds=True)
+    some = dataclasses.replace(judged, findings=(part, judged.findings[0]))
+    assert "at 1 of 2 places" in str(shown._line(claim.id, some))
+
+
+def test_results_can_be_read_back(made_up):
+    invoke("run", made_up, "--results", "r.jsonl")
+    assert len(store.read("r.jsonl")) == 10

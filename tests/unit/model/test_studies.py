@@ -1,0 +1,221 @@
+"""Studies: what their documents say, what of them is refused, and what results say of their claims."""
+
+import copy
+import dataclasses
+import json
+
+import helpers
+import pytest
+
+from conformance.catalogue import studies
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+from conformance.model.studies import outcome, study_results
+from conformance.model.studies.claims import NotSeen, Verdict
+from conformance.model.trial import Measurement, Outcome, Trial
+
+SCENARIO = {
+    "name": "two", "title": "two groups", "timeout_s": 10,
+    "links": [
+        {
+            "name": "link", "ends": ["left", "right"],
+            "data": {"rate_mbps": 10, "delay_ms": 20, "queue": {"kind": "bfifo", "size": 1}}, "acks": {},
+        }
+    ],
+    "flows": [
+        {"name": "test", "sender": "kernel", "count": 2, "seconds": 5},
+        {"name": "cubic", "sender": "kernel", "algorithm": "cubic", "seconds": 5, "judged": False},
+    ],
+    "axes": [
+        {"name": "buffer_bdp", "sets": ["/links/0/data/queue/size"], "values": [1, 0.1, 10]},
+        {"name": "flows", "sets": ["/flows/0/count"], "values": [2, 4]},
+    ],
+}  # fmt: skip
+AT = {"scenario": "two", "algorithm": "bbrv1", "group": "test", "metric": "share"}
+DOCUMENT = {
+    "name": "made-up", "title": "a test", "source": {"title": "nothing", "published": "never"},
+    "trials": {"smoke": 5, "full": 8},
+    "scenarios": [
+        SCENARIO,
+        {"like": "two", "name": "slow", "title": "slower", "set": {"/links/0/data/rate_mbps": 1, "/axes/1": None}},
+        "atc25",
+    ],
+    "experiments": [
+        {"scenario": "two", "algorithms": ["bbrv1", "cubic"], "smoke": [{"buffer_bdp": 0.1}],
+         "full": [{"buffer_bdp": [0.1, 1, 10]}]},
+        {"scenario": "slow", "algorithms": ["bbrv1"], "full": [{}]},
+        {"scenario": "atc25", "algorithms": ["cubic"], "full": [{"loss_pct": [0, 1]}]},
+    ],
+    "anchors": [
+        {"name": "slower", "reason": "a test",
+         "check": {"at": AT, "alike": {"sides": [{"scenario": "two"}, {"scenario": "slow"}], "points": 0.1}}}
+    ],
+    "claims": [
+        {"id": "C1", "says": "about a half", "place": "1", "published": "0.5", "tolerance": "0.1", "figures": ["1"],
+         "checks": [{"at": {**AT, "buffer_bdp": [0.1, 1]}, "within": {"about": 0.5, "points": 0.1}}]},
+        {"id": "C2", "says": "more than CUBIC", "place": "1", "published": "more", "tolerance": "none",
+         "anchors": ["slower"],
+         "checks": [{"at": {"scenario": "two", "metric": "share", "algorithm": "bbrv1"},
+                     "order": {"sides": [{"group": "test"}, {"group": "cubic"}]}}]},
+        {"id": "C3", "says": "rises", "place": "1", "published": "rises", "tolerance": "none",
+         "checks": [{"at": AT, "rises": {"along": "buffer_bdp", "values": [0.1, 1, 10]}}]},
+        {"id": "C4", "says": "is lost", "place": "1", "published": "a curve", "not_judged": "lost in print"},
+        {"id": "C5", "says": "falls with loss", "place": "1", "published": "falls", "tolerance": "none",
+         "checks": [{"at": {"scenario": "atc25", "algorithm": "cubic", "metric": "utilization"},
+                     "falls": {"along": "loss_pct", "values": [0, 1]}}]},
+    ],
+    "figures": [
+        {"id": "1", "title": "share", "draws": "curves", "metric": "share", "group": "test", "x": "buffer_bdp",
+         "lines": "algorithm", "at": {"scenario": "two", "algorithm": ["bbrv1", "cubic"], "buffer_bdp": [0.1, 1, 10]}}
+    ],
+}  # fmt: skip
+
+
+def read(tmp_path, document=None):
+    path = tmp_path / "made-up.json"
+    path.write_text(json.dumps(DOCUMENT if document is None else document))
+    return studies.find(str(path))
+
+
+def changed(pointer, value):
+    """Return DOCUMENT with another value at a JSON pointer."""
+    found = copy.deepcopy(DOCUMENT)
+    *steps, last = [int(step) if step.isdigit() else step for step in pointer.split("/")[1:]]
+    holder = found
+    for step in steps:
+        holder = holder[step]
+    holder[last] = value
+    return found
+
+
+def test_a_study_has_points_of_two_tiers(tmp_path):
+    study = read(tmp_path)
+    assert [point.words for point in study.points["smoke"]] == [
+        "two, bbrv1, buffer_bdp=0.1,flows=2", "two, cubic, buffer_bdp=0.1,flows=2",
+    ]  # fmt: skip
+    assert study.points["full"][:2] == study.points["smoke"]
+    assert len(study.points["full"]) == 9
+    slow = next(point for point in study.points["full"] if point.scenario == "slow")
+    assert study.setting(slow).cell.bandwidth_mbps == 1
+    assert study.setting(study.points["full"][-1]).network is None  # a profile's cell, with the digest it always had
+
+
+@pytest.mark.parametrize(
+    ("pointer", "value", "words"),
+    [
+        ("/claims/0/checks/0/at/buffer_bdp", 3, "/claims/0/checks/0/at: the study does not measure two, bbrv1"),
+        ("/claims/0/checks/0/at/algorithm", "reno", "/claims/0/checks/0/at: the study does not measure two, reno"),
+        ("/claims/0/checks/0/at/scenario", "three", "/claims/0/checks/0/at: the study has no scenario 'three'"),
+        ("/claims/0/checks/0/at/group", "other", "/claims/0/checks/0/at: two has no group 'other'; it has test"),
+        ("/claims/0/checks/0/at/metric", "speed", "/claims/0/checks/0/at: 'speed' is not one of the metrics"),
+        ("/claims/0/checks/0/at/metric", "utilization", "/at: utilization is no metric of two"),
+        ("/claims/0/checks/0/at/speed", 1, "/claims/0/checks/0/at: scenario two has no axis 'speed'"),
+        ("/claims/0/checks/0/within", {"low": 2, "high": 1}, "/claims/0/checks/0/within: low is above high"),
+        ("/claims/0/checks/0/within", {"about": 1}, "/claims/0/checks/0/within: "),
+        ("/claims/1/checks/0/order/sides/1/group", "none", "/claims/1/checks/0/order/sides/1: two has no group"),
+        ("/claims/1/anchors", ["faster"], "/claims/1/anchors/0: the study has no anchor 'faster'"),
+        ("/claims/0/figures", ["9"], "/claims/0/figures/0: the study has no figure '9'"),
+        ("/claims/1/id", "C1", "/claims/1/id: there are two claims C1"),
+        ("/claims/2/checks/0/rises/along", "speed", "/claims/2/checks/0/rises/values/0: scenario two has no axis"),
+        ("/experiments/0/full/0", {"speed": 1}, "/experiments/0/full/0: scenario two has no axis 'speed'"),
+        ("/experiments/0/full/0", {"buffer_bdp": -1}, "/experiments/0/full/0: at this value: /links/0/data/queue/size"),
+        ("/experiments/1/scenario", "fast", "/experiments/1/scenario: the study has no scenario 'fast'"),
+        ("/scenarios/1/like", "none", "/scenarios/1: /like: no scenario 'none' stands before it"),
+        ("/scenarios/1/set", {"/links/7/name": "x"}, "/scenarios/1: /set/~1links~17~1name: the scenario has"),
+        ("/scenarios/2", "atc99", "/scenarios/2: there is no scenario 'atc99'"),
+        ("/scenarios/2", SCENARIO, "/scenarios/2: there are two scenarios called two"),
+        ("/anchors/0/check/at/metric", "speed", "/anchors/0/check/alike/sides/0: 'speed' is not one of the metrics"),
+        ("/figures/0/x", "speed", "/figures/0: not all of its points have a coordinate 'speed'"),
+        ("/trials/smoke", 0, "/trials/smoke"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_named_by_its_place(tmp_path, pointer, value, words):
+    with pytest.raises(UserError) as refused:
+        read(tmp_path, changed(pointer, value))
+    assert words in str(refused.value)
+    assert "made-up.json: " in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", studies.files())
+def test_studies_that_ship_can_be_read(name):
+    study = studies.find(name)
+    assert study.name == name
+    assert study.points["smoke"], "a smoke tier measures something"
+    assert any(claim.instances for claim in study.claims)
+
+
+def measured(study, point, values, group="test", outcome=Outcome.OK, message=None):
+    """Return measurements in which a group has these shares of all goodput."""
+    found = []
+    for seed, value in enumerate(values, 1):
+        trial = Trial(
+            setting=study.setting(point), scheme=helpers.scheme(point.algorithm), seed=seed, room="virtual",
+            lab_digest="7" * 16,
+        )  # fmt: skip
+        flows = [
+            {"group": name, "judged": name == "test", "goodput_mbps": goodput}
+            for name, goodput in ((group, value), ("cubic" if group == "test" else "test", 1 - value))
+        ]
+        found.append(Measurement(trial=trial, outcome=outcome, message=message, metrics={"bytes": 1}, flows=flows))
+    return found
+
+
+def test_claims_are_judged_by_what_was_measured(tmp_path):
+    study = read(tmp_path)
+    points = {point.words: point for point in study.points["full"]}
+    first, second, third = (points[f"two, bbrv1, buffer_bdp={size},flows=2"] for size in (0.1, 1, 10))
+    spread = (-0.02, -0.01, 0.0, 0.01, 0.02)
+    known = {
+        at: measured(study, at, [value + one for one in spread])
+        for at, value in ((first, 0.45), (second, 0.55), (third, 0.9))
+    }
+    judgment = outcome.judge(study, known)
+    verdicts = {claim.id: found.verdict for claim, found in judgment.claims}
+    assert verdicts == {
+        "C1": Verdict.REPRODUCED, "C2": Verdict.REPRODUCED, "C3": Verdict.REPRODUCED, "C4": Verdict.NOT_JUDGED,
+        "C5": Verdict.NOT_JUDGED,
+    }  # fmt: skip
+    assert judgment.anchors["slower"].verdict is Verdict.NOT_JUDGED
+    slow = next(point for point in study.points["full"] if point.scenario == "slow")
+    far = outcome.judge(study, {**known, slow: measured(study, slow, [0.9] * 5)})
+    assert far.anchors["slower"].verdict is Verdict.DIFFERS
+    assert {claim.id: found.verdict for claim, found in far.claims}["C2"] is Verdict.NOT_JUDGED
+    wrong = outcome.judge(study, {**known, first: measured(study, first, [0.95] * 5)})
+    assert {claim.id: found.verdict for claim, found in wrong.claims}["C1"] is Verdict.DIFFERS
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [(Outcome.UNSUPPORTED, "kernel bbrv2 is not built"), (Outcome.TIMEOUT, "took longer"), (Outcome.ERROR, "died")],
+)
+def test_what_failed_is_not_judged_and_says_why(tmp_path, kind, words):
+    study = read(tmp_path)
+    point = study.points["smoke"][0]
+    found = outcome.seen(measured(study, point, [0.5] * 5, outcome=kind, message=words), "share", "test")
+    assert found == NotSeen(words)
+
+
+def test_what_a_kernel_does_not_say_is_missing_and_not_zero(tmp_path):
+    study = read(tmp_path)
+    point = study.points["smoke"][0]
+    trials = measured(study, point, [0.5] * 5)
+    lacking = [dataclasses.replace(one, flows=[{**flow, "goodput_mbps": None} for flow in one.flows]) for one in trials]
+    assert isinstance(outcome.seen(lacking, "share", "test"), NotSeen)
+
+
+def test_results_of_one_build_count_and_others_do_not(tmp_path):
+    study = read(tmp_path)
+    one, other, *_ = (point for point in study.points["full"] if point.algorithm == "bbrv1")
+    old = measured(study, one, [0.1] * 5)
+    new = [*measured(study, one, [0.5] * 5), *measured(study, other, [0.5] * 5)]
+    new = [
+        dataclasses.replace(
+            m, trial=dataclasses.replace(m.trial, scheme=dataclasses.replace(m.trial.scheme, kernel_digest="9" * 16))
+        )
+        for m in new
+    ]
+    found = study_results.of(study, [*new, *old])
+    assert found.measured.keys() == {one, other}
+    assert {m.trial.scheme.kernel_digest for ms in found.measured.values() for m in ms} == {"9" * 16}
+    assert study_results.of(study, [*old, *helpers.measurements([0.5], cell=Cell(30, 20, 1))]).measured.keys() == {one}

@@ -1,0 +1,118 @@
+"""Studies in a site: figures' numbers, charts, and pages with each claim beside its figure."""
+
+import dataclasses
+
+import helpers
+import pytest
+
+from conformance.catalogue import studies
+from conformance.model.studies.study import Figure
+from conformance.model.trial import Measurement, Outcome, Trial
+from conformance.reporting import study_figures
+from conformance.reporting.html import site, study_charts, study_page
+from conformance.results import store
+from conformance.results.source import Source
+
+
+def flow(group, goodput):
+    return {
+        "group": group, "judged": True, "goodput_mbps": goodput, "completion_s": 80 / goodput, "start_s": 0.0,
+        "end_s": 2.0, "bytes": 10_000_000, "index": 0, "algorithm": "cubic", "handshake_s": 0.1,
+        "bytes_are": "acknowledged", "sent_bytes": 100, "retransmitted_bytes": 1, "out_segments": 1,
+        "retransmitted_segments": 1, "marked_segments": 0, "min_rtt_ms": 4.0, "arrived_bytes": None,
+        "rtt_ms": {"mean": 5.0, "p50": 5.0, "p95": 6.0, "p99": 6.0}, "goodput_series_mbps": [goodput, goodput],
+    }  # fmt: skip
+
+
+def link(setting):
+    return {
+        "link": "bottleneck", "direction": "data", "rate_mbps": setting.cell.bandwidth_mbps, "out_bytes": 1,
+        "out_packets": 1, "dropped_packets": 0, "marked_packets": 0, "queue_mean_bytes": 0, "queue_peak_bytes": 0,
+        "queue_delay_ms": {"p50": 1.0, "p95": 1.0, "p99": 1.0, "mean": 1.0}, "queue_delay_packets": 1,
+        "watched_one_in": 1, "out_series_mbps": [],
+    }  # fmt: skip
+
+
+def made(study, point, goodputs, seeds=5):
+    """Return measurements of a point whose flows have these goodputs."""
+    setting = study.setting(point)
+    groups = [group.name for group in setting.network.flows]
+    return [
+        Measurement(
+            trial=Trial(
+                setting=setting, scheme=helpers.scheme(point.algorithm), seed=seed, room="virtual",
+                lab_digest="7" * 16,
+            ),
+            outcome=Outcome.OK,
+            metrics={"bytes": 1, "completion_s": 1.0, "goodput_mbps": 1.0, "utilization": 0.5},
+            flows=[flow(group, goodput + seed) for group in groups for goodput in goodputs],
+            links=[link(setting)],
+        )
+        for seed in range(1, seeds + 1)
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def study():
+    return studies.find("access-networks")
+
+
+@pytest.fixture
+def measured(study):
+    return {
+        point: made(study, point, [300 if point.point["flows"] == 1 else 80])
+        for point in study.points["smoke"]
+        if point.algorithm in ("cubic", "bbrv1")
+    }
+
+
+def of(study, name):
+    return next(figure for figure in study.figures if figure.id == name)
+
+
+def test_curves_have_medians_intervals_and_published_values(study, measured):
+    rows = study_figures.rows(of(study, "3"), measured)
+    seen = [row for row in rows if row["kind"] == "seen"]
+    assert {(row["x"], row["line"]) for row in seen} == {(a, f) for a in ("cubic", "bbrv1") for f in ("1", "6")}
+    assert all(row["low"] < row["median"] < row["high"] for row in seen)
+    assert {"x": "cubic", "line": "1", "median": 397.5, "kind": "published"} in rows
+    assert study_figures.rows(of(study, "3"), {}) == []
+
+
+def test_distributions_are_over_all_flows_of_all_trials(study, measured):
+    figure = dataclasses.replace(of(study, "3"), draws="cdf")
+    rows = [row for row in study_figures.rows(figure, measured) if row["line"] == "6"]
+    assert len(rows) == 10
+    assert max(row["share"] for row in rows) == 1
+    values = [row["x"] for row in rows[:5]]
+    assert values == sorted(values)
+
+
+def test_series_are_sums_over_a_group_in_each_second(study, measured):
+    figure = dataclasses.replace(of(study, "3"), draws="series")
+    rows = study_figures.rows(figure, measured)
+    assert {"line": "cubic: test", "x": 0, "median": 301} in rows
+
+
+@pytest.mark.parametrize("draws", ["curves", "cdf", "series", "heatmap"])
+def test_every_kind_is_drawn(study, measured, draws):
+    figure: Figure = dataclasses.replace(of(study, "3"), draws=draws, x="flows", y="algorithm", published=())
+    assert study_charts.svg(figure, study_figures.rows(figure, measured)).startswith("<svg")
+
+
+def test_a_site_has_a_page_for_each_study_that_results_hold(study, measured, tmp_path):
+    results = tmp_path / "r.jsonl"
+    results.write_bytes(b"".join(store.dumps(one) for found in measured.values() for one in found))
+    source = Source([results])
+    (page,) = study_page.pages(source.measurements)
+    assert page.name == "study-access-networks.html"
+    told = [row.claim.id for section in page.sections for row in section.rows]
+    assert sorted(told) == sorted(claim.id for claim in study.claims), "each claim stands on the page once"
+    front = site.write(source, tmp_path / "report")
+    text = (front.parent / page.name).read_text()
+    assert "<svg" in text and "D06" in text and "Bequant" in text
+    assert page.name in (front.parent / "studies.html").read_text()
+
+
+def test_cells_alone_make_no_page(study):
+    assert study_page.pages(helpers.measurements([0.5] * 5)) == []
