@@ -25,11 +25,23 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?(e-?\d+)?\Z")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Axis:
-    """What varies: `sets` are JSON pointers into the scenario's document, `values` what it usually takes."""
+    """What varies: `sets` are JSON pointers into the scenario's document, `values` what it usually takes.
+
+    `means`: what each value stands for, where values are names; such an axis takes no others.
+    """
 
     name: str
     sets: tuple[str, ...]
     values: tuple[Value, ...]
+    means: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def meaning(self, value: Value) -> Any:
+        """Return what a value puts into the document. Raises UserError for a name that stands for nothing."""
+        if not self.means:
+            return value
+        if value not in self.means:
+            raise UserError(f"axis {self.name} has no value {_text(value)!r}", f"choose {', '.join(self.means)}")
+        return copy.deepcopy(self.means[str(value)])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +96,10 @@ class Scenario:
     def from_json(cls, data: Mapping[str, Any], check: Callable[[Mapping[str, Any]], None] = lambda data: None) -> Self:
         """Return the Scenario of a document that keeps its schema. Raises UserError with a JSON pointer."""
         axes = tuple(
-            Axis(name=one["name"], sets=tuple(one["sets"]), values=tuple(map(_plain, one["values"])))
+            Axis(
+                name=one["name"], sets=tuple(one["sets"]), values=tuple(map(_plain, one["values"])),
+                means=one.get("means", {}),
+            )  # fmt: skip
             for one in data.get("axes", ())
         )
         base = {name: data[name] for name in (*_NETWORK, *legacy.FIELDS) if name in data}
@@ -160,7 +175,7 @@ class Scenario:
         for axis in self.axes:
             for pointer in axis.sets:
                 holder, key = _place(found, pointer)
-                holder[key] = point[axis.name]
+                holder[key] = axis.meaning(point[axis.name])
         return found
 
     def network(self, point: Point) -> Network:
