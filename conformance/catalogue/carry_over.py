@@ -35,7 +35,7 @@ def carried_over(document: Mapping[str, Any]) -> dict[str, Any]:
 def split_carried_over(document: Mapping[str, Any], heatmap: Zone | None) -> dict[str, Any]:
     """Return the same of a zone's split part, whose paths follow from the cells of `heatmap`, where that is there."""
     measured = any("measured" in path for path in document["paths"])
-    bounds = {cell: (i.low, i.high) for cell, i in heatmap.intervals.items()} if heatmap else {}
+    bounds = {cell: (i.low, i.high) for cell, i in heatmap.by_cell.items()} if heatmap else {}
     paths = [{**entry, **dict(_path(entry, bounds))} for entry in document["paths"]]
     return {**document, "margin_rule": derive_split.margin_rule(measured), "paths": paths}
 

@@ -19,7 +19,8 @@ from conformance.engine.plan import plan
 from conformance.lab import shared
 from conformance.model import metrics, shared_metrics
 from conformance.model.errors import UserError
-from conformance.model.scenario import Point, Scenario, parse_value
+from conformance.model.place import Point, parse_value
+from conformance.model.scenario import Scenario
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome
 from conformance.support import limits

@@ -9,8 +9,7 @@ import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from conformance.model import shared_metrics
-from conformance.model.emulation import tc_commands
+from conformance.model import lone_metrics, shared_metrics
 from conformance.model.errors import UserError
 from conformance.model.setting import Setting
 
@@ -101,30 +100,6 @@ class Metric:
         return max(low, self.least), high if self.most is None else min(high, self.most)
 
 
-def _lost_pct(measured: Measured) -> float | None:
-    """Return the loss by the interfaces' own counters: so it is known of every stack, whatever it says of itself."""
-    interfaces = measured.evidence.get("interfaces")
-    if not interfaces or measured.setting.proxy:  # a proxy makes two transfers of one
-        return None
-    sent: int = sum(counters["tx_bytes"] for counters in interfaces["server"].values())
-    came: int = sum(counters["rx_bytes"] for counters in interfaces["client"].values())
-    return 100 * (1 - came / sent) if sent else None
-
-
-def _queue_mean_bdp(measured: Measured) -> float | None:
-    mean_bytes: float | None = measured.metrics.get("queue_mean_bytes")
-    return None if mean_bytes is None else mean_bytes / tc_commands.bdp_bytes(measured.setting.cell)
-
-
-def _transfer_rtts(measured: Measured) -> float | None:
-    """Return the time from the end of the handshake to the last byte, in round trips of the empty path."""
-    completion_s: float | None = measured.metrics.get("completion_s")
-    handshake_s: float | None = measured.metrics.get("handshake_s")
-    if completion_s is None or handshake_s is None:
-        return None
-    return (completion_s - handshake_s) / tc_commands.rtt_s(measured.setting.cell)
-
-
 def _shared(
     name: str,
     title: str,
@@ -137,11 +112,12 @@ def _shared(
     unit: str = "",
     most: float | None = None,
     missing: str | None = None,
+    only_above: bool = False,
 ) -> Metric:
     """Return a metric of flows that share a network."""
     return Metric(
         name=name, title=title, noun=title, heading=heading, unit=unit, digits=digits, most=most, margin=margin,
-        full_scale=full_scale, full_difference=full_scale / 3, missing=missing, column=name,
+        only_above=only_above, full_scale=full_scale, full_difference=full_scale / 3, missing=missing, column=name,
         of=lambda measured: of(measured, None), of_group=of,
     )  # fmt: skip
 
@@ -172,7 +148,7 @@ LOST_PCT = Metric(
     full_scale=8.0,
     full_difference=3.0,
     column="lost",
-    of=_lost_pct,
+    of=lone_metrics.lost_pct,
 )
 BACK_TO_BACK = Metric(
     name="back_to_back_packets",
@@ -206,7 +182,7 @@ METRICS: Mapping[str, Metric] = {
             full_scale=1.0,
             full_difference=0.3,
             column="queue",
-            of=_queue_mean_bdp,
+            of=lone_metrics.queue_mean_bdp,
         ),
         Metric(
             name="transfer_rtts",
@@ -220,7 +196,7 @@ METRICS: Mapping[str, Metric] = {
             full_difference=3.0,
             missing="its client does not say when the handshake ended",
             column="transfer",
-            of=_transfer_rtts,
+            of=lone_metrics.transfer_rtts,
         ),
         BACK_TO_BACK,
         _shared(
@@ -327,6 +303,40 @@ METRICS: Mapping[str, Metric] = {
             most=100.0,
             margin=0.2,
             full_scale=10.0,
+        ),
+        _shared(
+            "dropped_pct",
+            "dropped",
+            "Share of the packets that the bottleneck's queue dropped, %",
+            shared_metrics.dropped_pct,
+            unit="%",
+            digits=2,
+            most=100.0,
+            margin=0.1,
+            full_scale=10.0,
+        ),
+        _shared(
+            "unequal_pct",
+            "unequal",
+            "Goodput beyond equal shares, second by second while all flows run, % of all goodput",
+            shared_metrics.unequal_pct,
+            unit="%",
+            digits=1,
+            most=100.0,
+            margin=1.0,
+            full_scale=50.0,
+        ),
+        _shared(
+            "harm_pct",
+            "harm",
+            "What others have less than an equal share of the bottleneck while all run, %",
+            shared_metrics.harm_pct,
+            unit="%",
+            digits=1,
+            most=100.0,
+            margin=5.0,
+            full_scale=100.0,
+            only_above=True,
         ),
         _shared(
             "convergence_s",

@@ -11,6 +11,7 @@ from conformance.model import digest, statistics
 from conformance.model.errors import UserError
 from conformance.model.family import judge_zones
 from conformance.model.metrics import Metric, others
+from conformance.model.place import Place
 from conformance.model.setting import Cell, Setting
 from conformance.model.trial import SHORT_DIGEST, Measurement, Outcome, Scheme
 from conformance.model.verdict import CONFIDENCE, Status, Verdict, ZoneVerdict, false_alarms, overall
@@ -264,7 +265,7 @@ def heatmap(
     by_cell = _by_cell(measurements)
     if zone and whole is None and (judged := _within(zone, measurements)):
         (whole,) = judge_zones([(zone, judged)])
-    verdicts: Mapping[Cell, Verdict] = whole.verdicts if whole else {}
+    verdicts: Mapping[Place, Verdict] = whole.verdicts if whole else {}
     return Heatmap(
         scheme=first.scheme,
         setting=first.setting,
@@ -284,7 +285,7 @@ def _by_cell(measurements: Iterable[Measurement]) -> dict[Cell, list[Measurement
     return by_cell
 
 
-def _within(zone: Zone, measurements: Iterable[Measurement]) -> dict[Cell, list[Measurement]]:
+def _within(zone: Zone, measurements: Iterable[Measurement]) -> dict[Place, Sequence[Measurement]]:
     """Return {cell: measurements} of the cells that a zone judges."""
     return {cell: found for cell, found in _by_cell(measurements).items() if cell in zone.intervals}
 

@@ -290,7 +290,7 @@ def rerun_command(item: JudgedItem) -> str:
     option = item.options
     parts = [
         f'pytest -m "{item.zone.algorithm} and {documents.marker(item.kind)}"',
-        f"--grid {item.grid}",
+        f"--grid {shlex.quote(item.grid)}",
         f"--trials {item.verdict.n if item.verdict and item.verdict.n else option.trials}",
     ]
     if option.first_seed != seeds.JUDGED:

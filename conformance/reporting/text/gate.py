@@ -124,7 +124,7 @@ def to_json(outcome: "GateResult") -> dict[str, Any]:
                 "scheme": judged.scheme_id,
                 "count": {str(status): n for status, n in judged.count().items()},
                 "not_measured": [cell.id for cell in judged.unmeasured],
-                "cells": [_cell(finding) for finding in sorted(judged.findings, key=lambda f: f.verdict.cell)],
+                "cells": [_cell(finding) for finding in sorted(judged.findings, key=lambda f: f.verdict.place)],
             }
             for judged in outcome.judged
         ],
@@ -134,7 +134,7 @@ def to_json(outcome: "GateResult") -> dict[str, Any]:
 def _cell(finding: "Finding") -> dict[str, Any]:
     verdict, expected = finding.verdict, finding.expected
     return {
-        "cell": verdict.cell.id,
+        "cell": verdict.place.id,
         **_verdict(verdict),
         "counted": verdict.counted,
         "would_tell": verdict.told and {"less": verdict.told.down, "more": verdict.told.up},
@@ -166,7 +166,7 @@ def summary(outcome: "GateResult", series: Sequence[heatmaps.Series], told: Sequ
     if outcome.baseline:
         lines += ["", "The gate judged by the baseline; below, the same results are judged by the zones that ship."]
     known = {
-        (f.verdict.zone_id, f.verdict.cell): f.expected.words
+        (f.verdict.zone_id, f.verdict.place): f.expected.words
         for f in outcome.findings
         if f.as_expected and f.expected is not None
     }
@@ -257,7 +257,7 @@ def words(finding: "Finding") -> str:
 def _told(finding: "Finding") -> list[str]:
     """Return the verdict on a finding, what fresh seeds said of it, and what it is due to, each in words."""
     verdict = finding.verdict
-    text = f"{verdict.status} {verdict.zone_id} at {verdict.cell.id}: {verdict.words}{_figures(verdict)}"
+    text = f"{verdict.status} {verdict.zone_id} at {verdict.place.id}: {verdict.words}{_figures(verdict)}"
     if verdict.status is Status.INCONCLUSIVE:
         text += "; --max-trials lets it have more"
     if finding.surprise is Surprise.GONE:

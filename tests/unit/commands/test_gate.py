@@ -12,7 +12,8 @@ import pytest
 import senders
 from helpers import EVIL
 
-from conformance.catalogue import derive, documents
+from conformance.catalogue import documents
+from conformance.catalogue import telling as apart
 from conformance.cli import main
 from conformance.commands import blame, gate, trace, tracing, why
 from conformance.engine import benches
@@ -265,7 +266,7 @@ def test_smoke_cells_come_first_then_cheap_ones_and_of_these_telling_ones():
             for theirs in others:
                 alike = (theirs.metric, theirs.profile) == (mine.metric, mine.profile) == (mine.metric, "atc25")
                 if alike and theirs.algorithm != algorithm:
-                    gap = derive.gap(mine.intervals[cell], theirs.intervals[cell])
+                    gap = apart.gap(mine.intervals[cell], theirs.intervals[cell])
                     widest.setdefault(theirs.algorithm, []).append(gap)
         return min(max(gaps) for gaps in widest.values())
 
