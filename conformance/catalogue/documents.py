@@ -304,6 +304,16 @@ def marker(kind: str) -> str:
     return max(named, key=len, default=kind.partition("-")[0])
 
 
+def scenario_markers() -> dict[str, str]:
+    """Return {what `pytest -m` calls a scenario that has zones: the scenario's title}. Raises UserError."""
+    judged = {marker(kind) for kind in all_kinds()}
+    return {
+        name: str(schema.read(paths.data("scenarios", f"{name}.json"))["title"])
+        for name in _scenarios()
+        if name in judged
+    }
+
+
 @functools.cache
 def _scenarios() -> tuple[str, ...]:
     """Return the names of the scenarios that ship."""

@@ -6,6 +6,7 @@ nothing else knows metrics by name, but for reports that say something of one me
 
 import dataclasses
 import enum
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -55,7 +56,7 @@ class Metric:
     most, such as "lowest loss"; heading: what it is, in one line. unit: follows a value, "" for a share.
     digits: behind the decimal point, for people. least, most: what a value may be; `most` None where there is no bound.
     margin: the absolute margin of zones, in the metric's unit. only_above: a smaller value than the references' is no
-    fault. full_scale, full_difference: the ends of the colours of
+    fault; only_below: a greater one is none. full_scale, full_difference: the ends of the colours of
     values (from 0), and of differences (either sign). missing: why no trial of a stack may have a value, or None where
     that is a fault of the lab. column: what the names of its further columns in exports begin with.
     of: its value in a measurement, None where it was not seen. of_group: of flows that share a network, its value of
@@ -72,6 +73,7 @@ class Metric:
     most: float | None = None
     margin: float
     only_above: bool = False
+    only_below: bool = False
     full_scale: float
     full_difference: float
     timeout: Timeout = Timeout.UNKNOWN
@@ -96,8 +98,9 @@ class Metric:
 
     def clamped(self, low: float, high: float) -> tuple[float, float]:
         """Return an interval without what no value can be."""
-        low = self.least if self.only_above else low
-        return max(low, self.least), high if self.most is None else min(high, self.most)
+        low = self.least if self.only_above else max(low, self.least)
+        high = math.inf if self.only_below else high
+        return low, high if self.most is None else min(high, self.most)
 
 
 def _shared(
@@ -113,11 +116,12 @@ def _shared(
     most: float | None = None,
     missing: str | None = None,
     only_above: bool = False,
+    only_below: bool = False,
 ) -> Metric:
     """Return a metric of flows that share a network."""
     return Metric(
         name=name, title=title, noun=title, heading=heading, unit=unit, digits=digits, most=most, margin=margin,
-        only_above=only_above, full_scale=full_scale, full_difference=full_scale / 3, missing=missing, column=name,
+        only_above=only_above, only_below=only_below, full_scale=full_scale, full_difference=full_scale / 3, missing=missing, column=name,
         of=lambda measured: of(measured, None), of_group=of,
     )  # fmt: skip
 
@@ -228,6 +232,7 @@ METRICS: Mapping[str, Metric] = {
             most=1.0,
             margin=0.01,
             full_scale=1.0,
+            only_below=True,
         ),
         *(
             _shared(
@@ -325,6 +330,7 @@ METRICS: Mapping[str, Metric] = {
             most=100.0,
             margin=1.0,
             full_scale=50.0,
+            only_above=True,
         ),
         _shared(
             "harm_pct",
