@@ -121,8 +121,8 @@ def _shared(
     """Return a metric of flows that share a network."""
     return Metric(
         name=name, title=title, noun=title, heading=heading, unit=unit, digits=digits, most=most, margin=margin,
-        only_above=only_above, only_below=only_below, full_scale=full_scale, full_difference=full_scale / 3, missing=missing, column=name,
-        of=lambda measured: of(measured, None), of_group=of,
+        only_above=only_above, only_below=only_below, full_scale=full_scale, full_difference=full_scale / 3,
+        missing=missing, column=name, of=lambda measured: of(measured, None), of_group=of,
     )  # fmt: skip
 
 

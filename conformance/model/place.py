@@ -39,7 +39,7 @@ def parse_values(written: str) -> dict[str, Value]:
     given = {}
     for part in filter(None, written.split(",")):
         name, sign, value = part.partition("=")
-        if not sign or not value:
+        if not (name and sign and value):
             raise UserError(f"{part!r} is not of the form AXIS=VALUE")
         given[name.strip()] = parse_value(value.strip())
     return given
