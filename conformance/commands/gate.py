@@ -269,7 +269,7 @@ def _report(
     """Write the folder that was asked for, say what looks wrong, keep traces. Raise UserError."""
     target = options.target
     if target:
-        series = reporting.write(result, [m for made in found.values() for m in made], target)
+        drawn = reporting.write(result, [m for made in found.values() for m in made], target)
         if options.features:
             schemes = {m.trial.scheme for made in found.values() for m in made}
             features.copy(options.results, target / "results.jsonl", schemes)
@@ -283,7 +283,7 @@ def _report(
         algorithms = [zones[verdict.zone_id].algorithm for verdict in violating]
         reports = why.of_violations(algorithms, options.choice, console)
         if target and reports:
-            reporting.add_why(result, series, reports, target, why.write)
+            reporting.add_why(result, drawn, reports, target, why.write)
     if options.annotations:
         for line in github.annotations(result, reports):
             console.print(line, soft_wrap=True)

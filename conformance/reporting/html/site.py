@@ -17,7 +17,7 @@ from conformance.model.metrics import METRICS
 from conformance.model.setting import Cell, exact
 from conformance.model.trial import CLIENT, Scheme
 from conformance.model.verdict import Status
-from conformance.reporting import heatmaps, rerun
+from conformance.reporting import heatmaps, points, rerun
 from conformance.reporting.heatmaps import CellResult, Series
 from conformance.reporting.html import cell_page, colours, compare, heatmap_table, rfc9743, slugs, split_page
 from conformance.reporting.text import markdown
@@ -42,6 +42,7 @@ def write(source: Source, target: pathlib.Path, blamed: Blamed = types.MappingPr
 class _Site:
     def __init__(self, series: list[Series], source: Source, blamed: Blamed) -> None:
         self._series, self._source, self._blamed = series, source, blamed
+        self._points = points.rows(source.measurements)
         self._algorithms = list(dict.fromkeys(s.scheme.algorithm for s in series))
         self._environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(paths.data("reports", "templates")),
@@ -53,6 +54,7 @@ class _Site:
         self._predicted = split_page.of_series(series)
         self._environment.globals |= {
             "has_split": bool(self._predicted),
+            "of_points": self._points,
             "version": __version__,
             "files": source.files,
             "labs": sorted({s.utilization.lab_digest for s in series}),
@@ -107,9 +109,11 @@ class _Site:
             for bandwidth in one.bandwidths:
                 yield _cells_page(one, bandwidth), self._cells(one, bandwidth)
         parquet = extras.installed("parquet")
+        if self._points:
+            yield "shared.html", self._render("shared.html")
         yield "data.html", self._render("data.html", columns=export.columns(), parquet=parquet)
         yield "data/summary.json", export.summary_json(self._series, self._source.files)
-        yield "data/summary.md", markdown.render(self._series).encode()
+        yield "data/summary.md", markdown.render(self._series, of_points=self._points).encode()
         yield "data/badge.json", badge.endpoint(self._series)
         yield "data/badge.svg", badge.svg(self._series)
         yield "data/cells.csv", export.csv_bytes(self._series)
