@@ -90,7 +90,7 @@ def test_a_derived_zone_is_in_canonical_form(file):
             "scenario fairness has no axis 'speed'",
         ),
         (lambda d: d.update(smoke=["flows=3"]), "point flows=3 has no interval"),
-        (lambda d: d.update(profile="atc25", profile_digest="0" * 16), "/profile"),
+        (lambda d: d.update(profile="atc25", profile_digest="0" * 16), "fairness-jain.json: /"),
         (lambda d: d["points"][0].update(low=0.1), "does not follow from the margin rule"),
     ],
 )
