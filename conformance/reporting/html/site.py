@@ -14,6 +14,7 @@ import markupsafe
 
 from conformance import __version__
 from conformance.model.metrics import METRICS
+from conformance.model.place import Place
 from conformance.model.setting import Cell, exact
 from conformance.model.trial import CLIENT, Scheme
 from conformance.model.verdict import Status
@@ -26,7 +27,7 @@ from conformance.results.source import Source
 from conformance.support import extras, files, paths
 
 #: {(zone's id, cell): what a violation is due to, in words}
-Blamed = Mapping[tuple[str, Cell], str]
+Blamed = Mapping[tuple[str, Place], str]
 
 
 def write(source: Source, target: pathlib.Path, blamed: Blamed = types.MappingProxyType({})) -> pathlib.Path:
