@@ -94,7 +94,8 @@ def shared_measurement(trial, value):
 
     def flow(group, at, goodput, second):
         return {
-            "group": group.name, "index": at, "judged": group.judged, "start_s": 0.0, "goodput_mbps": goodput,
+            "group": group.name, "index": at, "judged": group.judged, "algorithm": "cubic", "goodput_mbps": goodput,
+            "start_s": 0.0, "end_s": 10.0,
             "goodput_series_mbps": [second] * 10, "completion_s": value["fct_p50_s"], "rtt_ms": None,
             **dict.fromkeys(("sent_bytes", "retransmitted_bytes", "out_segments", "bytes"), 1),
         }  # fmt: skip
@@ -107,7 +108,7 @@ def shared_measurement(trial, value):
     links = [
         {
             "link": link.name, "direction": way, "rate_mbps": link.direction(way).rate_mbps, "marked_packets": 0,
-            "out_packets": 100 - dropped, "dropped_packets": dropped,
+            "out_packets": 100 - dropped, "dropped_packets": dropped, "out_bytes": 1,
             "queue_delay_ms": dict.fromkeys(("p50", "p95", "p99"), value["queue_delay_p95_ms"]),
         }
     ]  # fmt: skip
