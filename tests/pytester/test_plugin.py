@@ -111,7 +111,7 @@ def test_points_of_scenarios_are_tests_too(suite):
     failed = suite("-m", "cubic and coexistence and smoke", "--results", "bad.jsonl", kind="bad")
     failed.stdout.fnmatch_lines(
         [
-            "cubic/linux-tcp/* violates zone cubic/coexistence-share at buffer_bdp=2,*: below the zone",
+            "cubic/fake/* violates zone cubic/coexistence-share at buffer_bdp=2,*: below the zone",
             '  rerun *pytest -m "cubic and coexistence" --grid buffer_bdp=2,*',
         ]
     )
