@@ -66,6 +66,8 @@ bench: kernel  ## what trials cost, by cell and by stack, and what whole command
 #: what zones are derived from beside the grid: a zone that has the cells, and the profile
 FURTHER := heatmap-packets:packets identify-queue:identify startup:startup sawtooth-utilization:sawtooth competing:competing \
   pacing:pacing
+#: scenarios whose points have zones
+SHARED := fairness rtt-fairness coexistence short-flows queues
 
 reference: kernel  ## measure the zones' references anew, 20 trials a cell (about 20 minutes an algorithm); docs/add-a-zone.md derives
 	for algorithm in cubic reno bbrv1 $(BUILT_BBR); do \
@@ -73,6 +75,10 @@ reference: kernel  ## measure the zones' references anew, 20 trials a cell (abou
 	  $(CONFORMANCE) split measure $$algorithm --trials 20 --first-seed 1 --results results/reference.jsonl || test $$? -ne 2 || exit; \
 	  for zone in $(FURTHER); do \
 	    $(CONFORMANCE) run $$algorithm --grid cubic/$${zone%:*} --profile $${zone#*:} --trials 20 --first-seed 1 \
+	      --results results/reference.jsonl || test $$? -ne 2 || exit; \
+	  done; \
+	  for scenario in $(SHARED); do \
+	    $(CONFORMANCE) scenario run $$scenario --grid zone --algorithm $$algorithm --trials 20 --first-seed 1 \
 	      --results results/reference.jsonl || test $$? -ne 2 || exit; \
 	  done; \
 	done

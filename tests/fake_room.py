@@ -6,10 +6,12 @@ import os
 import pathlib
 import types
 
+import helpers
 from helpers import counted, scheme
 
 from conformance.catalogue import documents
 from conformance.engine import benches
+from conformance.model import place as places
 from conformance.model import seeds
 from conformance.model.emulation import tc_commands
 from conformance.model.errors import UserError
@@ -65,13 +67,12 @@ def made(trial, kind):
     "unsplit" is good but for split paths, to which the proxy brings nothing.
     """
     algorithm, profile = trial.scheme.algorithm, trial.setting.profile
-    if trial.setting.network is not None:
-        metrics = {"bytes": 1, "completion_s": 1.0, "goodput_mbps": 1.0, "utilization": 0.9}
-        return Measurement(trial=trial, outcome=Outcome.OK, metrics=metrics, host={"wall_s": 0.1})
     if kind == "error":
         return Measurement(trial=trial, outcome=Outcome.ERROR, message="the guest died")
     if kind == "unsupported":
         return Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message="not offered")
+    if trial.setting.network is not None:
+        return made_shared(trial, kind)
     if profile in ("startup", "competing", "sawtooth", "identify", "pacing"):
         return made_further(trial, kind)
     if trial.setting.segments:
@@ -114,6 +115,19 @@ def made_further(trial, kind):
         "back_to_back_packets": 4 if kind == "good" else 100,
     }  # fmt: skip
     return Measurement(trial=trial, outcome=Outcome.OK, metrics=metrics, host={"wall_s": os.getpid()})
+
+
+def made_shared(trial, kind):
+    """Flows that share a network, with the values that the zones of the scenario ask for where the kind is good."""
+    setting, at = trial.setting, places.of(trial.setting)
+    zones = documents.zones_for(trial.scheme.algorithm, setting)
+    usual = {
+        "jain_index": 0.9, "unequal_pct": 10.0, "harm_pct": 20.0, "share": 0.5, "fct_p50_s": 1.0, "dropped_pct": 1.0,
+        "queue_delay_p95_ms": 10.0, "utilization": 0.9,
+    }  # fmt: skip
+    good = kind == "good" or (kind == "bad once" and trial.seed > seeds.FRESH)
+    value = usual | {z.metric: z.intervals[at].basis.median if good else 0.001 for z in zones}
+    return helpers.shared_measurement(trial, value)
 
 
 class Adapter:

@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import json
+import math
 
 from hypothesis import strategies as st
 
@@ -78,6 +79,43 @@ def measurements_of(metric, values, **changes):
         assert abs(m.value(metric) - value) < 1e-6
         made.append(m)
     return made
+
+
+def shared_measurement(trial, value):
+    """A trial of flows that share a network, whose metrics have these values: {metric: value}, all of them."""
+    network = trial.setting.network
+    link, way = network.bottleneck(network.tested)
+    own = [group for group in network.flows if group.judged for _ in range(group.count)]
+    others = [group for group in network.flows if not group.judged for _ in range(group.count)]
+    # Two halves that differ by as much as the index says: 1 / (1 + d^2).
+    off = math.sqrt(1 / value["jain_index"] - 1)
+    theirs = len(own) * (1 / value["share"] - 1) / max(len(others), 1)
+    left = link.direction(way).rate_mbps / (len(own) + len(others)) * (1 - value["harm_pct"] / 100)
+
+    def flow(group, at, goodput, second):
+        return {
+            "group": group.name, "index": at, "judged": group.judged, "algorithm": "cubic", "goodput_mbps": goodput,
+            "start_s": 0.0, "end_s": 10.0,
+            "goodput_series_mbps": [second] * 10, "completion_s": value["fct_p50_s"], "rtt_ms": None,
+            **dict.fromkeys(("sent_bytes", "retransmitted_bytes", "out_segments", "bytes"), 1),
+        }  # fmt: skip
+
+    sign = [1 if at % 2 else -1 for at in range(len(own))] if len(own) > 1 else [0]
+    beyond = 2 * value["unequal_pct"] / 100
+    flows = [flow(g, at, 1 + off * sign[at], 1 + beyond * sign[at]) for at, g in enumerate(own)]
+    flows += [flow(g, at, theirs, left) for at, g in enumerate(others)]
+    dropped = value["dropped_pct"]
+    links = [
+        {
+            "link": link.name, "direction": way, "rate_mbps": link.direction(way).rate_mbps, "marked_packets": 0,
+            "out_packets": 100 - dropped, "dropped_packets": dropped, "out_bytes": 1,
+            "queue_delay_ms": dict.fromkeys(("p50", "p95", "p99"), value["queue_delay_p95_ms"]),
+        }
+    ]  # fmt: skip
+    metrics = {"bytes": 1, "completion_s": 1.0, "goodput_mbps": 1.0, "utilization": value["utilization"]}
+    return Measurement(
+        trial=trial, outcome=Outcome.OK, metrics=metrics, flows=tuple(flows), links=tuple(links), host={"wall_s": 0.1}
+    )
 
 
 def zone(low=0.4, high=0.6, cell=CELL, **changes):

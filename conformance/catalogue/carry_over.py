@@ -19,6 +19,9 @@ from conformance.model.zone import Margin, Zone
 def carried_over(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return a zone document of any format in the present one, by the present rules. Raises UserError."""
     rule = derive.margin_rule(document["metric"], document["id"])
+    if "points" in document:
+        points = [_point(entry, document["metric"], rule) for entry in document["points"]]
+        return {**document, "margin_rule": rule, "points": points}
     cells = [_cell(entry, document, rule) for entry in document["cells"]]
     said = {basis["reference"] for cell in cells for basis in cell["bases"][1:]}
     own = {cell["bases"][0]["reference"] for cell in cells}
@@ -32,10 +35,18 @@ def carried_over(document: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _point(entry: Mapping[str, Any], metric: str, rule: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a point of a scenario as the rule has it: no document says anything of these."""
+    (own,) = zones.bases_from_json(entry)
+    place = zones.place_of(entry)
+    made = derive.entry(place, own, metric, Margin.of(rule, place), None, counts_all=False)
+    return {**made, "digest": entry["digest"]}
+
+
 def split_carried_over(document: Mapping[str, Any], heatmap: Zone | None) -> dict[str, Any]:
     """Return the same of a zone's split part, whose paths follow from the cells of `heatmap`, where that is there."""
     measured = any("measured" in path for path in document["paths"])
-    bounds = {cell: (i.low, i.high) for cell, i in heatmap.intervals.items()} if heatmap else {}
+    bounds = {cell: (i.low, i.high) for cell, i in heatmap.by_cell.items()} if heatmap else {}
     paths = [{**entry, **dict(_path(entry, bounds))} for entry in document["paths"]]
     return {**document, "margin_rule": derive_split.margin_rule(measured), "paths": paths}
 

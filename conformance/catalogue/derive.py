@@ -8,20 +8,22 @@ zones/README.md argues for the numbers.
 
 import collections
 import functools
-import itertools
 import json
 import math
 import pathlib
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from conformance.catalogue import documents
+from conformance.catalogue import documents, scenarios
+from conformance.model import place as places
 from conformance.model import played, power, statistics, verdict, zone
 from conformance.model.emulation import tc_commands
 from conformance.model.errors import UserError
 from conformance.model.metrics import BACK_TO_BACK, METRICS, RELATIVE_MARGIN, UTILIZATION
-from conformance.model.setting import Cell, Setting
+from conformance.model.place import Place, Point
+from conformance.model.scenario import Scenario
+from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome
 from conformance.model.zone import (
     REFERENCE_PACKET_BYTES,
@@ -45,9 +47,6 @@ _BURST_LIMIT = "rfc9002"
 _HEADERS_BYTES = 66
 #: of zone documents; zones of before it hold ranges in place of values
 FORMAT = 2
-_SMOKE_CELLS = 12
-#: a zone's id, and a cell of it
-Feature = tuple[str, Cell]
 #: of 0.0001, in which bounds are rounded
 _SLACK = 1e-6
 
@@ -80,7 +79,12 @@ def rounded_outward(low: float, high: float) -> tuple[float, float]:
 
 
 def documented(algorithm: str, metric: str, setting: Setting) -> tuple[tuple[Basis, ...], float] | None:
-    """Return (what documents say of a metric in a setting, the factor of small packets); None where none does."""
+    """Return (what documents say of a metric in a setting, the factor of small packets); None where none does.
+
+    None says what flows do that share a network.
+    """
+    if setting.network is not None:
+        return None
     if metric == UTILIZATION.name:
         return played_bases(algorithm, setting)
     if metric == BACK_TO_BACK.name:
@@ -138,23 +142,34 @@ def derive(
 ) -> dict[str, Any]:
     """The zone document of `algorithm`. Raises UserError where the measurements cannot serve as a reference.
 
+    `profile`: what they were measured under, a profile or a scenario.
     A `baseline` does not rest on what the algorithm's document predicts, and counts all cells.
     """
     values, head = reference(measurements, algorithm, version_text, metric, profile, name)
     (source,) = head["references"]
     rule = margin_rule(metric, head["id"])
-    settings = {m.trial.setting.cell: m.trial.setting for m in measurements if m.trial.setting.profile == profile}
+    settings = {places.of(setting): setting for setting in values}
     documents_say = {
-        cell: bases
-        for cell, setting in settings.items()
+        place: bases
+        for place, setting in settings.items()
         if not baseline and (bases := documented(algorithm, metric, setting))
     }
-    return {
+    of_scenario = any(isinstance(place, Point) for place in settings)
+    entries = [
+        entry(place, own, metric, Margin.of(rule, place), documents_say.get(place), baseline)
+        | ({"digest": settings[place].profile_digest} if of_scenario else {})
+        for place, own in (
+            (place, Basis.of(source, [round(value, 4) for value in values[settings[place]]]))
+            for place in sorted(settings)
+        )
+    ]
+    named = {key: head[key] for key in ("profile", "profile_digest")}
+    found = {
         "$schema": "../../conformance/schemas/zone.json",
         "format": FORMAT,
         **{key: head[key] for key in ("version", "id", "algorithm", "algorithm_version")},
         "metric": metric,
-        **{key: head[key] for key in ("profile", "profile_digest")},
+        **({"scenario": profile} if of_scenario else named),
         "margin_rule": rule,
         "references": {
             **head["references"],
@@ -162,20 +177,26 @@ def derive(
                 algorithm, (basis.reference for bases, _ in documents_say.values() for basis in bases)
             ),
         },
-        "smoke": [],
-        "cells": [
-            entry(cell, own, metric, Margin.of(rule, cell), documents_say.get(cell), baseline)
-            for cell, own in (
-                (cell, Basis.of(source, [round(value, 4) for value in found])) for cell, found in sorted(values.items())
-            )
-        ],
+        "smoke": _smoke_points(profile, settings) if of_scenario else [],
+        "points" if of_scenario else "cells": entries,
     }
+    ordered: dict[str, Any] = schema.ordered("zone", found)
+    return ordered
+
+
+def _smoke_points(scenario: str, there: Iterable[Place]) -> list[str]:
+    """Return the ids of the points that a scenario's grid `smoke` has, of those that are there."""
+    if scenario not in scenarios.files():
+        return []
+    found: Scenario = scenarios.find(scenario)
+    smoke = found.grid(scenarios.SMOKE) if scenarios.SMOKE in found.grids else ()
+    return [point.by_name.id for point in smoke if point.by_name in set(there)]
 
 
 def reference(
     measurements: Sequence[Measurement], algorithm: str, version_text: str, metric: str, profile: str, name: str
-) -> tuple[dict[Cell, list[float]], dict[str, Any]]:
-    """({cell: values of its trials}, what zone documents of every kind say of where they come from).
+) -> tuple[dict[Setting, list[float]], dict[str, Any]]:
+    """({setting: values of its trials}, what zone documents of every kind say of where they come from).
 
     Raises UserError where the measurements cannot serve as a reference.
     """
@@ -193,7 +214,7 @@ def reference(
         )
     first = own[0].trial
     by_setting, about = one_run(own, metric, "our own runs in the virtual room")
-    return {setting.cell: values for setting, values in by_setting.items()}, {
+    return by_setting, {
         "version": 1,
         "id": f"{algorithm}/{name}",
         "algorithm": algorithm,
@@ -210,7 +231,7 @@ def one_run(own: Sequence[Measurement], metric: str, what: str) -> tuple[dict[Se
     Raises UserError where they are of unlike runs, too few of a setting, or anything but completed.
     """
     first = own[0].trial.scheme
-    kinds = {(m.trial.scheme, m.trial.setting.profile_digest, m.trial.room, m.trial.lab_digest) for m in own}
+    kinds = {(m.trial.scheme, _profile_digest(m.trial.setting), m.trial.room, m.trial.lab_digest) for m in own}
     if len(kinds) > 1:
         names = ("build or kernel", "profile", "room", "lab")
         unlike = [name for name, found in zip(names, zip(*kinds, strict=True), strict=True) if len(set(found)) > 1]
@@ -241,6 +262,11 @@ def one_run(own: Sequence[Measurement], metric: str, what: str) -> tuple[dict[Se
     }
 
 
+def _profile_digest(setting: Setting) -> str:
+    """Return what settings of one run agree in: of a scenario its name, as each point has a digest of its own."""
+    return setting.profile_digest if setting.network is None else setting.profile
+
+
 def document_references(algorithm: str, named: Iterable[str]) -> dict[str, Any]:
     """Return what a zone says of documents among the references that are `named`: {name: about}."""
     used = set(named)
@@ -264,15 +290,16 @@ def document_references(algorithm: str, named: Iterable[str]) -> dict[str, Any]:
 
 
 def entry(
-    cell: Cell, own: Basis, metric: str, margin: Margin, said: tuple[tuple[Basis, ...], float] | None, counts_all: bool
-) -> dict[str, Any]:
-    """Return a cell as a zone has it: what follows from the reference's basis, and from what documents say."""
+    place: Place, own: Basis, metric: str, margin: Margin, said: tuple[tuple[Basis, ...], float] | None,
+    counts_all: bool,
+) -> dict[str, Any]:  # fmt: skip
+    """Return a cell or a point as a zone has it: what follows from the reference, and from what documents say."""
     bases = (own, *said[0]) if said else (own,)
     low, high = interval(bases, metric, margin)
     permitted = Interval(low=low, high=high, bases=bases, margin=margin)
     counted = counts_all or not own.values or tells_enough(permitted, metric)
     return {
-        **cell.to_json(),
+        **({"point": place.to_json()} if isinstance(place, Point) else place.to_json()),
         "low": low,
         "high": high,
         **({} if counted else {"counted": False}),
@@ -297,50 +324,6 @@ def tells_enough(permitted: Interval, metric: str) -> bool:
     return power.told(permitted, metric, power.TRIALS, verdict.level(power.QUESTIONS)).enough
 
 
-def gap(mine: Interval, theirs: Interval) -> float:
-    """How far two intervals are apart, in widths of the first; not above zero where they overlap."""
-    return max(mine.low - theirs.high, theirs.low - mine.high) / (mine.high - mine.low)
-
-
-def apart(
-    algorithms: Iterable[str], profile: str = "atc25"
-) -> Iterator[tuple[str, str, str, int, list[tuple[Cell, float]]]]:
-    """Yield (one, other, metric, number of common cells, [(cell, gap)] of those that tell them apart, widest first)."""
-    for one, other in itertools.combinations(algorithms, 2):
-        for kind in documents.KINDS:
-            mine, theirs = documents.zone_of(one, kind, profile), documents.zone_of(other, kind, profile)
-            common = [cell for cell in mine.intervals if cell in theirs.intervals]
-            gaps = [(cell, gap(mine.intervals[cell], theirs.intervals[cell])) for cell in common]
-            found = sorted((pair for pair in gaps if pair[1] > 0), key=lambda pair: -pair[1])
-            yield one, other, mine.metric, len(common), found
-
-
-def telling_features(own: Iterable[Zone], others: Sequence[Zone], count: int = _SMOKE_CELLS) -> list[Feature]:
-    """At most `count` pairs (zone id, cell) whose intervals in `own` are apart from those of other algorithms.
-
-    `own` and `others` are zones, of any metrics. For each other algorithm in turn the cheapest that is left: of the
-    lowest bandwidth, and of those the one with the widest gap.
-    """
-    queues = []
-    for algorithm in sorted({other.algorithm for other in others}):
-        found: dict[Feature, float] = {}
-        for mine in own:
-            for theirs in others:
-                if theirs.algorithm == algorithm and theirs.metric == mine.metric:
-                    for cell in set(mine.intervals) & set(theirs.intervals):
-                        if not mine.intervals[cell].counted:
-                            continue
-                        found[mine.id, cell] = gap(mine.intervals[cell], theirs.intervals[cell])
-        telling = [feature for feature, width in found.items() if width > 0]
-        queues.append([f for *_, f in sorted((f[1].bandwidth_mbps, -found[f], f[1], f[0], f) for f in telling)])
-    chosen: list[Feature] = []
-    for rank in range(max((len(q) for q in queues), default=0)):
-        for queue in queues:
-            if rank < len(queue) and queue[rank] not in chosen and len(chosen) < count:
-                chosen.append(queue[rank])
-    return chosen
-
-
 def derive_file(
     results: pathlib.Path,
     algorithm: str,
@@ -350,31 +333,10 @@ def derive_file(
     profile: str = "atc25",
 ) -> Zone:
     """Write the zone document derived from a results file, without smoke cells; returns the Zone."""
-    return _write(derive(store.read(results), algorithm, version_text, metric, profile, target.stem), target)
+    return write(derive(store.read(results), algorithm, version_text, metric, profile, target.stem), target)
 
 
-def choose_smoke_cells() -> list[Zone]:
-    """Choose the smoke cells of every zone that ships anew, all metrics together; returns the Zones."""
-    paths = [
-        path
-        for profile in documents.PROFILES.values()
-        for kind in documents.KINDS
-        for path in documents.zone_files(kind, profile)
-    ]
-    by_path = {path: schema.load("zone", path) for path in paths}
-    zones = [documents.zone(path) for path in by_path]
-    found = []
-    for path, document in by_path.items():
-        alike = [z for z in zones if z.profile_digest == document["profile_digest"]]
-        own = [z for z in alike if z.algorithm == document["algorithm"]]
-        others = [z for z in alike if z.algorithm != document["algorithm"]]
-        features = telling_features(own, others)
-        document["smoke"] = [cell.id for zone_id, cell in features if zone_id == document["id"]]
-        found.append(_write(document, path))
-    return found
-
-
-def _write(document: Mapping[str, Any], target: pathlib.Path) -> Zone:
+def write(document: Mapping[str, Any], target: pathlib.Path) -> Zone:
     schema.check("zone", document, target)
     found = zone.from_json(document, target)
     files.write(target, dumps({**document, "version": version(found, target)}))
@@ -392,8 +354,9 @@ def version(derived: Permits[Any], target: pathlib.Path) -> int:
 
 
 def dumps(document: Mapping[str, Any]) -> str:
-    """The zone as text: one line for each cell, so that a difference between versions reads well."""
-    head = {key: value for key, value in document.items() if key != "cells"}
+    """The zone as text: one line for each cell or point, so that a difference between versions reads well."""
+    (name,) = {"cells", "points"} & set(document)
+    head = {key: value for key, value in document.items() if key != name}
     text = json.dumps(head, indent=2, ensure_ascii=False)
-    cells = ",\n".join(f"    {json.dumps(cell, ensure_ascii=False)}" for cell in document["cells"])
-    return f'{text[:-2]},\n  "cells": [\n{cells}\n  ]\n}}\n'
+    entries = ",\n".join(f"    {json.dumps(entry, ensure_ascii=False)}" for entry in document[name])
+    return f'{text[:-2]},\n  "{name}": [\n{entries}\n  ]\n}}\n'

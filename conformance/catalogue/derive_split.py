@@ -57,7 +57,8 @@ def derive_split(
     measurements: Sequence[Measurement], algorithm: str, version_text: str, profile: str = "atc25", name: str = "split"
 ) -> dict[str, Any]:
     """The split-zone document of `algorithm`. Raises UserError where the measurements cannot serve as a reference."""
-    values, head = derive.reference(measurements, algorithm, version_text, _METRIC, profile, name)
+    by_setting, head = derive.reference(measurements, algorithm, version_text, _METRIC, profile, name)
+    values = {setting.cell: found for setting, found in by_setting.items()}
     grids = [known for known in _GRIDS if set(grid.cells(known)) <= set(values)]
     if not grids:
         raise UserError(f"the results lack cells of grid {_GRIDS[0]}", "measure all of it")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from conformance.model import grid
+from conformance.model import place as places
 from conformance.model import zone as zones
 from conformance.model.errors import UserError
 from conformance.model.metrics import METRICS
@@ -191,6 +192,9 @@ def cells(named: str) -> tuple[Cell, ...]:
     found = any_zone(shipped_path(named))
     if not isinstance(found, zones.Zone):
         raise UserError(f"zone {named} is about paths, not cells", "`conformance split measure` measures those")
+    if found.digests:
+        run = f"`conformance scenario run {found.profile} --grid zone`"
+        raise UserError(f"zone {named} is about points of a scenario, not cells", f"{run} measures those")
     return found.cells
 
 
@@ -292,8 +296,28 @@ def judges(zone_id: str, profile: str) -> bool:
 
 
 def marker(kind: str) -> str:
-    """Return what `pytest -m` calls a kind: sawtooth-queue and sawtooth-utilization are both sawtooth."""
-    return kind.partition("-")[0]
+    """Return what `pytest -m` calls a kind: sawtooth-queue and sawtooth-utilization are both sawtooth.
+
+    Kinds over points of a scenario are called after the scenario: rtt-fairness-share is rtt-fairness.
+    """
+    named = [name for name in _scenarios() if kind == name or kind.startswith(f"{name}-")]
+    return max(named, key=len, default=kind.partition("-")[0])
+
+
+def scenario_markers() -> dict[str, str]:
+    """Return {what `pytest -m` calls a scenario that has zones: the scenario's title}. Raises UserError."""
+    judged = {marker(kind) for kind in all_kinds()}
+    return {
+        name: str(schema.read(paths.data("scenarios", f"{name}.json"))["title"])
+        for name in _scenarios()
+        if name in judged
+    }
+
+
+@functools.cache
+def _scenarios() -> tuple[str, ...]:
+    """Return the names of the scenarios that ship."""
+    return tuple(sorted(path.stem for path in paths.data("scenarios").glob("*.json")))
 
 
 def zone_of(algorithm: str, kind: str = "heatmap", profile: str = _FIRST_PROFILE) -> zones.Zone:
@@ -311,10 +335,13 @@ def zone_of(algorithm: str, kind: str = "heatmap", profile: str = _FIRST_PROFILE
     return zone(by_algorithm[algorithm])
 
 
-def zones_for(algorithm: str, profile_digest: str) -> list[zones.Zone]:
-    """Return the zones that ship for an algorithm, measured under a profile of this digest; perhaps none."""
+def zones_for(algorithm: str, setting: Setting) -> list[zones.Zone]:
+    """Return the zones that ship for an algorithm and were measured under a setting's profile; perhaps none.
+
+    Of a setting at a point of a scenario: those that have this very point.
+    """
     found = [zone(path) for path in judging_files() if path.parent.name == algorithm]
-    return [zone for zone in found if zone.profile_digest == profile_digest]
+    return [zone for zone in found if zone.digest_at(places.of(setting)) == setting.profile_digest]
 
 
 def split_zones_for(algorithm: str, profile_digest: str) -> list[split_zones.SplitZone]:

@@ -10,7 +10,7 @@ from conformance.lab import manifest
 from conformance.model import expectation
 from conformance.model.errors import UserError, located
 from conformance.model.expectation import Expected
-from conformance.model.setting import Cell
+from conformance.model.place import Place
 from conformance.model.trial import Scheme
 from conformance.model.zone import Zone
 from conformance.support import schema
@@ -66,10 +66,10 @@ def of(bench: Bench) -> tuple[Expected, ...]:
     return tuple(e for e in load(bench.choice.stack) if bench.scheme(e.zone_id.partition("/")[0]).kernel_digest)
 
 
-def places(zone_id: str) -> frozenset[Cell | str]:
-    """Return all that an entry may be about: cells of a zone that ships, or ids of its checks. Raise UserError."""
+def places(zone_id: str) -> frozenset[Place | str]:
+    """Return what an entry may be about: places of a zone that ships, or ids of its checks. Raise UserError."""
     zone = documents.any_zone(documents.zone_path(zone_id))
-    return frozenset(zone.cells if isinstance(zone, Zone) else (check.id for check in zone.checks))
+    return frozenset(zone.places if isinstance(zone, Zone) else (check.id for check in zone.checks))
 
 
 def dumps(entries: Iterable[Expected], ours: bool = True) -> str:

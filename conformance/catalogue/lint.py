@@ -9,13 +9,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from conformance.catalogue import carry_over, derive, derive_split, documents
+from conformance.catalogue import carry_over, derive, derive_split, documents, scenarios
 from conformance.model import grid
 from conformance.model import zone as zones
 from conformance.model.errors import UserError, located
 from conformance.model.metrics import METRICS
+from conformance.model.place import Place
 from conformance.model.power import MUST_TELL
-from conformance.model.setting import Cell, Setting
+from conformance.model.setting import Setting
 from conformance.model.split import split_zone
 from conformance.model.split.split_zone import PathCheck, SplitZone
 from conformance.model.zone import Basis, Interval, Permits, Zone, differing
@@ -71,18 +72,30 @@ def check(path: pathlib.Path | str) -> Zone | SplitZone:
     _check_kind(zone, path)
     _check_grid(zone, path)
     _check_rule(zone, path, derive.margin_rule(zone.metric, zone.id))
-    for at, (cell, permitted) in enumerate(zone.intervals.items()):
-        setting = _setting(zone, path, cell)
-        _check_digest(zone, path, "profile_digest", setting)
+    for at, (place, permitted) in enumerate(zone.intervals.items()):
+        setting = _setting(zone, path, place)
+        if zone.digests:
+            _check_point(zone, f"{path}: /points/{at}", place, setting)
+        else:
+            _check_digest(zone, path, "profile_digest", setting)
         documented = derive.documented(zone.algorithm, zone.metric, setting)
-        with located(path, f", in cell {cell.id}"):
-            _check_bases(zone, permitted, documented, f"/cells/{at}")
+        with located(path, f", in {zone.noun} {place.id}"):
+            _check_bases(zone, permitted, documented, f"/{zone.noun}s/{at}")
     return zone
 
 
-def _setting(zone: Zone | SplitZone, path: pathlib.Path, cell: Cell) -> Setting:
-    with located(f"{path}: /profile"):
-        return documents.profile(zone.profile, cell)
+def _setting(zone: Zone | SplitZone, path: pathlib.Path, place: Place) -> Setting:
+    with located(f"{path}: /{'scenario' if isinstance(zone, Zone) and zone.digests else 'profile'}"):
+        return scenarios.setting(zone.profile, place)
+
+
+def _check_point(zone: Zone, pointer: str, place: Place, setting: Setting) -> None:
+    """A point names all axes of its scenario, which still is what the reference ran."""
+    if dict(setting.point) != place.to_json():
+        raise UserError(f"{pointer}/point: it lacks axes of scenario {zone.profile}", "derive the zone anew")
+    if setting.profile_digest != zone.digest_at(place):
+        now = f"scenario {zone.profile} has digest {setting.profile_digest} there now"
+        raise UserError(f"{pointer}/digest: {now}", "measure the reference in it and derive the zone anew")
 
 
 def _check_kind(zone: Zone, path: pathlib.Path) -> None:
@@ -156,7 +169,7 @@ def _check_split(zone: SplitZone, path: pathlib.Path) -> None:
     paths = [check for check in zone.checks if isinstance(check, PathCheck)]
     _check_rule(zone, path, derive_split.margin_rule(any(check.measured for check in paths)))
     heatmap = _heatmap_beside(zone, path)
-    bounds = {cell: (i.low, i.high) for cell, i in heatmap.intervals.items()} if heatmap else {}
+    bounds = {cell: (i.low, i.high) for cell, i in heatmap.by_cell.items()} if heatmap else {}
     source = f"the cells of {heatmap.id}" if heatmap else ""
     for at, check in enumerate(paths):
         if bounds.keys() >= set(check.cells):
@@ -191,8 +204,9 @@ def _check_grid(zone: Zone, path: pathlib.Path) -> None:
 
 
 def format_file(path: pathlib.Path | str, write: bool) -> bool:
-    """Whether the file was in canonical form: cells in order of the grid, paths as they are, one a line, names as in
-    the schema, to the byte.
+    """Whether the file was in canonical form, to the byte.
+
+    That is: cells and points in their order, paths as they are, one a line, names as in the schema.
 
     Raises UserError.
     """
@@ -202,8 +216,9 @@ def format_file(path: pathlib.Path | str, write: bool) -> bool:
         schema.check("zone", given, str(path))
         zones.from_json(given, path)
         document = schema.ordered("zone", given)
-        document["cells"].sort(key=lambda c: (c["bandwidth_mbps"], c["one_way_delay_ms"], c["loss_pct"]))
-        for basis in (basis for cell in document["cells"] for basis in cell["bases"] if "values" in basis):
+        entries = document["points"] if "points" in document else document["cells"]
+        entries.sort(key=lambda entry: zones.place_of(entry))
+        for basis in (basis for entry in entries for basis in entry["bases"] if "values" in basis):
             basis["values"].sort()
         wanted = derive.dumps(document)
     else:

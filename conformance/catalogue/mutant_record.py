@@ -15,9 +15,10 @@ from typing import Any
 
 from conformance.catalogue import documents
 from conformance.model import grid, verdict
+from conformance.model import place as places
 from conformance.model.errors import UserError
 from conformance.model.metrics import METRICS
-from conformance.model.setting import Cell
+from conformance.model.place import Place
 from conformance.model.studies.mutants import Where
 from conformance.model.trial import Measurement, Outcome
 from conformance.model.zone import Zone
@@ -42,12 +43,15 @@ def limited(zone: Zone, to: str = GRID) -> Zone:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What a mutant did in one cell. `values`: {metric: one of each trial}; `timed_out`: of which trials, in order."""
+    """What a mutant did in one cell, or at one point.
+
+    `values`: {metric: one of each trial}; `timed_out`: of which trials, in order.
+    """
 
     mutant: str
     profile: str
     profile_digest: str
-    cell: Cell
+    cell: Place
     values: Mapping[str, list[float]]
     timed_out: Sequence[bool]
 
@@ -61,7 +65,7 @@ class Measured:
 
         That is asked of a cell that is not counted, too: its interval is shown, and is not to permit everything.
         """
-        judged = self.profile_digest == zone.profile_digest and zone.metric in self.values
+        judged = self.profile_digest == zone.digest_at(self.cell) and zone.metric in self.values
         if not judged or self.cell not in zone.intervals:
             return None
         counted = dataclasses.replace(zone.intervals[self.cell], counted=True)
@@ -94,7 +98,7 @@ def measured(mutant_id: str, measurements: Sequence[Measurement]) -> Measured | 
         mutant=mutant_id,
         profile=setting.profile,
         profile_digest=setting.profile_digest,
-        cell=setting.cell,
+        cell=places.of(setting),
         values={name: found for name, found in values.items() if len(found) == len(measurements)},
         timed_out=[m.outcome is Outcome.TIMEOUT for m in measurements],
     )
@@ -103,7 +107,7 @@ def measured(mutant_id: str, measurements: Sequence[Measurement]) -> Measured | 
 @functools.cache
 def _load(at: pathlib.Path, _changed: int) -> tuple[Measured, ...]:
     try:
-        return tuple(Measured(**{**row, "cell": Cell.parse(row["cell"])}) for row in schema.read(at))
+        return tuple(Measured(**{**row, "cell": places.parse(row["cell"])}) for row in schema.read(at))
     except (ValueError, KeyError, TypeError, AttributeError, UserError) as error:
         why = f"{at}: not a record of mutants: {type(error).__name__}: {error}"
         raise UserError(why, "write it anew with `conformance mutants --record`") from None

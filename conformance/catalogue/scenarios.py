@@ -1,5 +1,6 @@
 """Scenarios: the documents that ship, those that a user gives, and what profiles are as scenarios."""
 
+import functools
 import pathlib
 from collections.abc import Mapping
 from typing import Any
@@ -7,8 +8,13 @@ from typing import Any
 from conformance.catalogue import documents
 from conformance.model import legacy
 from conformance.model.errors import UserError, located
+from conformance.model.place import Place, Point
 from conformance.model.scenario import Scenario
+from conformance.model.setting import Setting
 from conformance.support import paths, schema, spelling
+
+#: grids of a scenario that its zones are about: all of their points, and those of the smoke tier
+ZONE, SMOKE = "zone", "smoke"
 
 
 def files() -> dict[str, pathlib.Path]:
@@ -33,6 +39,23 @@ def find(what: str) -> Scenario:
         return read(path)
     mend = "`conformance scenario list` names those that there are; or give a file, FILE.json"
     raise UserError(f"there is no scenario {what!r}", spelling.mend(what, names(), mend))
+
+
+@functools.lru_cache(maxsize=1024)
+def setting(profile: str, place: Place) -> Setting:
+    """Return the Setting of a profile at a cell, or of a scenario that ships at a point. Raises UserError."""
+    if isinstance(place, Point):
+        scenario = _shipped(profile)
+        return scenario.setting(scenario.point(dict(place.values)))
+    return documents.profile(profile, place)
+
+
+@functools.cache
+def _shipped(name: str) -> Scenario:
+    """Read a scenario that ships once, not for each of its points. Raises UserError."""
+    if name not in files():
+        raise UserError(f"scenario {name!r} is not known", f"choose one of {', '.join(files())}")
+    return read(files()[name])
 
 
 def read(path: pathlib.Path) -> Scenario:

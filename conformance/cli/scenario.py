@@ -9,6 +9,7 @@ import click
 from conformance.cli.base import FORMAT, SEED, err, finish, progress_console
 from conformance.cli.measuring import EXECUTOR, RESULTS, WORKERS, trials, with_choice
 from conformance.engine.benches import Choice
+from conformance.model import seeds
 
 _POINT = click.option(
     "--point", "points", metavar="AXIS=VALUE", multiple=True,
@@ -31,7 +32,10 @@ def scenario() -> None:
 @click.option("--algorithm", default="cubic", show_default=True, help="Congestion control to ask the stack for.")
 @with_choice("stack", "client", "kernel", "lab")
 @trials(5, "Trials of each point.")
-@click.option("--first-seed", default=1, show_default=True, type=SEED, help="Seed of the first trial.")
+@click.option(
+    "--first-seed", default=seeds.JUDGED, show_default=True, type=SEED,
+    help="Seed of the first trial. References of zones have seeds from 1 on.",
+)  # fmt: skip
 @RESULTS
 @WORKERS
 @EXECUTOR
@@ -40,7 +44,10 @@ def run(
     choice: Choice, what: str, points: Sequence[str], algorithm: str, form: str,
     executor: Callable[[], Executor] | None, **options: Any,
 ) -> None:  # fmt: skip
-    """Run SCENARIO, a name or a file, at a point or a grid of them."""
+    """Run SCENARIO, a name or a file, at a point or a grid of them.
+
+    Points that zones are about are judged; the exit status is 1 if one violates.
+    """
     from conformance.commands import scenario as command
     from conformance.reporting.text import scenario as shown
 

@@ -104,7 +104,10 @@ def zones_show(zone: str, form: str) -> None:
     show_default=True,
     help="What the zone judges; split: the predicted effect of a connection-splitting proxy.",
 )
-@click.option("--profile", default="atc25", show_default=True, help="Use the results under this profile.")
+@click.option(
+    "--profile", "--scenario", "profile", default="atc25", show_default=True,
+    help="Use the results under this profile, or of this scenario.",
+)  # fmt: skip
 @click.option("--out", "target", required=True, type=click.Path(path_type=pathlib.Path), help="File to write.")
 @FORMAT
 def zones_derive(
@@ -121,8 +124,8 @@ def zones_derive(
         zone = derive.derive_file(results, algorithm, version_text, target, metric, profile)
         fewest = min(i.basis.n for i in zone.intervals.values())
         if fewest < derive.USUAL_TRIALS:
-            said = f"there are cells with {fewest} trials: the fewer, the less it tells; those that ship rest on"
-            progress_console(form).print(f"{said} {derive.USUAL_TRIALS} a cell", style="yellow", soft_wrap=True)
+            said = f"there are {zone.noun}s with {fewest} trials: the fewer, the less it tells; those that ship rest on"
+            progress_console(form).print(f"{said} {derive.USUAL_TRIALS} a {zone.noun}", style="yellow", soft_wrap=True)
         summary = zone.summary
     item = Item(name=summary.partition(":")[0], words=f"zone {summary}, {target}", path=str(target))
     finish(Made(command="zones derive", items=[item]), form, made.show)
@@ -135,13 +138,13 @@ def zones_smoke(form: str) -> None:
 
     Smoke cells are those that tell an algorithm from the others.
     """
-    from conformance.catalogue import derive
+    from conformance.catalogue import telling
     from conformance.commands.made import Item, Made
     from conformance.reporting.text import made
 
     items = [
         Item(name=zone.id, words=f"zone {zone.id}: {', '.join(cell.id for cell in zone.smoke) or 'none'}")
-        for zone in derive.choose_smoke_cells()
+        for zone in telling.choose_smoke_cells()
     ]
     finish(Made(command="zones smoke", items=items), form, made.show)
 

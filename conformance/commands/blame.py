@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import rich.console
 
-from conformance.catalogue import documents
+from conformance.catalogue import scenarios
 from conformance.commands import tracing
 from conformance.engine import benches, runs
 from conformance.engine.benches import Choice
@@ -19,41 +19,42 @@ from conformance.model.diagnosis.blame import Blame, NotAttributed, Side
 from conformance.model.diagnosis.feature_table import FEW
 from conformance.model.diagnosis.flow import Flow
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell, Setting
+from conformance.model.place import Place, Point
+from conformance.model.setting import Setting
 from conformance.model.zone import Zone
 from conformance.reporting.text import progress
 
 #: trials of the stack, and as many of the reference, that are captured in a cell; cells of a zone, and of all zones
 TRIALS, _CELLS_A_ZONE, _MOST_CELLS = 3, 2, 4
 
-#: of a violation: the zone's id, and the cell
-Key = tuple[str, Cell]
+#: of a violation: the zone's id, and where
+Key = tuple[str, Place]
 Found = Mapping[Key, Blame | NotAttributed]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Violation:
-    """A cell that violates a zone, and the values of the zone's metric that were judged."""
+    """A place that violates a zone, and the values of the zone's metric that were judged."""
 
     zone: Zone
-    cell: Cell
+    place: Place
     values: tuple[float, ...]
 
     @property
     def key(self) -> Key:
-        return self.zone.id, self.cell
+        return self.zone.id, self.place
 
     @property
     def setting(self) -> Setting:
         """Return what it was measured under. Raises UserError."""
-        return documents.profile(self.zone.profile, self.cell)
+        return scenarios.setting(self.zone.profile, self.place)
 
     @property
     def why_not(self) -> str | None:
         """Return why nothing can be said of it, whatever is captured; None where something can."""
         if self.zone.metric not in model.RATES:
             return f"{self.zone.metric} is no rate"
-        if self.setting.rival:
+        if isinstance(self.place, Point) or self.setting.rival:
             return "beside another flow, that flow has its part in it"
         if not all(value > 0 for value in self.values):
             return "nothing was transferred"
@@ -91,7 +92,7 @@ def choose(violations: Iterable[Violation]) -> list[Violation]:
     by_zone: dict[str, list[Violation]] = {}
     for one in violations:
         by_zone.setdefault(one.zone.id, []).append(one)
-    ranked = [sorted(of, key=lambda one: (one.setting.transfer_bytes, one.cell)) for of in by_zone.values()]
+    ranked = [sorted(of, key=lambda one: (one.setting.transfer_bytes, one.place)) for of in by_zone.values()]
     turns = itertools.zip_longest(*(of[:_CELLS_A_ZONE] for of in ranked))
     return [one for turn in turns for one in turn if one is not None][:_MOST_CELLS]
 
@@ -139,20 +140,20 @@ def _under(chosen: Sequence[Violation]) -> dict[_Role, dict[str, Setting]]:
     found: dict[_Role, dict[str, Setting]] = {}
     for one, who in itertools.product(chosen, (_STACK, _REFERENCE)):
         algorithm, setting = one.zone.algorithm, one.setting
-        found.setdefault((who, algorithm, setting.profile), {})[one.cell.id] = setting
+        found.setdefault((who, algorithm, setting.profile), {})[one.place.id] = setting
         if not algorithm.startswith("bbr"):  # no loss alone tells BBR to reduce its window by a share
             found.setdefault((who, algorithm, ""), {})[FEW] = tracing.settings()[FEW]
     return found
 
 
 def _blame(one: Violation, traced: Mapping[str, tracing.Traced]) -> Blame | NotAttributed:
-    permitted = one.zone.intervals[one.cell]
+    permitted = one.zone.intervals[one.place]
     basis = permitted.basis
     values = {_STACK: one.values, _REFERENCE: basis.values or (basis.median,)}
     sides = {}
     for who in (_STACK, _REFERENCE):
         here = traced.get(f"{who} {one.zone.algorithm} {one.zone.profile}")
-        seen = [seen for flow in _flows(here, one.cell.id) if (seen := model.seen(flow))]
+        seen = [seen for flow in _flows(here, one.place.id) if (seen := model.seen(flow))]
         if not seen:
             problems = here.problems if here else []
             unsupported = here.unsupported if here else None

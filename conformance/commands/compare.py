@@ -347,7 +347,8 @@ def _work(both: Sequence[Stack | Results], algorithm: str, options: Options) -> 
         raise UserError("one stack is over TCP, the other over UDP", "compare two builds of one stack")
     if options.grid != grids.SMOKE:
         return [(algorithm, documents.profile(profile, cell)) for cell in documents.cells(options.grid)]
-    smoke = [(z.profile, cell) for _, z in documents.judging(profile) if z.algorithm == algorithm for cell in z.smoke]
+    own = [zone for _, zone in documents.judging(profile) if zone.algorithm == algorithm]
+    smoke = [(zone.profile, cell) for zone in own for cell in zone.smoke if isinstance(cell, Cell)]
     places = sorted(dict.fromkeys(smoke)) or [(profile, cell) for cell in _WITHOUT_ZONES]
     settings = [documents.profile(under, cell) for under, cell in places]
     # Bytes are what a trial costs: a budget that ends early leaves out few cells.

@@ -97,7 +97,7 @@ def compute(
     return Cross(
         algorithms=tuple(algorithms),
         schemes={algorithm: bench.scheme(algorithm).id for algorithm in algorithms},
-        cells=tuple(sorted({question.place for question in questions})),
+        cells=tuple(sorted({question.setting.cell for question in questions})),
         trials=trials,
         verdicts={
             (algorithm, other): tuple(
@@ -116,7 +116,7 @@ def _questions(zones: Mapping[str, Sequence[Zone]]) -> list[CellQuestion]:
     everything = [zone for found in zones.values() for zone in found]
     if len({zone.profile_digest for zone in everything}) != 1:
         raise UserError("these zones were measured under different profiles", "cross zones of one profile")
-    features = sorted({(zone.metric, cell) for zone in everything for cell in zone.smoke})
+    features = sorted({(zone.metric, cell) for zone in everything for cell in zone.smoke if isinstance(cell, Cell)})
     if not features:
         raise UserError("these zones have no smoke cells", "choose them with `conformance zones smoke`")
     for zone in everything:

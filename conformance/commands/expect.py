@@ -14,6 +14,7 @@ from conformance.engine.benches import Bench, Choice
 from conformance.engine.plan import CellQuestion, SplitQuestion, plan, split_question
 from conformance.lab import manifest
 from conformance.model import expectation
+from conformance.model import place as places
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, JudgedZone
 from conformance.model.family import USUAL_LOOKS, first_clear, judge_zones
@@ -210,15 +211,18 @@ def _verdicts(algorithm: str, measured: Measured) -> Iterator[JudgedZone]:
     cells: list[CellQuestion] = []
     splits: list[SplitQuestion] = []
     for digest in {setting.profile_digest: None for setting in measured}:
-        settings = {setting.cell: setting for setting in measured if setting.profile_digest == digest}
+        settings = {places.of(setting): setting for setting in measured if setting.profile_digest == digest}
         cells += [
             CellQuestion(zone=zone, setting=setting, algorithm=algorithm)
-            for zone in documents.zones_for(algorithm, digest)
-            for cell, setting in settings.items()
-            if cell in zone.intervals
+            for zone in documents.zones_for(algorithm, next(iter(settings.values())))
+            for place, setting in settings.items()
+            if place in zone.intervals
         ]
         for zone in documents.split_zones_for(algorithm, digest):
-            asked = [split_question(zone, check, split=True) for check in zone.checks_within(settings)]
+            asked = [
+                split_question(zone, check, split=True)
+                for check in zone.checks_within(setting.cell for setting in settings.values())
+            ]
             # A path that was not measured says nothing: then the check is judged by predictions alone.
             splits += [q if q.split_path in measured else dataclasses.replace(q, split_path=None) for q in asked]
     family = plan([*cells, *splits], trials=1).family

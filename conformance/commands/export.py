@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
 from conformance.lab import manifest
-from conformance.reporting import heatmaps
+from conformance.reporting import heatmaps, points
 from conformance.reporting.text import markdown, overview
 from conformance.reporting.tools import badge, bencher, export
 from conformance.results.source import Source
@@ -53,7 +53,7 @@ def compute(form: str, results: Sequence[pathlib.Path]) -> Exported:
         "json": lambda: export.summary_json(series, source.files),
         "csv": lambda: export.csv_bytes(series),
         "parquet": lambda: export.parquet_bytes(series),
-        "markdown": lambda: markdown.render(series).encode(),
+        "markdown": lambda: markdown.render(series, of_points=points.rows(source.measurements)).encode(),
         "badge-json": lambda: badge.endpoint(series),
         "badge-svg": lambda: badge.svg(series),
         "bencher": lambda: bencher.render(series),

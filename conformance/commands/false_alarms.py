@@ -291,7 +291,7 @@ def _nearest(
     found = []
     for verdict in (verdict for verdict in verdicts if verdict.counted):
         zone = by_id[verdict.zone_id]
-        trials = measured[zone.profile, verdict.cell][: verdict.n]
-        ratio = approach(zone, verdict.cell, trials, family)
-        found.append(Nearest(zone=zone.id, cell=verdict.cell.id, ratio=float(f"{ratio:.3g}")))
+        trials = measured[zone.profile, verdict.place][: verdict.n]
+        ratio = approach(zone, verdict.place, trials, family)
+        found.append(Nearest(zone=zone.id, cell=verdict.place.id, ratio=float(f"{ratio:.3g}")))
     return min(found, key=lambda one: one.ratio, default=None)

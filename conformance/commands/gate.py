@@ -17,7 +17,7 @@ from typing import Any
 import rich.console
 
 from conformance.catalogue import baseline as baselines
-from conformance.catalogue import derive, documents, expectations
+from conformance.catalogue import documents, expectations, scenarios, telling
 from conformance.commands import blame, compare, sides, trace, traits
 from conformance.commands.gate_findings import Finding, ZoneResult, confirmed, judged, repeating
 from conformance.commands.measuring import answers
@@ -28,13 +28,14 @@ from conformance.engine.benches import Bench, Choice
 from conformance.engine.plan import CellQuestion, Key, Plan, plan
 from conformance.model import expectation, seeds
 from conformance.model import grid as grids
+from conformance.model import place as places
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, Surprise
-from conformance.model.setting import Cell
+from conformance.model.place import Place
 from conformance.model.studies.comparison import Change, Compared
 from conformance.model.trial import Measurement
 from conformance.model.verdict import Status, Verdict, last_look
-from conformance.model.zone import Zone
+from conformance.model.zone import Zone, judges
 from conformance.reporting.text import gate as reporting
 from conformance.reporting.tools import github
 from conformance.results import features
@@ -192,7 +193,7 @@ def _blamed(
 ) -> Iterator[ZoneResult]:  # fmt: skip
     """Yield the same zones, and what some of their surprising violations are due to."""
     violations = [
-        blame.Violation(zone=zone.zone, cell=one.verdict.cell, values=_values(zone.zone, one.verdict, found))
+        blame.Violation(zone=zone.zone, place=one.verdict.place, values=_values(zone.zone, one.verdict, found))
         for zone in judged
         for one in zone.findings
         if one.surprise is Surprise.NEW
@@ -200,14 +201,14 @@ def _blamed(
     known = blame.of_violations(violations, options.choice, console, options.workers, budget_s)
     for zone in judged:
         findings = (
-            dataclasses.replace(one, blame=known.get((zone.zone.id, one.verdict.cell))) for one in zone.findings
+            dataclasses.replace(one, blame=known.get((zone.zone.id, one.verdict.place))) for one in zone.findings
         )
         yield dataclasses.replace(zone, findings=tuple(findings))
 
 
 def _values(zone: Zone, verdict: Verdict, found: Mapping[Key, Sequence[Measurement]]) -> tuple[float, ...]:
     """Return the values of a zone's metric that a verdict rests on."""
-    made = sorted(found[zone.algorithm, documents.profile(zone.profile, verdict.cell)], key=lambda m: m.trial.seed)
+    made = sorted(found[zone.algorithm, scenarios.setting(zone.profile, verdict.place)], key=lambda m: m.trial.seed)
     made = made[: verdict.n]
     return tuple(value for m in made if (value := m.value(zone.metric)) is not None)
 
@@ -268,7 +269,7 @@ def _report(
     """Write the folder that was asked for, say what looks wrong, keep traces. Raise UserError."""
     target = options.target
     if target:
-        series = reporting.write(result, [m for made in found.values() for m in made], target)
+        drawn = reporting.write(result, [m for made in found.values() for m in made], target)
         if options.features:
             schemes = {m.trial.scheme for made in found.values() for m in made}
             features.copy(options.results, target / "results.jsonl", schemes)
@@ -282,12 +283,12 @@ def _report(
         algorithms = [zones[verdict.zone_id].algorithm for verdict in violating]
         reports = why.of_violations(algorithms, options.choice, console)
         if target and reports:
-            reporting.add_why(result, series, reports, target, why.write)
+            reporting.add_why(result, drawn, reports, target, why.write)
     if options.annotations:
         for line in github.annotations(result, reports):
             console.print(line, soft_wrap=True)
     if options.keep_traces:
-        cells = dict.fromkeys((zones[v.zone_id].algorithm, zones[v.zone_id].profile, v.cell) for v in violating)
+        cells = dict.fromkeys((zones[v.zone_id].algorithm, zones[v.zone_id].profile, v.place) for v in violating)
         trace.keep_some(cells, options.choice, options.keep_traces, console)
 
 
@@ -315,35 +316,35 @@ def _questions(zones: Iterable[Zone], work: Sequence[Key]) -> list[CellQuestion]
         CellQuestion(zone=zone, setting=setting, algorithm=algorithm)
         for zone in zones
         for algorithm, setting in work
-        if (algorithm, setting.profile) == (zone.algorithm, zone.profile) and setting.cell in zone.intervals
+        if algorithm == zone.algorithm and judges(zone, setting, places.of(setting))
     ]
 
 
 def order(zones: Mapping[str, Sequence[Zone]], others: Sequence[Zone], grid: str) -> list[Key]:
-    """Return [(algorithm, Setting)], the most telling first: smoke cells, then by bytes, which is what a trial costs.
+    """Return [(algorithm, Setting)], the most telling first: smoke places, then by bytes, which is what a trial costs.
 
     Of as many bytes those first whose interval is farthest from other algorithms'. `grid`: its name, or SMOKE for smoke
-    cells only. Raise UserError.
+    cells and points only. Raise UserError.
     """
     ranked = []
     for algorithm, all_own in zones.items():
         for profile in dict.fromkeys(zone.profile for zone in all_own):
             own = [zone for zone in all_own if zone.profile == profile]
-            smoke = {cell for zone in own for cell in zone.smoke}
-            for cell in smoke if grid == grids.SMOKE else {c for zone in own for c in grids.within(grid, zone.cells)}:
-                setting = documents.profile(profile, cell)
-                cost, telling = setting.transfer_bytes, _telling(own, others, cell)
-                ranked.append(((cell not in smoke, cost, algorithm, -telling, profile, cell), (algorithm, setting)))
+            smoke = {place for zone in own for place in zone.smoke}
+            for at in smoke if grid == grids.SMOKE else {p for zone in own for p in grids.within(grid, zone.places)}:
+                setting = scenarios.setting(profile, at)
+                cost, tells = setting.transfer_bytes, _telling(own, others, at)
+                ranked.append(((at not in smoke, cost, algorithm, -tells, profile, at), (algorithm, setting)))
     return [key for _, key in sorted(ranked, key=lambda pair: pair[0])]
 
 
-def _telling(own: Sequence[Zone], others: Sequence[Zone], cell: Cell) -> float:
-    """Return how far this cell tells an algorithm from the one it is most like, in widths of its interval."""
+def _telling(own: Sequence[Zone], others: Sequence[Zone], at: Place) -> float:
+    """Return how far this place tells an algorithm from the one it is most like, in widths of its interval."""
     widest: dict[str, float] = {}
     for mine, theirs in itertools.product(own, others):
-        there = theirs.profile == mine.profile and cell in mine.intervals and cell in theirs.intervals
+        there = theirs.profile == mine.profile and at in mine.intervals and at in theirs.intervals
         if there and theirs.metric == mine.metric and theirs.algorithm != mine.algorithm:
-            width = derive.gap(mine.intervals[cell], theirs.intervals[cell])
+            width = telling.gap(mine.intervals[at], theirs.intervals[at])
             widest[theirs.algorithm] = max(width, widest.get(theirs.algorithm, width))
     return min(widest.values(), default=0.0)
 

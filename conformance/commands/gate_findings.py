@@ -1,4 +1,4 @@
-"""What a gate finds in cells: verdicts beside what is known, new violations repeated with fresh seeds."""
+"""What a gate finds in cells and points: verdicts beside what is known, new violations repeated with fresh seeds."""
 
 import collections
 import dataclasses
@@ -9,7 +9,7 @@ from conformance.engine.plan import CellQuestion, Key, Plan
 from conformance.model import expectation
 from conformance.model.diagnosis.blame import Blame, NotAttributed
 from conformance.model.expectation import Expected, Surprise
-from conformance.model.setting import Cell
+from conformance.model.place import Place
 from conformance.model.trial import Measurement, Outcome
 from conformance.model.verdict import Status, Verdict
 from conformance.model.zone import Zone
@@ -50,7 +50,7 @@ class ZoneResult:
     zone: Zone
     scheme_id: str
     findings: tuple[Finding, ...]
-    unmeasured: tuple[Cell, ...]
+    unmeasured: tuple[Place, ...]
 
     def count(self) -> collections.Counter[Status]:
         return collections.Counter(finding.verdict.status for finding in self.findings)
@@ -97,7 +97,7 @@ def _of_cells(asked: Plan) -> list[CellQuestion]:
 def repeating(asked: Plan, results: Sequence[ZoneResult]) -> Plan | None:
     """Return the plan that repeats new violations with fresh seeds; None where there are none."""
     new = {
-        (result.zone.id, finding.verdict.cell)
+        (result.zone.id, finding.verdict.place)
         for result in results
         for finding in result.findings
         if finding.surprise is Surprise.NEW
@@ -110,7 +110,7 @@ def confirmed(
     again: Plan, measured: Mapping[Key, Sequence[Measurement]], results: Iterable[ZoneResult]
 ) -> Iterator[ZoneResult]:
     """Yield the same with the verdicts on trials with fresh seeds, as far as there are any. Raise UserError."""
-    found: dict[tuple[str, Cell], Verdict] = {}
+    found: dict[tuple[str, Place], Verdict] = {}
     for question in _of_cells(again):
         if question.key in measured:
             verdict = again.judge(question, {question.setting: measured[question.key]}).verdict
@@ -118,7 +118,7 @@ def confirmed(
             found[question.zone.id, question.place] = verdict
     for result in results:
         findings = (
-            dataclasses.replace(finding, again=found.get((result.zone.id, finding.verdict.cell)))
+            dataclasses.replace(finding, again=found.get((result.zone.id, finding.verdict.place)))
             for finding in result.findings
         )
         yield dataclasses.replace(result, findings=tuple(findings))

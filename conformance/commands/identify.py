@@ -104,7 +104,7 @@ def zones() -> list[Zone]:
 
 def _cells(zones: Sequence[Zone]) -> list[Cell]:
     """Return every cell of these zones once, in their order."""
-    return list(dict.fromkeys(cell for zone in zones for cell in zone.intervals))
+    return list(dict.fromkeys(cell for zone in zones for cell in zone.cells))
 
 
 def compute(

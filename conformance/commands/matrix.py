@@ -132,7 +132,7 @@ def _plan(algorithms: Sequence[str], profile: str, wanted: Sequence[Cell] | None
         own = [
             question for zone in _zones(algorithm, profile) for question in cell_questions(zone, wanted or zone.smoke)
         ]
-        cells = wanted or list(dict.fromkeys(question.place for question in own)) or [_ANY_CELL]
+        cells = wanted or list(dict.fromkeys(question.setting.cell for question in own)) or [_ANY_CELL]
         questions += own
         work += [(algorithm, documents.profile(profile, cell)) for cell in cells]
     return plan(questions, trials=trials, first_seed=first_seed, work=work, family=lambda question: question.algorithm)
@@ -178,4 +178,4 @@ def _row(
 def _beside(verdict: Verdict) -> str:
     kind = documents.marker(verdict.zone_id.partition("/")[2])
     sign = "+" if (verdict.value or 0) > verdict.permitted.high else "-"
-    return f"{'' if kind == documents.KINDS[0] else f'{kind} '}{verdict.cell.id} {sign}"
+    return f"{'' if kind == documents.KINDS[0] else f'{kind} '}{verdict.place.id} {sign}"

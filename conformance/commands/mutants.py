@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import rich.console
 
-from conformance.catalogue import documents, mutant_record
+from conformance.catalogue import documents, mutant_record, scenarios
 from conformance.catalogue.mutant_record import Measured
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
@@ -29,8 +29,9 @@ from conformance.kernel import store as kernels
 from conformance.lab import adapter, kernel_variant, manifest
 from conformance.lab.virtual import VirtualRoom
 from conformance.model import grid as grids
+from conformance.model import place as places
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell
+from conformance.model.place import Place
 from conformance.model.studies import mutants
 from conformance.model.studies.mutants import Finding, Mutant, Outcome
 from conformance.model.trial import Measurement
@@ -41,10 +42,10 @@ from conformance.results.store import Store
 from conformance.support import paths, schema
 from conformance.support.console import duration
 
-#: name of a profile, and a cell under it
-Where = tuple[str, Cell]
+#: name of a profile or a scenario, and a cell or a point of it
+Where = tuple[str, Place]
 #: what mutants did: {(mutant, profile, cell): what was measured}
-Did = dict[tuple[str, str, Cell], Measured]
+Did = dict[tuple[str, str, Place], Measured]
 #: what `make mutants` asks for: at least so much of the mutants detected
 LEAST_DETECTED = 0.9
 _PATCHED_KERNEL = "mutants"
@@ -116,7 +117,7 @@ class Scored:
                 "what": finding.mutant.what,
                 "outcome": str(finding.outcome),
                 "trials": finding.trials,
-                "telling": [{"zone": v.zone_id, "cell": v.cell.id} for v in finding.telling],
+                "telling": [{"zone": v.zone_id, "cell": v.place.id} for v in finding.telling],
             }
             for finding in self.findings
         ]
@@ -212,9 +213,9 @@ def _try_where_none_is_rejected(
 def asked(algorithm: str, zones: Sequence[Zone], options: Options, where: Collection[Where] | None = None) -> Plan:
     """Return the Plan of all cells of these zones, of which those of `where`, [(profile, cell)], are measured."""
     questions = [
-        CellQuestion(zone=zone, setting=documents.profile(zone.profile, cell), algorithm=algorithm)
+        CellQuestion(zone=zone, setting=scenarios.setting(zone.profile, place), algorithm=algorithm)
         for zone in zones
-        for cell in zone.intervals
+        for place in zone.intervals
     ]
     return plan(
         questions,
@@ -252,13 +253,13 @@ def measure(
 ) -> dict[Where, Sequence[Measurement]]:
     """Return the measurements by place, from the results file or made now; more of them while a zone cannot tell."""
     found = execute(asked(algorithm, zones, options, where), bench, kept, workers=options.workers, on_trial=on_trial)
-    return {(answer.setting.profile, answer.setting.cell): answer.measurements for answer in found}
+    return {(answer.setting.profile, places.of(answer.setting)): answer.measurements for answer in found}
 
 
 def work(algorithm: str, where: Collection[Where]) -> list[Key]:
     """Return [(algorithm, setting)] of [(profile, cell)]."""
 
-    return [(algorithm, documents.profile(profile, cell)) for profile, cell in where]
+    return [(algorithm, scenarios.setting(profile, place)) for profile, place in where]
 
 
 def _zones(mutant: Mutant, options: Options) -> list[Zone]:

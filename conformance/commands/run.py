@@ -100,7 +100,7 @@ def compute(
 
 def _zones(algorithm: str, setting: Setting) -> tuple[list[Zone], str | None]:
     """Return the zones that apply to this setting; where there is none, also why."""
-    zones = documents.zones_for(algorithm, setting.profile_digest)
+    zones = documents.zones_for(algorithm, setting)
     if zones:
         return zones, None
     try:

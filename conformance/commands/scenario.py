@@ -1,4 +1,7 @@
-"""`conformance scenario`: run a scenario's document at points, list those that ship, show what one says."""
+"""`conformance scenario`: run a scenario's document at points, list those that ship, show what one says.
+
+Points that zones are about are judged by them, all in one family.
+"""
 
 import dataclasses
 import statistics
@@ -8,20 +11,22 @@ from typing import Any
 
 import rich.console
 
-from conformance.catalogue import scenarios
+from conformance.catalogue import documents, scenarios
 from conformance.commands import common
 from conformance.commands.measuring import answers
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus, of_outcomes
 from conformance.engine import benches
 from conformance.engine.benches import Choice
-from conformance.engine.plan import plan
+from conformance.engine.plan import CellQuestion, Key, Plan, plan
 from conformance.lab import shared
 from conformance.model import metrics, shared_metrics
 from conformance.model.errors import UserError
-from conformance.model.scenario import Point, Scenario, parse_value
+from conformance.model.place import Point, parse_value
+from conformance.model.scenario import Scenario
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome
+from conformance.model.verdict import Status, Verdict
 from conformance.support import limits
 
 #: what the judged flows together are called, where they are more than one group
@@ -49,12 +54,13 @@ class Figure:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PointRan:
-    """What came of a point: figures of its groups, and messages of trials that gave none."""
+    """What came of a point: figures of its groups, messages of trials that gave none, and verdicts of zones."""
 
     point: str
     outcomes: tuple[Outcome, ...]
     figures: tuple[Figure, ...]
     messages: tuple[str, ...]
+    verdicts: tuple[Verdict, ...] = ()
 
     def median(self, group: str, metric: str) -> float | None:
         """Return the median of a figure, None where it is not known."""
@@ -67,7 +73,14 @@ class PointRan:
             "outcomes": [str(outcome) for outcome in self.outcomes],
             "figures": [figure.to_json() for figure in self.figures],
             "messages": list(self.messages),
-        }
+            "verdicts": [
+                {
+                    "zone": one.zone_id, "verdict": str(one.status), "reason": one.words, "median": one.value,
+                    "permitted": [one.permitted.low, one.permitted.high], "counted": one.counted,
+                }
+                for one in self.verdicts
+            ],
+        }  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +96,10 @@ class Ran:
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Say what trials say that nobody judges."""
+        """Say VIOLATES where a zone is violated, else what trials say that nobody judges."""
         ran = [*self.points, *([self.alone] if self.alone else [])]
+        if any(one.status is Status.VIOLATES and one.counted for point in ran for one in point.verdicts):
+            return ExitStatus.VIOLATES
         return of_outcomes(outcome for point in ran for outcome in point.outcomes)
 
     def harms(self, at: PointRan) -> Iterator[tuple[str, float]]:
@@ -129,14 +144,19 @@ def run(
         _check_memory(point, setting)
     bench = benches.find(choice)
     common.require_offered(bench, algorithm)
-    work = [(algorithm, setting) for setting in settings.values()]
+    asked = plan(
+        _questions(algorithm, settings.values()), trials=trials, first_seed=first_seed,
+        work=[(algorithm, setting) for setting in settings.values()],
+    )  # fmt: skip
     measured = {
-        answer.setting: answer.measurements
-        for answer in answers(
-            plan(trials=trials, first_seed=first_seed, work=work), bench, results, workers, console, executor=executor
-        )
+        answer.key: answer.measurements
+        for answer in answers(asked, bench, results, workers, console, executor=executor)
     }
-    ran = {point: _ran(point, measured[setting]) for point, setting in settings.items()}
+    verdicts = _verdicts(asked, measured)
+    ran = {
+        point: _ran(point, measured[algorithm, setting], verdicts.get(setting, ()))
+        for point, setting in settings.items()
+    }
     return Ran(
         scenario=scenario.name,
         scheme=bench.scheme(algorithm).id,
@@ -145,6 +165,27 @@ def run(
         alone=None if compared is None else ran[compared],
         results=results,
     )
+
+
+def _questions(algorithm: str, settings: Iterable[Setting]) -> list[CellQuestion]:
+    """Return what the zones of an algorithm ask about points; cells are judged by `conformance run`."""
+    return [
+        CellQuestion(zone=zone, setting=setting, algorithm=algorithm)
+        for setting in settings
+        if setting.network is not None
+        for zone in documents.zones_for(algorithm, setting)
+    ]
+
+
+def _verdicts(asked: Plan, measured: Mapping[Key, Sequence[Measurement]]) -> dict[Setting, tuple[Verdict, ...]]:
+    """Return the verdicts of all zones at each setting, taken together. Raise UserError."""
+    of_zones = asked.zone_verdicts(measured)
+    found: dict[Setting, tuple[Verdict, ...]] = {}
+    for question in asked.questions:
+        if isinstance(question, CellQuestion):
+            own = of_zones[question.zone.id].verdicts[question.place]
+            found[question.setting] = (*found.get(question.setting, ()), own)
+    return found
 
 
 def _chosen(scenario: Scenario, points: Sequence[str], grid: str | None) -> Iterable[Point]:
@@ -177,13 +218,14 @@ def _check_memory(point: Point, setting: Setting) -> None:
         shared.check_memory(setting.network, free_mb)
 
 
-def _ran(point: Point, measurements: Sequence[Measurement]) -> PointRan:
+def _ran(point: Point, measurements: Sequence[Measurement], verdicts: Sequence[Verdict]) -> PointRan:
     good = [one for one in measurements if one.outcome in (Outcome.OK, Outcome.TIMEOUT)]
     return PointRan(
         point=point.id,
         outcomes=tuple(one.outcome for one in measurements),
         figures=tuple(_figures(good)),
         messages=tuple(sorted({str(one.message) for one in measurements if one.message})),
+        verdicts=tuple(verdicts),
     )
 
 

@@ -32,6 +32,7 @@ from conformance.guest import protocol
 from conformance.lab import job, virtual
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
+from conformance.model.place import Place
 from conformance.model.setting import Cell
 from conformance.model.trial import Measurement, Trial
 from conformance.reporting.text import trace as shown
@@ -150,15 +151,16 @@ def run(algorithm: str, choice: Choice, *, console: rich.console.Console, **opti
 
 
 def keep_some(
-    cells: Iterable[tuple[str, str, Cell]], choice: Choice, folder: str | pathlib.Path, console: rich.console.Console
+    places: Iterable[tuple[str, str, Place]], choice: Choice, folder: str | pathlib.Path, console: rich.console.Console
 ) -> None:
-    """Trace the first seed of some of `cells`, (algorithm, profile, Cell), into FOLDER/ALGORITHM-CELL, and say so.
+    """Trace the first seed of some of `places`, (algorithm, profile, Cell), into FOLDER/ALGORITHM-CELL, and say so.
 
+    Points of scenarios are left out: no trial of these can be traced yet.
     Traces under a profile other than the grid's go into FOLDER/ALGORITHM-CELL-PROFILE. There are few of them: packets
     of one trial are tens of megabytes. What was kept before is left alone. What cannot be kept is no reason to hide the
     violation, so no UserError is raised.
     """
-    cells = list(cells)
+    cells = [(algorithm, profile, at) for algorithm, profile, at in places if isinstance(at, Cell)]
     if cells and choice.lab != "virtual":
         console.print("no traces kept: they are taken in the virtual room only", soft_wrap=True)
         return

@@ -4,12 +4,14 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from conformance.catalogue import derive, documents, lint, mutant_record
+from conformance.catalogue import documents, lint, mutant_record, telling
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
+from conformance.model.place import Place
 from conformance.model.setting import Cell
-from conformance.model.split.split_zone import Place, SplitZone
+from conformance.model.split import split_zone
+from conformance.model.split.split_zone import SplitZone
 from conformance.model.zone import Interval, Zone
 
 
@@ -99,17 +101,17 @@ class Change:
 class ZoneDifference:
     """What changed from one version of a zone to the other.
 
-    `intervals`: (cell or place, interval before, interval after), None where a version has none; `rules`: what changed
+    `intervals`: (place, interval before, interval after), None where a version has none; `rules`: what changed
     in the settings and in the margin rule; `references`: what changed in the references.
     """
 
     names: tuple[str, str]
     zones: tuple[Zone | SplitZone, Zone | SplitZone]
-    intervals: tuple[tuple[Cell | Place, Interval | None, Interval | None], ...]
+    intervals: tuple[tuple[Place | split_zone.Place, Interval | None, Interval | None], ...]
     rules: tuple[Change, ...]
     references: tuple[Change, ...]
-    smoke_removed: tuple[Cell, ...]
-    smoke_added: tuple[Cell, ...]
+    smoke_removed: tuple[Place, ...]
+    smoke_added: tuple[Place, ...]
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -130,10 +132,10 @@ class ZoneDifference:
         )  # fmt: skip
 
 
-def _where(place: Cell | Place) -> dict[str, Any]:
-    if isinstance(place, Cell):
-        return {"where": place.id, "what": None}
-    return {"where": place.where, "what": place.what}
+def _where(place: Place | split_zone.Place) -> dict[str, Any]:
+    if isinstance(place, split_zone.Place):
+        return {"where": place.where, "what": place.what}
+    return {"where": place.id, "what": None}
 
 
 def _interval(interval: Interval) -> dict[str, Any]:
@@ -217,6 +219,6 @@ def apart(algorithms: Sequence[str], profile: str) -> Apart:
     return Apart(
         pairs=tuple(
             Pair(first=first, second=second, metric=metric, common=n, cells=tuple(cells))
-            for first, second, metric, n, cells in derive.apart(algorithms, profile)
+            for first, second, metric, n, cells in telling.apart(algorithms, profile)
         )
     )

@@ -12,8 +12,8 @@ from conformance.commands.status import ExitStatus
 from conformance.model import power, verdict
 from conformance.model.errors import UserError
 from conformance.model.metrics import UTILIZATION
+from conformance.model.place import Place
 from conformance.model.power import Told
-from conformance.model.setting import Cell
 from conformance.model.verdict import Status
 from conformance.model.zone import Zone
 
@@ -28,11 +28,11 @@ class ZonePower:
     """What a zone tells in each cell; `slower`: number of cells by what they say of a stack that is SLOWER."""
 
     zone: Zone
-    cells: Mapping[Cell, Told]
+    cells: Mapping[Place, Told]
     slower: Mapping[Status, int]
 
     @property
-    def not_counted(self) -> tuple[Cell, ...]:
+    def not_counted(self) -> tuple[Place, ...]:
         """The cells that tell too little to be counted."""
         return tuple(cell for cell in self.cells if not self.zone.intervals[cell].counted)
 

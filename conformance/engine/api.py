@@ -5,12 +5,13 @@ import pathlib
 from collections.abc import Iterable
 
 from conformance.catalogue import documents
+from conformance.model import place as places
 from conformance.model.errors import UserError
 from conformance.model.family import judge_zones
-from conformance.model.setting import Cell
+from conformance.model.place import Place
 from conformance.model.trial import Measurement
 from conformance.model.verdict import ZoneVerdict
-from conformance.model.zone import Zone
+from conformance.model.zone import Zone, judges
 
 
 def load_zone(named: str | pathlib.Path) -> Zone:
@@ -20,15 +21,15 @@ def load_zone(named: str | pathlib.Path) -> Zone:
 
 
 def judge(zone: Zone, measurements: Iterable[Measurement]) -> ZoneVerdict:
-    """Judge measurements of one scheme by a zone, its cells taken together; cells that it lacks do not count.
+    """Judge measurements of one scheme by a zone, its places taken together; those that it lacks do not count.
 
     Raise UserError where there is nothing to judge, and for measurements of more than one scheme or another profile.
     """
-    by_cell: dict[Cell, list[Measurement]] = collections.defaultdict(list)
+    by_place: dict[Place, list[Measurement]] = collections.defaultdict(list)
     for measurement in measurements:
-        setting = measurement.trial.setting
-        if setting.cell in zone.intervals and setting.profile_digest == zone.profile_digest:
-            by_cell[setting.cell].append(measurement)
-    if not by_cell:
-        raise UserError(f"no measurement is about a cell of zone {zone.id}, under its profile {zone.profile}")
-    return judge_zones([(zone, by_cell)])[0]
+        place = places.of(measurement.trial.setting)
+        if judges(zone, measurement.trial.setting, place):
+            by_place[place].append(measurement)
+    if not by_place:
+        raise UserError(f"no measurement is about a {zone.noun} of zone {zone.id}, under its profile {zone.profile}")
+    return judge_zones([(zone, by_place)])[0]

@@ -10,12 +10,14 @@ import collections
 import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
-from conformance.catalogue import documents
+from conformance.catalogue import documents, scenarios
+from conformance.model import blindness, seeds
 from conformance.model import family as families
-from conformance.model import seeds
+from conformance.model import place as places
 from conformance.model import verdict as verdicts
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell, Setting
+from conformance.model.place import Place
+from conformance.model.setting import Setting
 from conformance.model.split import split_zone
 from conformance.model.split.split_zone import PathCheck, ShareCheck, SplitVerdict, SplitZone
 from conformance.model.trial import Measurement
@@ -30,7 +32,10 @@ Check = PathCheck | ShareCheck
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CellQuestion:
-    """Is what runs as `algorithm` inside a zone at one cell? `algorithm` is the zone's own unless zones are crossed."""
+    """Is what runs as `algorithm` inside a zone at a cell, or at a point of a scenario?
+
+    `algorithm` is the zone's own unless zones are crossed.
+    """
 
     zone: Zone = dataclasses.field(hash=False)
     setting: Setting
@@ -41,15 +46,15 @@ class CellQuestion:
         return self.algorithm, self.setting
 
     @property
-    def place(self) -> Cell:
-        return self.setting.cell
+    def place(self) -> Place:
+        return places.of(self.setting)
 
     @property
     def settings(self) -> tuple[Setting, ...]:
         return (self.setting,)
 
     def judge(self, measured: Measured, family: int, more: bool) -> Verdict:
-        return verdicts.judge(self.zone, self.setting.cell, measured[self.setting], family, more)
+        return verdicts.judge(self.zone, self.place, measured[self.setting], family, more)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,12 +92,12 @@ class SplitQuestion:
 Question = CellQuestion | SplitQuestion
 
 
-def cell_questions(zone: Zone, cells: Iterable[Cell]) -> list[CellQuestion]:
-    """Return the questions of a zone at those of the cells that it has, under its own profile. Raise UserError."""
+def cell_questions(zone: Zone, at: Iterable[Place]) -> list[CellQuestion]:
+    """Return the questions of a zone at those of the places that it has, under its own profile. Raise UserError."""
     return [
-        CellQuestion(zone=zone, setting=documents.profile(zone.profile, cell), algorithm=zone.algorithm)
-        for cell in cells
-        if cell in zone.intervals
+        CellQuestion(zone=zone, setting=scenarios.setting(zone.profile, place), algorithm=zone.algorithm)
+        for place in at
+        if place in zone.intervals
     ]
 
 
@@ -237,7 +242,7 @@ class Plan:
         """Raise UserError where so few trials could never show that a zone is violated: a session that only passes."""
         for question in {question.zone.id: question for question in self.questions}.values():
             if isinstance(question, CellQuestion):
-                verdicts.refuse_blind(question.zone, self.families[question], self.looks[-1])
+                blindness.refuse_blind(question.zone, self.families[question], self.looks[-1])
 
     def zone_verdicts(self, measured: Mapping[Key, Sequence[Measurement]]) -> dict[str, ZoneVerdict]:
         """Return {zone's id: ZoneVerdict} of what was measured, each family taken together. Raise UserError."""
@@ -249,7 +254,7 @@ class Plan:
             if everything:
                 verdicts.obstacle(zone, everything)
         alone = [self.judge(question, {question.setting: measured[question.key]}) for question in there]
-        found: dict[str, dict[Cell, Verdict]] = {zone_id: {} for zone_id in zones}
+        found: dict[str, dict[Place, Verdict]] = {zone_id: {} for zone_id in zones}
         for judged in self.together(alone):
             if isinstance(judged.question, CellQuestion) and isinstance(judged.verdict, Verdict):
                 found[judged.question.zone.id][judged.question.place] = judged.verdict

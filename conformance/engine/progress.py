@@ -98,4 +98,4 @@ class Progress:
 
 
 def _guest(key: Key) -> tuple[str, str]:
-    return key[0], key[1].profile_digest
+    return key[0], key[1].guest_digest

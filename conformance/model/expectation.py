@@ -10,16 +10,16 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
+from conformance.model import place as places
 from conformance.model.errors import UserError, located
-from conformance.model.setting import Cell
 from conformance.model.verdict import Status
 
 #: the reason of entries that `conformance expect update` adds, for a person to replace
 UNEXPLAINED = "not explained yet"
 
 
-#: a cell, or the id of a check of a split zone
-Place = Cell | str
+#: a cell, a point of a scenario, or the id of a check of a split zone
+Place = places.Place | str
 
 
 class Judged(Protocol):
@@ -153,7 +153,7 @@ def violating(entries: Sequence[Expected], questions: Iterable[_Q]) -> list[_Q]:
 def _cells(zone_id: str, texts: Iterable[str]) -> frozenset[Place]:
     """What `texts` name in a zone: cells, or, of a split zone, checks by their ids."""
     split = zone_id.partition("/")[2].startswith("split")
-    return frozenset(texts if split else map(Cell.parse, texts))
+    return frozenset(texts if split else map(places.parse, texts))
 
 
 def from_json(data: Mapping[str, Any], where: object) -> tuple[Expected, ...]:

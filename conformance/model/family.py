@@ -12,16 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from conformance.model import verdict as verdicts
+from conformance.model.place import Place
 from conformance.model.seeds import repeats_apart
-from conformance.model.setting import Cell
 from conformance.model.trial import Measurement
 from conformance.model.verdict import HasStatus, Status, Verdict, ZoneVerdict, level
 from conformance.model.zone import Zone
 
 #: looks at a cell where nothing else is asked for
 USUAL_LOOKS = verdicts.looks(5, verdicts.last_look(5))
-#: what is judged together: a zone, and {cell: measurements of one scheme}
-Held = tuple[Zone, Mapping[Cell, Sequence[Measurement]]]
+#: what is judged together: a zone, and {place: measurements of one scheme}
+Held = tuple[Zone, Mapping[Place, Sequence[Measurement]]]
 _V = TypeVar("_V", bound=HasStatus)
 
 
@@ -81,34 +81,34 @@ def judge_zones(held: Sequence[Held], family: int | None = None) -> list[ZoneVer
         if everything := [m for measurements in measured.values() for m in measurements]:
             verdicts.obstacle(zone, everything)
     # A cell that is not counted cannot violate.
-    size = max(sum(zone.intervals[cell].counted for zone, measured in held for cell in measured), family or 1)
-    first: list[tuple[Zone, Cell, Sequence[Measurement], Verdict]] = []
+    size = max(sum(zone.intervals[place].counted for zone, measured in held for place in measured), family or 1)
+    first: list[tuple[Zone, Place, Sequence[Measurement], Verdict]] = []
     for zone, measured in held:
-        for cell, measurements in measured.items():
+        for place, measurements in measured.items():
             own, _ = repeats_apart(measurements)
-            first.append((zone, cell, measurements, _at_first_clear(zone, cell, own, size)))
+            first.append((zone, place, measurements, _at_first_clear(zone, place, own, size)))
     strict = together([verdict for *_, verdict in first], size)
-    by_zone: dict[str, dict[Cell, Verdict]] = collections.defaultdict(dict)
-    for zone, cell, measurements, verdict in first:
+    by_zone: dict[str, dict[Place, Verdict]] = collections.defaultdict(dict)
+    for zone, place, measurements, verdict in first:
         own, again = repeats_apart(measurements)
         if verdict.status is Status.INCONCLUSIVE:
-            verdict = verdicts.judge(zone, cell, own[: verdict.n], strict)
+            verdict = verdicts.judge(zone, place, own[: verdict.n], strict)
         if verdict.status is Status.VIOLATES and again:
-            verdict = unless_repeated(verdict, _at_first_clear(zone, cell, again, 1))
-        by_zone[zone.id][cell] = verdict
+            verdict = unless_repeated(verdict, _at_first_clear(zone, place, again, 1))
+        by_zone[zone.id][place] = verdict
     return [ZoneVerdict(zone_id=zone.id, verdicts=by_zone[zone.id], family=size) for zone, _ in held]
 
 
-def _at_first_clear(zone: Zone, cell: Cell, measurements: Sequence[Measurement], family: int) -> Verdict:
+def _at_first_clear(zone: Zone, place: Place, measurements: Sequence[Measurement], family: int) -> Verdict:
     available = len(measurements)
     # More trials than usual were asked for as one look at all of them.
     looks = USUAL_LOOKS if available <= USUAL_LOOKS[-1] else (available,)
     found = first_clear(
-        looks, available, lambda n, more: verdicts.judge(zone, cell, measurements[:n], family, more), ends=True
+        looks, available, lambda n, more: verdicts.judge(zone, place, measurements[:n], family, more), ends=True
     )
     if found.status.passes and found.n < available:
         # More trials were made of a known deviation, to be sure, and none that are not needed may turn the verdict.
-        found = dataclasses.replace(found, sure=verdicts.judge(zone, cell, measurements, family).sure)
+        found = dataclasses.replace(found, sure=verdicts.judge(zone, place, measurements, family).sure)
     return found
 
 

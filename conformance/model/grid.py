@@ -1,10 +1,14 @@
-"""Grids of cells by name. `atc25` is the published study's: 5 bandwidths x 6 delays x 5 losses."""
+"""Grids of cells by name; and cells, or points of scenarios, by their ids.
+
+`atc25` is the published study's grid: 5 bandwidths x 6 delays x 5 losses.
+"""
 
 import itertools
 import re
 from collections.abc import Collection, Iterable
 
 from conformance.model.errors import UserError
+from conformance.model.place import Place, Point
 from conformance.model.setting import Cell
 from conformance.model.zone import Zone
 
@@ -28,23 +32,32 @@ def _bandwidths(name: str) -> tuple[int, ...]:
     return tuple(b for b in BANDWIDTHS_MBPS if one and int(one.group(1)) == b)
 
 
-def within(name: str, of_zone: Iterable[Cell]) -> tuple[Cell, ...]:
-    """What a grid's name means of a zone's cells: all, those of a bandwidth, or those named. Raises UserError.
+def within(name: str, of_zone: Iterable[Place]) -> tuple[Place, ...]:
+    """What a grid's name means of a zone's places: all, cells of a bandwidth, or those named. Raises UserError.
 
-    Zones of few cells have others than the grids have.
+    Zones of few cells have others than the grids have. A grid of a bandwidth has no points of scenarios.
     """
     if name == FULL:
         return tuple(of_zone)
-    bandwidths, named = _bandwidths(name), cells(name)
-    return tuple(cell for cell in of_zone if cell.bandwidth_mbps in bandwidths or cell in named)
+    bandwidths, named = _bandwidths(name), places(name)
+    return tuple(
+        place for place in of_zone if (isinstance(place, Cell) and place.bandwidth_mbps in bandwidths) or place in named
+    )
 
 
 def check(name: str, zones: Collection[Zone], besides: Iterable[str] = ()) -> None:
     """Raise UserError where there is no such grid, or a cell that it names is in none of these zones."""
-    named = () if _bandwidths(name) else cells(name, besides)
-    if lacking := [cell.id for cell in named if not any(cell in zone.intervals for zone in zones)]:
+    named = () if _bandwidths(name) else places(name, besides)
+    if lacking := [place.id for place in named if not any(place in zone.intervals for zone in zones)]:
         algorithms = ", ".join(dict.fromkeys(zone.algorithm for zone in zones))
         raise UserError(f"no zone of {algorithms} has {', '.join(lacking)}", "`conformance zones show` draws a zone")
+
+
+def places(name: str, besides: Iterable[str] = ()) -> tuple[Place, ...]:
+    """The cells of a grid, as cells() does; or points by id, such as flows=2, with semicolons. Raises UserError."""
+    if "=" in name:
+        return tuple(dict.fromkeys(Point.parse(part.strip()) for part in filter(str.strip, name.split(";"))))
+    return cells(name, besides)
 
 
 def cells(name: str, besides: Iterable[str] = ()) -> tuple[Cell, ...]:

@@ -57,7 +57,7 @@ def spreads(zone: Zone, medians: Mapping[str, Mapping[Cell, Median]]) -> list[Sp
     """
     logs: dict[str, list[list[float]]] = {}
     outside: dict[str, list[float]] = {}
-    for cell, permitted in zone.intervals.items():
+    for cell, permitted in zone.by_cell.items():
         own = {name: found[cell] for name, found in medians.items() if cell in found}
         if len(own) < 2:
             continue

@@ -6,13 +6,12 @@ nothing else knows metrics by name, but for reports that say something of one me
 
 import dataclasses
 import enum
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from conformance.model import shared_metrics
-from conformance.model.emulation import tc_commands
+from conformance.model import lone_metrics, shared_metrics
 from conformance.model.errors import UserError
-from conformance.model.rounding import digits_to_tell as digits_to_tell
 from conformance.model.setting import Setting
 
 #: what a zone's margins are relative to a reference's least and most value, for every metric
@@ -55,7 +54,7 @@ class Metric:
     most, such as "lowest loss"; heading: what it is, in one line. unit: follows a value, "" for a share.
     digits: behind the decimal point, for people. least, most: what a value may be; `most` None where there is no bound.
     margin: the absolute margin of zones, in the metric's unit. only_above: a smaller value than the references' is no
-    fault. full_scale, full_difference: the ends of the colours of
+    fault; only_below: a greater one is none. full_scale, full_difference: the ends of the colours of
     values (from 0), and of differences (either sign). missing: why no trial of a stack may have a value, or None where
     that is a fault of the lab. column: what the names of its further columns in exports begin with.
     of: its value in a measurement, None where it was not seen. of_group: of flows that share a network, its value of
@@ -72,6 +71,7 @@ class Metric:
     most: float | None = None
     margin: float
     only_above: bool = False
+    only_below: bool = False
     full_scale: float
     full_difference: float
     timeout: Timeout = Timeout.UNKNOWN
@@ -96,32 +96,9 @@ class Metric:
 
     def clamped(self, low: float, high: float) -> tuple[float, float]:
         """Return an interval without what no value can be."""
-        low = self.least if self.only_above else low
-        return max(low, self.least), high if self.most is None else min(high, self.most)
-
-
-def _lost_pct(measured: Measured) -> float | None:
-    """Return the loss by the interfaces' own counters: so it is known of every stack, whatever it says of itself."""
-    interfaces = measured.evidence.get("interfaces")
-    if not interfaces or measured.setting.proxy:  # a proxy makes two transfers of one
-        return None
-    sent: int = sum(counters["tx_bytes"] for counters in interfaces["server"].values())
-    came: int = sum(counters["rx_bytes"] for counters in interfaces["client"].values())
-    return 100 * (1 - came / sent) if sent else None
-
-
-def _queue_mean_bdp(measured: Measured) -> float | None:
-    mean_bytes: float | None = measured.metrics.get("queue_mean_bytes")
-    return None if mean_bytes is None else mean_bytes / tc_commands.bdp_bytes(measured.setting.cell)
-
-
-def _transfer_rtts(measured: Measured) -> float | None:
-    """Return the time from the end of the handshake to the last byte, in round trips of the empty path."""
-    completion_s: float | None = measured.metrics.get("completion_s")
-    handshake_s: float | None = measured.metrics.get("handshake_s")
-    if completion_s is None or handshake_s is None:
-        return None
-    return (completion_s - handshake_s) / tc_commands.rtt_s(measured.setting.cell)
+        low = self.least if self.only_above else max(low, self.least)
+        high = math.inf if self.only_below else high
+        return low, high if self.most is None else min(high, self.most)
 
 
 def _shared(
@@ -136,12 +113,14 @@ def _shared(
     unit: str = "",
     most: float | None = None,
     missing: str | None = None,
+    only_above: bool = False,
+    only_below: bool = False,
 ) -> Metric:
     """Return a metric of flows that share a network."""
     return Metric(
         name=name, title=title, noun=title, heading=heading, unit=unit, digits=digits, most=most, margin=margin,
-        full_scale=full_scale, full_difference=full_scale / 3, missing=missing, column=name,
-        of=lambda measured: of(measured, None), of_group=of,
+        only_above=only_above, only_below=only_below, full_scale=full_scale, full_difference=full_scale / 3,
+        missing=missing, column=name, of=lambda measured: of(measured, None), of_group=of,
     )  # fmt: skip
 
 
@@ -171,7 +150,7 @@ LOST_PCT = Metric(
     full_scale=8.0,
     full_difference=3.0,
     column="lost",
-    of=_lost_pct,
+    of=lone_metrics.lost_pct,
 )
 BACK_TO_BACK = Metric(
     name="back_to_back_packets",
@@ -205,7 +184,7 @@ METRICS: Mapping[str, Metric] = {
             full_scale=1.0,
             full_difference=0.3,
             column="queue",
-            of=_queue_mean_bdp,
+            of=lone_metrics.queue_mean_bdp,
         ),
         Metric(
             name="transfer_rtts",
@@ -219,7 +198,7 @@ METRICS: Mapping[str, Metric] = {
             full_difference=3.0,
             missing="its client does not say when the handshake ended",
             column="transfer",
-            of=_transfer_rtts,
+            of=lone_metrics.transfer_rtts,
         ),
         BACK_TO_BACK,
         _shared(
@@ -271,6 +250,7 @@ METRICS: Mapping[str, Metric] = {
             most=1.0,
             margin=0.01,
             full_scale=1.0,
+            only_below=True,
         ),
         *(
             _shared(
@@ -356,7 +336,42 @@ METRICS: Mapping[str, Metric] = {
             most=100.0,
             margin=0.2,
             full_scale=10.0,
-        ),
+        ),  # fmt: skip
+        _shared(
+            "dropped_pct",
+            "dropped",
+            "Share of the packets that the bottleneck's queue dropped, %",
+            shared_metrics.dropped_pct,
+            unit="%",
+            digits=2,
+            most=100.0,
+            margin=0.1,
+            full_scale=10.0,
+        ),  # fmt: skip
+        _shared(
+            "unequal_pct",
+            "unequal",
+            "Goodput beyond equal shares, second by second while all flows run, % of all goodput",
+            shared_metrics.unequal_pct,
+            unit="%",
+            digits=1,
+            most=100.0,
+            margin=1.0,
+            full_scale=50.0,
+            only_above=True,
+        ),  # fmt: skip
+        _shared(
+            "harm_pct",
+            "harm",
+            "What others have less than an equal share of the bottleneck while all run, %",
+            shared_metrics.harm_pct,
+            unit="%",
+            digits=1,
+            most=100.0,
+            margin=5.0,
+            full_scale=100.0,
+            only_above=True,
+        ),  # fmt: skip
         _shared(
             "convergence_s",
             "convergence",

@@ -7,62 +7,39 @@ document itself, at the JSON pointers that its axes name, before the rest is rea
 import copy
 import dataclasses
 import itertools
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from conformance.model import legacy
 from conformance.model.errors import UserError, located
 from conformance.model.network import Network
+from conformance.model.place import Point, Value, parse_values, plain
+from conformance.model.place import text as written
 from conformance.model.setting import Setting
 
-#: what an axis may set
-Value = int | float | str | bool
 #: the grid that every scenario has: all values of all axes
 ALL = "all"
-_NUMBER = re.compile(r"-?\d+(\.\d+)?(e-?\d+)?\Z")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Axis:
-    """What varies: `sets` are JSON pointers into the scenario's document, `values` what it usually takes."""
+    """What varies: `sets` are JSON pointers into the scenario's document, `values` what it usually takes.
+
+    `means`: what each value stands for, where values are names; such an axis takes no others.
+    """
 
     name: str
     sets: tuple[str, ...]
     values: tuple[Value, ...]
+    means: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
-
-@dataclasses.dataclass(frozen=True)
-class Point:
-    """A value for each axis of a scenario, in the order of its axes."""
-
-    values: tuple[tuple[str, Value], ...]
-
-    @property
-    def id(self) -> str:
-        """Return what `parse` reads back: equal points, and no others, have equal ids."""
-        return ",".join(f"{name}={_text(value)}" for name, value in self.values)
-
-    def __getitem__(self, axis: str) -> Value:
-        return dict(self.values)[axis]
-
-
-def _text(value: Value) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return repr(_plain(value)) if isinstance(value, (int, float)) else value
-
-
-def _plain(value: Value) -> Value:
-    """Return 10 for 10.0, so that equal points are equal."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def parse_value(text: str) -> Value:
-    """Return the value that a person wrote: a number, true or false, or a word."""
-    if text in ("true", "false"):
-        return text == "true"
-    return _plain(float(text)) if _NUMBER.match(text) else text
+    def meaning(self, value: Value) -> Any:
+        """Return what a value puts into the document. Raises UserError for a name that stands for nothing."""
+        if not self.means:
+            return value
+        if value not in self.means:
+            raise UserError(f"axis {self.name} has no value {written(value)!r}", f"choose {', '.join(self.means)}")
+        return copy.deepcopy(self.means[str(value)])
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -84,7 +61,12 @@ class Scenario:
     def from_json(cls, data: Mapping[str, Any], check: Callable[[Mapping[str, Any]], None] = lambda data: None) -> Self:
         """Return the Scenario of a document that keeps its schema. Raises UserError with a JSON pointer."""
         axes = tuple(
-            Axis(name=one["name"], sets=tuple(one["sets"]), values=tuple(map(_plain, one["values"])))
+            Axis(
+                name=one["name"],
+                sets=tuple(one["sets"]),
+                values=tuple(map(plain, one["values"])),
+                means=one.get("means", {}),
+            )
             for one in data.get("axes", ())
         )
         base = {name: data[name] for name in (*_NETWORK, *legacy.FIELDS) if name in data}
@@ -119,17 +101,11 @@ class Scenario:
             if name not in names:
                 known = f"there are {', '.join(names)}" if names else "it has none"
                 raise UserError(f"scenario {self.name} has no axis {name!r}", known)
-        return Point(tuple((axis.name, _plain(given.get(axis.name, axis.values[0]))) for axis in self.axes))
+        return Point(tuple((axis.name, plain(given.get(axis.name, axis.values[0]))) for axis in self.axes))
 
     def parse(self, text: str) -> Point:
         """Return the Point of an id, or of some of its parts. Raises UserError."""
-        given = {}
-        for part in filter(None, text.split(",")):
-            name, sign, value = part.partition("=")
-            if not sign or not value:
-                raise UserError(f"{part!r} is not of the form AXIS=VALUE")
-            given[name.strip()] = parse_value(value.strip())
-        return self.point(given)
+        return self.point(parse_values(text))
 
     def grid(self, name: str) -> tuple[Point, ...]:
         """Return the points of a grid by its name. Raises UserError."""
@@ -160,7 +136,7 @@ class Scenario:
         for axis in self.axes:
             for pointer in axis.sets:
                 holder, key = _place(found, pointer)
-                holder[key] = point[axis.name]
+                holder[key] = axis.meaning(point[axis.name])
         return found
 
     def network(self, point: Point) -> Network:

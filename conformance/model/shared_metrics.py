@@ -183,6 +183,55 @@ def marked_pct(measured: Measured, group: str | None) -> float | None:
     return value
 
 
+def dropped_pct(measured: Measured, group: str | None) -> float | None:
+    """Return what share of the packets that came to a group's bottleneck its queue dropped."""
+    link = bottleneck(measured, group)
+    if not link or link["dropped_packets"] is None or not link["out_packets"]:
+        return None
+    dropped: float = link["dropped_packets"]
+    out: float = link["out_packets"]
+    return 100 * dropped / (out + dropped)
+
+
+def unequal_pct(measured: Measured, group: str | None) -> float | None:
+    """Return how much of the goodput flows have beyond equal shares, each second while all run, in the mean.
+
+    So much would have to move from some to others. It is known whether or not flows converge, and the sooner they do,
+    and the steadier they are then, the less it is.
+    """
+    seconds = [one for one in _side_by_side(flows_of(measured, group)) if math.fsum(one)]
+    if not seconds or len(seconds[0]) <= 1:
+        return None
+    beyond = [math.fsum(max(x / math.fsum(one) - 1 / len(one), 0) for x in one) for one in seconds]
+    return 100 * math.fsum(beyond) / len(beyond)
+
+
+def harm_pct(measured: Measured, group: str | None) -> float | None:
+    """Return how much less than an equal share of their bottleneck's rate other flows have while all run, if less.
+
+    RFC 9743 asks what others have beside as many of their own kind; an equal share of the rate stands for that, of
+    which headers alone take 5 %.
+    """
+    own, everything = flows_of(measured, group), list(measured.flows)
+    others = [flow for flow in everything if flow not in own]
+    link = bottleneck(measured, group)
+    seconds = _side_by_side([*own, *others])
+    if not own or not others or not seconds or link is None or not link["rate_mbps"]:
+        return None
+    found = math.fsum(math.fsum(one[len(own) :]) for one in seconds) / len(seconds)
+    equal: float = link["rate_mbps"] * len(others) / len(everything)
+    return 100 * (harm(equal, found) or 0.0)
+
+
+def _side_by_side(flows: Sequence[Record]) -> list[list[float]]:
+    """Return the goodputs of flows in each second from when all have started until the first ends."""
+    if not flows:
+        return []
+    series = [flow["goodput_series_mbps"] for flow in flows]
+    first, end = math.ceil(max(flow["start_s"] for flow in flows)), min(map(len, series))
+    return [[one[second] for one in series] for second in range(first, end)]
+
+
 def convergence_s(measured: Measured, group: str | None) -> float | None:
     """Return how long after the last start each flow stays near its share for STEADY_S; None where it never does."""
     flows = flows_of(measured, group)
@@ -190,9 +239,7 @@ def convergence_s(measured: Measured, group: str | None) -> float | None:
         return None
     last_start_s: float = max(flow["start_s"] for flow in flows)
     first = math.ceil(last_start_s)
-    series = [flow["goodput_series_mbps"] for flow in flows]
-    end = min(map(len, series))
-    near = [_all_near([one[second] for one in series]) for second in range(first, end)]
+    near = [_all_near(goodputs) for goodputs in _side_by_side(flows)]
     for at in range(len(near) - STEADY_S + 1):
         if all(near[at : at + STEADY_S]):
             return first + at - last_start_s

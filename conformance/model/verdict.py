@@ -1,4 +1,4 @@
-"""judge(zone, cell, measurements) -> Verdict. Pure, and closed: six verdicts, never relabelled afterwards.
+"""judge(zone, place, measurements) -> Verdict. Pure, and closed: six verdicts, never relabelled afterwards.
 
 A verdict compares medians with medians. A scheme *conforms* where its median's confidence interval
 (statistics.median_interval) is inside the cell's interval, which reaches from the least to the greatest median of all
@@ -14,15 +14,15 @@ is inside, its interval is not. The verdict then carries the least shift that wo
 
 import dataclasses
 import enum
-import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from conformance.model import place as places
 from conformance.model import power, statistics
 from conformance.model.errors import UserError
 from conformance.model.metrics import METRICS, Timeout
-from conformance.model.setting import Cell
+from conformance.model.place import Place
 from conformance.model.trial import Measurement, Outcome
 from conformance.model.zone import Basis, Interval, Margin, Zone
 
@@ -65,7 +65,7 @@ class Verdict:
 
     status: Status
     zone_id: str
-    cell: Cell
+    place: Place
     permitted: Interval
     reason: str
     n: int = 0
@@ -112,10 +112,10 @@ def decided(statuses: Iterable[Status]) -> bool:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ZoneVerdict:
-    """The verdicts on the cells of a zone, taken together. `family`: how many cells could have violated it."""
+    """The verdicts on the cells or points of a zone, taken together. `family`: how many could have violated it."""
 
     zone_id: str
-    verdicts: Mapping[Cell, Verdict]
+    verdicts: Mapping[Place, Verdict]
     family: int
 
     @property
@@ -150,8 +150,7 @@ class ProfiledZone(Protocol):
     @property
     def profile(self) -> str: ...
 
-    @property
-    def profile_digest(self) -> str: ...
+    def digest_at(self, place: Place) -> str | None: ...
 
 
 def overall(verdicts: Iterable[HasStatus]) -> Status:
@@ -180,47 +179,27 @@ def looks(first: int, most: int) -> tuple[int, ...]:
     return tuple(sorted({round(first * ratio**i) for i in range(LOOKS)}))
 
 
-def trials_to_violate(zone: Zone, family: int) -> int:
-    """The fewest trials with which any cell can violate, were all of them outside, of `family` that are judged."""
-    return min(_fewest(permitted, family) for permitted in zone.intervals.values())
-
-
-def refuse_blind(zone: Zone, family: int, most: int) -> None:
-    """Raise UserError where `most` trials can never show that any of `family` cells violates."""
-    needed = trials_to_violate(zone, family)
-    if needed > most:
-        raise UserError(
-            f"zone {zone.id}: {most} trials can never show that one of {family} cells violates it",
-            f"give --max-trials {needed}, fewer cells, or a zone that rests on more trials",
-        )
-
-
-def _fewest(permitted: Interval, family: int) -> int:
-    known = (n for n in itertools.count(1) if 1 - 2 / 2**n >= CONFIDENCE)  # the widest interval of a median
-    return next(n for n in known if _least_chance(n, permitted) <= level(family))
-
-
-def _least_chance(n: int, permitted: Interval) -> float:
-    """Return the chance of a basis where all n trials are beyond all of every basis: no verdict has a smaller one."""
-    return min(1.0, 2 * max(statistics.exceedance_p(n, n, basis.n) if basis.n else 0.5**n for basis in permitted.bases))
-
-
 def obstacle(zone: ProfiledZone, measurements: Sequence[Measurement]) -> tuple[Status, str] | None:
-    """(Status, reason) where measurements of some cells say nothing about congestion control, else None.
+    """(Status, reason) where measurements of some places say nothing about congestion control, else None.
 
-    Raises UserError where they are of more than one scheme, or under another profile than the zone's.
+    Raises UserError where they are of more than one scheme, or under another profile or scenario than the zone's.
     """
-    runs = {(m.trial.scheme, m.trial.setting.profile_digest, m.trial.room, m.trial.lab_digest) for m in measurements}
-    if len(runs) > 1:
-        where = ", ".join(sorted({m.trial.setting.cell.id for m in measurements})[:2])
+    settings = {m.trial.setting: places.of(m.trial.setting) for m in measurements}
+    # At each point of a scenario the digest is another; what it must be there is asked below.
+    profiles = {setting.profile_digest for setting in settings if setting.network is None}
+    runs = {(m.trial.scheme, m.trial.room, m.trial.lab_digest) for m in measurements}
+    if len(runs) > 1 or len(profiles) > 1:
+        where = ", ".join(sorted({place.id for place in settings.values()})[:2])
         raise UserError(f"measurements of unlike runs in cell {where}", "judge each run by itself")
-    setting = measurements[0].trial.setting
-    if setting.profile_digest != zone.profile_digest:
-        raise UserError(
-            f"zone {zone.id} was measured under another {zone.profile} profile (digest {zone.profile_digest})"
-            f" than these results ({setting.profile_digest})",
-            "use the profile it names or derive the zone anew",
-        )
+    for setting, place in settings.items():
+        asked = zone.digest_at(place)
+        if setting.profile_digest != asked:
+            what = "profile" if setting.network is None else "scenario"
+            raise UserError(
+                f"zone {zone.id} was measured under another {zone.profile} {what} (digest {asked})"
+                f" than these results ({setting.profile_digest})",
+                f"use the {what} it names or derive the zone anew",
+            )
     for outcome, status in ((Outcome.ERROR, Status.ERROR), (Outcome.UNSUPPORTED, Status.UNSUPPORTED)):
         bad = [m for m in measurements if m.outcome is outcome]
         if bad:
@@ -229,16 +208,18 @@ def obstacle(zone: ProfiledZone, measurements: Sequence[Measurement]) -> tuple[S
     return None
 
 
-def judge(zone: Zone, cell: Cell, measurements: Sequence[Measurement], family: int = 1, more: bool = False) -> Verdict:
-    """Judge one cell of a zone by the measurements of one scheme; `family` questions are judged in all.
+def judge(
+    zone: Zone, place: Place, measurements: Sequence[Measurement], family: int = 1, more: bool = False
+) -> Verdict:
+    """Judge one cell or point of a zone by the measurements of one scheme; `family` questions are judged in all.
 
     `more`: whether more trials may follow, so that what they might settle is inconclusive and not yet compatible. A
     trial that timed out may have any utilization up to its bound. Any error makes the cell an error: what failed may
     not be left out of a median. Raises UserError where the measurements are of more than one scheme or another profile:
     unlike runs are never pooled.
     """
-    more = more and zone.intervals[cell].counted  # for what is not counted nobody measures more
-    verdict = _assess(zone, cell, measurements, more)
+    more = more and zone.intervals[place].counted  # for what is not counted nobody measures more
+    verdict = _assess(zone, place, measurements, more)
     if verdict.p is not None and verdict.p > level(family):
         verdict = _unclear(verdict)
     return verdict if more else _with_power(verdict, zone.metric, family)
@@ -261,17 +242,17 @@ def _unclear(verdict: Verdict) -> Verdict:
     )
 
 
-def _assess(zone: Zone, cell: Cell, measurements: Sequence[Measurement], more: bool = False) -> Verdict:
+def _assess(zone: Zone, place: Place, measurements: Sequence[Measurement], more: bool = False) -> Verdict:
     """The Verdict as if `p` were small enough."""
-    permitted = zone.intervals[cell]
+    permitted = zone.intervals[place]
 
     def verdict(status: Status, reason: str, **kw: Any) -> Verdict:
-        return Verdict(status=status, zone_id=zone.id, cell=cell, permitted=permitted, reason=reason, **kw)
+        return Verdict(status=status, zone_id=zone.id, place=place, permitted=permitted, reason=reason, **kw)
 
     if not measurements:
         return verdict(Status.ERROR, "nothing was measured")
-    if {m.trial.setting.cell for m in measurements} != {cell}:
-        raise UserError(f"measurements of other cells than {cell.id}", "judge each cell by itself")
+    if {places.of(m.trial.setting) for m in measurements} != {place}:
+        raise UserError(f"measurements of other {zone.noun}s than {place.id}", f"judge each {zone.noun} by itself")
     in_the_way = obstacle(zone, measurements)
     if in_the_way:
         return verdict(*in_the_way, n=len(measurements))
@@ -292,13 +273,13 @@ def _assess(zone: Zone, cell: Cell, measurements: Sequence[Measurement], more: b
     return verdict(**_compare(zone.metric, permitted, highest, late, more), packet_bytes=packet_bytes)
 
 
-def violates(zone: Zone, cell: Cell, values: Sequence[float], timed_out: Sequence[bool], family: int) -> bool:
+def violates(zone: Zone, place: Place, values: Sequence[float], timed_out: Sequence[bool], family: int) -> bool:
     """Whether judge() would say so of trials of full packets that gave these values of the zone's metric."""
-    return status_of(zone, cell, values, family, timed_out) is Status.VIOLATES
+    return status_of(zone, place, values, family, timed_out) is Status.VIOLATES
 
 
-def approach(zone: Zone, cell: Cell, measurements: Sequence[Measurement], family: int) -> float:
-    """Return how near measurements of a cell come to a violation: the chance of a basis over that which convicts.
+def approach(zone: Zone, place: Place, measurements: Sequence[Measurement], family: int) -> float:
+    """Return how near measurements of a place come to a violation: the chance of a basis over that which convicts.
 
     1 and less would be enough; 2 over the level is as far inside as can be. Raises ValueError where a trial has no
     value.
@@ -307,16 +288,16 @@ def approach(zone: Zone, cell: Cell, measurements: Sequence[Measurement], family
     known = [value for value in values if value is not None]
     if len(known) < len(values) or not known:
         raise ValueError(f"{zone.metric} was not seen in every trial")
-    permitted = zone.intervals[cell]
+    permitted = zone.intervals[place]
     least = min(_chance(known, permitted), _chance([-value for value in known], _mirrored(permitted)))
     return least / level(family)
 
 
 def status_of(
-    zone: Zone, cell: Cell, values: Sequence[float], family: int, timed_out: Sequence[bool] | None = None
+    zone: Zone, place: Place, values: Sequence[float], family: int, timed_out: Sequence[bool] | None = None
 ) -> Status:
     """Return what judge() would say of trials of full packets that gave these values, and were the last of theirs."""
-    found = _compare(zone.metric, zone.intervals[cell], values, timed_out or [False] * len(values))
+    found = _compare(zone.metric, zone.intervals[place], values, timed_out or [False] * len(values))
     unclear = found["p"] is not None and found["p"] > level(family)
     return Status.INCONCLUSIVE if unclear else Status(found["status"])
 

@@ -1,4 +1,4 @@
-"""A Zone: for every cell the permissible interval of a metric, and what that interval rests on.
+"""A Zone: for every cell, or point of a scenario, the permissible interval of a metric, and what that rests on.
 
 An interval rests on *bases*: independent witnesses of what an honest implementation does, such as the trials of a
 reference implementation, or transfers that follow the algorithm's document alone (played.py). It reaches from the least
@@ -12,9 +12,10 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from conformance.model import metrics, statistics
+from conformance.model import digest, metrics, statistics
 from conformance.model.errors import UserError, located
-from conformance.model.setting import Cell
+from conformance.model.place import Place, Point
+from conformance.model.setting import Cell, Setting
 
 #: payload of a full segment on Ethernet with TCP timestamps, as the references send them
 REFERENCE_PACKET_BYTES = 1448
@@ -73,10 +74,10 @@ class Margin:
     absolute: float
 
     @classmethod
-    def of(cls, rule: Mapping[str, Any], cell: Cell | None = None) -> "Margin":
+    def of(cls, rule: Mapping[str, Any], place: Place | None = None) -> "Margin":
         """Return the margin by a zone's margin rule: of a cell, that of its kind where the rule has kinds."""
         kinds: Mapping[str, Mapping[str, Any]] = rule.get("kinds", {})
-        relative = kinds.get(kind_of(cell), rule)["relative"] if cell else rule["relative"]
+        relative = kinds.get(kind_of(place), rule)["relative"] if isinstance(place, Cell) else rule["relative"]
         return cls(relative=relative, absolute=rule["absolute"])
 
     def below(self, value: float) -> float:
@@ -146,7 +147,11 @@ def hull(bases: Sequence[Basis], margin: Margin) -> tuple[float, float]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Zone:
-    """`smoke` lists the cells that tell this algorithm from the others at small cost."""
+    """`smoke` lists the cells or points that tell this algorithm from the others at small cost.
+
+    Of a zone over points of a scenario, `profile` is the scenario's name, and `digests` has the digest of the setting
+    at each point: the zone belongs to the scenario as it was when its reference was measured. Other zones have none.
+    """
 
     id: str
     algorithm: str
@@ -156,16 +161,37 @@ class Zone:
     profile_digest: str
     margin_rule: Mapping[str, Any]
     references: Mapping[str, Mapping[str, Any]]
-    intervals: Mapping[Cell, Interval]
-    smoke: tuple[Cell, ...]
+    intervals: Mapping[Place, Interval]
+    smoke: tuple[Place, ...]
+    digests: Mapping[Place, str] = dataclasses.field(default_factory=dict)
 
     @property
-    def cells(self) -> tuple[Cell, ...]:
+    def places(self) -> tuple[Place, ...]:
+        """Return all that it has intervals for."""
         return tuple(self.intervals)
 
     @property
+    def cells(self) -> tuple[Cell, ...]:
+        """Return its cells; none of a scenario's zone."""
+        return tuple(self.by_cell)
+
+    @property
+    def by_cell(self) -> dict[Cell, Interval]:
+        """Return the intervals of its cells; none of a scenario's zone."""
+        return {place: interval for place, interval in self.intervals.items() if isinstance(place, Cell)}
+
+    @property
+    def noun(self) -> str:
+        """Return what its places are called."""
+        return "point" if self.digests else "cell"
+
+    def digest_at(self, place: Place) -> str | None:
+        """Return the digest of the settings that it judges at a place; None where it judges none there."""
+        return self.digests.get(place) if self.digests else self.profile_digest
+
+    @property
     def summary(self) -> str:
-        return f"{self.id}: {len(self.intervals)} cells, {len(self.smoke)} smoke cells"
+        return f"{self.id}: {len(self.intervals)} {self.noun}s, {len(self.smoke)} smoke {self.noun}s"
 
 
 P = TypeVar("P")
@@ -228,31 +254,48 @@ def from_json(data: Mapping[str, Any], where: object) -> Zone:
     """Build a Zone from a document that satisfies the schema; `where` names it in errors. Raises UserError."""
     with located(f"{where}: /metric"):
         metrics.named(data["metric"])
-    intervals: dict[Cell, Interval] = {}
-    for at, entry in enumerate(data["cells"]):
-        pointer = f"{where}: /cells/{at}"
+    intervals: dict[Place, Interval] = {}
+    digests: dict[Place, str] = {}
+    named, entries = ("points", data["points"]) if "points" in data else ("cells", data["cells"])
+    for at, entry in enumerate(entries):
+        pointer = f"{where}: /{named}/{at}"
         with located(pointer):
-            cell = Cell(entry["bandwidth_mbps"], entry["one_way_delay_ms"], entry["loss_pct"])
-        if cell in intervals:
-            raise UserError(f"{pointer}: cell {cell.id} stands twice")
-        within = f" in cell {cell.id}"
-        margin = Margin.of(data["margin_rule"], cell)
-        intervals[cell] = interval_from_json(entry, data["references"], margin, pointer, within)
-    smoke: list[Cell] = []
+            place = place_of(entry)
+        if place in intervals:
+            raise UserError(f"{pointer}: {named[:-1]} {place.id} stands twice")
+        within = f" in {named[:-1]} {place.id}"
+        margin = Margin.of(data["margin_rule"], place)
+        intervals[place] = interval_from_json(entry, data["references"], margin, pointer, within)
+        if "digest" in entry:
+            digests[place] = entry["digest"]
+    smoke: list[Place] = []
     for at, text in enumerate(data["smoke"]):
         with located(f"{where}: /smoke/{at}"):
-            smoke.append(Cell.parse(text))
+            smoke.append(Point.parse(text) if digests else Cell.parse(text))
             if smoke[-1] not in intervals:
-                raise UserError(f"cell {text} has no interval")
+                raise UserError(f"{named[:-1]} {text} has no interval")
     return Zone(
         id=data["id"],
         algorithm=data["algorithm"],
         algorithm_version=data["algorithm_version"],
         metric=data["metric"],
-        profile=data["profile"],
-        profile_digest=data["profile_digest"],
+        profile=data["scenario"] if digests else data["profile"],
+        profile_digest=digest.of_value(sorted(digests.values())) if digests else data["profile_digest"],
         margin_rule=data["margin_rule"],
         references=data["references"],
         intervals=intervals,
         smoke=tuple(smoke),
+        digests=digests,
     )
+
+
+def place_of(entry: Mapping[str, Any]) -> Place:
+    """Return the Cell or the Point of an entry. Raises UserError."""
+    if "point" in entry:
+        return Point(tuple(sorted(entry["point"].items())))
+    return Cell(entry["bandwidth_mbps"], entry["one_way_delay_ms"], entry["loss_pct"])
+
+
+def judges(zone: Zone, setting: Setting, place: Place) -> bool:
+    """Say whether a zone has an interval for measurements of a setting, which is at `place`."""
+    return place in zone.intervals and zone.digest_at(place) == setting.profile_digest

@@ -11,10 +11,12 @@ from conformance.model import digest, statistics
 from conformance.model.errors import UserError
 from conformance.model.family import judge_zones
 from conformance.model.metrics import Metric, others
+from conformance.model.place import Place
 from conformance.model.setting import Cell, Setting
 from conformance.model.trial import SHORT_DIGEST, Measurement, Outcome, Scheme
 from conformance.model.verdict import CONFIDENCE, Status, Verdict, ZoneVerdict, false_alarms, overall
 from conformance.model.zone import Interval, Zone
+from conformance.reporting import points
 from conformance.support.console import count
 
 #: with fewer trials no interval holds the median as surely as a verdict needs
@@ -264,7 +266,7 @@ def heatmap(
     by_cell = _by_cell(measurements)
     if zone and whole is None and (judged := _within(zone, measurements)):
         (whole,) = judge_zones([(zone, judged)])
-    verdicts: Mapping[Cell, Verdict] = whole.verdicts if whole else {}
+    verdicts: Mapping[Place, Verdict] = whole.verdicts if whole else {}
     return Heatmap(
         scheme=first.scheme,
         setting=first.setting,
@@ -284,7 +286,7 @@ def _by_cell(measurements: Iterable[Measurement]) -> dict[Cell, list[Measurement
     return by_cell
 
 
-def _within(zone: Zone, measurements: Iterable[Measurement]) -> dict[Cell, list[Measurement]]:
+def _within(zone: Zone, measurements: Iterable[Measurement]) -> dict[Place, Sequence[Measurement]]:
     """Return {cell: measurements} of the cells that a zone judges."""
     return {cell: found for cell, found in _by_cell(measurements).items() if cell in zone.intervals}
 
@@ -315,21 +317,20 @@ def all_series(measurements: Iterable[Measurement], or_none: bool = False) -> li
     """Return the Series of any measurements, in order of scheme and profile.
 
     All that is judged of one scheme is one family, under whatever profile: what the results hold of it. Paths of two
-    segments have no place in a heatmap of cells: `conformance split` shows them. Nor have flows that share a network:
-    `conformance scenario run` does. Raises UserError where there is nothing else, unless there may be `or_none`.
+    segments have no place in a heatmap of cells: `conformance split` shows them, and points.py flows that share a
+    network; where there are only those, there is no Series. Raises UserError where there are only paths, unless there
+    may be `or_none`.
     """
     groups: dict[_Group, list[Measurement]] = collections.defaultdict(list)
     known = list(measurements)
     for m in (m for m in known if not m.trial.setting.segments and m.trial.setting.network is None):
         groups[m.trial.scheme, m.trial.setting.profile_digest, m.trial.room, m.trial.lab_digest].append(m)
-    if not groups and or_none:
+    if not groups and (or_none or any(m.trial.setting.network for m in known)):
         return []
-    if not groups and any(m.trial.setting.network for m in known):
-        raise UserError("these results are of scenarios", "see `conformance scenario run`, which shows what is stored")
     if not groups:
         raise UserError("these results are of paths of two segments only", "see `conformance split`")
     zones = _zones()
-    judged = _judged(groups, zones)
+    judged = _judged(groups, zones, points.sizes(known))
 
     def drawn(group: _Group, found: list[Measurement], metric: str) -> Heatmap:
         zone = zones.get((metric, group[0].algorithm, group[1]))
@@ -355,9 +356,14 @@ _Group = tuple[Scheme, str, str, str]
 
 
 def _judged(
-    groups: Mapping[_Group, Sequence[Measurement]], zones: Mapping[tuple[str, str, str], Zone]
+    groups: Mapping[_Group, Sequence[Measurement]],
+    zones: Mapping[tuple[str, str, str], Zone],
+    sizes: Mapping[points.Run, int],
 ) -> dict[tuple[_Group, str], ZoneVerdict]:
-    """Return {(group, metric): its zone's verdict}, all of one scheme in one family."""
+    """Return {(group, metric): its zone's verdict}, all of one scheme in one family.
+
+    `sizes`: of families that have points of scenarios, too.
+    """
     families: dict[tuple[Scheme, str, str], list[tuple[_Group, Zone]]] = collections.defaultdict(list)
     for group in groups:
         scheme, profile_digest, room, lab_digest = group
@@ -365,8 +371,8 @@ def _judged(
             if (algorithm, of_profile) == (scheme.algorithm, profile_digest) and _within(zone, groups[group]):
                 families[scheme, room, lab_digest].append((group, zone))
     found = {}
-    for asked in families.values():
-        judged = judge_zones([(zone, _within(zone, groups[group])) for group, zone in asked])
+    for run, asked in families.items():
+        judged = judge_zones([(zone, _within(zone, groups[group])) for group, zone in asked], sizes.get(run))
         found.update({(group, zone.metric): verdict for (group, zone), verdict in zip(asked, judged, strict=True)})
     return found
 

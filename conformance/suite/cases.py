@@ -11,6 +11,7 @@ from conformance.catalogue import baseline, documents
 from conformance.engine.plan import Question, cell_questions, split_question
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
+from conformance.model.place import Point
 from conformance.model.split.split_zone import SplitZone
 from conformance.model.zone import Zone
 from conformance.suite import options
@@ -81,13 +82,17 @@ class _Has:
 
 
 def _cell_cases(zones: list[tuple[str, Zone]], grid: str, stack: str) -> Iterator[Case]:
-    """Yield the cases cell by cell, because what is judged by several zones is measured once."""
-    for cell in dict.fromkeys(cell for _, zone in zones for cell in grids.within(grid, zone.cells)):
+    """Yield the cases place by place, because what is judged by several zones is measured once."""
+    asked = ((zone.profile, place) for _, zone in zones for place in grids.within(grid, zone.places))
+    # Two scenarios may have points of one name; a cell is one network under any profile, and stays together.
+    for profile, place in dict.fromkeys((p if isinstance(at, Point) else None, at) for p, at in asked):
         for kind, zone in zones:
-            tiers = ("full", "smoke") if cell in zone.smoke else ("full",)
-            for question in cell_questions(zone, [cell]):
+            if profile not in (None, zone.profile):
+                continue
+            tiers = ("full", "smoke") if place in zone.smoke else ("full",)
+            for question in cell_questions(zone, [place]):
                 yield Case(
-                    name=f"{kind}[{zone.algorithm}-{cell.id}-{stack}]",
+                    name=f"{kind}[{zone.algorithm}-{place.id}-{stack}]",
                     kind=kind,
                     question=question,
                     markers=(zone.algorithm, documents.marker(kind), *tiers),
@@ -116,7 +121,7 @@ def kinds() -> list[str]:
 def check_mark_expression(expression: str, known: Iterable[str]) -> None:
     """Raise UserError for a word of `-m` that is no marker: `pytest -m cubik` must not pass by running nothing."""
     words = {*known, "and", "or", "not", "True", "False"}
-    for word in re.findall(r"[A-Za-z_][\w.]*", expression):
+    for word in re.findall(r"[A-Za-z_][\w.-]*", expression):
         if word not in words:
             algorithms = sorted(path.parent.name for path in documents.zone_files())
             metrics = dict.fromkeys(documents.marker(kind) for kind in kinds())

@@ -13,7 +13,7 @@ from conformance.engine.plan import CellQuestion, Judged, Measured, SplitQuestio
 from conformance.model import expectation, seeds
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, Surprise, gone_command
-from conformance.model.metrics import digits_to_tell
+from conformance.model.rounding import digits_to_tell
 from conformance.model.split.split_zone import Finding, SplitVerdict
 from conformance.model.verdict import CONFIDENCE, Status, Verdict
 from conformance.model.zone import Basis
@@ -290,7 +290,7 @@ def rerun_command(item: JudgedItem) -> str:
     option = item.options
     parts = [
         f'pytest -m "{item.zone.algorithm} and {documents.marker(item.kind)}"',
-        f"--grid {item.grid}",
+        f"--grid {shlex.quote(item.grid)}",
         f"--trials {item.verdict.n if item.verdict and item.verdict.n else option.trials}",
     ]
     if option.first_seed != seeds.JUDGED:

@@ -66,7 +66,8 @@ def pytest_configure(config: pytest.Config) -> None:
         from conformance.suite import allure_report
 
         config.pluginmanager.register(allure_report.Describer(config), "conformance-allure")
-    for name, what in _MARKERS.items():
+    of_scenarios = {name: f"flows that share a network: {what}" for name, what in documents.scenario_markers().items()}
+    for name, what in (_MARKERS | of_scenarios).items():
         config.addinivalue_line("markers", f"{name}: {what}")
     for name in sorted(_algorithms()):
         config.addinivalue_line("markers", f"{name}: algorithm: cells of zone {name}")

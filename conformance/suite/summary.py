@@ -63,7 +63,7 @@ def told(
     known = expected is not None and expected.verdict in (Known.VIOLATES, Known.BORDERLINE)
     return dataclasses.asdict(
         Told(
-            zone_id=zone.id, place=verdict.cell.id, status=str(verdict.status), algorithm=zone.algorithm,
+            zone_id=zone.id, place=verdict.place.id, status=str(verdict.status), algorithm=zone.algorithm,
             profile=zone.profile, family=family, p=verdict.p, known=known, unconfirmed=unconfirmed,
             values=tuple(values),
         )

@@ -7,7 +7,8 @@ from _pytest.junitxml import xml_key
 
 from conformance.catalogue import documents
 from conformance.commands import blame, trace
-from conformance.model.setting import Cell
+from conformance.model import place as places
+from conformance.model.place import Place
 from conformance.model.verdict import Status
 from conformance.suite import summary
 from conformance.suite.options import chosen
@@ -19,8 +20,8 @@ class Violations:
 
     def __init__(self, config: pytest.Config, why_too: bool, blame_too: bool) -> None:
         self._config, self._option, self._why_too, self._blame_too = config, config.option, why_too, blame_too
-        #: (algorithm, profile, cell), in the order they were found
-        self._cells: dict[tuple[str, str, Cell], None] = {}
+        #: (algorithm, profile or scenario, place), in the order they were found
+        self._places: dict[tuple[str, str, Place], None] = {}
         self._violations: list[blame.Violation] = []
         self._blamed: blame.Found = {}
 
@@ -29,11 +30,11 @@ class Violations:
         if told and report.failed:
             one = summary.Told(**told)
             if one.status == Status.VIOLATES and not one.unconfirmed:
-                cell = Cell.parse(one.place)
-                self._cells[one.algorithm, one.profile, cell] = None
+                place = places.parse(one.place)
+                self._places[one.algorithm, one.profile, place] = None
                 if self._blame_too:
                     zone = documents.zone(documents.zone_path(one.zone_id))
-                    self._violations.append(blame.Violation(zone=zone, cell=cell, values=tuple(one.values)))
+                    self._violations.append(blame.Violation(zone=zone, place=place, values=tuple(one.values)))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, exitstatus: int) -> None:
@@ -44,19 +45,19 @@ class Violations:
             self._violations, chosen(self._option), Console(), workers=self._option.workers
         )
         if junit := self._config.stash.get(xml_key, None):
-            for (zone_id, cell), found in self._blamed.items():
-                junit.add_global_property(f"blame of {zone_id} at {cell.id}", found.sentence)
+            for (zone_id, place), found in self._blamed.items():
+                junit.add_global_property(f"blame of {zone_id} at {place.id}", found.sentence)
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._blamed:
             terminalreporter.section("what violations are due to")
-            for (zone_id, cell), found in self._blamed.items():
-                terminalreporter.write_line(f"{zone_id} at {cell.id}: {found.sentence}")
+            for (zone_id, place), found in self._blamed.items():
+                terminalreporter.write_line(f"{zone_id} at {place.id}: {found.sentence}")
             left = len(self._violations) - len(self._blamed)
             if left:
                 terminalreporter.write_line(f"and {left} more, not looked at")
-        if not self._cells:
+        if not self._places:
             return
         try:
             self._look(terminalreporter)
@@ -72,7 +73,7 @@ class Violations:
             from conformance.commands import why  # late: it draws, and what draws takes seconds to import
 
             terminalreporter.section("what looks wrong")
-            why.of_violations([algorithm for algorithm, _, _ in self._cells], choice, console)
+            why.of_violations([algorithm for algorithm, _, _ in self._places], choice, console)
         if self._option.keep_traces:
             terminalreporter.section("traces")
-            trace.keep_some(self._cells, choice, self._option.keep_traces, console)
+            trace.keep_some(self._places, choice, self._option.keep_traces, console)

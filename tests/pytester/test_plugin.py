@@ -96,10 +96,25 @@ def test_a_cell_that_tells_too_little_is_shown_and_not_counted(suite):
 
 
 @pytest.mark.parametrize("algorithm", ["cubic", "reno", "bbrv1", "bbrv2", "bbrv3"])
-def test_the_smoke_tier_is_at_most_12_cells(suite, algorithm):
+def test_the_smoke_tier_is_at_most_12_cells_and_a_point_of_each_scenario(suite, algorithm):
     n = sum(len(documents.zone_of(algorithm, kind).smoke) for kind in documents.KINDS)
     assert 4 <= n <= 12
-    suite("-m", f"{algorithm} and smoke").assert_outcomes(passed=n)
+    own = [zone for _, zone in documents.judging("atc25") if zone.algorithm == algorithm and zone.digests]
+    assert all(len(zone.smoke) == 1 for zone in own)
+    suite("-m", f"{algorithm} and smoke").assert_outcomes(passed=n + len(own))
+
+
+def test_points_of_scenarios_are_tests_too(suite):
+    passed = suite("-m", "cubic and fairness and smoke")
+    passed.assert_outcomes(passed=3)
+    passed.stdout.fnmatch_lines(["zone cubic/fairness-jain: 1 conforms"])
+    failed = suite("-m", "cubic and coexistence and smoke", "--results", "bad.jsonl", kind="bad")
+    failed.stdout.fnmatch_lines(
+        [
+            "cubic/fake/* violates zone cubic/coexistence-share at buffer_bdp=2,*: below the zone",
+            '  rerun *pytest -m "cubic and coexistence" --grid buffer_bdp=2,*',
+        ]
+    )
 
 
 def test_a_violation_fails_and_says_all_that_is_needed(suite):

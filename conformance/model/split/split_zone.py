@@ -120,6 +120,10 @@ class SplitZone:
     references: Mapping[str, Mapping[str, Any]]
     checks: tuple[Check, ...]
 
+    def digest_at(self, cell: object) -> str:
+        """Return the digest of the settings that it judges: of each cell the same."""
+        return self.profile_digest
+
     @property
     def summary(self) -> str:
         paths = sum(isinstance(check, PathCheck) for check in self.checks)

@@ -63,7 +63,7 @@ def scores(zones: Iterable[Zone], measurements: Mapping[Cell, Sequence[Measureme
         features, seen = 0, 0
         misses: list[Miss] = []
         for zone in (z for z in zones if z.algorithm == algorithm):
-            for cell, permitted in zone.intervals.items():
+            for cell, permitted in zone.by_cell.items():
                 features += 1
                 value = _value(zone.metric, permitted, measurements.get(cell, ()))
                 if value is None:

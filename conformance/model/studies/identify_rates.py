@@ -61,7 +61,7 @@ def _seen(zones: Sequence[Zone], algorithm: str, trials: int, spread: bool, chan
     seen: _Seen = {}
     for zone in (zone for zone in zones if zone.algorithm == algorithm):
         sd = SPREAD.get(zone.metric, SPREAD["utilization"]) if spread else 0.0
-        for cell, permitted in zone.intervals.items():
+        for cell, permitted in zone.by_cell.items():
             factor = max(float(chance.normal(1, sd)), 0.0)
             drawn = [_draw(permitted.basis, chance) for _ in range(trials)]
             value = factor * statistics.median(drawn)
@@ -82,7 +82,7 @@ def _scores(zones: Sequence[Zone], seen: _Seen) -> list[Score]:
     by_algorithm: dict[str, tuple[int, list[Miss]]] = {}
     for zone in zones:
         features, misses = by_algorithm.get(zone.algorithm, (0, []))
-        missed = (miss(zone, cell, seen[zone.metric, cell]) for cell in zone.intervals)
+        missed = (miss(zone, cell, seen[zone.metric, cell]) for cell in zone.cells)
         misses += [one for one in missed if one]
         by_algorithm[zone.algorithm] = features + len(zone.intervals), misses
     scores = [

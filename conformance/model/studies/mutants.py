@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 
 import scipy.stats
 
+from conformance.model import place as places
 from conformance.model import statistics
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell
+from conformance.model.place import Place
 from conformance.model.verdict import Status, Verdict
 from conformance.model.zone import Interval, Zone
 
@@ -48,14 +49,14 @@ class Expected:
     """In a cell under a profile, a metric lies on a `side`, "below" or "above", of the algorithm without the bug."""
 
     profile: str
-    cell: Cell
+    cell: Place
     metric: str
     side: str
 
     @classmethod
     def of_json(cls, data: Mapping[str, str]) -> "Expected":
         """Raise UserError where the cell is none."""
-        cell = Cell.parse(data["cell"])
+        cell = places.parse(data["cell"])
         return cls(profile=data["profile"], cell=cell, metric=data["metric"], side=data["side"])
 
     def shows(self, with_bug: Sequence[float], without: Sequence[float]) -> bool:
@@ -97,8 +98,8 @@ def choose(mutants: Sequence[Mutant], ids: Sequence[str]) -> Sequence[Mutant]:
     return [known[name] for name in ids] if ids else list(mutants)
 
 
-#: a profile, and a cell under it
-Where = tuple[str, Cell]
+#: a profile or a scenario, and a cell or a point of it
+Where = tuple[str, Place]
 T = TypeVar("T")
 
 

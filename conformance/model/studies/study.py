@@ -14,7 +14,8 @@ from typing import Any, Self
 
 from conformance.model.errors import UserError, located
 from conformance.model.metrics import METRICS
-from conformance.model.scenario import Point, Scenario, Value
+from conformance.model.place import Point, Value
+from conformance.model.scenario import Scenario
 from conformance.model.setting import Setting
 from conformance.model.studies import claims, predicted
 from conformance.model.studies.claims import Instance, Relation

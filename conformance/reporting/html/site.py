@@ -14,10 +14,11 @@ import markupsafe
 
 from conformance import __version__
 from conformance.model.metrics import METRICS
+from conformance.model.place import Place
 from conformance.model.setting import Cell, exact
 from conformance.model.trial import CLIENT, Scheme
 from conformance.model.verdict import Status
-from conformance.reporting import heatmaps, rerun
+from conformance.reporting import heatmaps, points, rerun
 from conformance.reporting.heatmaps import CellResult, Series
 from conformance.reporting.html import (
     cell_page,
@@ -35,7 +36,7 @@ from conformance.results.source import Source
 from conformance.support import extras, files, paths
 
 #: {(zone's id, cell): what a violation is due to, in words}
-Blamed = Mapping[tuple[str, Cell], str]
+Blamed = Mapping[tuple[str, Place], str]
 
 
 def write(source: Source, target: pathlib.Path, blamed: Blamed = types.MappingProxyType({})) -> pathlib.Path:
@@ -54,6 +55,7 @@ class _Site:
         self, series: list[Series], source: Source, blamed: Blamed, studies: Sequence[study_page.Page]
     ) -> None:
         self._series, self._source, self._blamed, self._studies = series, source, blamed, studies
+        self._points = points.rows(source.measurements)
         self._algorithms = list(dict.fromkeys(s.scheme.algorithm for s in series))
         self._environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(paths.data("reports", "templates")),
@@ -66,6 +68,7 @@ class _Site:
         self._environment.globals |= {
             "has_split": bool(self._predicted),
             "studies": self._studies,
+            "of_points": self._points,
             "version": __version__,
             "files": source.files,
             "labs": sorted({s.utilization.lab_digest for s in series}),
@@ -124,9 +127,11 @@ class _Site:
             for bandwidth in one.bandwidths:
                 yield _cells_page(one, bandwidth), self._cells(one, bandwidth)
         parquet = extras.installed("parquet")
+        if self._points:
+            yield "shared.html", self._render("shared.html")
         yield "data.html", self._render("data.html", columns=export.columns(), parquet=parquet)
         yield "data/summary.json", export.summary_json(self._series, self._source.files)
-        yield "data/summary.md", markdown.render(self._series).encode()
+        yield "data/summary.md", markdown.render(self._series, of_points=self._points).encode()
         yield "data/badge.json", badge.endpoint(self._series)
         yield "data/badge.svg", badge.svg(self._series)
         yield "data/cells.csv", export.csv_bytes(self._series)

@@ -5,6 +5,7 @@ what violates, why/ALGORITHM.json and .svg.
 """
 
 import collections
+import dataclasses
 import json
 import math
 import pathlib
@@ -14,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import rich.console
 
 from conformance.model.expectation import UNEXPLAINED, Surprise
-from conformance.model.metrics import digits_to_tell
+from conformance.model.rounding import digits_to_tell
 from conformance.model.trial import Measurement
 from conformance.model.verdict import ALPHA, CONFIDENCE, Status, Verdict, decided, false_alarms
-from conformance.reporting import heatmaps
+from conformance.reporting import heatmaps, points
 from conformance.reporting.html import site
 from conformance.reporting.text import compare as comparing
 from conformance.reporting.text import markdown
@@ -42,17 +43,23 @@ _ERROR, _UNKNOWN = 3, 4
 _ENDS = {0: "passes", 1: "fails", _ERROR: "cannot tell: error", _UNKNOWN: "cannot tell"}
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """What reports show of a gate's measurements: cells as Series, points of scenarios as rows."""
+
+    series: Sequence[heatmaps.Series] = ()
+    rows: Sequence[points.Row] = ()
+
+
 def show(outcome: "GateResult", console: rich.console.Console) -> None:
     """The same as the Markdown, for a terminal."""
     for line in (*_lines(outcome, one_line), f"gate {_ending(outcome)}"):
         console.print(line, soft_wrap=True)
 
 
-def write(
-    outcome: "GateResult", measurements: Iterable[Measurement], target: pathlib.Path
-) -> Sequence[heatmaps.Series]:
-    """Write the folder `target` from this run's measurements alone; return their Series. Raises UserError."""
-    series: Sequence[heatmaps.Series] = []
+def write(outcome: "GateResult", measurements: Iterable[Measurement], target: pathlib.Path) -> Drawn:
+    """Write the folder `target` from this run's measurements alone; return what it shows. Raises UserError."""
+    drawn = Drawn()
     named: Sequence[source.File] = ()
     with files.errors(target, files.OTHER_FOLDER):
         for judged in outcome.judged:  # what an earlier run said of these looks like this one's
@@ -62,28 +69,29 @@ def write(
     results = files.write(target / "results.jsonl", lines, files.OTHER_FOLDER)
     if lines:
         made = source.Source([results])
-        series, named = heatmaps.all_series(made.measurements), made.files
+        drawn = Drawn(series=heatmaps.all_series(made.measurements), rows=points.rows(made.measurements))
+        named = made.files
         blamed = {
-            (f.verdict.zone_id, f.verdict.cell): f.blame.sentence for f in outcome.findings if f.blame is not None
+            (f.verdict.zone_id, f.verdict.place): f.blame.sentence for f in outcome.findings if f.blame is not None
         }
         site.write(made, target / "site", blamed)
     contents: dict[str, str | bytes] = {
-        "summary.md": summary(outcome, series),
+        "summary.md": summary(outcome, drawn),
         "gate.json": json.dumps(to_json(outcome), indent=1, sort_keys=True, allow_nan=False) + "\n",
-        "summary.json": export.summary_json(series, named),
-        "badge.json": badge.endpoint(series),
-        "bencher.json": bencher.render(series),
-        "badge.svg": badge.svg(series),
+        "summary.json": export.summary_json(drawn.series, named),
+        "badge.json": badge.endpoint(drawn.series),
+        "bencher.json": bencher.render(drawn.series),
+        "badge.svg": badge.svg(drawn.series),
         "junit.xml": junit.render(outcome, words),
     }
     for name, content in contents.items():
         files.write(target / name, content, files.OTHER_FOLDER)
-    return series
+    return drawn
 
 
 def add_why(
     outcome: "GateResult",
-    series: Sequence[heatmaps.Series],
+    drawn: Drawn,
     reports: Mapping[str, Any],
     target: pathlib.Path,
     write_report: Callable[[Any, pathlib.Path, pathlib.Path], None],
@@ -99,7 +107,7 @@ def add_why(
     told = ["### What looks wrong", ""]
     for report in reports.values():
         told += [*showing.lines(report), ""]
-    files.write(target / "summary.md", summary(outcome, series, told), files.OTHER_FOLDER)
+    files.write(target / "summary.md", summary(outcome, drawn, told), files.OTHER_FOLDER)
 
 
 def _why_files(target: pathlib.Path, algorithm: str) -> tuple[pathlib.Path, pathlib.Path]:
@@ -124,7 +132,7 @@ def to_json(outcome: "GateResult") -> dict[str, Any]:
                 "scheme": judged.scheme_id,
                 "count": {str(status): n for status, n in judged.count().items()},
                 "not_measured": [cell.id for cell in judged.unmeasured],
-                "cells": [_cell(finding) for finding in sorted(judged.findings, key=lambda f: f.verdict.cell)],
+                "cells": [_cell(finding) for finding in sorted(judged.findings, key=lambda f: f.verdict.place)],
             }
             for judged in outcome.judged
         ],
@@ -134,7 +142,7 @@ def to_json(outcome: "GateResult") -> dict[str, Any]:
 def _cell(finding: "Finding") -> dict[str, Any]:
     verdict, expected = finding.verdict, finding.expected
     return {
-        "cell": verdict.cell.id,
+        "cell": verdict.place.id,
         **_verdict(verdict),
         "counted": verdict.counted,
         "would_tell": verdict.told and {"less": verdict.told.down, "more": verdict.told.up},
@@ -158,7 +166,7 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def summary(outcome: "GateResult", series: Sequence[heatmaps.Series], told: Sequence[str] = ()) -> str:
+def summary(outcome: "GateResult", drawn: Drawn, told: Sequence[str] = ()) -> str:
     """Return Markdown: whether the gate passes and why, what looks wrong (`told`, lines), then the schemes."""
     lines = [f"### Gate {_ending(outcome)}", "", *map(_item, _lines(outcome, markdown.span))]
     if outcome.features is not None:
@@ -166,11 +174,13 @@ def summary(outcome: "GateResult", series: Sequence[heatmaps.Series], told: Sequ
     if outcome.baseline:
         lines += ["", "The gate judged by the baseline; below, the same results are judged by the zones that ship."]
     known = {
-        (f.verdict.zone_id, f.verdict.cell): f.expected.words
+        (f.verdict.zone_id, f.verdict.place): f.expected.words
         for f in outcome.findings
         if f.as_expected and f.expected is not None
     }
-    schemes = markdown.render(series, known=lambda zone_id, cell: known.get((zone_id, cell)))
+    schemes = markdown.render(
+        drawn.series, known=lambda zone_id, place: known.get((zone_id, place)), of_points=drawn.rows
+    )
     return "\n".join([*lines, "", *told, schemes])
 
 
@@ -257,7 +267,7 @@ def words(finding: "Finding") -> str:
 def _told(finding: "Finding") -> list[str]:
     """Return the verdict on a finding, what fresh seeds said of it, and what it is due to, each in words."""
     verdict = finding.verdict
-    text = f"{verdict.status} {verdict.zone_id} at {verdict.cell.id}: {verdict.words}{_figures(verdict)}"
+    text = f"{verdict.status} {verdict.zone_id} at {verdict.place.id}: {verdict.words}{_figures(verdict)}"
     if verdict.status is Status.INCONCLUSIVE:
         text += "; --max-trials lets it have more"
     if finding.surprise is Surprise.GONE:

@@ -7,16 +7,17 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from conformance.model.metrics import METRICS
-from conformance.model.setting import Cell
+from conformance.model.place import Place
 from conformance.reporting import heatmaps
 from conformance.reporting.heatmaps import Heatmap, Series
 from conformance.reporting.html import colours, heatmap_table
+from conformance.reporting.points import Row
 from conformance.support.console import count, printable
 
 #: a comment that nobody reads to the end helps nobody
 _MOST_CELLS = 20
-#: from a zone's id and a cell to what a stack is known to do there, in words, or None
-Known = Callable[[str, Cell], str | None]
+#: from a zone's id and a cell or a point to what a stack is known to do there, in words, or None
+Known = Callable[[str, Place], str | None]
 
 
 class Raw(str):
@@ -74,17 +75,35 @@ def render(
     all_series: Sequence[Series],
     title: str = "Congestion-control conformance",
     known: Known = lambda zone_id, cell: None,
+    of_points: Sequence[Row] = (),
 ) -> str:
-    """Return a table of schemes, and for each of them the cells that do not conform."""
+    """Return a table of schemes, for each of them the cells that do not conform, and a table of points of scenarios."""
     names = heatmaps.labels(all_series)
     schemes = [
         (code(names[series.scheme]), code(series.utilization.settings), Raw("<br>".join(_verdicts(series))))
         for series in all_series
     ]
-    lines = [f"### {title}", "", *table(("scheme", "settings", "verdicts"), schemes)]
+    lines = [f"### {title}"]
+    if schemes or not of_points:
+        lines += ["", *table(("scheme", "settings", "verdicts"), schemes)]
     for series in all_series:
         lines += _cells(series, names[series.scheme], known)
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_points(of_points, known)]) + "\n"
+
+
+def _points(rows: Sequence[Row], known: Known) -> list[str]:
+    """Return the lines of a table of what zones say of flows that share a network; none without such."""
+    if not rows:
+        return []
+    made = []
+    for row in rows:
+        words = known(row.zone.id, row.verdict.place)
+        why = f"{row.verdict.words}; {words}" if words else row.verdict.words
+        mark = f"{colours.SYMBOLS[row.status]} {row.status}"
+        value = f"{row.title} {row.measured}"
+        made.append((code(row.scheme.id), row.zone.id, row.verdict.place.id, mark, value, row.permitted, code(why)))
+    header = ("scheme", "zone", "point", "verdict", "measured", "permitted", "why")
+    return ["", "#### Flows that share a network", "", *table(header, made)]
 
 
 def _verdicts(series: Series) -> list[str]:

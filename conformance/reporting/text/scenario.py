@@ -6,9 +6,15 @@ import rich.console
 import rich.table
 
 from conformance.model.metrics import METRICS
+from conformance.model.rounding import digits_to_tell
+from conformance.model.verdict import Status, Verdict
 
 if TYPE_CHECKING:  # a renderer knows what commands find out, not how
     from conformance.commands.scenario import Listed, PointRan, Ran, Shown
+
+
+#: of medians and bounds, where that is enough to tell them apart
+_DIGITS = 3
 
 
 def show_ran(ran: "Ran", console: rich.console.Console) -> None:
@@ -19,6 +25,8 @@ def show_ran(ran: "Ran", console: rich.console.Console) -> None:
         console.print(f"{where}: {ran.scheme}, {len(at.outcomes)} trials", style="bold", soft_wrap=True)
         if at.figures:
             console.print(_table(ran, at))
+        for one in at.verdicts:
+            console.print(_verdict(one), style="red" if one.status is Status.VIOLATES else "", soft_wrap=True)
         for message in at.messages:
             console.print(message, style="yellow", soft_wrap=True)
     console.print(f"results: {ran.results}", soft_wrap=True)
@@ -38,6 +46,16 @@ def _table(ran: "Ran", at: "PointRan") -> rich.table.Table:
     if harms:
         table.add_row("harm", *(f"{harms[group]:.2f}" if group in harms else "" for group in groups))
     return table
+
+
+def _verdict(one: Verdict) -> str:
+    """Return what a zone says of a point: verdict, median, permitted."""
+    text = f"zone {one.zone_id}: {one.status}, {one.words}"
+    if one.value is None:
+        return text
+    digits = digits_to_tell([one.value], one.permitted.low, one.permitted.high, _DIGITS)
+    low, high = (f"{bound:.{digits}f}" for bound in (one.permitted.low, one.permitted.high))
+    return f"{text}; median {one.value:.{digits}f}, permitted {low}..{high}"
 
 
 def show_listed(listed: "Listed", console: rich.console.Console) -> None:

@@ -60,7 +60,7 @@ def words(verdict: Verdict) -> str:
     if verdict.value is None:
         return verdict.reason
     permitted = f"{verdict.permitted.low:.3f}..{verdict.permitted.high:.3f}"
-    return f"{verdict.zone_id} {verdict.cell.id}: {verdict.value:.3f}, permitted {permitted}"
+    return f"{verdict.zone_id} {verdict.place.id}: {verdict.value:.3f}, permitted {permitted}"
 
 
 def write(findings: Sequence[Finding], target: pathlib.Path) -> None:

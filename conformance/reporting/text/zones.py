@@ -31,12 +31,15 @@ def show_checked(one: "CheckedZone", console: rich.console.Console) -> None:
 def show_zone(found: "ShownZone", console: rich.console.Console) -> None:
     """Draw what a zone permits in each cell or place, and the reference's median."""
     zone = found.zone
-    console.print(f"{zone.id}: {zone.metric} under profile {zone.profile}; {zone.margin_rule['text']}", soft_wrap=True)
+    under, noun = ("scenario", "point") if isinstance(zone, Zone) and zone.digests else ("profile", "cell")
+    console.print(f"{zone.id}: {zone.metric} under {under} {zone.profile}; {zone.margin_rule['text']}", soft_wrap=True)
     for name, about in zone.references.items():
-        console.print(f"reference {name}: {about['scheme']}, {about['trials']} trials a cell; {about['what']}")
+        console.print(f"reference {name}: {about['scheme']}, {about['trials']} trials a {noun}; {about['what']}")
     if not isinstance(zone, Zone):
         console.print(_places(zone))
         return
+    if zone.digests:
+        console.print(_points(zone))
     for bandwidth in sorted({cell.bandwidth_mbps for cell in zone.cells}):
         console.print(_fitting(_cells(zone, bandwidth), console))
 
@@ -68,6 +71,15 @@ def _places(zone: SplitZone) -> rich.table.Table:
         table.add_column(name, overflow="fold")
     for place, interval in zone.intervals.items():
         table.add_row(place.where, place.what, _drawn(interval, zone.metric))
+    return table
+
+
+def _points(zone: Zone) -> rich.table.Table:
+    table = rich.table.Table()
+    for name in ("point", "permitted (reference)"):
+        table.add_column(name, overflow="fold")
+    for place, interval in zone.intervals.items():
+        table.add_row(place.id, _drawn(interval, zone.metric))
     return table
 
 

@@ -43,7 +43,7 @@ def _errors(outcome: "GateResult", reports: Mapping[str, "Report"]) -> Iterator[
         first = findings[0].verdict
         gone = all(finding.surprise is Surprise.GONE for finding in findings)
         does = "no longer deviates as expected.json says" if gone else "is not as expected"
-        text = f"{does} in {count(len(findings), 'cell')}; {first.status} at {first.cell.id}: {first.reason}"
+        text = f"{does} in {count(len(findings), 'cell')}; {first.status} at {first.place.id}: {first.reason}"
         report = reports.get(algorithms[zone_id])
         if report is not None and report.suspects:
             suspect = report.suspects[0]

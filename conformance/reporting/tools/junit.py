@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from conformance.model.expectation import Surprise
-from conformance.model.setting import Cell
+from conformance.model.place import Place
 from conformance.model.studies.comparison import Change, Compared
 from conformance.model.verdict import Status
 
@@ -25,7 +25,7 @@ def render(outcome: "GateResult", words: Callable[["Finding"], str]) -> bytes:
         name = f"{judged.zone.id} {judged.scheme_id}"
         suite = xml.SubElement(root, "testsuite", name=_xml(name))
         for finding in judged.findings:
-            case = _case(suite, judged, finding.verdict.cell)
+            case = _case(suite, judged, finding.verdict.place)
             _property(case, "verdict", str(finding.verdict.status))
             _property(case, "trials", str(finding.verdict.n))
             if finding.verdict.value is not None:
@@ -84,7 +84,7 @@ def _kind(finding: "Finding", strict: bool) -> str | None:
     }.get(status)  # fmt: skip
 
 
-def _case(suite: xml.Element, judged: "ZoneResult", cell: Cell) -> xml.Element:
+def _case(suite: xml.Element, judged: "ZoneResult", cell: Place) -> xml.Element:
     return xml.SubElement(suite, "testcase", classname=_xml(judged.zone.id.replace("/", ".")), name=cell.id)
 
 

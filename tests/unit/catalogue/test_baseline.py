@@ -6,7 +6,7 @@ import pytest
 from helpers import counted, measurements, measurements_of, scheme
 
 from conformance.catalogue import baseline, derive, documents
-from conformance.model import verdict
+from conformance.model import blindness, verdict
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.results import store
@@ -42,16 +42,16 @@ def test_a_baseline_that_can_show_nothing_is_refused():
     zone = heatmap([0.2, 0.21, 0.22, 0.23, 0.24])
     said = r"reno/heatmap-baseline: 20 trials can never show that one of 150 cells violates it; give --max-trials 25"
     with pytest.raises(UserError, match=said):
-        verdict.refuse_blind(zone, 150, 20)
-    verdict.refuse_blind(zone, 66, 20)
-    verdict.refuse_blind(zone, 150, 25)
-    verdict.refuse_blind(heatmap([0.2] * 20), 150, 20)
+        blindness.refuse_blind(zone, 150, 20)
+    blindness.refuse_blind(zone, 66, 20)
+    blindness.refuse_blind(zone, 150, 25)
+    blindness.refuse_blind(heatmap([0.2] * 20), 150, 20)
 
 
 @pytest.mark.parametrize(("family", "fewest"), [(1, 5), (66, 5), (67, 6), (150, 6)])
 def test_how_many_trials_a_cell_needs_to_violate(family, fewest):
     zone = heatmap([0.2] * 20)
-    assert verdict.trials_to_violate(zone, family) == fewest
+    assert blindness.trials_to_violate(zone, family) == fewest
     far_off = under_packets([0.9] * fewest)
     for n, status in ((fewest - 1, "inconclusive"), (fewest, "violates")):
         judged = verdict.judge(zone, CELL, far_off[:n], family)

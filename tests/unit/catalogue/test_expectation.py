@@ -31,8 +31,8 @@ OTHER, UNMEASURED = Cell(10, 40, 1), Cell(10, 60, 1)
 
 def verdict(status, cell=CELL):
     return Verdict(
-        status=status, zone_id="cubic/heatmap", cell=cell, permitted=zone().intervals[CELL], reason="r", n=5, value=0.3,
-        interval=(0.3, 0.3), sure=status is Status.CONFORMS,
+        status=status, zone_id="cubic/heatmap", place=cell, permitted=zone().intervals[CELL], reason="r", n=5,
+        value=0.3, interval=(0.3, 0.3), sure=status is Status.CONFORMS,
     )  # fmt: skip
 
 

@@ -8,9 +8,10 @@ import pytest
 from helpers import measurements, measurements_of
 
 from conformance import cli
-from conformance.catalogue import derive, documents
+from conformance.catalogue import derive, documents, scenarios
 from conformance.model import grid
 from conformance.model.errors import UserError
+from conformance.model.place import Point
 from conformance.model.setting import Cell
 from conformance.model.verdict import Status, judge
 from conformance.model.zone import Basis
@@ -65,17 +66,36 @@ def test_zones_of_a_kind_have_the_cells_of_cubic_s():
     for profile in documents.PROFILES.values():
         for kind, zone in documents.judging(profile):
             under = profile if kind in documents.KINDS else "atc25"
-            cells = set(documents.zone_of("cubic", kind, under).cells)
-            assert set(zone.cells) <= cells
-            left_out += [(zone.id, cell.id) for cell in cells - set(zone.cells)]
+            places = set(documents.zone_of("cubic", kind, under).places)
+            assert set(zone.places) <= places
+            left_out += [(zone.id, place.id) for place in places - set(zone.places)]
     assert set(left_out) == {("reno/sawtooth-queue", "30mbps-100ms-0pct")}
-    counts = {kind: len(documents.zone_of("cubic", kind).cells) for kind in documents.kinds("atc25")}
+    of_cubic = {kind: documents.zone_of("cubic", kind) for kind in documents.kinds("atc25")}
+    counts = {kind: len(zone.cells) for kind, zone in of_cubic.items() if not zone.digests}
     assert counts == {
         "heatmap": 150, "loss": 150, "startup": 6, "competing": 3, "sawtooth-utilization": 5, "sawtooth-queue": 5,
         "identify-utilization": 8, "identify-queue": 8, "pacing": 4,
     }  # fmt: skip
     for kind in documents.KINDS:
         assert set(documents.zone_of("cubic", kind, "packets").cells) == set(grid.cells("10mbps"))
+
+
+def test_zones_over_points_have_those_of_their_scenario():
+    found = [zone for _, zone in documents.judging("atc25") if zone.digests]
+    assert {"cubic/fairness-jain", "cubic/coexistence-share"} <= {zone.id for zone in found}
+    for zone in found:
+        grids = scenarios.find(zone.profile).grids
+        assert set(zone.places) == {point.by_name for point in grids[scenarios.ZONE]}
+        assert set(zone.smoke) == {point.by_name for point in grids[scenarios.SMOKE]}
+
+
+def test_several_flows_of_bbrv1_lose_far_more_than_bbrv3_s():
+    """The positive control: what tells these two apart beside their own kind, at a queue of one BDP."""
+    lost = {
+        algorithm: documents.zone_of(algorithm, "fairness-loss").intervals[Point((("flows", 8),))].basis.median
+        for algorithm in ("bbrv1", "bbrv3")
+    }
+    assert lost["bbrv1"] > 3 * lost["bbrv3"]
 
 
 def test_identification_asks_the_same_of_every_algorithm():

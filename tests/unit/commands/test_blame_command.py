@@ -22,7 +22,7 @@ CELL = Cell.parse("10mbps-20ms-1pct")
 def violation(kind="heatmap", cell=CELL, algorithm="reno", profile="packets", factor=0.8):
     zone = documents.zone_of(algorithm, kind, profile if kind in documents.KINDS else "atc25")
     middle = zone.intervals[cell].basis.median
-    return blame.Violation(zone=zone, cell=cell, values=(factor * middle,) * 5)
+    return blame.Violation(zone=zone, place=cell, values=(factor * middle,) * 5)
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_few_are_looked_at_the_cheapest_of_each_zone_first():
     further = [violation("identify-utilization", cell=documents.zone_of("reno", "identify-utilization").cells[0])]
     chosen = blame.choose([*many, *further])
     assert [one.zone.id for one in chosen] == ["reno/heatmap", "reno/identify-utilization", "reno/heatmap"]
-    assert {one.cell.bandwidth_mbps for one in chosen} == {10}
+    assert {one.place.bandwidth_mbps for one in chosen} == {10}
 
 
 def test_what_is_no_rate_or_not_the_flows_own_is_not_attributed(traced):

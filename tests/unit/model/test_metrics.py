@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from conformance.model import metrics
 from conformance.model.errors import UserError
-from conformance.model.metrics import METRICS, digits_to_tell
+from conformance.model.metrics import METRICS
+from conformance.model.rounding import digits_to_tell
 from conformance.support import paths
 
 

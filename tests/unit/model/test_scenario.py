@@ -12,7 +12,8 @@ from conformance.catalogue import documents, scenarios
 from conformance.model import legacy
 from conformance.model.errors import UserError
 from conformance.model.network import Network
-from conformance.model.scenario import Point, Scenario, parse_value
+from conformance.model.place import Point, parse_value
+from conformance.model.scenario import Scenario
 from conformance.model.setting import Cell, Proxy, Setting
 from conformance.support import schema
 

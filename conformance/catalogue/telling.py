@@ -1,0 +1,78 @@
+"""What tells algorithms apart: cells whose intervals in their zones do not meet, and the smoke cells among them."""
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+
+from conformance.catalogue import derive, documents
+from conformance.model.setting import Cell
+from conformance.model.zone import Interval, Zone
+from conformance.support import schema
+
+_SMOKE_CELLS = 12
+#: a zone's id, and a cell of it
+Feature = tuple[str, Cell]
+
+
+def gap(mine: Interval, theirs: Interval) -> float:
+    """How far two intervals are apart, in widths of the first; not above zero where they overlap."""
+    return max(mine.low - theirs.high, theirs.low - mine.high) / (mine.high - mine.low)
+
+
+def apart(
+    algorithms: Iterable[str], profile: str = "atc25"
+) -> Iterator[tuple[str, str, str, int, list[tuple[Cell, float]]]]:
+    """Yield (one, other, metric, number of common cells, [(cell, gap)] of those that tell them apart, widest first)."""
+    for one, other in itertools.combinations(algorithms, 2):
+        for kind in documents.KINDS:
+            mine, theirs = documents.zone_of(one, kind, profile), documents.zone_of(other, kind, profile)
+            common = [cell for cell in mine.cells if cell in theirs.intervals]
+            gaps = [(cell, gap(mine.intervals[cell], theirs.intervals[cell])) for cell in common]
+            found = sorted((pair for pair in gaps if pair[1] > 0), key=lambda pair: -pair[1])
+            yield one, other, mine.metric, len(common), found
+
+
+def telling_features(own: Iterable[Zone], others: Sequence[Zone], count: int = _SMOKE_CELLS) -> list[Feature]:
+    """At most `count` pairs (zone id, cell) whose intervals in `own` are apart from those of other algorithms.
+
+    `own` and `others` are zones, of any metrics. For each other algorithm in turn the cheapest that is left: of the
+    lowest bandwidth, and of those the one with the widest gap.
+    """
+    queues = []
+    for algorithm in sorted({other.algorithm for other in others}):
+        found: dict[Feature, float] = {}
+        for mine in own:
+            for theirs in others:
+                if theirs.algorithm == algorithm and theirs.metric == mine.metric:
+                    for cell in set(mine.cells) & set(theirs.cells):
+                        if not mine.intervals[cell].counted:
+                            continue
+                        found[mine.id, cell] = gap(mine.intervals[cell], theirs.intervals[cell])
+        telling = [feature for feature, width in found.items() if width > 0]
+        queues.append([f for *_, f in sorted((f[1].bandwidth_mbps, -found[f], f[1], f[0], f) for f in telling)])
+    chosen: list[Feature] = []
+    for rank in range(max((len(q) for q in queues), default=0)):
+        for queue in queues:
+            if rank < len(queue) and queue[rank] not in chosen and len(chosen) < count:
+                chosen.append(queue[rank])
+    return chosen
+
+
+def choose_smoke_cells() -> list[Zone]:
+    """Choose the smoke cells of every zone that ships anew, all metrics together; returns the Zones."""
+    paths = [
+        path
+        for profile in documents.PROFILES.values()
+        for kind in documents.KINDS
+        for path in documents.zone_files(kind, profile)
+    ]
+    by_path = {path: schema.load("zone", path) for path in paths}
+    zones = [documents.zone(path) for path in by_path]
+    found = []
+    for path, document in by_path.items():
+        alike = [z for z in zones if z.profile_digest == document["profile_digest"]]
+        own = [z for z in alike if z.algorithm == document["algorithm"]]
+        others = [z for z in alike if z.algorithm != document["algorithm"]]
+        features = telling_features(own, others)
+        document["smoke"] = [cell.id for zone_id, cell in features if zone_id == document["id"]]
+        found.append(derive.write(document, path))
+    return found

@@ -1,0 +1,33 @@
+"""How many trials a violation takes at least: a session that can never have so many would only pass."""
+
+import itertools
+
+from conformance.model import statistics
+from conformance.model.errors import UserError
+from conformance.model.verdict import CONFIDENCE, level
+from conformance.model.zone import Interval, Zone
+
+
+def trials_to_violate(zone: Zone, family: int) -> int:
+    """The fewest trials with which any cell can violate, were all of them outside, of `family` that are judged."""
+    return min(_fewest(permitted, family) for permitted in zone.intervals.values())
+
+
+def refuse_blind(zone: Zone, family: int, most: int) -> None:
+    """Raise UserError where `most` trials can never show that any of `family` cells violates."""
+    needed = trials_to_violate(zone, family)
+    if needed > most:
+        raise UserError(
+            f"zone {zone.id}: {most} trials can never show that one of {family} cells violates it",
+            f"give --max-trials {needed}, fewer cells, or a zone that rests on more trials",
+        )
+
+
+def _fewest(permitted: Interval, family: int) -> int:
+    known = (n for n in itertools.count(1) if 1 - 2 / 2**n >= CONFIDENCE)  # the widest interval of a median
+    return next(n for n in known if _least_chance(n, permitted) <= level(family))
+
+
+def _least_chance(n: int, permitted: Interval) -> float:
+    """Return the chance of a basis where all n trials are beyond all of every basis: no verdict has a smaller one."""
+    return min(1.0, 2 * max(statistics.exceedance_p(n, n, basis.n) if basis.n else 0.5**n for basis in permitted.bases))

@@ -1,0 +1,44 @@
+"""What metrics of a lone transfer are computed by: pure functions of a measurement. What was not seen is None."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from conformance.model.emulation import tc_commands
+from conformance.model.setting import Setting
+
+
+class Measured(Protocol):
+    """What of a Measurement (model/trial.py) is asked for."""
+
+    @property
+    def setting(self) -> Setting: ...
+
+    @property
+    def metrics(self) -> Mapping[str, Any]: ...
+
+    @property
+    def evidence(self) -> Mapping[str, Any]: ...
+
+
+def lost_pct(measured: Measured) -> float | None:
+    """Return the loss by the interfaces' own counters: so it is known of every stack, whatever it says of itself."""
+    interfaces = measured.evidence.get("interfaces")
+    if not interfaces or measured.setting.proxy:  # a proxy makes two transfers of one
+        return None
+    sent: int = sum(counters["tx_bytes"] for counters in interfaces["server"].values())
+    came: int = sum(counters["rx_bytes"] for counters in interfaces["client"].values())
+    return 100 * (1 - came / sent) if sent else None
+
+
+def queue_mean_bdp(measured: Measured) -> float | None:
+    mean_bytes: float | None = measured.metrics.get("queue_mean_bytes")
+    return None if mean_bytes is None else mean_bytes / tc_commands.bdp_bytes(measured.setting.cell)
+
+
+def transfer_rtts(measured: Measured) -> float | None:
+    """Return the time from the end of the handshake to the last byte, in round trips of the empty path."""
+    completion_s: float | None = measured.metrics.get("completion_s")
+    handshake_s: float | None = measured.metrics.get("handshake_s")
+    if completion_s is None or handshake_s is None:
+        return None
+    return (completion_s - handshake_s) / tc_commands.rtt_s(measured.setting.cell)

@@ -1,0 +1,115 @@
+"""What zones say of flows that share a network, as rows of reports: heatmaps have no place for points of scenarios."""
+
+import collections
+import dataclasses
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+
+from conformance.catalogue import documents
+from conformance.model import place as places
+from conformance.model.family import judge_zones
+from conformance.model.metrics import METRICS
+from conformance.model.place import Place
+from conformance.model.rounding import digits_to_tell
+from conformance.model.setting import Setting
+from conformance.model.trial import Measurement, Scheme
+from conformance.model.verdict import Verdict
+from conformance.model.zone import Zone
+
+#: what trials that are judged together have in common: scheme, room, lab's digest
+Run = tuple[Scheme, str, str]
+_Measured = Mapping[Place, Sequence[Measurement]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """The verdict of a zone on a scheme at a point of a scenario."""
+
+    scheme: Scheme
+    zone: Zone
+    verdict: Verdict
+
+    @property
+    def status(self) -> str:
+        return str(self.verdict.status)
+
+    @property
+    def title(self) -> str:
+        """Return what is measured, in words."""
+        return METRICS[self.zone.metric].title
+
+    @property
+    def measured(self) -> str:
+        """Return the median, with its unit; "none" where it is not known."""
+        return METRICS[self.zone.metric].text(self.verdict.value, self._more_digits)
+
+    @property
+    def permitted(self) -> str:
+        """Return the bounds, in the metric's unit."""
+        metric, more = METRICS[self.zone.metric], self._more_digits
+        low, high = (metric.text(bound, more) for bound in (self.verdict.permitted.low, self.verdict.permitted.high))
+        return f"{low.removesuffix(metric.suffix)} to {high}"
+
+    @property
+    def _more_digits(self) -> int:
+        """Return how many digits more tell the median from the bounds."""
+        digits, permitted = METRICS[self.zone.metric].digits, self.verdict.permitted
+        values = [] if self.verdict.value is None else [self.verdict.value]
+        return digits_to_tell(values, permitted.low, permitted.high, digits) - digits
+
+
+def sizes(measurements: Iterable[Measurement]) -> dict[Run, int]:
+    """Return {run: how many questions share its chance of a false alarm}: counted cells and points together.
+
+    Runs without points are left out: all of theirs is judged as heatmaps. Raises UserError.
+    """
+    settings: dict[Run, set[Setting]] = collections.defaultdict(set)
+    for m in measurements:
+        if not m.trial.setting.segments:
+            settings[_run(m)].add(m.trial.setting)
+    return {
+        run: sum(map(_counted, itertools.repeat(run[0].algorithm), here))
+        for run, here in settings.items()
+        if any(setting.network is not None for setting in here)
+    }
+
+
+def _counted(algorithm: str, setting: Setting) -> int:
+    at = places.of(setting)
+    permitted = (zone.intervals.get(at) for zone in documents.zones_for(algorithm, setting))
+    return sum(interval is not None and interval.counted for interval in permitted)
+
+
+def _run(m: Measurement) -> Run:
+    return m.trial.scheme, m.trial.room, m.trial.lab_digest
+
+
+def rows(measurements: Iterable[Measurement]) -> list[Row]:
+    """Return a Row for each zone at each of its points that was measured, in order of scheme and zone.
+
+    All that the measurements hold of one scheme is one family, cells too. Raises UserError.
+    """
+    known = list(measurements)
+    family = sizes(known)
+    held: dict[Run, dict[str, tuple[Zone, dict[Place, list[Measurement]]]]] = collections.defaultdict(dict)
+    for setting, of_setting in _by_setting(known).items():
+        zones = {a: documents.zones_for(a, setting) for a in {m.trial.scheme.algorithm for m in of_setting}}
+        for m in of_setting:
+            for zone in zones[m.trial.scheme.algorithm]:
+                _, found = held[_run(m)].setdefault(zone.id, (zone, collections.defaultdict(list)))
+                found[places.of(setting)].append(m)
+    made = []
+    for run, by_zone in held.items():
+        judged: list[tuple[Zone, _Measured]] = list(by_zone.values())
+        for (zone, _), found_of in zip(judged, judge_zones(judged, family[run]), strict=True):
+            made += [Row(scheme=run[0], zone=zone, verdict=verdict) for verdict in found_of.verdicts.values()]
+    return sorted(made, key=lambda row: (row.scheme.id, row.zone.id, row.verdict.place))
+
+
+def _by_setting(measurements: Iterable[Measurement]) -> dict[Setting, list[Measurement]]:
+    """Return {setting: its measurements} of flows that share a network."""
+    found: dict[Setting, list[Measurement]] = collections.defaultdict(list)
+    for m in measurements:
+        if m.trial.setting.network is not None:
+            found[m.trial.setting].append(m)
+    return found

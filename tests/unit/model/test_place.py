@@ -1,0 +1,110 @@
+"""Where zones ask: cells and points, and zones over points judged as zones over cells."""
+
+import dataclasses
+
+import helpers
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.catalogue import documents, scenarios
+from conformance.model import place as places
+from conformance.model import zone as zones
+from conformance.model.errors import UserError
+from conformance.model.family import judge_zones
+from conformance.model.metrics import METRICS
+from conformance.model.place import Point
+from conformance.model.setting import Cell
+from conformance.model.trial import Trial
+from conformance.model.verdict import Status, judge
+
+VALUES = st.integers(-(10**9), 10**9) | st.floats(-1e9, 1e9, allow_nan=False) | st.booleans() | st.just("fq_codel")
+AT = Point((("flows", 2),))
+USUAL = {
+    "jain_index": 0.9, "unequal_pct": 10.0, "harm_pct": 20.0, "share": 0.5, "fct_p50_s": 1.0, "dropped_pct": 1.0,
+    "queue_delay_p95_ms": 10.0, "utilization": 0.9,
+}  # fmt: skip
+
+
+def zone(name="fairness-jain"):
+    return documents.zone_of("cubic", name)
+
+
+def measured(value, seed=1, at=AT, scenario="fairness", **setting):
+    made = dataclasses.replace(scenarios.setting(scenario, at), **setting)
+    trial = Trial(setting=made, scheme=helpers.scheme(), seed=seed, room="virtual", lab_digest="7" * 16)
+    return helpers.shared_measurement(trial, USUAL | value)
+
+
+def trials(value, n=8, **changes):
+    return [measured(value, seed, **changes) for seed in range(1, n + 1)]
+
+
+@given(st.dictionaries(st.from_regex(r"[a-z][a-z0-9_]{0,5}", fullmatch=True), VALUES, min_size=1, max_size=4))
+def test_the_id_of_a_place_is_exact(values):
+    point = Point(tuple((name, places.plain(value)) for name, value in sorted(values.items())))
+    assert places.parse(point.id) == point
+    assert places.parse(Cell(10, 20.5, 1).id) == Cell(10, 20.5, 1)
+
+
+@pytest.mark.parametrize("text", ["flows=", "=2", "flows=2,others", "10mbps-20ms"])
+def test_what_is_no_place_is_refused(text):
+    with pytest.raises(UserError, match="is not of the form"):
+        places.parse(text)
+
+
+def test_a_setting_is_at_its_cell_or_at_its_point():
+    assert places.of(helpers.setting()) == helpers.CELL
+    assert places.of(scenarios.setting("fairness", AT)) == AT
+    assert scenarios.setting("atc25", helpers.CELL) == helpers.setting()
+
+
+@pytest.mark.parametrize("metric", USUAL)
+@pytest.mark.parametrize("value", [0.25, 0.75])
+def test_made_up_flows_have_the_values_that_were_asked_for(metric, value):
+    """Else tests with these would test nothing."""
+    scenario, at = ("coexistence", "buffer_bdp=2") if metric in ("share", "harm_pct") else ("fairness", "flows=4")
+    point = scenarios.find(scenario).parse(at)
+    made = measured({metric: value}, at=point.by_name, scenario=scenario)
+    assert made.value(metric) == pytest.approx(value)
+
+
+def test_a_point_is_judged_as_a_cell_is():
+    inside, outside = (judge(zone(), AT, trials({"jain_index": value})) for value in (0.9, 0.5))
+    assert (inside.status, inside.place) == (Status.CONFORMS, AT)
+    assert (outside.status, outside.reason) == (Status.VIOLATES, "below the zone")
+    assert outside.p < 1e-3
+
+
+def test_to_be_fairer_than_the_reference_is_no_fault():
+    assert judge(zone(), AT, trials({"jain_index": 1.0})).status is Status.CONFORMS
+    assert judge(zone("fairness-convergence"), AT, trials({"unequal_pct": 0.0})).status is Status.CONFORMS
+
+
+def test_points_of_one_scenario_are_one_family():
+    other = Point((("flows", 4),))
+    held = {AT: trials({"jain_index": 0.9}), other: trials({"jain_index": 0.5}, at=other)}
+    (found,) = judge_zones([(zone(), held)])
+    assert (found.family, found.status) == (2, Status.VIOLATES)
+    assert found.verdicts[AT].status is Status.CONFORMS
+
+
+def test_results_of_another_scenario_of_that_name_are_not_judged():
+    with pytest.raises(UserError, match="was measured under another fairness scenario"):
+        judge(zone(), AT, trials({}, timeout_s=99))
+
+
+def test_a_zone_over_points_knows_the_digest_of_each():
+    setting = scenarios.setting("fairness", AT)
+    assert zone().digest_at(AT) == setting.profile_digest
+    assert zones.judges(zone(), setting, AT)
+    assert zone().digest_at(Point((("flows", 3),))) is None
+    assert zone().digest_at(helpers.CELL) is None
+    assert (zone().cells, zone().places[0], zone().noun) == ((), AT, "point")
+
+
+def test_values_that_are_no_fault_are_permitted():
+    for metric in METRICS.values():
+        low, high = metric.clamped(0.4, 0.6)
+        assert low == (metric.least if metric.only_above else max(0.4, metric.least))
+        assert high >= 0.6 or metric.most == high

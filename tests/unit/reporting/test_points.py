@@ -1,0 +1,74 @@
+"""Rows of points of scenarios in reports, and the families that they share with cells."""
+
+import dataclasses
+
+import helpers
+import pytest
+
+from conformance.catalogue import documents, scenarios
+from conformance.model.place import Point
+from conformance.model.trial import Trial
+from conformance.reporting import heatmaps, points
+from conformance.reporting.text import markdown
+
+AT = Point((("flows", 2),))
+VALUE = {
+    "jain_index": 0.9, "unequal_pct": 10.0, "harm_pct": 20.0, "share": 0.5, "fct_p50_s": 1.0, "dropped_pct": 0.15,
+    "queue_delay_p95_ms": 10.0, "utilization": 0.9,
+}  # fmt: skip
+
+
+def trials(value, n=8, stack="linux-tcp"):
+    setting = scenarios.setting("fairness", AT)
+    return [
+        helpers.shared_measurement(
+            Trial(setting=setting, scheme=helpers.scheme(stack=stack), seed=seed, room="virtual", lab_digest="7" * 16),
+            VALUE | value,
+        )
+        for seed in range(1, n + 1)
+    ]
+
+
+def test_there_is_a_row_for_each_zone_that_judges_a_point():
+    rows = points.rows(trials({"jain_index": 0.5}))
+    assert [row.zone.id for row in rows] == ["cubic/fairness-convergence", "cubic/fairness-jain", "cubic/fairness-loss"]
+    jain = rows[1]
+    assert (jain.status, jain.measured) == ("violates", "0.500")
+    assert jain.permitted.endswith(" to 1.000")
+
+
+def test_unlike_schemes_are_judged_apart():
+    rows = points.rows([*trials({}), *trials({"jain_index": 0.5}, stack="other")])
+    found = {row.scheme.stack: row.status for row in rows if row.zone.metric == "jain_index"}
+    assert found == {"linux-tcp": "conforms", "other": "violates"}
+
+
+def test_cells_and_points_of_a_scheme_are_one_family():
+    of_points, of_cells = trials({}), helpers.measurements([0.4] * 8)
+    (run,) = points.sizes(of_points)
+    assert not points.sizes(of_cells)
+    counted = [zone.intervals[helpers.CELL].counted for zone in documents.zones_for("cubic", helpers.setting())]
+    both = points.sizes([*of_points, *of_cells])[run]
+    assert both == points.sizes(of_points)[run] + sum(counted)
+    (series,) = heatmaps.all_series([*of_points, *of_cells])
+    assert series.utilization.family == both
+
+
+def test_where_there_are_only_points_there_is_no_heatmap():
+    assert heatmaps.all_series(trials({})) == []
+
+
+def test_markdown_has_a_table_of_points():
+    rows = points.rows(trials({"jain_index": 0.5}))
+    text = markdown.render([], of_points=rows)
+    assert "Flows that share a network" in text
+    assert "| cubic/fairness-jain | flows=2 | ✗ violates | Jain's index 0.500 |" in text
+    known = markdown.render([], of_points=rows, known=lambda zone_id, place: f"known at {place.id}")
+    assert "known at flows=2" in known
+
+
+@pytest.mark.parametrize("value", [None, 0.5])
+def test_a_row_says_none_where_nothing_is_known(value):
+    (row,) = [row for row in points.rows(trials({"jain_index": 0.5})) if row.zone.metric == "jain_index"]
+    changed = dataclasses.replace(row, verdict=dataclasses.replace(row.verdict, value=value))
+    assert changed.measured == ("none" if value is None else "0.500")
