@@ -6,6 +6,7 @@ nothing else knows metrics by name, but for reports that say something of one me
 
 import dataclasses
 import enum
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -107,7 +108,7 @@ def _shared(
     heading: str,
     of: shared_metrics.OfGroup,
     *,
-    digits: int,
+    digits: int = 1,
     margin: float,
     full_scale: float,
     unit: str = "",
@@ -123,6 +124,8 @@ def _shared(
         missing=missing, column=name, of=lambda measured: of(measured, None), of_group=of,
     )  # fmt: skip
 
+
+_share = functools.partial(_shared, unit="%", most=100.0)
 
 UTILIZATION = Metric(
     name="utilization",
@@ -326,59 +329,48 @@ METRICS: Mapping[str, Metric] = {
             full_scale=20.0,
             missing="only the kernel's TCP says what it sends",
         ),
-        _shared(
+        _share(
             "marked_pct",
             "marked",
             "Share of the bottleneck's packets that it marked (ECN CE), %",
             shared_metrics.marked_pct,
-            unit="%",
             digits=2,
-            most=100.0,
             margin=0.2,
             full_scale=10.0,
-        ),  # fmt: skip
-        _shared(
+        ),
+        _share(
             "dropped_pct",
             "dropped",
             "Share of the packets that the bottleneck's queue dropped, %",
             shared_metrics.dropped_pct,
-            unit="%",
             digits=2,
-            most=100.0,
             margin=0.1,
             full_scale=10.0,
-        ),  # fmt: skip
-        _shared(
+        ),
+        _share(
             "unequal_pct",
             "unequal",
             "Goodput beyond equal shares, second by second while all flows run, % of all goodput",
             shared_metrics.unequal_pct,
-            unit="%",
-            digits=1,
-            most=100.0,
             margin=1.0,
             full_scale=50.0,
             only_above=True,
-        ),  # fmt: skip
-        _shared(
+        ),
+        _share(
             "harm_pct",
             "harm",
             "What others have less than an equal share of the bottleneck while all run, %",
             shared_metrics.harm_pct,
-            unit="%",
-            digits=1,
-            most=100.0,
             margin=5.0,
             full_scale=100.0,
             only_above=True,
-        ),  # fmt: skip
+        ),
         _shared(
             "convergence_s",
             "convergence",
             "Time from the last start until each flow stays near its share for 5 s",
             shared_metrics.convergence_s,
             unit="s",
-            digits=1,
             margin=1.0,
             full_scale=30.0,
             missing="its flows did not converge",
