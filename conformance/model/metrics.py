@@ -7,7 +7,6 @@ nothing else knows metrics by name, but for reports that say something of one me
 import dataclasses
 import enum
 import functools
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -98,7 +97,7 @@ class Metric:
     def clamped(self, low: float, high: float) -> tuple[float, float]:
         """Return an interval without what no value can be."""
         low = self.least if self.only_above else max(low, self.least)
-        high = math.inf if self.only_below else high
+        high = float("inf") if self.only_below else high
         return low, high if self.most is None else min(high, self.most)
 
 
@@ -388,7 +387,7 @@ def named(name: str) -> Metric:
 
 def lone() -> list[Metric]:
     """Return the metrics of a lone transfer."""
-    return [metric for metric in METRICS.values() if metric.of_group is None]
+    return [metric for metric in METRICS.values() if not metric.of_group]
 
 
 def others() -> list[Metric]:
