@@ -34,7 +34,7 @@ def shift(tmp_path, monkeypatch):
     monkeypatch.setattr(cores, "others_wait", lambda: False)
     reader, fed = job.Reader([], KERNELS_OWN), []
     feeder = types.SimpleNamespace(feed=fed.append)
-    made = virtual._Shift(virtual._Supply(BATCHES), reader, feeder, most_uptime_s=1000.0)
+    made = virtual._Shift(virtual._Supply(BATCHES), reader, feeder, most_uptime_s=1000.0, memory_mb=None)
     return types.SimpleNamespace(feed=made.feed, reader=reader, cells=fed, shift=made)
 
 
@@ -83,3 +83,20 @@ def test_who_waits_for_a_core_is_seen(tmp_path, monkeypatch):
     with cores._first_free({None: tmp_path / "cores" / "queue.lock"}, None):
         assert cores.others_wait()
     assert not cores.others_wait()
+
+
+def test_a_guest_ends_before_trials_that_need_more_memory_than_it_has(shift, monkeypatch):
+    def needs(mb, batch):
+        setting = types.SimpleNamespace(network=mb)
+        return [types.SimpleNamespace(setting=setting) for _ in batch]
+
+    monkeypatch.setattr(virtual.shared, "memory_mb", lambda network: network)
+    small, large = needs(256, BATCHES[0]), needs(1024, BATCHES[1])
+    supply = virtual._Supply([small, large])
+    reader = types.SimpleNamespace(few_owed=True, add=lambda trials: trials)
+    fed = []
+    guest = virtual._Shift(supply, reader, types.SimpleNamespace(feed=fed.append), most_uptime_s=1000.0, memory_mb=512)
+    guest._is_over = lambda: False
+    guest.feed()
+    assert fed == [small]
+    assert supply.take() == large  # for the next guest, which has enough

@@ -13,7 +13,9 @@ from conformance.results.source import Source
 from conformance.support import extras, paths
 
 #: what cannot do without: these are imported where the extra was asked for
-_DRAW = {f"conformance.reporting.{name}" for name in ("changes", "charts", "figures", "split_charts")}
+_DRAW = {
+    f"conformance.reporting.{name}" for name in ("changes", "charts", "figures", "html.study_charts", "split_charts")
+}
 
 
 @pytest.fixture
