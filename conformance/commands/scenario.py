@@ -7,7 +7,6 @@ import dataclasses
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from typing import Any
 
 import rich.console
 
@@ -22,7 +21,7 @@ from conformance.engine.plan import CellQuestion, Key, Plan, plan
 from conformance.lab import shared
 from conformance.model import metrics, shared_metrics
 from conformance.model.errors import UserError
-from conformance.model.place import Point, parse_value
+from conformance.model.place import Point, parse_values
 from conformance.model.scenario import Scenario
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome
@@ -192,7 +191,7 @@ def _chosen(scenario: Scenario, points: Sequence[str], grid: str | None) -> Iter
     """Return the points that were asked for: a grid's, those of them that have the values given, or one point."""
     if grid is None:
         return [_point(scenario, points)]
-    given = dict(_value(text) for text in points)
+    given = parse_values(",".join(points))
     scenario.point(given)
     found = [one for one in scenario.grid(grid) if all(one[name] == value for name, value in given.items())]
     if not found:
@@ -201,14 +200,7 @@ def _chosen(scenario: Scenario, points: Sequence[str], grid: str | None) -> Iter
 
 
 def _point(scenario: Scenario, texts: Sequence[str]) -> Point:
-    return scenario.point(dict(_value(text) for text in ",".join(texts).split(",") if text))
-
-
-def _value(text: str) -> tuple[str, Any]:
-    name, sign, value = text.partition("=")
-    if not sign or not value:
-        raise UserError(f"{text!r} is not of the form AXIS=VALUE", "such as flows=4")
-    return name.strip(), parse_value(value.strip())
+    return scenario.parse(",".join(texts))
 
 
 def _check_memory(point: Point, setting: Setting) -> None:
