@@ -2,7 +2,7 @@
 
 import copy
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from conformance.catalogue import scenarios
@@ -27,6 +27,17 @@ def find(what: str) -> Study:
         return read(path)
     mend = "`conformance study list` names those that there are; or give a file, FILE.json"
     raise UserError(f"there is no study {what!r}", spelling.mend(what, list(shipped), mend))
+
+
+def about(profiles: Collection[str]) -> Iterator[Study]:
+    """Yield the studies that ship of which a scenario is among these profiles. Raises UserError.
+
+    The others are not read whole: their hundreds of points take a second, and a report mostly has nothing of them.
+    """
+    for path in files().values():
+        named = (one if isinstance(one, str) else one["name"] for one in schema.read(path)["scenarios"])
+        if not set(profiles).isdisjoint(named):
+            yield read(path)
 
 
 def read(path: pathlib.Path) -> Study:

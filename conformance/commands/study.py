@@ -1,6 +1,7 @@
 """`conformance study`: measure what a published study measured, and judge its claims; list and show studies."""
 
 import dataclasses
+import math
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
@@ -104,7 +105,7 @@ def _finding(found: Finding) -> dict[str, Any]:
 
 def _bound(value: float) -> float | None:
     """Return a bound; None where there is none."""
-    return value if abs(value) != float("inf") else None
+    return value if math.isfinite(value) else None
 
 
 def run(
@@ -140,14 +141,9 @@ def run(
     failed = of_outcomes(one.outcome for found in measured.values() for one in found)
     return Told(
         study=study, tier=tier, judgment=outcome.judge(study, measured, why_not), points=len(study.points["full"]),
-        measured=_known(measured), schemes=tuple(schemes), results=results,
+        measured=outcome.known(measured), schemes=tuple(schemes), results=results,
         failed=failed if failed is ExitStatus.ERROR else ExitStatus.DONE,
     )  # fmt: skip
-
-
-def _known(measured: outcome.Measured) -> int:
-    """Return of how many points anything is known."""
-    return sum(any(one.metrics for one in found) for found in measured.values())
 
 
 def _work(study: Study, points: Iterable[StudyPoint]) -> Mapping[Key, list[StudyPoint]]:
@@ -187,7 +183,7 @@ def told(study: Study, found: study_results.Found, results: str) -> Told:
     """Return what is known of a study by what was found of it."""
     return Told(
         study=study, tier=None, judgment=outcome.judge(study, found.measured), points=len(study.points["full"]),
-        measured=_known(found.measured), schemes=found.schemes, results=results,
+        measured=outcome.known(found.measured), schemes=found.schemes, results=results,
     )  # fmt: skip
 
 

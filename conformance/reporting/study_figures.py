@@ -1,5 +1,6 @@
 """The numbers in a study's figures, as charts read them: what was seen at each point, of each flow, in each second."""
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -39,12 +40,16 @@ def _medians(figure: Figure, point: StudyPoint, measurements: Sequence[Measureme
     if not isinstance(seen, Seen):
         return
     at = point.coordinates()
-    bounded = abs(seen.low) != float("inf")
     yield {
         "kind": "seen", "x": at.get(figure.x or ""), "y": at.get(figure.y or ""), "line": _line(figure, point),
-        "median": seen.median, "low": seen.low if bounded else seen.median,
-        "high": seen.high if bounded else seen.median, "text": f"{seen.median:.{METRICS[figure.metric].digits}f}",
+        "median": seen.median, "low": _bound(seen.low, seen.median), "high": _bound(seen.high, seen.median),
+        "text": f"{seen.median:.{METRICS[figure.metric].digits}f}",
     }  # fmt: skip
+
+
+def _bound(bound: float, median: float) -> float:
+    """Return an interval's bound, or the median where too few trials bound that side."""
+    return bound if math.isfinite(bound) else median
 
 
 def _distributions(figure: Figure, point: StudyPoint, measurements: Sequence[Measurement]) -> Iterator[Row]:

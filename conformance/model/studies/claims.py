@@ -11,7 +11,7 @@ import enum
 import itertools
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from conformance.model import statistics
 
@@ -115,6 +115,7 @@ class Rises:
     """The last quantity is more than `factor` times the first, and none less than the one before by 5 %."""
 
     factor: float = 1.0
+    _VERB: ClassVar[str] = "rises"
 
     def holds(self, seen: Sequence[Seen]) -> bool | None:
         """See Relation."""
@@ -126,23 +127,18 @@ class Rises:
     @property
     def words(self) -> str:
         """See Relation."""
-        return "rises" + ("" if self.factor == 1 else f" by a factor of {self.factor:g} or more")
+        return self._VERB + ("" if self.factor == 1 else f" by a factor of {self.factor:g} or more")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Falls:
+class Falls(Rises):
     """The first quantity is more than `factor` times the last, and none more than the one before by 5 %."""
 
-    factor: float = 1.0
+    _VERB: ClassVar[str] = "falls"
 
     def holds(self, seen: Sequence[Seen]) -> bool | None:
         """See Relation."""
-        return Rises(factor=self.factor).holds(seen[::-1])
-
-    @property
-    def words(self) -> str:
-        """See Relation."""
-        return "falls" + ("" if self.factor == 1 else f" by a factor of {self.factor:g} or more")
+        return Rises.holds(self, seen[::-1])
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,6 +240,11 @@ class Judged:
     def judged(self) -> int:
         """Return how many of them were measured."""
         return sum(finding.why is None for finding in self.findings)
+
+    @property
+    def part(self) -> str:
+        """Say at how many places it was judged, where that is some of them; else nothing."""
+        return f"at {self.judged} of {self.of} places" if 0 < self.judged < self.of else ""
 
 
 def find(instance: Instance, look: Look) -> Finding:

@@ -1,7 +1,7 @@
 """What measurements say of a study: what was seen of its quantities, and the verdicts on its anchors and claims."""
 
 import dataclasses
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 from conformance.model.metrics import METRICS, Timeout
 from conformance.model.studies import claims, predicted
@@ -26,6 +26,11 @@ class Judgment:
     def counts(self) -> dict[Verdict, int]:
         """Return how many claims have each verdict."""
         return claims.counts(judged for _, judged in self.claims)
+
+
+def known(measured: Measured) -> int:
+    """Return of how many points anything is known."""
+    return sum(any(one.metrics for one in found) for found in measured.values())
 
 
 def judge(study: Study, measured: Measured, why_not: Mapping[StudyPoint, str] = {}) -> Judgment:
@@ -70,19 +75,16 @@ def _look(study: Study, measured: Measured, why_not: Mapping[StudyPoint, str], q
 def seen(measurements: Sequence[Measurement], name: str, group: str | None) -> Seen | NotSeen:
     """Return what trials say of a metric of a group; where one failed, or lacks it, nothing, and why."""
     metric = METRICS[name]
-    of: Callable[[Measurement], float | None] = metric.of
-    if metric.of_group is not None:
-        of_group = metric.of_group
-        of = lambda measurement: of_group(measurement, group)  # noqa: E731
+    of_group = metric.of_group
     if bad := next((one for one in measurements if one.outcome not in _ANY), None):
         return NotSeen(bad.message or str(bad.outcome))
-    values = [of(one) for one in measurements]
+    values = [metric.of(one) if of_group is None else of_group(one, group) for one in measurements]
     late = next((one for one in measurements if one.outcome is Outcome.TIMEOUT), None)
     if late is not None and metric.timeout is Timeout.UNKNOWN:
         return NotSeen(late.message or "the transfer timed out")
-    known = [value for value in values if value is not None]
-    if len(known) < len(values):
+    there = [value for value in values if value is not None]
+    if len(there) < len(values):
         return NotSeen(metric.missing or f"{metric.title} was not seen in each trial")
-    found = Seen.of(known)
+    found = Seen.of(there)
     # What timed out has this value or a smaller one.
     return found if late is None else dataclasses.replace(found, low=metric.least)

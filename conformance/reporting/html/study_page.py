@@ -25,12 +25,6 @@ class Row:
     seen: tuple[str, ...]
 
     @property
-    def place(self) -> str:
-        """Say at how many places it was judged, where that is not all of them."""
-        judged = self.judged
-        return f"at {judged.judged} of {judged.of} places" if 0 < judged.judged < judged.of else ""
-
-    @property
     def remark(self) -> str:
         """Say why it is not judged, or what a difference is likely to come from."""
         if self.judged.verdict is Verdict.DIFFERS and self.claim.difference:
@@ -73,7 +67,8 @@ def pages(measurements: Sequence[Measurement]) -> list[Page]:
 
     Cells of a grid that happen to be a study's make no page.
     """
-    made = (_page(studies.find(name), measurements) for name in studies.files())
+    measured_under = {one.trial.setting.profile for one in measurements}
+    made = (_page(study, measurements) for study in studies.about(measured_under))
     return [page for page in made if page is not None]
 
 
@@ -97,7 +92,7 @@ def _page(study: Study, measurements: Sequence[Measurement]) -> Page | None:
     rest = Section(figure=None, drawing=None, rows=tuple(row for row in rows if not row.claim.figures))
     return Page(
         study=study, judgment=judgment, schemes=found.schemes,
-        measured=sum(any(one.metrics for one in own) for own in found.measured.values()),
+        measured=outcome.known(found.measured),
         sections=(*sections, rest),
     )  # fmt: skip
 

@@ -48,7 +48,7 @@ def show_told(told: "Told", console: rich.console.Console) -> None:
 
 
 def _line(what: str, judged: Judged) -> rich.text.Text:
-    part = f", at {judged.judged} of {judged.of} places" if 0 < judged.judged < judged.of else ""
+    part = f", {judged.part}" if judged.part else ""
     return rich.text.Text.assemble((str(judged.verdict), _STYLES[judged.verdict]), f" {what}{part}")
 
 
@@ -86,7 +86,7 @@ def as_markdown(told: "Told") -> str:
     """Return the scoreboard as Markdown: a row for each claim."""
     rows = []
     for claim, judged in told.judgment.claims:
-        part = f" (at {judged.judged} of {judged.of} places)" if 0 < judged.judged < judged.of else ""
+        part = f" ({judged.part})" if judged.part else ""
         rows.append((claim.id, claim.says, claim.published, " / ".join(_seen(judged)), f"{judged.verdict}{part}",
                      _remark(claim, judged)))  # fmt: skip
     header = ("claim", "says", "published", "seen", "verdict", "remark")
