@@ -7,28 +7,19 @@ nothing else knows metrics by name, but for reports that say something of one me
 import dataclasses
 import enum
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from conformance.model import lone_metrics, shared_metrics
 from conformance.model.errors import UserError
-from conformance.model.setting import Setting
 
 #: what a zone's margins are relative to a reference's least and most value, for every metric
 RELATIVE_MARGIN = 0.10
 
 
-class Measured(Protocol):
-    """What of a Measurement (model/trial.py) metrics are computed from."""
-
-    @property
-    def setting(self) -> Setting: ...
-
-    @property
-    def metrics(self) -> Mapping[str, Any]: ...
-
-    @property
-    def evidence(self) -> Mapping[str, Any]: ...
+class Measured(lone_metrics.Measured, Protocol):
+    """What of a Measurement (model/trial.py) metrics are computed from: of a lone transfer, and of many flows."""
 
     @property
     def flows(self) -> Sequence[Mapping[str, Any]]: ...
@@ -97,7 +88,7 @@ class Metric:
     def clamped(self, low: float, high: float) -> tuple[float, float]:
         """Return an interval without what no value can be."""
         low = self.least if self.only_above else max(low, self.least)
-        high = float("inf") if self.only_below else high
+        high = math.inf if self.only_below else high
         return low, high if self.most is None else min(high, self.most)
 
 

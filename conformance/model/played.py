@@ -138,7 +138,7 @@ def utilization(document: str, path: Path, chances: Iterator[float]) -> float:
     # A handshake of one round trip, and one from the request to the first byte.
     now_s, delivered, owed = 2 * path.rtt_s, 0, math.ceil(path.transfer_bytes / path.packet_bytes)
     carry = 0.0
-    # Zones rest on thousands of transfers, each of a thousand rounds: what can be is done in C, and nothing is called.
+    # Zones rest on thousands of transfers of a thousand rounds each, so a round calls as little of Python as it can.
     rtt_s, is_lost, acknowledged = path.rtt_s, path.loss.__gt__, controller.acknowledged
     while delivered < owed:
         whole = controller.window + carry
