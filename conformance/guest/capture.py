@@ -6,6 +6,7 @@ makes no system call while a trial runs: a trial with one gives the same bytes a
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import socket
 import struct
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from conformance.guest.netns import Node
 
 _ETH_P_ALL = 0x0003
+#: a classic BPF program of one instruction: keep so many bytes of each frame (linux/filter.h: BPF_RET | BPF_K)
+_SO_ATTACH_FILTER, _RETURN = 26, 0x06
+_INSTRUCTION, _PROGRAM = struct.Struct("=HBBI"), struct.Struct("@HP")
 _SOL_PACKET, _PACKET_RX_RING, _PACKET_STATISTICS, _PACKET_VERSION, _TPACKET_V3 = 263, 5, 6, 10, 2
 _BLOCK_BYTES, _FRAME_BYTES = 1 << 20, 1 << 17
 #: the kernel hands over a block that is not full after so long: seldom, since the rest of the block is lost
@@ -27,6 +31,8 @@ _RETIRE_MS = 60_000
 #: frames of headers and acknowledgements, beyond the body
 _SPARE = 1.3
 _SPARE_BLOCKS = 24
+#: of a capture of headers: some 300,000 frames
+_HEADER_BLOCKS = 64
 #: struct tpacket_hdr_v1 in struct tpacket_block_desc: num_pkts, offset_to_first_pkt
 _BLOCK = struct.Struct("=II")
 _BLOCK_AT = 12
@@ -40,14 +46,23 @@ class Capture:
     """A capture of one interface of a node, in both directions, with room for a transfer of so many bytes.
 
     Times are written as seconds since `epoch_s`: guests live after 2038, which not every reader of pcap survives.
+    `snap_bytes`: keep the beginning of each frame only, with room for some 300,000 of these instead.
     """
 
-    def __init__(self, node: Node, interface: str, transfer_bytes: int, epoch_s: int) -> None:
+    def __init__(
+        self, node: Node, interface: str, transfer_bytes: int, epoch_s: int, snap_bytes: int | None = None
+    ) -> None:
         blocks = int(transfer_bytes * _SPARE / _BLOCK_BYTES) + _SPARE_BLOCKS
+        if snap_bytes is not None:
+            blocks = _HEADER_BLOCKS
         size = blocks * _BLOCK_BYTES
         with inside(node):
             # No protocol yet: nothing may come in before there is a ring.
             self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        if snap_bytes is not None:
+            only = ctypes.create_string_buffer(_INSTRUCTION.pack(_RETURN, 0, 0, snap_bytes))
+            program = _PROGRAM.pack(1, ctypes.addressof(only))
+            self._socket.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)
         self._socket.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V3)
         request = struct.pack("=7I", _BLOCK_BYTES, blocks, _FRAME_BYTES, size // _FRAME_BYTES, _RETIRE_MS, 0, 0)
         self._socket.setsockopt(_SOL_PACKET, _PACKET_RX_RING, request)

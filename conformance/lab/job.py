@@ -8,7 +8,7 @@ import shutil
 import typing
 
 from conformance.guest import protocol, seen, shared_job, wire
-from conformance.lab import calibrations, pki, proxy, shared, version
+from conformance.lab import calibrations, captures, pki, proxy, shared, version
 from conformance.lab.adapter import Adapter
 from conformance.lab.room import Batches
 from conformance.model.emulation import calibration, congestion, credibility, shared_facts, tc_commands
@@ -55,7 +55,7 @@ def write(
     network = None
     if setting.network is None:
         shutil.copy(paths.data("topologies", f"{setting.topology}.py"), scratch / "topology.py")
-    elif probe or trace:
+    elif probe or trace == "all":
         raise UserError("flows that share a network are neither probed nor traced", "trace one flow alone")
     else:
         network = shared.network_of(setting.network, scratch)
@@ -182,9 +182,13 @@ class Reader:
 
     Each owed trial comes out once, whatever the events are: what belongs to no owed trial is passed over, and what
     never came is an error after give_up(). `remembers`: calibrations are taken from the user's cache, and kept there.
+    `traces`: the folder where the guest leaves captures of trials whose settings ask for packets.
     """
 
-    def __init__(self, batches: Batches, adapter: Adapter, remembers: bool = False) -> None:
+    def __init__(
+        self, batches: Batches, adapter: Adapter, remembers: bool = False, traces: pathlib.Path | None = None
+    ) -> None:
+        self._transport, self._traces = adapter.manifest.transport, traces
         # Where the harness chose the kernel's algorithm, another version is no fault of the stack's.
         self._kernels_own = adapter.kernel_algorithms is not None
         self._remembers = remembers
@@ -252,7 +256,8 @@ class Reader:
                 if (trial := self._take(index, shared_seen.seed)) and self._network:
                     counted = {} if shared_seen.system_calls is None else {"system_calls": shared_seen.system_calls}
                     known = wire.to_json(self._network)
-                    yield shared_facts.measurement(trial, wire.to_json(shared_seen), known, {**host, **counted})
+                    made = shared_facts.measurement(trial, wire.to_json(shared_seen), known, {**host, **counted})
+                    yield self._with_packets(made, index, {})
             case protocol.TrialFailed(index=index, seed=seed, message=message):
                 if trial := self._take(index, seed):
                     alone = trial.setting.network is None
@@ -282,7 +287,18 @@ class Reader:
             return Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message=why_not, host=dict(host))
         if problem := self._uncalibrated(index):
             return self._error(trial, problem, host)
-        return credibility.measurement(trial, flat(facts), self._seen_network(index), dict(host))
+        found = credibility.measurement(trial, flat(facts), self._seen_network(index), dict(host))
+        captured = made.captured if made else {}
+        return self._with_packets(found, index, {name: unseen for name, (_, unseen) in captured.items()})
+
+    def _with_packets(
+        self, measurement: Measurement, index: int, unseen: collections.abc.Mapping[str, int]
+    ) -> Measurement:
+        trial = measurement.trial
+        if not trial.setting.packets:
+            return measurement
+        folder = None if self._traces is None else self._traces / f"{index}-{trial.seed}"
+        return captures.with_packets(measurement, folder, unseen, self._transport)
 
     def _uncalibrated(self, index: int) -> str | None:
         """Return why nothing that was measured in a cell counts; None where its emulators delivered all."""

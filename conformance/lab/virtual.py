@@ -31,6 +31,10 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 #: 2040-01-01: after the certificates' first day, whenever they were made
 _WALL_CLOCK_NS = 2_208_988_800 * 10**9
 _MEMORY = "512M"
+#: the same of a guest that captures: captures are kept in its memory until the trial is over
+CAPTURING_MEMORY = "1G"
+#: the same of flows that share a network, of which headers alone are captured
+_HEADERS_MB = 256
 #: virtual cost of a system call, and of a poll that finds nothing and does not wait. Computing is free in a guest:
 #: a program that asks again and again until something happens would otherwise ask for ever
 SYSCALL_COST_NS, EMPTY_POLL_COST_NS = 1_000, 20_000
@@ -205,10 +209,14 @@ class VirtualRoom:
             supply.give_back([first])
             network = first[0].setting.network
             memory_mb = None if network is None else shared.memory_mb(network)
+            packets = first[0].setting.packets
             memory = _MEMORY if memory_mb is None else f"{memory_mb}M"
-            with one_guest(self.kernel, adapter, first[0], cancelled, memory) as (guest, scratch):
+            if packets:
+                memory = CAPTURING_MEMORY if memory_mb is None else f"{memory_mb + _HEADERS_MB}M"
+            how = {"trace": "packets"} if packets else {}
+            with one_guest(self.kernel, adapter, first[0], cancelled, memory, **how) as (guest, scratch):
                 on_start(guest)
-                reader = job.Reader([], adapter, remembers=self._remembers)
+                reader = job.Reader([], adapter, remembers=self._remembers, traces=scratch / "trace")
                 shift = _Shift(supply, reader, job.Feeder(scratch), self._most_uptime_s, memory_mb)
                 yield from follow(guest, reader, scratch, cancelled, self.trial_wall_timeout_s, shift.feed)
                 supply.give_back(reader.owed)
