@@ -2,8 +2,8 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable
-from typing import Self
+from collections.abc import Callable, Mapping
+from typing import Any, Self
 
 import numpy
 
@@ -104,11 +104,17 @@ class Seen:
         return float(sum(link.direction(way).delay_ms for link, way in ways) / 1000)
 
 
+#: what of a trial's samples may be its value
+_TAKES: Mapping[str, Callable[[Floats], Any]] = {
+    "median": numpy.median, "mean": numpy.mean, "most": numpy.max, "least": numpy.min,
+}  # fmt: skip
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Observable:
     """Something that packets show: one value of each trial.
 
-    `of`: returns its samples, raises Invisible. `take`: which of a trial's samples is its value. `least`: samples of a
+    `of`: returns its samples, raises Invisible. `take`: what of a trial's samples is its value. `least`: samples of a
     trial; fewer say nothing. `independent`: whether samples are: of losses at random, each draws anew.
     """
 
@@ -131,7 +137,4 @@ class Observable:
 
     def value(self, samples: Samples) -> float:
         """Return a trial's value."""
-        values: Floats = samples.values
-        if self.take == "most":
-            return float(values.max())
-        return float(values.min() if self.take == "least" else numpy.median(values))
+        return float(_TAKES[self.take](samples.values))
