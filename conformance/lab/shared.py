@@ -10,7 +10,8 @@ from conformance.guest import shared_job
 from conformance.lab import load
 from conformance.model.emulation import shaping
 from conformance.model.errors import UserError
-from conformance.model.network import Direction, Flows, Network
+from conformance.model.links import Direction
+from conformance.model.network import Flows, Network
 from conformance.model.trial import Trial
 
 #: what the suite calls an algorithm -> what kernels call it; others have one name

@@ -11,7 +11,8 @@ from typing import Any
 
 from conformance.model.emulation import calibration, congestion, credibility, shaping
 from conformance.model.emulation.credibility import Case, Facts
-from conformance.model.network import Direction, Flows, Network
+from conformance.model.links import Direction
+from conformance.model.network import Flows, Network
 from conformance.model.trial import Measurement, Outcome, Trial
 
 #: what series have a value for
