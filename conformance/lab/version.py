@@ -36,6 +36,7 @@ SOURCES = (
     "conformance/model/links.py",
     "conformance/model/network.py",
     "conformance/model/rate_trace.py",
+    "conformance/model/records.py",
     "conformance/model/schedule.py",
     "conformance/model/setting.py",
     "conformance/proxy/*",

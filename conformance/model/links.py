@@ -7,6 +7,11 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from conformance.model.impairments import Impairments
+from conformance.model.records import sparse
+
+#: a link's directions
+WAYS = ("data", "acks")
 #: what limits a link's rate, by tc's names
 LIMITERS = ("htb", "tbf", "netem")
 #: queue disciplines -> the units that their size may have, the first where none is given; none: no size
@@ -26,19 +31,6 @@ _SIZED = ("bfifo", "pfifo")
 _MARKING = ("fq_codel", "codel", "pie", "cake")
 #: those that mark from a fixed delay on
 _THRESHOLD = ("fq_codel", "codel")
-
-
-def sparse(record: Any) -> dict[str, Any]:
-    """Return a record's fields that are not as usual."""
-    found = {}
-    for field in dataclasses.fields(record):
-        value = getattr(record, field.name)
-        if field.default is not dataclasses.MISSING and value == field.default:
-            continue
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)  # 10.0 and 10 are one number, and have one digest
-        found[field.name] = value.to_json() if hasattr(value, "to_json") else value
-    return found
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -97,6 +89,7 @@ class Direction:
 
     `burst_bytes`: of a tbf. `delay_packets`: how many the delay holds at most, None for no bound. `slot_ms`: packets
     are held and leave together, so long after the slot before (netem's slot); None: each when it is due.
+    `impairments`: what is done to packets that have left the queue.
     """
 
     rate_mbps: float | None = None
@@ -107,6 +100,7 @@ class Direction:
     queue: Queue | None = None
     delay_packets: int | None = None
     slot_ms: float | None = None
+    impairments: Impairments | None = None
 
     def to_json(self) -> dict[str, Any]:
         return sparse(self)
@@ -132,6 +126,8 @@ class Direction:
             yield from ((f"/queue{where}", why) for where, why in self.queue.problems())
             if self.queue.kind == "policer" and self.limiter != "htb":
                 yield "/limiter", "a policer stands on htb"
+        if self.impairments is not None:
+            yield from ((f"/impairments{where}", why) for where, why in self.impairments.problems())
         if (self.burst_bytes is not None) != (self.limiter == "tbf"):
             yield "/burst_bytes", "a tbf has a burst, and nothing else has"
 

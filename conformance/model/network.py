@@ -10,8 +10,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
-from conformance.model.errors import UserError
-from conformance.model.links import Direction, Link, Queue, sparse
+from conformance.model import schedule as schedules
+from conformance.model.errors import UserError, located
+from conformance.model.impairments import Impairments
+from conformance.model.links import Direction, Link, Queue
+from conformance.model.records import sparse
+from conformance.model.schedule import Entry
 
 _SYSCTL = re.compile(r"net\.(ipv4|ipv6|core)\.[a-z0-9_.]+\Z")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,19}\Z")
@@ -86,6 +90,13 @@ class Flows:
             yield "/seconds", "give bytes, seconds or seconds_at_rate, and one of them only"
 
     @property
+    def end_s(self) -> float | None:
+        """When its last flow ends at the latest; None where no clock ends it."""
+        if self.seconds is None:
+            return None
+        return self.start.at_s + (self.count - 1) * self.start.every_s + self.start.spread_s + self.seconds
+
+    @property
     def amount(self) -> float | None:
         """How much it sends, in whatever it is given; None for as long as others run."""
         return next((one for one in (self.bytes, self.seconds, self.seconds_at_rate) if one is not None), None)
@@ -101,6 +112,8 @@ class Network:
     #: whether the first sender's link is captured, to see how many packets leave at once
     bursts: bool = False
     sysctls: tuple[tuple[str, str], ...] = ()
+    #: what changes while a trial runs
+    schedule: tuple[Entry, ...] = ()
 
     def __post_init__(self) -> None:
         for where, why in self._problems():
@@ -136,6 +149,46 @@ class Network:
         for name, _ in self.sysctls:
             if not _SYSCTL.match(name):
                 yield f"/sysctls/{name}", "it is not one of the network's; names begin with net."
+
+        yield from schedules.problems(self.schedule, self.links, self.latest_end_s)
+        for at, link in enumerate(self.links):
+            for way, _ in link.directions:
+                if self.offload and schedules.is_impaired(self.schedule, link, way):
+                    yield f"/links/{at}/{way}/impairments", "impairments strike packets, one by one; leave out offload"
+
+    @property
+    def latest_end_s(self) -> float:
+        """When the last flow ends, where the clock ends them all; else endless."""
+        ends = [group.end_s for group in self.flows if group.amount is not None]
+        return max((math.inf if end is None else end for end in ends), default=math.inf)
+
+    def changes(self, link: Link, way: str, until_s: float) -> list[schedules.Change]:
+        """Return what changes of a link's direction before `until_s`, in order."""
+        return schedules.changes(self.schedule, link, way, until_s)
+
+    def impaired(self, link: Link) -> tuple[bool, bool]:
+        """Return whether impairments strike a link's data, and its acks, at any time."""
+        return (
+            schedules.is_impaired(self.schedule, link, "data"),
+            schedules.is_impaired(self.schedule, link, "acks"),
+        )
+
+    def held(self, link: Link, way: str) -> bool:
+        """Return whether the rate of a link's direction is 0 at a time."""
+        return schedules.is_held(self.schedule, link.name, way)
+
+    def changes_delay(self, link: Link, way: str) -> bool:
+        """Return whether delay or loss of a link's direction change."""
+        return schedules.changes_delay(self.schedule, link.name, way)
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The states that its schedule waits for: a first pass finds their times."""
+        return schedules.states(self.schedule)
+
+    def at(self, times: Mapping[str, tuple[float, float]]) -> Self:
+        """Return the same with times in place of states: {state: (when it began in s, round trip in s)}."""
+        return dataclasses.replace(self, schedule=schedules.resolved(self.schedule, times))
 
     def _closes_a_loop(self, at: int) -> bool:
         one, other = self.links[at].ends
@@ -201,6 +254,8 @@ class Network:
             "links": [x.to_json() for x in self.links],
             "flows": [x.to_json() for x in self.flows],
         }
+        if self.schedule:
+            found["schedule"] = [entry.to_json() for entry in self.schedule]
         return {**found, "sysctls": dict(self.sysctls)} if self.sysctls else found
 
     @classmethod
@@ -214,6 +269,7 @@ class Network:
             offload=data.get("offload", False),
             bursts=data.get("bursts", False),
             sysctls=tuple(sorted(data.get("sysctls", {}).items())),
+            schedule=tuple(_entries(data.get("schedule", ()))),
         )
 
 
@@ -231,8 +287,20 @@ def _way(links: Sequence[Link], start: str, target: str) -> tuple[Link, ...] | N
 
 
 def _direction(data: Mapping[str, Any]) -> Direction:
-    queue = data.get("queue")
-    return Direction(**{**data, "queue": None if queue is None else Queue(**queue)})
+    queue, impairments = data.get("queue"), data.get("impairments")
+    return Direction(
+        **{
+            **data,
+            "queue": None if queue is None else Queue(**queue),
+            "impairments": None if impairments is None else Impairments.from_json(impairments),
+        }
+    )
+
+
+def _entries(data: Sequence[Mapping[str, Any]]) -> Iterator[Entry]:
+    for at, entry in enumerate(data):
+        with located(f"/schedule/{at}"):
+            yield Entry.from_json(entry)
 
 
 def _link(data: Mapping[str, Any]) -> Link:
