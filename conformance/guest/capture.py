@@ -6,7 +6,6 @@ makes no system call while a trial runs: a trial with one gives the same bytes a
 
 from __future__ import annotations
 
-import ctypes
 import mmap
 import socket
 import struct
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
     from conformance.guest.netns import Node
 
 _ETH_P_ALL = 0x0003
-#: a classic BPF program of one instruction: keep so many bytes of each frame (linux/filter.h: BPF_RET | BPF_K)
-_SO_ATTACH_FILTER, _RETURN = 26, 0x06
-_INSTRUCTION, _PROGRAM = struct.Struct("=HBBI"), struct.Struct("@HP")
 _SOL_PACKET, _PACKET_RX_RING, _PACKET_STATISTICS, _PACKET_VERSION, _TPACKET_V3 = 263, 5, 6, 10, 2
 _BLOCK_BYTES, _FRAME_BYTES = 1 << 20, 1 << 17
 #: the kernel hands over a block that is not full after so long: seldom, since the rest of the block is lost
@@ -31,8 +27,6 @@ _RETIRE_MS = 60_000
 #: frames of headers and acknowledgements, beyond the body
 _SPARE = 1.3
 _SPARE_BLOCKS = 24
-#: of a capture of headers: some 300,000 frames
-_HEADER_BLOCKS = 64
 #: struct tpacket_hdr_v1 in struct tpacket_block_desc: num_pkts, offset_to_first_pkt
 _BLOCK = struct.Struct("=II")
 _BLOCK_AT = 12
@@ -45,29 +39,20 @@ _PCAP_HEADER = struct.pack("=IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 1 << 18, 1)
 class Capture:
     """A capture of one interface of a node, in both directions, with room for a transfer of so many bytes.
 
-    Times are written as seconds since `epoch_s`: guests live after 2038, which not every reader of pcap survives.
-    `snap_bytes`: keep the beginning of each frame only, with room for some 300,000 of these instead.
+    Times are written as seconds since `epoch_ns`: guests live after 2038, which not every reader of pcap survives.
     """
 
-    def __init__(
-        self, node: Node, interface: str, transfer_bytes: int, epoch_s: int, snap_bytes: int | None = None
-    ) -> None:
+    def __init__(self, node: Node, interface: str, transfer_bytes: int, epoch_ns: int) -> None:
         blocks = int(transfer_bytes * _SPARE / _BLOCK_BYTES) + _SPARE_BLOCKS
-        if snap_bytes is not None:
-            blocks = _HEADER_BLOCKS
         size = blocks * _BLOCK_BYTES
         with inside(node):
             # No protocol yet: nothing may come in before there is a ring.
             self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-        if snap_bytes is not None:
-            only = ctypes.create_string_buffer(_INSTRUCTION.pack(_RETURN, 0, 0, snap_bytes))
-            program = _PROGRAM.pack(1, ctypes.addressof(only))
-            self._socket.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)
         self._socket.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V3)
         request = struct.pack("=7I", _BLOCK_BYTES, blocks, _FRAME_BYTES, size // _FRAME_BYTES, _RETIRE_MS, 0, 0)
         self._socket.setsockopt(_SOL_PACKET, _PACKET_RX_RING, request)
         self._ring = mmap.mmap(self._socket.fileno(), size, mmap.MAP_SHARED, mmap.PROT_READ)
-        self._blocks, self._epoch_s = blocks, epoch_s
+        self._blocks, self._epoch_ns = blocks, epoch_ns
         self._socket.bind((interface, _ETH_P_ALL))
 
     def frames(self) -> Iterator[tuple[int, int, int, bytes]]:
@@ -98,7 +83,8 @@ class Capture:
         with open(path, "wb") as f:
             f.write(_PCAP_HEADER)
             for seconds, nanoseconds, length, frame in self.frames():
-                f.write(struct.pack("=IIII", seconds - self._epoch_s, nanoseconds, len(frame), length))
+                since_ns = max(seconds * 1_000_000_000 + nanoseconds - self._epoch_ns, 0)
+                f.write(struct.pack("=IIII", *divmod(since_ns, 1_000_000_000), len(frame), length))
                 f.write(frame)
                 written += 1
         lost = self.unseen()

@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import time
 
 from conformance.guest import netns, protocol, shared_trial, tc
-from conformance.guest.capture import Capture
 from conformance.guest.shared_job import GroupFlows
 from conformance.guest.topology import Topology
 from conformance.guest.trial import Fault
@@ -18,16 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from conformance.guest.shared_job import SharedCell, SharedFacts, SharedTrial
+    from conformance.guest.shared_job import SharedCell, SharedTrial
     from conformance.guest.shared_trial import SharedStage
 
 #: the first of a guest: a moment of each flow, that nobody looks at (main.py: _warm_up)
 _WARM_UP_NS, _WARM_UP_BYTES = 1_000_000_000, 20_000
 #: of two the kernel always tries the first one first, where it is free: of more it would draw one
 _PORTS_A_CLIENT = 2
-
-#: of a frame: headers, and what tells a packet from others (model/diagnosis/pcap.py)
-_TELLING_BYTES = 128
 
 #: no segments, no addresses: all is in the Place of a SharedStage
 TOPOLOGY = Topology(segments=(), addresses={}, taps={})
@@ -77,41 +72,21 @@ def run_cells(stage: SharedStage, cells: Iterable[SharedCell], emit: Callable[[p
         emit(protocol.CellBegins(index=index))
         for trial in cell.trials:
             try:
-                facts = _run(stage, index, trial)
+                facts = shared_trial.run(stage, trial)
+                _keep_apart(stage, index, trial)
             except Fault as fault:
                 emit(protocol.TrialFailed(index=index, seed=trial.seed, message=str(fault)))
             else:
                 emit(protocol.SharedDone(index=index, facts=facts))
 
 
-def _run(stage: SharedStage, index: int, trial: SharedTrial) -> SharedFacts:
-    """Carry out a trial; of one that is traced, leave the packets of the stack's first flow in the scratch folder.
-
-    Raises Fault, also where packets are missing.
-    """
-    if stage.stage.job.trace is None:
-        return shared_trial.run(stage, trial)
-    group = next((at for at, one in enumerate(stage.network.groups) if one.stack), None)
-    if group is None:
-        raise Fault("there is no flow of the stack to capture")
-    ports = {"sent": stage.place.senders[group].port, "came": stage.place.receivers[group][0].port}
-    target = os.path.join(stage.stage.scratch, "trace", f"{index}-{trial.seed}")
-    os.makedirs(target)
-    epoch_s = int(time.time())
-    captures = {
-        name: Capture(stage.stage.net[port.node], port.name, 0, epoch_s, snap_bytes=_TELLING_BYTES)
-        for name, port in ports.items()
-    }
-    try:
-        facts = shared_trial.run(stage, trial)
-    except Fault:
-        for capture in captures.values():
-            capture.close()
-        raise
-    unseen = [capture.write(os.path.join(target, f"{name}.pcap"))[1] for name, capture in captures.items()]
-    if any(unseen):
-        raise Fault(f"packets: {sum(unseen)} frames did not fit into the guest's memory for captures")
-    return facts
+def _keep_apart(stage: SharedStage, index: int, trial: SharedTrial) -> None:
+    """Move a trial's captures to where the next trial, perhaps with the same seed, does not write over them."""
+    scratch = stage.stage.scratch
+    target = os.path.join(scratch, "trace", f"{index}-{trial.seed}")
+    for side in ("sent", "came") if trial.captures else ():
+        os.makedirs(target, exist_ok=True)
+        os.replace(os.path.join(scratch, "passes", f"{trial.seed}-{side}.pcap"), os.path.join(target, f"{side}.pcap"))
 
 
 def _small(trial: SharedTrial) -> SharedTrial:

@@ -15,7 +15,7 @@ from conformance.model.trial import Measurement, Outcome
 
 #: IP's numbers of the protocols that adapters name
 PROTOCOLS = {"tcp": 6, "udp": 17}
-#: of flows that share a network: the captures of the stack's first flow (guest/shared_main.py)
+#: of flows that share a network: the captures of the tested group's first flow
 SHARED_SENT, SHARED_CAME = "sent", "came"
 
 
@@ -35,9 +35,7 @@ class Captures(NamedTuple):
 def captures_of(setting: Setting) -> Captures:
     """Return where packets of a setting are captured. Raises UserError."""
     if setting.network is not None:
-        group = next((at for at, one in enumerate(setting.network.flows) if one.is_stack), None)
-        if group is None:
-            raise UserError("/flows: no flow is the stack's", "packets are kept of the first that is")
+        group = setting.network.flows.index(setting.network.tested)
         addresses = (ipaddress.ip_address(text).packed for text in (f"10.0.{group}.1", f"10.1.{group}.1"))
         return Captures(SHARED_SENT, SHARED_CAME, *addresses)
     network = topology.of(setting)

@@ -55,7 +55,7 @@ def write(
     network = None
     if setting.network is None:
         shutil.copy(paths.data("topologies", f"{setting.topology}.py"), scratch / "topology.py")
-    elif probe or trace == "all":
+    elif probe or trace:
         raise UserError("flows that share a network are neither probed nor traced", "trace one flow alone")
     else:
         network = shared.network_of(setting.network, scratch)
@@ -257,7 +257,9 @@ class Reader:
                     counted = {} if shared_seen.system_calls is None else {"system_calls": shared_seen.system_calls}
                     known = wire.to_json(self._network)
                     made = shared_facts.measurement(trial, wire.to_json(shared_seen), known, {**host, **counted})
-                    yield self._with_packets(made, index, {})
+                    yield self._with_packets(
+                        made, index, {side: lost for side, (_, lost) in shared_seen.captured.items()}
+                    )
             case protocol.TrialFailed(index=index, seed=seed, message=message):
                 if trial := self._take(index, seed):
                     alone = trial.setting.network is None

@@ -213,7 +213,7 @@ class VirtualRoom:
             memory = _MEMORY if memory_mb is None else f"{memory_mb}M"
             if packets:
                 memory = CAPTURING_MEMORY if memory_mb is None else f"{memory_mb + _HEADERS_MB}M"
-            how = {"trace": "packets"} if packets else {}
+            how = {"trace": "packets"} if packets and memory_mb is None else {}
             with one_guest(self.kernel, adapter, first[0], cancelled, memory, **how) as (guest, scratch):
                 on_start(guest)
                 reader = job.Reader([], adapter, remembers=self._remembers, traces=scratch / "trace")

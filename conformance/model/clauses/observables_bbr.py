@@ -3,6 +3,8 @@
 r is what was sent in a base round trip by what the link carries in it, F the flight and Q the queue, both in BDP.
 """
 
+import itertools
+
 import numpy
 
 from conformance.model.clauses.seen import Invisible, Observable, Seen
@@ -164,7 +166,7 @@ def _dips(seen: Seen) -> list[tuple[float, float]]:
 def _dip_interval(seen: Seen) -> Samples:
     """Return the seconds from one dip to the next."""
     begins = [begin for begin, _ in _dips(seen)]
-    pairs = [(b - a, a) for a, b in zip(begins, begins[1:], strict=False)]
+    pairs = [(b - a, a) for a, b in itertools.pairwise(begins)]
     return _samples(pairs, f"{len(begins)} dips of the flight, as for ProbeRTT, were to be seen")
 
 
