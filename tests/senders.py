@@ -101,7 +101,7 @@ def packets(sender, **network):
         return numpy.array(values, dtype=numpy.int64)
 
     return kept.Packets(
-        sent_ns=column([ns(p.seconds) for p in sent]), bytes=column([p.bytes for p in sent]),
+        began_ns=0, sent_ns=column([ns(p.seconds) for p in sent]), bytes=column([p.bytes for p in sent]),
         out_ns=column([ns(out_s[p.identity]) if p.identity in out_s else kept.LOST for p in sent]),
         ecn_sent=column([0] * len(sent)), ecn_out=column([0] * len(sent)),
         asked_ns=column([]), asked_bytes=column([]),

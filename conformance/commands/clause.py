@@ -149,7 +149,7 @@ def run(
         algorithms = algorithms or [wrong.measured]
     bench = bench or benches.find(choice)
     offered = [known_as] if known_as else list(bench.adapter.manifest.offered())
-    questions = _questions(_chosen(what), bench, [a for a in offered if not algorithms or a in algorithms])
+    questions = _questions(_chosen(what), bench, offered, algorithms)
     if not questions:
         raise UserError(
             f"none of these clauses applies to what {who} offers", "`conformance clause list` says which do"
@@ -178,13 +178,16 @@ def _chosen(what: Sequence[str]) -> list[Clause]:
     return list(found.values())
 
 
-def _questions(chosen: Iterable[Clause], bench: Bench, algorithms: Sequence[str]) -> list[ClauseQuestion]:
+def _questions(
+    chosen: Iterable[Clause], bench: Bench, offered: Sequence[str], named: Sequence[str]
+) -> list[ClauseQuestion]:
+    """Return what is asked of a stack: of the algorithms that are named, controls as well, or of all that apply."""
     return [
         ClauseQuestion(clause=clause, setting=clauses.setting(clause.network), algorithm=algorithm)
         for clause in chosen
         if bench.adapter.manifest.transport in clause.transports
-        for algorithm in clause.algorithms
-        if algorithm in algorithms
+        for algorithm in (*clause.algorithms, *clause.controls)
+        if algorithm in offered and algorithm in (named or clause.algorithms)
     ]
 
 

@@ -39,9 +39,11 @@ class Packets:
     """The server's packets in the order sent, arrays of one length; and the client's, as they reached the server.
 
     Times are in nanoseconds since the first packet that was sent. `out_ns`: when it reached the client, LOST where it
-    did not. `ecn_sent`, `ecn_out`: the codepoint that it left and arrived with. Sizes are of frames.
+    did not. `ecn_sent`, `ecn_out`: the codepoint that it left and arrived with. Sizes are of frames. `began_ns`: when
+    the first packet was sent, since the capture's own zero: of flows that share a network, the trial's begin.
     """
 
+    began_ns: int
     sent_ns: Integers
     bytes: Integers
     out_ns: Integers
@@ -64,7 +66,8 @@ class Packets:
         rows = [column.astype("<i8").view(numpy.uint8).reshape(-1, 8).T.tobytes() for column in columns]
         packed = zlib.compress(b"".join(rows), 9)
         return {
-            "sent": len(self.sent_ns), "asked": len(self.asked_ns), "columns": base64.b64encode(packed).decode(),
+            "began_ns": self.began_ns, "sent": len(self.sent_ns), "asked": len(self.asked_ns),
+            "columns": base64.b64encode(packed).decode(),
         }  # fmt: skip
 
     @classmethod
@@ -88,7 +91,7 @@ class Packets:
         sent_ns, sizes, travel_ns, ecn_sent, ecn_out, asked_ns, asked_bytes = found
         sent_ns = numpy.cumsum(sent_ns)
         return cls(
-            sent_ns=sent_ns, bytes=sizes, out_ns=numpy.where(travel_ns == LOST, LOST, sent_ns + travel_ns),
+            began_ns=data["began_ns"], sent_ns=sent_ns, bytes=sizes, out_ns=numpy.where(travel_ns == LOST, LOST, sent_ns + travel_ns),
             ecn_sent=ecn_sent, ecn_out=ecn_out, asked_ns=numpy.cumsum(asked_ns), asked_bytes=asked_bytes,
         )  # fmt: skip
 
@@ -132,8 +135,8 @@ def matched(
         return numpy.array(values, dtype=numpy.int64)
 
     return Packets(
-        sent_ns=column([_ns(packet) - began_ns for packet in sent]), bytes=column([packet.bytes for packet in sent]),
-        out_ns=out_ns, ecn_sent=column([_ecn(packet) for packet in sent]), ecn_out=ecn_out,
+        began_ns=began_ns, bytes=column([packet.bytes for packet in sent]), out_ns=out_ns, ecn_out=ecn_out,
+        sent_ns=column([_ns(packet) - began_ns for packet in sent]), ecn_sent=column([_ecn(packet) for packet in sent]),
         asked_ns=column([_ns(packet) - began_ns for packet in asked]),
         asked_bytes=column([packet.bytes for packet in asked]),
     )  # fmt: skip

@@ -193,7 +193,7 @@ class Setting:
     rival: str | None = None
     #: whether the server's link is captured, to see how many packets it sends at once
     bursts: bool = False
-    #: whether its measurement keeps the packets of the stack's first flow
+    #: whether its measurement keeps the packets of the tested group's first flow
     packets: bool = False
     #: what none of the above says, and the point of its scenario; or none
     network: Network | None = None

@@ -152,7 +152,7 @@ class Measurement:
     #: of flows that share a network: a record for each flow, and one for each direction of each link
     flows: Sequence[Mapping[str, Any]] = ()
     links: Sequence[Mapping[str, Any]] = ()
-    #: of a setting that asks for them: the packets of the stack's first flow (model/packets.py)
+    #: of a setting that asks for them: the packets of the tested group's first flow (model/packets.py)
     packets: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:

@@ -63,8 +63,8 @@ class Clause:
     """One sentence of a document, and how it is tested.
 
     `text` is in our words. `also`: (specification, section) of other documents that say the same. `trials`: fewer in
-    which it is visible say nothing. `invisible`: what hides it. `known`: of what is measured, which stacks and mutants
-    should violate it.
+    which it is visible say nothing. `invisible`: what hides it. `controls`: algorithms that do not claim to keep it; they are
+    judged only where they are named.
     """
 
     id: str
@@ -81,6 +81,7 @@ class Clause:
     trials: int
     invisible: str
     also: tuple[tuple[str, str], ...] = ()
+    controls: tuple[str, ...] = ()
 
     @property
     def markers(self) -> tuple[str, ...]:
@@ -136,6 +137,7 @@ def _clause(data: Mapping[str, Any], one: Mapping[str, Any]) -> Clause:
         level=one["level"], text=one["text"], algorithms=tuple(one["algorithms"]),
         transports=tuple(one["transports"]), network=Network(**network), observable=OBSERVABLES[one["observable"]],
         bound=bound, trials=one.get("trials", LEAST_TRIALS), invisible=one["invisible"],
+        controls=tuple(one.get("controls", ())),
         also=tuple((other["specification"], other["section"]) for other in one.get("also", ())),
     )  # fmt: skip
 

@@ -58,7 +58,7 @@ class Seen:
         network = self.setting.network
         if network is None:
             return 2 * self.setting.cell.one_way_delay_ms / 1000
-        return network.rtt_s(next(group for group in network.flows if group.is_stack))
+        return network.rtt_s(network.tested)
 
     @property
     def bytes_per_s(self) -> float:
@@ -99,8 +99,7 @@ class Seen:
         network = self.setting.network
         if network is None:
             return self.base_rtt_s / 2
-        group = next(group for group in network.flows if group.is_stack)
-        ways = network.towards_client(group)
+        ways = network.towards_client(network.tested)
         return float(sum(link.direction(way).delay_ms for link, way in ways) / 1000)
 
 

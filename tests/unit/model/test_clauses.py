@@ -88,12 +88,12 @@ def test_captures_of_two_transfers_are_refused():
 @pytest.mark.parametrize("columns", ["", "!", "eJw=", "eJwDAAAAAAE="])
 def test_packets_that_cannot_be_read_are_refused(columns):
     with pytest.raises(UserError, match="packets of a result line"):
-        packets.Packets.from_json({"sent": 3, "asked": 0, "columns": columns})
+        packets.Packets.from_json({"began_ns": 0, "sent": 3, "asked": 0, "columns": columns})
 
 
 def test_a_line_that_claims_to_hold_more_than_any_is_refused_before_it_is_unpacked():
     with pytest.raises(UserError, match="at most"):
-        packets.Packets.from_json({"sent": 10**9, "asked": 0, "columns": ""})
+        packets.Packets.from_json({"began_ns": 0, "sent": 10**9, "asked": 0, "columns": ""})
 
 
 # --- settings
