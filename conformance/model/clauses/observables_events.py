@@ -64,7 +64,7 @@ def _healed_s(seen: Seen, event: Event) -> float:
     later = numpy.flatnonzero((seen.sent_s >= event.begin_s) & ~numpy.isnan(seen.out_s) & (seen.out_s > event.end_s))
     if not len(later):
         raise Invisible("nothing arrived after the outage")
-    return float(seen.out_s[later[0]]) + seen.base_rtt_s / 2 - 1e-6
+    return float(seen.out_s[later[0]]) + seen.flow.one_way_s
 
 
 def _sent(seen: Seen, start_s: float, end_s: float) -> float:
