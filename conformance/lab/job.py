@@ -8,7 +8,7 @@ import shutil
 import typing
 
 from conformance.guest import protocol, seen, shared_job, wire
-from conformance.lab import calibrations, captures, pki, proxy, shared, version
+from conformance.lab import calibrations, captures, pki, proxy, shared, two_passes, version
 from conformance.lab.adapter import Adapter
 from conformance.lab.room import Batches
 from conformance.model.emulation import calibration, congestion, credibility, shared_facts, tc_commands
@@ -182,13 +182,13 @@ class Reader:
 
     Each owed trial comes out once, whatever the events are: what belongs to no owed trial is passed over, and what
     never came is an error after give_up(). `remembers`: calibrations are taken from the user's cache, and kept there.
-    `traces`: the folder where the guest leaves captures of trials whose settings ask for packets.
+    `traces`: the folder where a guest leaves captures: of first passes, and of settings that ask for packets.
     """
 
     def __init__(
         self, batches: Batches, adapter: Adapter, remembers: bool = False, traces: pathlib.Path | None = None
     ) -> None:
-        self._transport, self._traces = adapter.manifest.transport, traces
+        self._adapter, self._traces = adapter, traces
         # Where the harness chose the kernel's algorithm, another version is no fault of the stack's.
         self._kernels_own = adapter.kernel_algorithms is not None
         self._remembers = remembers
@@ -257,9 +257,8 @@ class Reader:
                     counted = {} if shared_seen.system_calls is None else {"system_calls": shared_seen.system_calls}
                     known = wire.to_json(self._network)
                     made = shared_facts.measurement(trial, wire.to_json(shared_seen), known, {**host, **counted})
-                    yield self._with_packets(
-                        made, index, {side: lost for side, (_, lost) in shared_seen.captured.items()}
-                    )
+                    unseen = {side: lost for side, (_, lost) in shared_seen.captured.items()}
+                    yield self._with_packets(self._with_states(made, index), index, unseen)
             case protocol.TrialFailed(index=index, seed=seed, message=message):
                 if trial := self._take(index, seed):
                     alone = trial.setting.network is None
@@ -268,6 +267,18 @@ class Reader:
                 yield from self._unsupported(message, host)
             case protocol.Fault(message=message):
                 yield from self.give_up(message, host)
+
+    def _with_states(self, found: Measurement, index: int) -> Measurement:
+        """Add to what came of a first pass when the states that its trial waits for began; others stay as they are."""
+        network, evidence = found.trial.setting.network, found.evidence
+        if network is None or not network.states or not evidence or self._traces is None:
+            return found
+        try:
+            folder = self._traces / f"{index}-{found.trial.seed}"
+            times = two_passes.times(found.trial, folder, self._adapter.manifest.transport)
+        except UserError as why:
+            return self._error(found.trial, f"first pass: {why}", found.host)
+        return dataclasses.replace(found, evidence={**evidence, "states": times})
 
     def give_up(self, why: str, host: Host) -> collections.abc.Iterator[Measurement]:
         """Yield an error for every trial still owed in the cell that was under way; other cells are unharmed."""
@@ -297,10 +308,11 @@ class Reader:
         self, measurement: Measurement, index: int, unseen: collections.abc.Mapping[str, int]
     ) -> Measurement:
         trial = measurement.trial
-        if not trial.setting.packets:
+        first_pass = trial.setting.network is not None and trial.setting.network.states
+        if not trial.setting.packets or first_pass:
             return measurement
         folder = None if self._traces is None else self._traces / f"{index}-{trial.seed}"
-        return captures.with_packets(measurement, folder, unseen, self._transport)
+        return captures.with_packets(measurement, folder, unseen, self._adapter.manifest.transport)
 
     def _uncalibrated(self, index: int) -> str | None:
         """Return why nothing that was measured in a cell counts; None where its emulators delivered all."""

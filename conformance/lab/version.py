@@ -28,7 +28,10 @@ SOURCES = (
     "conformance/lab/pki.py",
     "conformance/lab/proxy.py",
     "conformance/lab/shared.py",
+    "conformance/lab/two_passes.py",
     "conformance/lab/virtual.py",
+    "conformance/model/diagnosis/flow.py",
+    "conformance/model/diagnosis/pcap.py",
     "conformance/model/emulation/*.py",
     "conformance/load/*",
     "conformance/model/legacy.py",
@@ -39,6 +42,7 @@ SOURCES = (
     "conformance/model/records.py",
     "conformance/model/schedule.py",
     "conformance/model/setting.py",
+    "conformance/model/states.py",
     "conformance/proxy/*",
     "topologies/*.py",
 )

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from conformance.guest import protocol, wire
 from conformance.kernel.store import Kernel
-from conformance.lab import cores, job, shared
+from conformance.lab import cores, job, shared, two_passes
 from conformance.lab import memory as memory_file
 from conformance.lab import scratch as scratch_place
 from conformance.lab.adapter import Adapter
@@ -33,8 +33,6 @@ _WALL_CLOCK_NS = 2_208_988_800 * 10**9
 _MEMORY = "512M"
 #: the same of a guest that captures: captures are kept in its memory until the trial is over
 CAPTURING_MEMORY = "1G"
-#: the same of flows that share a network, of which headers alone are captured
-_HEADERS_MB = 256
 #: virtual cost of a system call, and of a poll that finds nothing and does not wait. Computing is free in a guest:
 #: a program that asks again and again until something happens would otherwise ask for ever
 SYSCALL_COST_NS, EMPTY_POLL_COST_NS = 1_000, 20_000
@@ -204,17 +202,21 @@ class VirtualRoom:
         A guest's fault is an error in the measurements of the cell it happened in, never an exception; the cells after
         it get a new guest.
         """
+        yield from two_passes.run(lambda own: self._once(adapter, own, cancelled, on_start), batches)
+
+    def _once(
+        self, adapter: Adapter, batches: Batches, cancelled: threading.Event, on_start: Callable[[Group], object]
+    ) -> Iterator[Measurement]:
+        """Do the same for trials as they are, first passes among them."""
         supply = _Supply(batches)
         while not cancelled.is_set() and (first := supply.take()):
             supply.give_back([first])
             network = first[0].setting.network
             memory_mb = None if network is None else shared.memory_mb(network)
-            packets = first[0].setting.packets
+            alone = first[0].setting.packets and memory_mb is None
             memory = _MEMORY if memory_mb is None else f"{memory_mb}M"
-            if packets:
-                memory = CAPTURING_MEMORY if memory_mb is None else f"{memory_mb + _HEADERS_MB}M"
-            how = {"trace": "packets"} if packets and memory_mb is None else {}
-            with one_guest(self.kernel, adapter, first[0], cancelled, memory, **how) as (guest, scratch):
+            how = {"memory": CAPTURING_MEMORY, "trace": "packets"} if alone else {"memory": memory}
+            with one_guest(self.kernel, adapter, first[0], cancelled, **how) as (guest, scratch):
                 on_start(guest)
                 reader = job.Reader([], adapter, remembers=self._remembers, traces=scratch / "trace")
                 shift = _Shift(supply, reader, job.Feeder(scratch), self._most_uptime_s, memory_mb)

@@ -91,8 +91,9 @@ class Packets:
         sent_ns, sizes, travel_ns, ecn_sent, ecn_out, asked_ns, asked_bytes = found
         sent_ns = numpy.cumsum(sent_ns)
         return cls(
-            began_ns=data["began_ns"], sent_ns=sent_ns, bytes=sizes,
-            out_ns=numpy.where(travel_ns == LOST, LOST, sent_ns + travel_ns), ecn_sent=ecn_sent, ecn_out=ecn_out, asked_ns=numpy.cumsum(asked_ns), asked_bytes=asked_bytes,
+            began_ns=data["began_ns"], sent_ns=sent_ns, bytes=sizes, ecn_sent=ecn_sent, ecn_out=ecn_out,
+            out_ns=numpy.where(travel_ns == LOST, LOST, sent_ns + travel_ns),
+            asked_ns=numpy.cumsum(asked_ns), asked_bytes=asked_bytes,
         )  # fmt: skip
 
 

@@ -63,8 +63,8 @@ class Clause:
     """One sentence of a document, and how it is tested.
 
     `text` is in our words. `also`: (specification, section) of other documents that say the same. `trials`: fewer in
-    which it is visible say nothing. `invisible`: what hides it. `controls`: algorithms that do not claim to keep it, and
-    are judged only where they are named.
+    which it is visible say nothing. `invisible`: what hides it. `controls`: algorithms that do not
+    claim to keep it, and are judged only where they are named.
     """
 
     id: str
