@@ -31,6 +31,7 @@ SOURCES = (
     "conformance/lab/virtual.py",
     "conformance/model/emulation/*.py",
     "conformance/load/*",
+    "conformance/model/flow_group.py",
     "conformance/model/legacy.py",
     "conformance/model/network.py",
     "conformance/model/setting.py",

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conformance.model.errors import UserError
-from conformance.model.network import Direction, Flows, Link, Network, Queue, Start
+from conformance.model.flow_group import Flows, Start
+from conformance.model.network import Direction, Link, Network, Queue
 from conformance.model.setting import RIVAL_TOPOLOGY, Cell, Proxy, Setting, end_to_end
 
 #: what a scenario's document may have beside its network

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformance.model.emulation import tc_commands
-from conformance.model.network import Direction, Flows, Network, Queue
+from conformance.model.flow_group import Flows
+from conformance.model.network import Direction, Network, Queue
 
 #: handle of the queue, in tc's hexadecimal notation, as in one link's chain
 QUEUE_HANDLE = tc_commands.QUEUE_HANDLE

@@ -12,7 +12,7 @@ from conformance.guest import protocol, shared_network, wire
 from conformance.guest.shared_job import Group, SharedLink, SharedNetwork
 from conformance.lab import shared
 from conformance.model.errors import UserError
-from conformance.model.network import Flows, Start
+from conformance.model.flow_group import Flows, Start
 
 
 def setting(name="two-links", text=""):
