@@ -246,8 +246,8 @@ class _StackGroup:
     def __init__(self, stage: SharedStage, at: int, asked: GroupFlows, cleanup: contextlib.ExitStack) -> None:
         flows = asked.flows
         self.at, self._stage, self._flows, self._cleanup = at, stage, flows, cleanup
-        self._requests = self._write_requests(asked.requests)
         self._host, self._clients = stage.place.senders[at], stage.place.receivers[at]
+        self._requests = self._write_requests(asked.requests)
         self._rows: list[list[tuple[float | None, ...]]] = [[] for _ in flows]
         self._infos: list[dict[str, Any] | None] = [None for _ in flows]
         self._algorithms = [Algorithm() for _ in flows]
