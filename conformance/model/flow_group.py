@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Self
 
-from conformance.model.digest import sparse
+from conformance.model.records import sparse
 
 _ALGORITHM = re.compile(r"[a-z0-9_]{1,15}\Z")
 SENDERS = ("stack", "kernel")
@@ -134,6 +134,13 @@ class Flows:
             yield from ((f"/requests/{at}{where}", why) for where, why in request.problems())
         if sum(request.times for request in self.requests) > MOST_REQUESTS:
             yield "/requests", f"a flow has at most {MOST_REQUESTS} requests; ask for larger bodies, or fewer times"
+
+    @property
+    def end_s(self) -> float | None:
+        """When its last flow ends at the latest; None where no clock ends it."""
+        if self.seconds is None:
+            return None
+        return self.start.at_s + (self.count - 1) * self.start.every_s + self.start.spread_s + self.seconds
 
     @property
     def amount(self) -> float | None:
