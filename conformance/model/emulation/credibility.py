@@ -91,12 +91,7 @@ class Case:
     @functools.cached_property
     def result_lines(self) -> int:
         """How many lines look like results."""
-        return sum('"completion_s"' in line for line in self._lines)
-
-    @property
-    def _lines(self) -> list[str]:
-        lines: list[str] = self.client["stdout"].strip().splitlines()
-        return lines
+        return sum('"completion_s"' in line for line in self.client["stdout"].splitlines())
 
 
 @dataclasses.dataclass(frozen=True)
