@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 import numpy
 
-from conformance.model.clauses import observables_bbr, observables_events
+from conformance.model.clauses import observables_bbr, observables_events, observables_requests
 from conformance.model.clauses.seen import Invisible, Observable, Seen
 from conformance.model.diagnosis import features
 from conformance.model.diagnosis.features import Samples
@@ -162,6 +162,7 @@ _ROWS = (
     ),
     Observable(name="ect_1", title="share of packets sent with ECT(1)", unit="", digits=3, of=_ect_1),
     *observables_events.ROWS,
+    *observables_requests.ROWS,
     *observables_bbr.ROWS,
 )  # fmt: skip
 

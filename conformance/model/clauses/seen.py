@@ -31,16 +31,21 @@ class Seen:
     packets: Packets
     setting: Setting
     algorithm: str
+    #: (when the client asked for it, its bytes) of each body, where it asks for several
+    requests: tuple[tuple[float, int], ...] = ()
 
     @classmethod
     def of(cls, measurement: Measurement) -> Self:
         """Return what is seen of a measurement. Raises Invisible where it keeps no packets, UserError for bad ones."""
         if measurement.packets is None:
             raise Invisible("its packets were not kept")
-        trial = measurement.trial
+        trial, packets = measurement.trial, Packets.from_json(measurement.packets)
+        judged = next((flow for flow in measurement.flows if flow["judged"]), {})
+        requests = judged.get("requests") or ()
         return cls(
-            packets=Packets.from_json(measurement.packets), setting=trial.setting, algorithm=trial.scheme.algorithm
-        )
+            packets=packets, setting=trial.setting, algorithm=trial.scheme.algorithm,
+            requests=tuple((one["start_s"] - packets.began_ns / 1e9, one["bytes"]) for one in requests),
+        )  # fmt: skip
 
     @functools.cached_property
     def sent_s(self) -> Floats:
