@@ -58,4 +58,15 @@ def show(clause_id: str, form: str) -> None:
     finish(command.show(clause_id), form, shown.show_shown)
 
 
+@clause.command("table")
+@click.argument("names", metavar="[DOCUMENT]...", nargs=-1)
+@FORMAT
+def table(names: Sequence[str], form: str) -> None:
+    """Print what clauses/record.json holds as Markdown: clause by stack, and the evidence of what violates."""
+    from conformance.commands import clause as command
+    from conformance.reporting.text import clause as shown
+
+    finish(command.table(names), form, shown.show_tabled)
+
+
 COMMANDS = (clause,)

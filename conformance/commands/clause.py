@@ -118,6 +118,31 @@ class Ran:
         )
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Tabled:
+    """What is recorded of the clauses of some specifications."""
+
+    specifications: tuple[Specification, ...]
+    record: Sequence[clause_record.Entry]
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say DONE."""
+        return ExitStatus.DONE
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/clause-table.json."""
+        own = {clause.id for one in self.specifications for clause in one.clauses}
+        return document(
+            "clause-table", self.exit_status, record=[dict(one) for one in self.record if one["clause"] in own]
+        )
+
+
+def table(names: Sequence[str]) -> Tabled:
+    """Return what is recorded of the clauses of these specifications, or of all. Raise UserError."""
+    return Tabled(specifications=list_all(names).specifications, record=clause_record.load())
+
+
 def list_all(names: Sequence[str]) -> Listed:
     """List the clauses of these specifications, or of all. Raise UserError."""
     every = clauses.specifications()

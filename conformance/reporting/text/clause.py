@@ -9,9 +9,10 @@ import rich.table
 from conformance.model.clauses.document import Clause
 from conformance.model.clauses.verdict import ClauseVerdict, Evidence
 from conformance.model.verdict import CONFIDENCE
+from conformance.reporting.text import clause_table
 
 if TYPE_CHECKING:  # a renderer knows what commands find out, not how
-    from conformance.commands.clause import Listed, Ran, Shown
+    from conformance.commands.clause import Listed, Ran, Shown, Tabled
 
 
 def headline(scheme: str, clause: Clause, verdict: ClauseVerdict) -> str:
@@ -81,6 +82,12 @@ def show_shown(shown: "Shown", console: rich.console.Console) -> None:
     )
     for title, text in rows:
         console.print(f"  {title:11} {text}", soft_wrap=True)
+
+
+def show_tabled(tabled: "Tabled", console: rich.console.Console) -> None:
+    """Print the record as Markdown."""
+    for line in clause_table.page(tabled.specifications, tabled.record):
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
 
 
 def show_ran(ran: "Ran", console: rich.console.Console) -> None:
