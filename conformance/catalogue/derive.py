@@ -11,7 +11,6 @@ import functools
 import json
 import math
 import pathlib
-import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -127,8 +126,8 @@ def _path(setting: Setting, packet_bytes: int) -> played.Path:
 @functools.lru_cache(maxsize=1024)
 def _played(name: str, setting: Setting, packet_bytes: int) -> tuple[float, ...]:
     path = _path(setting, packet_bytes)
-    draws = (random.Random(f"{name} {setting.cell.id} {seed}") for seed in range(1, PLAYED_TRIALS + 1))
-    return tuple(round(played.utilization(name, path, iter(draw.random, None)), 4) for draw in draws)
+    seeds = (f"{name} {setting.cell.id} {seed}" for seed in range(1, PLAYED_TRIALS + 1))
+    return tuple(round(played.utilization(name, path, played.passing(path.loss, seed)), 4) for seed in seeds)
 
 
 def derive(
