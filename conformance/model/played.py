@@ -12,10 +12,7 @@ what exceeds path and queue together is lost.
 
 import dataclasses
 import math
-import random
 from collections.abc import Callable, Iterator
-
-import numpy
 
 from conformance.model import response_functions
 
@@ -27,8 +24,6 @@ _TIMER_S = 0.2
 #: too much of it: its sender has neither limited transmit (RFC 3042) nor tail loss probes (RFC 8985).
 _MOST_TIMEOUTS = 0.2
 _LEAST_WINDOW_PACKETS = 2.0
-#: draws of chance
-_AT_A_TIME = 4096
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,24 +122,6 @@ def timeouts_share(path: Path) -> float:
         response_functions.rfc5348_segments_a_second(path.loss, path.rtt_s, timer) for timer in (timer_s, 0.0)
     )
     return 1 - with_them / without
-
-
-def passing(loss: float, seed: str) -> Iterator[float]:
-    """Yield how many packets pass before the next that is lost, where each is lost by this chance, for itself.
-
-    `seed` begins Python's generator. NumPy has the same one, and draws thousands at a time.
-    """
-    _, state, _ = random.Random(seed).getstate()
-    draws = numpy.random.RandomState()
-    draws.set_state(("MT19937", numpy.array(state[:-1], dtype=numpy.uint32), state[-1], 0, 0.0))
-    passed = 0
-    while loss:
-        last = -1
-        for at in numpy.flatnonzero(draws.random_sample(_AT_A_TIME) < loss).tolist():
-            yield passed + at - last - 1
-            passed, last = 0, at
-        passed += _AT_A_TIME - last - 1
-    yield math.inf
 
 
 def utilization(document: str, path: Path, passing: Iterator[float]) -> float:

@@ -22,7 +22,7 @@ PATH = played.Path(
 
 
 def played_utilization(document, path, seeds=20):
-    chances = (played.passing(path.loss, str(seed)) for seed in range(seeds))
+    chances = (derive.passing(path.loss, str(seed)) for seed in range(seeds))
     return statistics.median(played.utilization(document, path, passing) for passing in chances)
 
 
@@ -68,7 +68,7 @@ def test_packets_are_lost_where_python_s_own_draws_say(loss, seed):
     draw = random.Random(seed)
     lost = [at for at in range(10_000) if draw.random() < loss]
     between = [second - first - 1 for first, second in itertools.pairwise([-1, *lost])]
-    assert list(itertools.islice(played.passing(loss, seed), len(between))) == between
+    assert list(itertools.islice(derive.passing(loss, seed), len(between))) == between
 
 
 @pytest.mark.parametrize(("loss", "rtt_s"), [(0.003, 0.2), (0.001, 0.2), (0.0003, 0.2)])
