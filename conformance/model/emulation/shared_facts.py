@@ -9,9 +9,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from conformance.model.emulation import calibration, congestion, credibility, shaping
+from conformance.model.emulation import calibration, congestion, credibility, impairing, shaping
 from conformance.model.emulation.credibility import Case, Facts
-from conformance.model.network import Direction, Flows, Network
+from conformance.model.links import WAYS, Direction, Link
+from conformance.model.network import Flows, Network
+from conformance.model.schedule import Change, carried_bytes
 from conformance.model.trial import Measurement, Outcome, Trial
 
 #: what series have a value for
@@ -22,6 +24,10 @@ _RATE_SLACK, _RATE_SLACK_BYTES = 1.01, 200_000
 #: was retransmitted, count milliseconds.
 _OFF_MS, _STAMP_MS = 0.025, 1.0
 _NOT_OFFERED = 127
+#: by how much the last of many changes at one time is late: each costs a microsecond
+_MOST_LATE_NS = 50_000
+#: of connections that end
+_LAST_PACKETS = 64
 _COUNTS = (
     "sent_bytes", "retransmitted_bytes", "out_segments", "retransmitted_segments", "marked_segments", "min_rtt_ms",
     "arrived_bytes",
@@ -43,9 +49,9 @@ def measurement(trial: Trial, facts: Facts, network: Facts, host: Facts) -> Meas
         for number, seen in enumerate(of["flows"])
     ]
     links = [
-        _link(link.name, name, direction, seen)
+        _link(shared, link, way, seen, facts["elapsed_s"])
         for link, both in zip(shared.links, facts["links"], strict=True)
-        for (name, direction), seen in zip(link.directions, both, strict=True)
+        for way, seen in zip(WAYS, both, strict=True)
     ]
     message = f"the flows took longer than {trial.setting.timeout_s:g} s of virtual time" if timed_out else None
     return Measurement(
@@ -62,6 +68,7 @@ def measurement(trial: Trial, facts: Facts, network: Facts, host: Facts) -> Meas
                 group.name: congestion.describe(of["flows"][0]["congestion_control"]) if of["flows"] else None
                 for group, of in zip(shared.flows, facts["groups"], strict=True)
             },
+            **_changes(facts),
         },
         host=dict(host),
         flows=tuple(flows),
@@ -69,22 +76,30 @@ def measurement(trial: Trial, facts: Facts, network: Facts, host: Facts) -> Meas
     )
 
 
+def _changes(facts: Facts) -> dict[str, Any]:
+    """Return when something changed, and how late that was; nothing where nothing did."""
+    found = [{"at_s": one["at_ns"] / 1e9, "late_ns": one["done_ns"] - one["at_ns"]} for one in facts["changes"]]
+    return {"changes": found} if found else {}
+
+
 # --- is it to be believed?
 
 
 def _faults(trial: Trial, shared: Network, facts: Facts, network: Facts) -> Iterator[credibility.Fault]:
     """Yield what is wrong, what is to blame for the rest first."""
-    problems = [
-        f"{problem} ({link.name}, {name})"
-        for link, both in zip(shared.links, facts["links"], strict=True)
-        for (name, direction), seen in zip(link.directions, both, strict=True)
-        for problem in (*shaping.problems(direction, seen["qdiscs"]), *_beyond_rate(direction, seen))
-    ]
+    problems = list(
+        itertools.chain.from_iterable(
+            _direction_problems(shared, link, way, seen, facts)
+            for link, both in zip(shared.links, facts["links"], strict=True)
+            for way, seen in zip(WAYS, both, strict=True)
+        )
+    )
+    problems += _change_problems(facts)
     problems += calibration.sysctl_problems(trial.setting, network["sysctls"])
     problems += [
         problem
         for group, of in zip(shared.flows, facts["groups"], strict=True)
-        for problem in _too_early(shared, group, of)
+        for problem in _too_early(shared, group, of, facts["elapsed_s"])
     ]
     if problems:
         yield credibility.Fault(f"calibration: {'; '.join(problems)}")
@@ -95,19 +110,50 @@ def _faults(trial: Trial, shared: Network, facts: Facts, network: Facts) -> Iter
             yield from _kernel_faults(trial, group, of)
 
 
-def _beyond_rate(direction: Direction, seen: Facts) -> Iterator[str]:
+def _direction_problems(shared: Network, link: Link, way: str, seen: Facts, facts: Facts) -> Iterator[str]:
+    """Yield what a link's direction did that it was not asked for."""
+    changes = shared.changes(link, way, facts["elapsed_s"])
+    last = changes[-1].direction if changes else link.direction(way)
+    found = [*shaping.problems(last, seen["qdiscs"], shared.held(link, way))]
+    found += _beyond_rate(link.direction(way), changes, seen)
+    if seen["hop"] is not None:
+        impaired = [one.direction.impairments for one in changes if one.direction.impairments != one.before.impairments]
+        found += impairing.problems([link.direction(way).impairments, *impaired], seen["hop"])
+        out, came = _root(seen["qdiscs"]).get("packets"), seen["hop"]["came"] + seen["hop"]["other"]
+        # The hop ends before the counter is read.
+        if out is not None and not 0 <= out - came <= _LAST_PACKETS:
+            found.append(f"{out} packets left the queue, and {came} came to the hop")
+    yield from (f"{problem} ({link.name}, {way})" for problem in found)
+
+
+def _change_problems(facts: Facts) -> Iterator[str]:
+    for change in facts["changes"]:
+        at_s, late_ns = change["at_ns"] / 1e9, change["done_ns"] - change["at_ns"]
+        if change["error"]:
+            yield f"the kernel refused the change at {at_s:g} s with error {change['error']}"
+        elif not 0 <= late_ns <= _MOST_LATE_NS:
+            yield f"the change at {at_s:g} s came {late_ns} ns late"
+
+
+def _beyond_rate(direction: Direction, changes: Sequence[Change], seen: Facts) -> Iterator[str]:
     times: Sequence[float] = seen["looks"].get("t_s") or ()
     out: Sequence[int] = seen["looks"].get("out_bytes") or ()
     if direction.rate_mbps is None or len(times) <= 1:
         return
-    most = (times[-1] - times[0]) * direction.rate_mbps * 1e6 / 8 * _RATE_SLACK + _RATE_SLACK_BYTES
+    carried = carried_bytes(direction, changes, times[0], times[-1])
+    most = carried * _RATE_SLACK + _RATE_SLACK_BYTES
     if out[-1] - out[0] > most + (direction.burst_bytes or 0):
-        yield f"{out[-1] - out[0]} bytes left in {times[-1] - times[0]:.3g} s, at {direction.rate_mbps:g} Mbit/s"
+        mean_mbps = 8 * carried / (times[-1] - times[0]) / 1e6
+        yield f"{out[-1] - out[0]} bytes left in {times[-1] - times[0]:.3g} s, at {mean_mbps:g} Mbit/s"
 
 
-def _too_early(shared: Network, group: Flows, of: Facts) -> Iterator[str]:
-    """Yield where a round trip was shorter than the delays on its way: then one of them was none."""
-    asked_ms = 1000 * shared.rtt_s(group)
+def _too_early(shared: Network, group: Flows, of: Facts, elapsed_s: float) -> Iterator[str]:
+    """Yield where a round trip was shorter than the delays on its way at their least: then one of them was none."""
+    asked_ms = group.extra_delay_ms + math.fsum(
+        min(one.delay_ms for one in (link.direction(way), *(c.direction for c in shared.changes(link, way, elapsed_s))))
+        for link in shared.route(group)
+        for way in WAYS
+    )
     for number, seen in enumerate(of["flows"]):
         found_ms = seen["min_rtt_ms"]
         if found_ms is not None and found_ms < asked_ms - _STAMP_MS - _OFF_MS * len(shared.links):
@@ -226,28 +272,45 @@ def _at(known: Sequence[tuple[float, float]], t_s: float) -> float:
 # --- links
 
 
-def _link(name: str, way: str, direction: Direction, seen: Facts) -> dict[str, Any]:
+def _link(shared: Network, link: Link, way: str, seen: Facts, elapsed_s: float) -> dict[str, Any]:
+    direction, changes = link.direction(way), shared.changes(link, way, elapsed_s)
     queues: Sequence[Mapping[str, Any]] = seen["qdiscs"]
     # Where nothing is delayed, limited or lost there is no queue, and the kernel counts nothing.
-    root = next((queue for queue in queues if queue.get("root") and queue.get("kind") != "noqueue"), {})
+    root = _root(queues)
     looks = seen["looks"]
     standing = looks.get("queue_bytes") or ()
     has_queue = direction.rate_mbps is not None
     return {
-        "link": name,
+        "link": link.name,
         "direction": way,
-        "rate_mbps": direction.rate_mbps,
+        "rate_mbps": _mean_rate_mbps(direction, changes, elapsed_s),
         "out_bytes": root.get("bytes"),
         "out_packets": root.get("packets"),
         "dropped_packets": root.get("drops"),
-        "marked_packets": sum(map(_marks, queues)) if has_queue else None,
+        "marked_packets": _marked(queues, seen["hop"]) if has_queue else None,
         "queue_mean_bytes": _rounded(sum(standing) / len(standing), 1) if standing else None,
         "queue_peak_bytes": max(standing, default=None),
-        "queue_delay_ms": _less(seen["delays_ms"], direction.delay_ms) if has_queue else None,
+        # Of delays that change nobody knows which part of a packet's time was the queue's.
+        "queue_delay_ms": _less(seen["delays_ms"], direction.delay_ms)
+        if has_queue and not any(one.direction.delay_ms != one.before.delay_ms for one in changes)
+        else None,
         "queue_delay_packets": seen["delays"],
         "watched_one_in": seen["watched_one_in"],
         "out_series_mbps": _rates(looks),
+        **({} if seen["hop"] is None else {"impaired": seen["hop"]}),
     }
+
+
+def _mean_rate_mbps(direction: Direction, changes: Sequence[Change], elapsed_s: float) -> float | None:
+    """Return the rate of a direction, the mean over the trial where it changes."""
+    if not any(one.direction.rate_mbps != one.before.rate_mbps for one in changes) or elapsed_s <= 0:
+        return direction.rate_mbps
+    return round(8 * carried_bytes(direction, changes, 0, elapsed_s) / elapsed_s / 1e6, 6)
+
+
+def _root(queues: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the root of an interface's queues as tc shows it; empty where nothing is delayed, limited or lost."""
+    return next((queue for queue in queues if queue.get("root") and queue.get("kind") != "noqueue"), {})
 
 
 def _less(delays_ms: Mapping[str, float] | None, delay_ms: float) -> dict[str, float] | None:
@@ -256,6 +319,11 @@ def _less(delays_ms: Mapping[str, float] | None, delay_ms: float) -> dict[str, f
         return None
     # To within 10 us, by which each trial's delay differs.
     return {name: round(max(value - delay_ms, 0.0), 6) for name, value in delays_ms.items()}
+
+
+def _marked(queues: Sequence[Mapping[str, Any]], hop: Mapping[str, int] | None) -> int:
+    """Return how many packets were marked, by queues and behind them."""
+    return sum(map(_marks, queues)) + (hop["marked"] if hop else 0)
 
 
 def _marks(queue: Mapping[str, Any]) -> int:
