@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from conformance.model.emulation import calibration, congestion, credibility, impairing, request_facts, shaping
+from conformance.model.emulation import calibration, congestion, credibility, impairing, phases, request_facts, shaping
 from conformance.model.emulation.credibility import Case, Facts
 from conformance.model.flow_group import Flows
 from conformance.model.links import WAYS, Direction, Link
@@ -45,12 +45,12 @@ def measurement(trial: Trial, facts: Facts, network: Facts, host: Facts) -> Meas
         return Measurement(trial=trial, outcome=fault.outcome, message=fault.message, host=dict(host))
     timed_out = facts["timed_out"]
     flows = [
-        _flow(trial, group, number, seen, facts["elapsed_s"])
+        {**_flow(trial, group, number, seen, facts["elapsed_s"]), **phases.of_flow(shared, group, seen, facts)}
         for group, of in zip(shared.flows, facts["groups"], strict=True)
         for number, seen in enumerate(of["flows"])
     ]
     links = [
-        _link(shared, link, way, seen, facts["elapsed_s"])
+        {**_link(shared, link, way, seen, facts["elapsed_s"]), **phases.of_link(shared, link, way, seen, facts)}
         for link, both in zip(shared.links, facts["links"], strict=True)
         for way, seen in zip(WAYS, both, strict=True)
     ]
