@@ -296,7 +296,7 @@ def _link(shared: Network, link: Link, way: str, seen: Facts, elapsed_s: float) 
         "out_bytes": root.get("bytes"),
         "out_packets": root.get("packets"),
         "dropped_packets": root.get("drops"),
-        "marked_packets": sum(map(_marks, queues)) if has_queue else None,
+        "marked_packets": _marked(queues, seen["hop"]) if has_queue else None,
         "queue_mean_bytes": _rounded(sum(standing) / len(standing), 1) if standing else None,
         "queue_peak_bytes": max(standing, default=None),
         # Of delays that change nobody knows which part of a packet's time was the queue's.
@@ -328,6 +328,11 @@ def _less(delays_ms: Mapping[str, float] | None, delay_ms: float) -> dict[str, f
         return None
     # To within 10 us, by which each trial's delay differs.
     return {name: round(max(value - delay_ms, 0.0), 6) for name, value in delays_ms.items()}
+
+
+def _marked(queues: Sequence[Mapping[str, Any]], hop: Mapping[str, int] | None) -> int:
+    """Return how many packets were marked, by queues and behind them."""
+    return sum(map(_marks, queues)) + (hop["marked"] if hop else 0)
 
 
 def _marks(queue: Mapping[str, Any]) -> int:
