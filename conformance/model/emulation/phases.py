@@ -64,9 +64,9 @@ def of_link(network: Network, link: Link, way: str, seen: Facts, facts: Facts) -
     """Return for each phase what a direction's queue passed on, dropped and held at most. Empty where there is none."""
     looks = seen["looks"]
     names = ("t_s", "out_bytes", "dropped_packets", "queue_bytes")
-    rows = list(zip(*(looks.get(name) or () for name in names), strict=True))
     found = []
     for from_s, to_s in spans(network, facts["elapsed_s"]) if link.direction(way).rate_mbps else ():
+        rows = zip(*(looks.get(name) or () for name in names), strict=True)
         own = [row for row in rows if from_s <= row[0] <= to_s]
         if len(own) <= 1:
             continue
