@@ -65,5 +65,7 @@ def compute(choice: Choice, algorithm: str | None) -> CheckedAdapter:
         last = faults or console_text.strip().splitlines()[-1:] or ["the guest said nothing"]
         return CheckedAdapter(scheme=scheme, fault=str(last[0]))
     own = bench.adapter.kernel_algorithms is None
-    clauses = contract.clauses(job.probed(events), trial, wire.to_json(network), own)
+    adapter = bench.adapter
+    version = min(one.manifest.contract for one in (adapter, adapter.client or adapter))
+    clauses = contract.clauses(job.probed(events), trial, wire.to_json(network), own, version)
     return CheckedAdapter(scheme=scheme, clauses=tuple(clauses))

@@ -90,6 +90,7 @@ def _small(trial: SharedTrial) -> SharedTrial:
             flows=tuple(
                 dataclasses.replace(flow, start_ns=0, bytes=_WARM_UP_BYTES, stop_ns=_WARM_UP_NS) for flow in group.flows
             ),
+            requests=(),
         )
         for group in trial.groups
     )

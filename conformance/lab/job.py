@@ -58,7 +58,7 @@ def write(
     elif probe or trace:
         raise UserError("flows that share a network are neither probed nor traced", "trace one flow alone")
     else:
-        network = shared.network_of(setting.network, scratch)
+        network = shared.network_of(setting.network, first.scheme.stack, scratch)
     job = protocol.Job(
         algorithm=first.scheme.algorithm,
         called=adapter.called(first.scheme.algorithm),

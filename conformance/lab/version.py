@@ -34,6 +34,7 @@ SOURCES = (
     "conformance/model/diagnosis/pcap.py",
     "conformance/model/emulation/*.py",
     "conformance/load/*",
+    "conformance/model/flow_group.py",
     "conformance/model/legacy.py",
     "conformance/model/impairments.py",
     "conformance/model/links.py",

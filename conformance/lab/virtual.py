@@ -23,7 +23,7 @@ from conformance.lab import scratch as scratch_place
 from conformance.lab.adapter import Adapter
 from conformance.lab.room import Batches
 from conformance.model.errors import UserError
-from conformance.model.trial import Measurement, Trial
+from conformance.model.trial import Measurement, Outcome, Trial
 from conformance.support import limits, paths
 
 _PR_SET_PDEATHSIG = 1
@@ -208,6 +208,9 @@ class VirtualRoom:
         """Do the same for trials as they are, first passes among them."""
         supply = _Supply(batches)
         while not cancelled.is_set() and (first := supply.take()):
+            if why := shared.why_not(first[0].setting, adapter):
+                yield from (Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message=why) for trial in first)
+                continue
             supply.give_back([first])
             network = first[0].setting.network
             memory_mb = None if network is None else shared.memory_mb(network)

@@ -296,13 +296,13 @@ class Setting:
         direction = bottleneck[0].direction(bottleneck[1])
         kept = math.prod(1 - link.direction(way).loss_pct / 100 for link, way in network.towards_client(tested))
         rate_mbps = direction.rate_mbps or 0
-        lasts_s = tested.seconds or tested.seconds_at_rate or 8 * (tested.bytes or 0) / rate_mbps / 1e6
+        lasts_s = tested.seconds or tested.seconds_at_rate or 8 * (tested.total_bytes or 0) / rate_mbps / 1e6
         return cls(
             cell=Cell(rate_mbps, round(500 * network.rtt_s(tested), 9), round(100 * (1 - kept), 9)),
             profile=name,
             queue=direction.queue.kind if direction.queue else "pfifo",
             offload=network.offload,
-            transfer_s=lasts_s or timeout_s,
+            transfer_s=lasts_s + tested.waits_s or timeout_s,
             timeout_s=timeout_s,
             topology=SHARED_TOPOLOGY,
             host_queue=tested.host_queue,
@@ -337,8 +337,8 @@ class Setting:
             return self.profile_digest
         structure = [
             [[link.name, link.ends] for link in self.network.links],
-            [[group.name, group.ends, group.sender, group.count if group.is_stack else 0, group.ecn, group.host_queue]
-             for group in self.network.flows],
+            [[group.name, group.ends, group.sender, group.count if group.is_stack else 0, group.ecn, group.host_queue,
+              bool(group.requests)] for group in self.network.flows],
             self.network.offload, self.sysctls, self.timeout_s, self.profile,
         ]  # fmt: skip
         # A link with impairments has a node in its middle.

@@ -21,7 +21,7 @@ CLIENT = "; client "
 #: what stands there before the working trees that it was built with (quinn-proto@1a2b3c, ...), ahead of a client
 WITH_TREES = "; with "
 #: adapters of the kernel's own TCP are called so, and their variants linux-tcp-h2, ...
-_KERNEL_STACK = "linux-tcp"
+KERNEL_STACK = "linux-tcp"
 #: what passes for a version in a stack's own words: 0.11.19, v1.40, 1.1.1w; not the 9 of libngtcp2-9
 _VERSION = re.compile(r"(?<![\w.+~-])v?(\d{1,10}(?:\.\d{1,10}){1,3}[a-z0-9]{0,8})(?![\w.])")
 _WORD = re.compile(r"[A-Za-z]{3,}")
@@ -55,7 +55,7 @@ class Scheme:
 
         Result lines do not say so, and those of older labs never will: the adapter's name does, here and nowhere else.
         """
-        return self.stack == _KERNEL_STACK or self.stack.startswith(f"{_KERNEL_STACK}-")
+        return self.stack == KERNEL_STACK or self.stack.startswith(f"{KERNEL_STACK}-")
 
     @property
     def version(self) -> str:
