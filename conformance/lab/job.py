@@ -201,6 +201,8 @@ class Reader:
         self.uptime_s = 0.0
         self._network: protocol.Network | None = None
         self._calibrations: dict[int, calibrations.Observed] = {}
+        #: what hops did to probes, by cell
+        self._hops: dict[int, typing.Any] = {}
         for trials in batches:
             self.add(trials)
 
@@ -256,9 +258,14 @@ class Reader:
                 if (trial := self._take(index, shared_seen.seed)) and self._network:
                     counted = {} if shared_seen.system_calls is None else {"system_calls": shared_seen.system_calls}
                     known = wire.to_json(self._network)
+                    if wrong := shared.hop_problems(trial, self._hops.get(index, ())):
+                        yield self._error(trial, "calibration: " + "; ".join(wrong), host)
+                        return
                     made = shared_facts.measurement(trial, wire.to_json(shared_seen), known, {**host, **counted})
                     unseen = {side: lost for side, (_, lost) in shared_seen.captured.items()}
                     yield self._with_packets(self._with_states(made, index), index, unseen)
+            case protocol.HopsTried(index=index, observed=hops):
+                self._hops[index] = wire.to_json(hops)
             case protocol.TrialFailed(index=index, seed=seed, message=message):
                 if trial := self._take(index, seed):
                     alone = trial.setting.network is None

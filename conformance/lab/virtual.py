@@ -21,7 +21,7 @@ from conformance.lab import cores, job, shared, two_passes
 from conformance.lab import memory as memory_file
 from conformance.lab import scratch as scratch_place
 from conformance.lab.adapter import Adapter
-from conformance.lab.room import Batches
+from conformance.lab.room import Batches, Supply
 from conformance.model.errors import UserError
 from conformance.model.trial import Measurement, Outcome, Trial
 from conformance.support import limits, paths
@@ -208,7 +208,7 @@ class VirtualRoom:
         self, adapter: Adapter, batches: Batches, cancelled: threading.Event, on_start: Callable[[Group], object]
     ) -> Iterator[Measurement]:
         """Do the same for trials as they are, first passes among them."""
-        supply = _Supply(batches)
+        supply = Supply(batches)
         while not cancelled.is_set() and (first := supply.take()):
             if why := shared.why_not(first[0].setting, adapter):
                 yield from (Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message=why) for trial in first)
@@ -234,7 +234,7 @@ class _Shift:
     """
 
     def __init__(
-        self, supply: "_Supply", reader: job.Reader, feeder: job.Feeder, most_uptime_s: float, memory_mb: int | None
+        self, supply: Supply, reader: job.Reader, feeder: job.Feeder, most_uptime_s: float, memory_mb: int | None
     ) -> None:
         self._supply, self._reader, self._feeder, self._most_uptime_s = supply, reader, feeder, most_uptime_s
         self._memory_mb = memory_mb
@@ -257,21 +257,6 @@ class _Shift:
         # It has said nothing before its network stood.
         self._start_s = self._start_s or (so_far_s if self._reader.uptime_s else 0.0)
         return so_far_s > max(_SHIFT_S, _STARTS_A_SHIFT * self._start_s) and cores.others_wait()
-
-
-class _Supply:
-    """Batches to come, and those that were taken and given back: these come first."""
-
-    def __init__(self, batches: Batches) -> None:
-        self._given_back: list[Sequence[Trial]] = []
-        self._rest = iter(batches)
-
-    def take(self) -> Sequence[Trial] | None:
-        """Return the next batch; None where there is none now."""
-        return self._given_back.pop(0) if self._given_back else next(self._rest, None) or None
-
-    def give_back(self, batches: Sequence[Sequence[Trial]]) -> None:
-        self._given_back[:0] = batches
 
 
 @contextlib.contextmanager

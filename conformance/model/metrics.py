@@ -7,7 +7,7 @@ nothing else knows metrics by name, but for reports that say something of one me
 import functools
 from collections.abc import Mapping
 
-from conformance.model import lone_metrics, request_metrics, shared_metrics
+from conformance.model import lone_metrics, recovery_metrics, request_metrics, shared_metrics
 from conformance.model.errors import UserError
 from conformance.model.metric import Metric, Timeout
 from conformance.model.metric import shared as _shared
@@ -287,6 +287,38 @@ METRICS: Mapping[str, Metric] = {
             margin=0.1,
             full_scale=100.0,
             missing="its largest body did not complete",
+        ),
+        _shared(
+            "recovery_s",
+            "recovery",
+            "Time from the last change of the network until flows have 90 % of their new share",
+            recovery_metrics.recovery_s,
+            unit="s",
+            digits=2,
+            margin=0.3,
+            full_scale=10.0,
+            only_above=True,
+        ),
+        _share(
+            "recovery_lost_pct",
+            "lost after the change",
+            "Share of the packets that the bottleneck's queue dropped after the last change of the network, %",
+            recovery_metrics.recovery_lost_pct,
+            digits=2,
+            margin=0.3,
+            full_scale=10.0,
+            only_above=True,
+        ),
+        _shared(
+            "recovery_queue_ms",
+            "peak queue after the change",
+            "How long the bottleneck takes for what stood in its queue at most after the last change",
+            recovery_metrics.recovery_queue_ms,
+            unit="ms",
+            digits=1,
+            margin=5.0,
+            full_scale=400.0,
+            only_above=True,
         ),
         _shared(
             "convergence_s",

@@ -94,6 +94,12 @@ class Network:
             schedules.is_impaired(self.schedule, link, "acks"),
         )
 
+    def impairments(self, link: Link, way: str) -> tuple[Impairments, ...]:
+        """Return what strikes packets of a link's direction at any time, each once."""
+        first = link.direction(way).impairments
+        later = [dict(entry.set).get("impairments") for entry in self.schedule if entry.on(link.name, way)]
+        return tuple(dict.fromkeys(one for one in (first, *later) if one is not None))
+
     def held(self, link: Link, way: str) -> bool:
         """Return whether the rate of a link's direction is 0 at a time."""
         return schedules.is_held(self.schedule, link.name, way)
@@ -147,6 +153,14 @@ class Network:
         """Return the rate of a group's bottleneck; None where nothing limits it."""
         found = self.bottleneck(group)
         return None if found is None else found[0].direction(found[1]).rate_mbps
+
+    def highest_mbps(self, group: Flows) -> float | None:
+        """Return the highest rate that a group's bottleneck ever has; None where nothing limits it."""
+        found = self.bottleneck(group)
+        if found is None:
+            return None
+        changed = [one.direction.rate_mbps or 0 for one in self.changes(*found, math.inf)]
+        return max(found[0].direction(found[1]).rate_mbps or 0, *changed, 0)
 
     @property
     def tested(self) -> Flows:

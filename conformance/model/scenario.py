@@ -32,7 +32,8 @@ ALL = "all"
 class Axis:
     """What varies: `sets` are JSON pointers into the scenario's document, `values` what it usually takes.
 
-    `means`: what each value stands for, where values are names; such an axis takes no others.
+    `means`: what each value stands for, where values are names; such an axis takes no others. An object whose names
+    are all of `sets` stands for another thing at each place.
     """
 
     name: str
@@ -40,13 +41,15 @@ class Axis:
     values: tuple[Value, ...]
     means: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
-    def meaning(self, value: Value) -> Any:
-        """Return what a value puts into the document. Raises UserError for a name that stands for nothing."""
+    def meaning(self, value: Value, pointer: str) -> Any:
+        """Return what a value puts at a place. Raises UserError for a name that stands for nothing."""
         if not self.means:
             return value
         if value not in self.means:
             raise UserError(f"axis {self.name} has no value {written(value)!r}", f"choose {', '.join(self.means)}")
-        return copy.deepcopy(self.means[str(value)])
+        found = self.means[str(value)]
+        by_place = isinstance(found, Mapping) and set(found) == set(self.sets)
+        return copy.deepcopy(found[pointer] if by_place else found)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -152,7 +155,7 @@ class Scenario:
         for axis in self.axes:
             for pointer in axis.sets:
                 holder, key = _place(found, pointer)
-                holder[key] = axis.meaning(point[axis.name])
+                holder[key] = axis.meaning(point[axis.name], pointer)
         return found
 
     def network(self, point: Point) -> Network:

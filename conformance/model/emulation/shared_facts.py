@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from conformance.model.emulation import calibration, congestion, credibility, impairing, request_facts, shaping
+from conformance.model.emulation import calibration, congestion, credibility, impairing, phases, request_facts, shaping
 from conformance.model.emulation.credibility import Case, Facts
 from conformance.model.flow_group import Flows
 from conformance.model.links import WAYS, Direction, Link
@@ -45,12 +45,12 @@ def measurement(trial: Trial, facts: Facts, network: Facts, host: Facts) -> Meas
         return Measurement(trial=trial, outcome=fault.outcome, message=fault.message, host=dict(host))
     timed_out = facts["timed_out"]
     flows = [
-        _flow(trial, group, number, seen, facts["elapsed_s"])
+        {**_flow(trial, group, number, seen, facts["elapsed_s"]), **phases.of_flow(shared, group, seen, facts)}
         for group, of in zip(shared.flows, facts["groups"], strict=True)
         for number, seen in enumerate(of["flows"])
     ]
     links = [
-        _link(shared, link, way, seen, facts["elapsed_s"])
+        {**_link(shared, link, way, seen, facts["elapsed_s"]), **phases.of_link(shared, link, way, seen, facts)}
         for link, both in zip(shared.links, facts["links"], strict=True)
         for way, seen in zip(WAYS, both, strict=True)
     ]
@@ -296,7 +296,7 @@ def _link(shared: Network, link: Link, way: str, seen: Facts, elapsed_s: float) 
         "out_bytes": root.get("bytes"),
         "out_packets": root.get("packets"),
         "dropped_packets": root.get("drops"),
-        "marked_packets": sum(map(_marks, queues)) if has_queue else None,
+        "marked_packets": _marked(queues, seen["hop"]) if has_queue else None,
         "queue_mean_bytes": _rounded(sum(standing) / len(standing), 1) if standing else None,
         "queue_peak_bytes": max(standing, default=None),
         # Of delays that change nobody knows which part of a packet's time was the queue's.
@@ -328,6 +328,11 @@ def _less(delays_ms: Mapping[str, float] | None, delay_ms: float) -> dict[str, f
         return None
     # To within 10 us, by which each trial's delay differs.
     return {name: round(max(value - delay_ms, 0.0), 6) for name, value in delays_ms.items()}
+
+
+def _marked(queues: Sequence[Mapping[str, Any]], hop: Mapping[str, int] | None) -> int:
+    """Return how many packets were marked, by queues and behind them."""
+    return sum(map(_marks, queues)) + (hop["marked"] if hop else 0)
 
 
 def _marks(queue: Mapping[str, Any]) -> int:
