@@ -1,6 +1,6 @@
 # `make conformance` does everything a newcomer needs; `make test` runs the suite's own tests; `make help` lists the rest.
 .PHONY: attest attest-raise bbr bench clean conformance coverage dist fast fidelity format guests help identify-check image \
-  image-full kernel lint mutants mutants-record published quick reference setup site test zones-check
+  image-full kernel lint mutants mutants-record published quick reference setup site test thorough zones-check
 .NOTPARALLEL:
 .DEFAULT_GOAL := conformance
 
@@ -30,15 +30,21 @@ help:  ## list what make can do here
 quick: lint  ## lint, then the tests of model, engine and documents (half a minute)
 	$(PYTEST) $(QUICK) -q -m "not slow and not guest" -n auto
 
+#: guests wait for their cores, so one more process than there are cores keeps these busy
+AT_ONCE = $(shell expr $$(nproc) + 1)
+
 test: lint fast guests  ## the suite's own tests: lint, those that boot nothing, those that boot guests (eight minutes)
 
 # Commands look a kernel up before they do anything, so their tests need one, although they boot none.
 fast: kernel  ## the tests that boot no guest
-	$(PYTEST) tests -q -m "not guest" -n auto
+	$(PYTEST) tests -q -m "not guest and not thorough" -n auto
 
 guests: kernel  ## the tests that boot guests; one at a time on each core
 	./setup.sh quic
-	$(PYTEST) tests -q -m guest -n auto
+	$(PYTEST) tests -q -m "guest and not thorough" -n $(AT_ONCE)
+
+thorough: kernel  ## further proofs of what `make test` proves: more trials, more seeds (minutes)
+	$(PYTEST) tests -q -m thorough -n auto
 
 # Not by pytest --cov: pytest loads the plugin, and with it the model, before that begins to watch.
 coverage: kernel  ## branch coverage of the model by unit tests that boot no guest; fails below the floor

@@ -137,7 +137,7 @@ def _trial(trial: Trial) -> shared_job.SharedTrial:
             (_rules(network, link, "data", trial), _rules(network, link, "acks", trial)) for link in network.links
         ),
         tested=network.flows.index(network.tested),
-        captures=bool(network.states),
+        captures=bool(network.states) or trial.setting.packets,
     )
 
 

@@ -11,7 +11,6 @@ what exceeds path and queue together is lost.
 """
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Callable, Iterator
 
@@ -125,12 +124,12 @@ def timeouts_share(path: Path) -> float:
     return 1 - with_them / without
 
 
-def utilization(document: str, path: Path, chances: Iterator[float]) -> float:
+def utilization(document: str, path: Path, passing: Iterator[float]) -> float:
     """Play one transfer as a document has it, and return its goodput over the link's rate.
 
     RFC 5348 has an equation and no window: Reno's is played, and timeouts take the share of the time that it says.
-    `chances` are independent and uniform on [0, 1): one for each packet that is sent. Raises KeyError for a document
-    that is not played here.
+    `passing`: how many packets pass before the next that is lost by chance, again and again. Raises KeyError for a
+    document that is not played here.
     """
     controller = CONTROLLERS[document]()
     packet_s = path.wire_bytes * 8 / (path.bandwidth_mbps * 1e6)
@@ -139,13 +138,17 @@ def utilization(document: str, path: Path, chances: Iterator[float]) -> float:
     now_s, delivered, owed = 2 * path.rtt_s, 0, math.ceil(path.transfer_bytes / path.packet_bytes)
     carry = 0.0
     # Zones rest on thousands of transfers of a thousand rounds each, so a round calls as little of Python as it can.
-    rtt_s, is_lost, acknowledged = path.rtt_s, path.loss.__gt__, controller.acknowledged
+    rtt_s, acknowledged, until_loss = path.rtt_s, controller.acknowledged, next(passing)
     while delivered < owed:
         whole = controller.window + carry
         sent = int(whole)
         carry = whole - sent
         sent = min(sent, owed - delivered) or 1
-        lost = sum(map(is_lost, itertools.islice(chances, sent)))
+        lost = 0
+        while until_loss < sent:
+            lost += 1
+            until_loss += 1 + next(passing)
+        until_loss -= sent
         if sent > room_packets:
             overflow = sent - room_packets
             lost += int(overflow)

@@ -152,6 +152,8 @@ class Measurement:
     #: of flows that share a network: a record for each flow, and one for each direction of each link
     flows: Sequence[Mapping[str, Any]] = ()
     links: Sequence[Mapping[str, Any]] = ()
+    #: of a setting that asks for them: the packets of the tested group's first flow (model/packets.py)
+    packets: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         shared = {"flows": list(self.flows), "links": list(self.links)} if self.flows else {}
@@ -165,6 +167,7 @@ class Measurement:
             "evidence": self.evidence,
             "host": self.host,
             **shared,
+            **({} if self.packets is None else {"packets": self.packets}),
         }
 
     @classmethod
@@ -178,6 +181,7 @@ class Measurement:
             host=data["host"],
             flows=tuple(data.get("flows", ())),
             links=tuple(data.get("links", ())),
+            packets=data.get("packets"),
         )
 
     @property

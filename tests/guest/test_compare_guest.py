@@ -34,6 +34,7 @@ def compared(tmp_path, base, head):
     return found, console.export_text()
 
 
+@pytest.mark.thorough
 def test_another_beta_is_the_first_that_moved(tmp_path):
     with variant("compare-test-819", 819) as head:
         found, text = compared(tmp_path, "@default", head)

@@ -114,6 +114,7 @@ def test_same_seed_same_bytes_wherever_and_whenever_it_runs(bench):
     assert len({json.loads(text)["metrics"]["completion_s"] for text in lossy}) == 6
 
 
+@pytest.mark.thorough
 def test_what_a_guest_ran_before_does_not_show_by_a_nanosecond(bench):
     """Whole transfers, backwards: housekeeping of the kernel comes at other points of each.
 

@@ -120,7 +120,10 @@ def _times(asked: Impairments, bytes_of: Sequence[int], seen: Seen) -> Iterator[
     moved = {n for n in order if passed_by[n] and n not in held}
     yield from _displaced(asked, moved, passed_by, late, len(order) - len(held))
     # The last ones that are held back have too few behind them.
-    followed = len(sent) - ((asked.reorder.by_packets or 0) if asked.reorder else 0)
+    followed = len(sent)
+    if asked.reorder:
+        gap_ms = (sent[-1] - sent[0]) / 1e6 / max(len(sent) - 1, 1)
+        followed -= math.ceil(asked.reorder.by_packets or (asked.reorder.by_ms or 0) / gap_ms)
     rest = [late[n] for n in order if n not in moved and n not in held and n < followed]
     most_ns = _waits_ns(asked)
     if rest and max(rest) > most_ns + _LATE_NS + _EACH_NS * 100:

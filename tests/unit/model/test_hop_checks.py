@@ -16,6 +16,7 @@ ASKED = {
     "reorder": {"reorder": {"share_pct": 5, "by_packets": 7}},
     "reorder by time": {"reorder": {"share_pct": 5, "by_ms": 4.5}},
     "reorder each": {"reorder": {"every": 20, "by_packets": 3}},
+    "reorder each by time": {"reorder": {"every": 50, "by_ms": 5}},
     "duplicate": {"duplicate_pct": 5},
     "burst": {"burst_loss": {"enter_pct": 1, "leave_pct": 20}},
     "jitter": {"jitter_ms": 8},

@@ -22,8 +22,8 @@ PATH = played.Path(
 
 
 def played_utilization(document, path, seeds=20):
-    draws = (random.Random(seed) for seed in range(seeds))
-    return statistics.median(played.utilization(document, path, iter(draw.random, None)) for draw in draws)
+    chances = (derive.passing(path.loss, str(seed)) for seed in range(seeds))
+    return statistics.median(played.utilization(document, path, passing) for passing in chances)
 
 
 def test_the_documents_own_figures():
@@ -59,9 +59,16 @@ def test_the_play_of_rfc_5681_has_the_window_of_reno_s_response_function():
 
 
 def periodic(loss):
-    """Chances that lose one packet in every 1 / loss."""
-    every = round(1 / loss)
-    return (0.0 if at % every == every - 1 else 1.0 for at in itertools.count())
+    """Lose one packet in every 1 / loss."""
+    return itertools.repeat(round(1 / loss) - 1)
+
+
+@given(st.floats(0.001, 0.9), st.text(max_size=5))
+def test_packets_are_lost_where_python_s_own_draws_say(loss, seed):
+    draw = random.Random(seed)
+    lost = [at for at in range(10_000) if draw.random() < loss]
+    between = [second - first - 1 for first, second in itertools.pairwise([-1, *lost])]
+    assert list(itertools.islice(derive.passing(loss, seed), len(between))) == between
 
 
 @pytest.mark.parametrize(("loss", "rtt_s"), [(0.003, 0.2), (0.001, 0.2), (0.0003, 0.2)])

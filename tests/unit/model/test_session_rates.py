@@ -11,6 +11,7 @@ from conformance.model.verdict import Status, ZoneVerdict, judge
 from conformance.model.zone import Basis, Interval, Margin, hull
 
 pytestmark = pytest.mark.slow
+THOROUGH = pytest.mark.thorough
 
 #: cells that a row of the matrix has
 ROW = 30
@@ -58,13 +59,13 @@ def test_repeating_costs_hardly_any_power(cv, factor, least):
     assert least <= twice <= once <= twice + 0.05
 
 
-@pytest.mark.parametrize("cv", [0.05, 0.1, 0.2])
+@pytest.mark.parametrize("cv", [0.05, pytest.param(0.1, marks=THOROUGH), pytest.param(0.2, marks=THOROUGH)])
 def test_an_honest_stack_does_not_violate_so_that_nothing_is_repeated(cv):
     assert fails(cv, 1.0) == (0.0, 0.0)
     assert fails(cv, 1.1)[1] <= 0.01
 
 
-@pytest.mark.parametrize("cv", [0.05, 0.1])
+@pytest.mark.parametrize("cv", [pytest.param(0.05, marks=THOROUGH), 0.1])
 def test_a_build_that_changes_nothing_flips_no_row(cv):
     """Before: strict both ways, without borderline entries and repeats. Rows that are anywhere within 30 %."""
     chance, rows = random.Random(f"flips {cv}"), 25
