@@ -42,7 +42,7 @@ def recovery_lost_pct(measured: Measured, group: str | None) -> float | None:
 def recovery_queue_ms(measured: Measured, group: str | None) -> float | None:
     """Return how long the bottleneck takes for what stood in its queue at most after the last change."""
     phase = _last(bottleneck(measured, group))
-    if phase is None or not phase["rate_mbps"]:
+    if phase is None or not phase.get("rate_mbps"):
         return None
     value: float = 8 * phase["queue_peak_bytes"] / phase["rate_mbps"] / 1000
     return value

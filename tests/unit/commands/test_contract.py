@@ -1,6 +1,7 @@
 """The adapter contract's clauses, from facts to verdicts; and once through with a real guest."""
 
 import copy
+import types
 
 import pytest
 import rich.console
@@ -102,6 +103,17 @@ def test_the_first_version_of_the_contract_asks_for_one_body_only():
     several = found["several requests on one connection are answered"]
     assert several.kept is None
     assert several.what.startswith("contract 1 does not ask for it: the client reports one body")
+
+
+@pytest.mark.parametrize(
+    ("server", "named", "client", "version"),
+    [(1, "h3-client", 2, 1), (2, "h3-client", 2, 2), (2, "other", 1, 1), (2, "h3-client", None, 1), (2, None, None, 2)],
+)
+def test_the_version_is_that_of_server_and_client(server, named, client, version):
+    """The own client of an adapter that names another is of the first version."""
+    other = client and types.SimpleNamespace(manifest=types.SimpleNamespace(contract=client))
+    about = types.SimpleNamespace(contract=server, client=named)
+    assert adapter_check._version(types.SimpleNamespace(manifest=about, client=other)) == version
 
 
 def checked(stack):
