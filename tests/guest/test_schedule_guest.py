@@ -12,6 +12,8 @@ from test_scenario_guest import FIFO, kernels, network
 from conformance.engine import benches
 from conformance.lab import job, shared
 from conformance.model.diagnosis import pcap
+from conformance.model.emulation import impairing
+from conformance.model.impairments import Impairments
 from conformance.model.trial import Outcome
 
 pytestmark = pytest.mark.guest
@@ -94,17 +96,13 @@ def test_rate_delay_and_outage_change_at_the_very_instant(bench, captured):
 
 def test_the_same_trial_gives_the_same_bytes_in_any_order(bench):
     stepped = network([FLOW], FIFO, schedule=[change(set={"rate_mbps": 5}, for_s=1)])
-    impaired = network(
-        [FLOW], {**FIFO, "impairments": {"reorder": {"share_pct": 5, "by_packets": 3}, "jitter_ms": 2}},
-        schedule=[change(set={"impairments": {"duplicate_pct": 5}})],
-    )  # fmt: skip
+    entries = [change(set={"rate_mbps": 0}, for_s=0.3), change(at_s=1, set={"delay_ms": 5})]
+    held = network([FLOW], FIFO, schedule=entries)
     waits = network([FLOW], FIFO, schedule=[change(at_s={"state": "start_up_ends"}, set={"rate_mbps": 5})])
-    assert stepped.guest_digest == waits.guest_digest != impaired.guest_digest
-    asked = [(stepped, 1), (waits, 1), (impaired, 1), (stepped, 2)]
+    assert stepped.guest_digest == waits.guest_digest == held.guest_digest
+    asked = [(stepped, 1), (waits, 1), (held, 1), (stepped, 2)]
     one, other = measure(bench, *asked), measure(bench, *reversed(asked))[::-1]
     assert [line(m) for m in one] == [line(m) for m in other]
-    (alone,) = measure(bench, (waits, 1))
-    assert line(alone) == line(one[1])
 
 
 def test_a_second_pass_is_the_first_until_the_state_begins(bench, captured):
@@ -129,10 +127,9 @@ def test_a_state_that_never_comes_is_an_error_that_says_so(bench):
 
 def test_a_rate_of_0_holds_packets_and_loses_none(bench):
     held = network([FLOW], FIFO, schedule=[change(set={"rate_mbps": 0}, for_s=0.01)])
-    (found,) = measure(bench, (held, 1))
-    assert found.utilization > 0.9
     longer = network([FLOW], FIFO, schedule=[change(set={"rate_mbps": 0}, for_s=1)])
-    (found,) = measure(bench, (longer, 1))
+    short, found = measure(bench, (held, 1), (longer, 1))
+    assert short.utilization > 0.9
     data = next(one for one in found.links if one["direction"] == "data")
     assert data["rate_mbps"] == pytest.approx(7.5, abs=0.02)
     assert min(data["out_series_mbps"]) < 0.1
@@ -151,31 +148,47 @@ IMPAIRED = {
 }
 
 
-@pytest.mark.parametrize("what", IMPAIRED)
-def test_an_impairment_is_calibrated_and_done(bench, what):
-    setting = network([{**FLOW, "ecn": True, "seconds": 2}], {**FIFO, "impairments": IMPAIRED[what]}, timeout_s=30)
-    room = bench.place("cubic").room
-    (found,) = room.run(bench.adapter, [bench.trials("cubic", setting, [1])], threading.Event())
-    assert found.outcome is Outcome.OK, found.message
-    impaired = next(one["impaired"] for one in found.links if one["direction"] == "data")
-    assert impaired[what] > 0
+def test_each_impairment_is_calibrated_and_done_in_any_order(bench):
+    flow = {**FLOW, "ecn": True, "seconds": 2}
+    asked = [(network([flow], {**FIFO, "impairments": one}, timeout_s=30), 1) for one in IMPAIRED.values()]
+    asked.append((network([flow], {**FIFO, "impairments": {}}, timeout_s=30, schedule=[
+        {"at_s": 1, "link": "bottleneck", "direction": "forward", "set": {"impairments": {"jitter_ms": 3}}}
+    ]), 1))  # fmt: skip
+    assert len({setting.guest_digest for setting, _ in asked}) == 1
+    made, again = measure(bench, *asked), measure(bench, *reversed(asked))[::-1]
+    for what, found in zip(IMPAIRED, made, strict=False):
+        (impaired,) = (one["impaired"] for one in found.links if one["direction"] == "data")
+        assert impaired[what] > 0, what
+    assert [line(m) for m in made] == [line(m) for m in again]
 
 
-@pytest.mark.parametrize("keep", ["all", "newest"])
-def test_acknowledgements_leave_in_slots(bench, keep):
-    link = {
-        "name": "bottleneck", "ends": ["left", "right"], "data": FIFO,
-        "acks": {"delay_ms": 10, "impairments": {"slots": {"every_ms": 20, "keep": keep}}},
-    }  # fmt: skip
-    (found,) = measure(bench, (network([FLOW], FIFO, links=[link]), 1))
-    impaired = next(one["impaired"] for one in found.links if one["direction"] == "acks")
-    assert (impaired["thinned"] > 0) == (keep == "newest")
-    # Of 4 s there are 200 slots; what opens and ends a connection is not thinned.
-    assert keep == "all" or impaired["left"] < 260
+def test_a_hop_that_does_something_else_is_an_error(bench, monkeypatch):
+    plain = impairing.rule
+    wrong = Impairments(duplicate_pct=9)
+    monkeypatch.setattr(impairing, "rule", lambda asked, at_ns: plain(wrong, at_ns))
+    setting = network([FLOW], {**FIFO, "impairments": IMPAIRED["reordered"]})
+    (found,) = bench.place("cubic").room.run(bench.adapter, [bench.trials("cubic", setting, [1])], threading.Event())
+    assert found.outcome is Outcome.ERROR
+    assert found.message.startswith("calibration: ") and "packets came twice, asked were 0 %" in found.message
+
+
+def test_acknowledgements_leave_in_slots(bench):
+    def slots(keep):
+        link = {
+            "name": "bottleneck", "ends": ["left", "right"], "data": FIFO,
+            "acks": {"delay_ms": 10, "impairments": {"slots": {"every_ms": 20, "keep": keep}}},
+        }  # fmt: skip
+        return network([FLOW], FIFO, links=[link])
+
+    for keep, found in zip(("all", "newest"), measure(bench, (slots("all"), 1), (slots("newest"), 1)), strict=True):
+        impaired = next(one["impaired"] for one in found.links if one["direction"] == "acks")
+        assert (impaired["thinned"] > 0) == (keep == "newest")
+        # Of 4 s there are 200 slots; what opens and ends a connection is not thinned.
+        assert keep == "all" or impaired["left"] < 260
 
 
 def test_two_passes_serve_a_stack_over_udp():
-    quinn = benches.find("quinn")
+    quinn = benches.find(benches.Choice(stack="quinn"))
     flows = [{"name": "test", "seconds": 4}]
     waits = network(flows, FIFO, schedule=[change(at_s={"state": "start_up_ends"}, set={"loss_pct": 100}, for_s=0.5)])
     (found,) = measure(quinn, (waits, 1))
