@@ -44,7 +44,7 @@ def captured(monkeypatch, tmp_path):
     def kept(self, event, host):
         for measurement in feed(self, event, host):
             folder = tmp_path / str(len(made))
-            shutil.copytree(self._passes, folder)
+            shutil.copytree(self._traces / f"{event.index}-{measurement.trial.seed}", folder)
             made.append(folder)
             yield measurement
 
@@ -52,7 +52,7 @@ def captured(monkeypatch, tmp_path):
         return pcap.packets(path.read_bytes(), protocol, server)
 
     def read(number, acks=False):
-        files = [next(made[number].glob(f"*-{side}.pcap")) for side in ("sent", "came")]
+        files = [made[number] / f"{side}.pcap" for side in ("sent", "came")]
         sides = [packets(file, 6, bytes([10, 0, 0, 1])) for file in files]
         return sides if acks else [theirs for theirs, _ in sides]
 
