@@ -154,13 +154,14 @@ class Network:
         found = self.bottleneck(group)
         return None if found is None else found[0].direction(found[1]).rate_mbps
 
+    def highest_of(self, link: Link, way: str) -> float | None:
+        """Return the highest rate that a link's direction has at a time; None where nothing limits it."""
+        return schedules.highest_mbps(self.schedule, link, way)
+
     def highest_mbps(self, group: Flows) -> float | None:
-        """Return the highest rate that a group's bottleneck ever has; None where nothing limits it."""
-        found = self.bottleneck(group)
-        if found is None:
-            return None
-        changed = [one.direction.rate_mbps or 0 for one in self.changes(*found, math.inf)]
-        return max(found[0].direction(found[1]).rate_mbps or 0, *changed, 0)
+        """Return the most that a group's way ever carries; None where nothing limits it."""
+        each = (self.highest_of(link, way) for link, way in self.towards_client(group))
+        return min((rate for rate in each if rate is not None), default=None)
 
     @property
     def tested(self) -> Flows:
