@@ -2,7 +2,7 @@
 
 import functools
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from conformance.catalogue import documents
@@ -62,13 +62,27 @@ def read(path: pathlib.Path) -> Scenario:
     """Return the Scenario in a file. Raises UserError naming file and place."""
     document = schema.load("scenario", path)
     with located(path):
-        return Scenario.from_json(document, _check)
+        return Scenario.from_json(document, _check, _beside(path.parent))
 
 
 def of_document(document: Mapping[str, Any]) -> Scenario:
     """Return the Scenario of a document that another one holds. Raises UserError naming the place in it."""
     schema.check("scenario", document, "in it")
-    return Scenario.from_json(document, _check)
+    return Scenario.from_json(document, _check, _beside(paths.data("scenarios")))
+
+
+def _beside(folder: pathlib.Path) -> Callable[[str], bytes]:
+    """Return what reads a file by its path from a folder, or of those that ship. Raises UserError."""
+
+    def load(name: str) -> bytes:
+        for place in (folder, paths.data("scenarios")):
+            try:
+                return (place / name).read_bytes()
+            except OSError as error:
+                why = error.strerror or str(error)
+        raise UserError(f"cannot read {name!r}: {why}", "give a file by its path from the scenario's folder")
+
+    return load
 
 
 def _check(document: Mapping[str, Any]) -> None:

@@ -36,7 +36,7 @@ def run_watched(stage: Stage, transfer: Transfer, bandwidth_mbps: float) -> Tria
     """
     # Where the server's packets enter the emulator, before any queue: its own link has no delay.
     tap = stage.topology.segments[-1].queues[1]
-    capture = Capture(stage.net[tap.node], tap.name, transfer.transfer_bytes, int(time.time()))
+    capture = Capture(stage.net[tap.node], tap.name, transfer.transfer_bytes, int(time.time()) * 1_000_000_000)
     try:
         facts = run_trial(stage, transfer)
         if facts.transfer is None:

@@ -39,10 +39,10 @@ _PCAP_HEADER = struct.pack("=IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 1 << 18, 1)
 class Capture:
     """A capture of one interface of a node, in both directions, with room for a transfer of so many bytes.
 
-    Times are written as seconds since `epoch_s`: guests live after 2038, which not every reader of pcap survives.
+    Times are written as seconds since `epoch_ns`: guests live after 2038, which not every reader of pcap survives.
     """
 
-    def __init__(self, node: Node, interface: str, transfer_bytes: int, epoch_s: int) -> None:
+    def __init__(self, node: Node, interface: str, transfer_bytes: int, epoch_ns: int) -> None:
         blocks = int(transfer_bytes * _SPARE / _BLOCK_BYTES) + _SPARE_BLOCKS
         size = blocks * _BLOCK_BYTES
         with inside(node):
@@ -52,7 +52,7 @@ class Capture:
         request = struct.pack("=7I", _BLOCK_BYTES, blocks, _FRAME_BYTES, size // _FRAME_BYTES, _RETIRE_MS, 0, 0)
         self._socket.setsockopt(_SOL_PACKET, _PACKET_RX_RING, request)
         self._ring = mmap.mmap(self._socket.fileno(), size, mmap.MAP_SHARED, mmap.PROT_READ)
-        self._blocks, self._epoch_s = blocks, epoch_s
+        self._blocks, self._epoch_ns = blocks, epoch_ns
         self._socket.bind((interface, _ETH_P_ALL))
 
     def frames(self) -> Iterator[tuple[int, int, int, bytes]]:
@@ -83,7 +83,8 @@ class Capture:
         with open(path, "wb") as f:
             f.write(_PCAP_HEADER)
             for seconds, nanoseconds, length, frame in self.frames():
-                f.write(struct.pack("=IIII", seconds - self._epoch_s, nanoseconds, len(frame), length))
+                since_ns = max(seconds * 1_000_000_000 + nanoseconds - self._epoch_ns, 0)
+                f.write(struct.pack("=IIII", *divmod(since_ns, 1_000_000_000), len(frame), length))
                 f.write(frame)
                 written += 1
         lost = self.unseen()

@@ -34,15 +34,16 @@ _LATE_NS = 5_000_000
 _QUANTILES = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
 
 
-class _Program:
-    """A program of ours on a node, its output in a file."""
+class Program:
+    """A program of ours on a node, its output in a file; it inherits the descriptors `fds`."""
 
-    def __init__(self, node: Node, command: Sequence[str], output: str) -> None:
+    def __init__(self, node: Node, command: Sequence[str], output: str, fds: Sequence[int] = ()) -> None:
         self._output = open(output, "w+b", buffering=0)
         with open(f"{output}.err", "wb") as errors, inside(node):
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=self._output, stderr=errors, start_new_session=True
-            )
+                command, stdin=subprocess.DEVNULL, stdout=self._output, stderr=errors, start_new_session=True,
+                pass_fds=fds,
+            )  # fmt: skip
         self._errors = f"{output}.err"
         self.pidfd = os.pidfd_open(self._process.pid)
 
@@ -94,8 +95,8 @@ class KernelGroup:
             for flow in group.flows:
                 stop_ns = begin_ns + flow.stop_ns if flow.stop_ns else 0
                 f.write(f"{begin_ns + flow.start_ns} {flow.bytes or _ENDLESS_BYTES} {stop_ns} {group.pace}\n")
-        self._receiver = _Program(receiver, [program, "receive", sink.address, str(_PORT)], f"{folder}/{sink.node}.out")
-        self._sender = _Program(
+        self._receiver = Program(receiver, [program, "receive", sink.address, str(_PORT)], f"{folder}/{sink.node}.out")
+        self._sender = Program(
             sender,
             [program, "send", sink.address, str(_PORT), algorithm, str(_FIRST_LOCAL_PORT), str(LOOK_NS), asked],
             f"{folder}/{source.node}.out",
@@ -171,7 +172,7 @@ class Watch:
     """How long packets stand in the queue of an interface. Call `stop()`, and `end()`."""
 
     def __init__(self, program: str, folder: str, node: Node, interface: str, mask: int) -> None:
-        self._program = _Program(node, [program, interface, str(mask)], f"{folder}/{interface}.watch")
+        self._program = Program(node, [program, interface, str(mask)], f"{folder}/{interface}.watch")
 
     def stop(self) -> tuple[int, dict[str, float] | None, int]:
         """Return (packets that were watched through it, quantiles of how long they stood in ms, those not matched)."""

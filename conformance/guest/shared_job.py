@@ -9,10 +9,11 @@ from conformance.guest.wire import require
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SharedLink:
-    """A link, by its ends, the client's side first."""
+    """A link, by its ends, the client's side first. `impaired`: whether data, and acks, pass a program (hop.c)."""
 
     name: str
     ends: tuple[str, str]
+    impaired: tuple[bool, bool]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,12 +34,14 @@ class Group:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SharedNetwork:
-    """The network of a job. `flows`, `watch`: files in the scratch folder, programs of conformance/load."""
+    """The network of a job. `flows` and the like: files in the scratch folder, programs of conformance/load."""
 
     links: tuple[SharedLink, ...]
     groups: tuple[Group, ...]
     flows: str
     watch: str
+    change: str
+    hop: str
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -63,10 +66,25 @@ class GroupFlows:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Change:
+    """What changes of a link's direction (0 data, 1 acks), in ns after the trial begins.
+
+    `messages`: rtnetlink's, in hexadecimal, without the index of the interface.
+    """
+
+    at_ns: int
+    link: int
+    way: int
+    messages: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class SharedTrial:
     """A trial: for each link the commands of both directions (data, acks), for each group those of its sender's delay.
 
     `watch_masks`: for each link's data how seldom its packets are watched (watch.c), None where nothing queues.
+    `impairments`: for each link what happens to its data, and acks, in hop.c's words, none where nothing does.
+    `captures`: whether packets of the tested group's first flow are written down, and `tested` is that group.
     """
 
     seed: int
@@ -74,6 +92,10 @@ class SharedTrial:
     delay_tc: tuple[tuple[str, ...], ...]
     watch_masks: tuple[int | None, ...]
     groups: tuple[GroupFlows, ...]
+    changes: tuple[Change, ...]
+    impairments: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
+    tested: int
+    captures: bool
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -123,7 +145,7 @@ class DirectionSeen:
     """One direction of a link: what the kernel counted of its chain, what stood in its queue, and for how long.
 
     `looks`: a table by columns, one row each 100 ms. `delays_ms`: quantiles of `delays` packets that were watched, one
-    in `watched_one_in`; `unmatched` of them were not seen on both sides of the queue.
+    in `watched_one_in`; `unmatched` of them were not seen on both sides of the queue. `hop`: what hop.c counted.
     """
 
     qdiscs: tuple[dict[str, object], ...]
@@ -132,11 +154,21 @@ class DirectionSeen:
     delays_ms: dict[str, float] | None
     watched_one_in: int | None
     unmatched: int | None
+    hop: dict[str, int] | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ChangeSeen:
+    """When a change was due and made, in ns after the trial began, and what the kernel refused it with, or 0."""
+
+    at_ns: int
+    done_ns: int
+    error: int
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SharedFacts:
-    """One trial of flows that share a network."""
+    """One trial of flows that share a network. `captured`: frames written down and lost, by side; none unless asked."""
 
     seed: int
     virtual_s: float
@@ -145,6 +177,8 @@ class SharedFacts:
     system_calls: int | None
     groups: tuple[GroupSeen, ...]
     links: tuple[tuple[DirectionSeen, DirectionSeen], ...]
+    changes: tuple[ChangeSeen, ...]
+    captured: dict[str, tuple[int, int]]
 
     def __post_init__(self) -> None:
         require(bool(self.groups) and bool(self.links), "a trial without flows or links")

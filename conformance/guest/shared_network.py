@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 
+from conformance.guest import tc
 from conformance.guest.netns import inside
 from conformance.guest.topology import Interface
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from conformance.guest.shared_job import SharedNetwork
 
 _HOST_INTERFACE = "up"
+#: a hop's
+TO_CLIENT, TO_SERVER = "near", "far"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,11 +37,16 @@ class Host:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where things of a job are: sender and receivers of each group, and the egress of each link's directions."""
+    """Where things of a job are: sender and receivers of each group, and the egress of each link's directions.
+
+    `hops`: of each link that has one, the node in its middle, with an interface towards the client and one towards the
+    server.
+    """
 
     senders: tuple[Host, ...]
     receivers: tuple[tuple[Host, ...], ...]
     directions: tuple[tuple[Interface, Interface], ...]
+    hops: tuple[str | None, ...]
 
     @property
     def hosts(self) -> tuple[Host, ...]:
@@ -68,7 +76,8 @@ def place(network: SharedNetwork) -> Place:
         (Interface(_bridge(link.ends[1]), f"data{at}"), Interface(_bridge(link.ends[0]), f"acks{at}"))
         for at, link in enumerate(network.links)
     )
-    return Place(senders=tuple(senders), receivers=tuple(receivers), directions=directions)
+    hops = tuple(f"h{at}" if any(link.impaired) else None for at, link in enumerate(network.links))
+    return Place(senders=tuple(senders), receivers=tuple(receivers), directions=directions, hops=hops)
 
 
 def build(network: SharedNetwork, where: Place) -> Any:
@@ -83,9 +92,18 @@ def build(network: SharedNetwork, where: Place) -> Any:
     for host in where.hosts:
         topo.addHost(host.node, ip=f"{host.address}/8", mac=host.mac)
         topo.addLink(host.node, host.port.node, intfName1=_HOST_INTERFACE, intfName2=host.port.name)
-    for data, acks in where.directions:
-        topo.addLink(acks.node, data.node, intfName1=acks.name, intfName2=data.name)
+    for (data, acks), hop in zip(where.directions, where.hops, strict=True):
+        if hop is None:
+            topo.addLink(acks.node, data.node, intfName1=acks.name, intfName2=data.name)
+        else:
+            topo.addHost(hop, ip=None)
+            topo.addLink(acks.node, hop, intfName1=acks.name, intfName2=TO_CLIENT)
+            topo.addLink(hop, data.node, intfName1=TO_SERVER, intfName2=data.name)
     net = Mininet(topo, controller=None)
+    for link, hop in zip(network.links, where.hops, strict=True):
+        if hop is not None:
+            _batch(net[hop], "ip", [f"link set {name} up" for name in (TO_CLIENT, TO_SERVER)])
+            _pass_on(net[hop], link.impaired)
     ways = {bridge: _ways(bridge, where.directions) for bridge in bridges}
     for bridge in bridges:
         ports = [port.name for pair in where.directions for port in pair if port.node == bridge]
@@ -103,6 +121,14 @@ def build(network: SharedNetwork, where: Place) -> Any:
         for host in clients:
             _batch(net[host.node], "ip", [_neighbour(sender)])
     return net
+
+
+def _pass_on(hop: Any, impaired: tuple[bool, bool]) -> None:
+    """Let the kernel hand on what comes to a hop in a direction that no program is in."""
+    for own, (come, go) in zip(impaired, ((TO_SERVER, TO_CLIENT), (TO_CLIENT, TO_SERVER)), strict=True):
+        if not own:
+            whole = f"dev {come} parent ffff: protocol all matchall action mirred egress redirect dev {go}"
+            tc.run(hop, [f"qdisc add dev {come} handle ffff: ingress", f"filter add {whole}"])
 
 
 def _bridge(node: str) -> str:

@@ -15,9 +15,9 @@ import select
 import signal
 import time
 
-from conformance.guest import folders, netns, tc, trial
-from conformance.guest.flow_looks import FLOW_COLUMNS, Algorithm, Connections, QueueLooks, table
-from conformance.guest.kernel_flows import LOOK_NS, KernelGroup, Watch, first_known
+from conformance.guest import folders, netns, programs, tc, trial
+from conformance.guest.flow_looks import FLOW_COLUMNS, Algorithm, Connections, table
+from conformance.guest.kernel_flows import LOOK_NS, KernelGroup, first_known
 from conformance.guest.process import StackProcess, kill_descendants
 from conformance.guest.shared_job import DirectionSeen, FlowSeen, GroupSeen, SharedFacts
 from conformance.guest.stage import Transfer, payload
@@ -26,9 +26,12 @@ from conformance.guest.trial import Fault
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from conformance.guest.flow_looks import QueueLooks
+    from conformance.guest.hop import Hop
+    from conformance.guest.kernel_flows import Watch
     from conformance.guest.shared_job import Flow, SharedNetwork, SharedTrial
     from conformance.guest.shared_network import Host, Place
     from conformance.guest.stage import Stage
@@ -72,13 +75,16 @@ def run(stage: SharedStage, asked: SharedTrial) -> SharedFacts:
         if not all(group.ready for group in stacks if group):
             return SharedFacts(
                 seed=asked.seed, virtual_s=_s(time.monotonic_ns() - began_ns), elapsed_s=0.0, timed_out=False,
-                system_calls=trial.system_calls(calls), links=_links(stage, [], []),
+                system_calls=trial.system_calls(calls), links=_links(stage, [], [], {}), changes=(), captured={},
                 groups=tuple(group.seen() if group else GroupSeen(algorithm=None, server=None, ready=True, flows=())
                              for group in stacks),
             )  # fmt: skip
         begin_ns = (time.monotonic_ns() + _LEAD_NS) // _STEP_NS * _STEP_NS + _STEP_NS
+        hops = programs.hops(stage, asked, begin_ns, cleanup)
         kernels = _kernel_groups(stage, asked, begin_ns, cleanup)
-        watches, queues = _watches(stage, asked, cleanup)
+        watches, queues = programs.watches(stage, asked, cleanup)
+        changes = programs.changes(stage, asked, begin_ns, cleanup)
+        captures = programs.captures(stage, asked, begin_ns) if asked.captures else {}
         _sleep_until(begin_ns)
         timed_out = _follow(begin_ns, round(job.timeout_s * 1e9), [g for g in stacks if g], kernels, queues)
         elapsed_ns = time.monotonic_ns() - begin_ns
@@ -86,12 +92,14 @@ def run(stage: SharedStage, asked: SharedTrial) -> SharedFacts:
         try:
             for at, kernel in kernels.items():
                 seen[at] = GroupSeen(algorithm=kernel[1], server=None, ready=True, flows=kernel[0].stop())
-            links = _links(stage, watches, queues)
+            links = _links(stage, watches, queues, hops)
+            changed = changes.stop() if changes else ()
         except RuntimeError as error:
             raise Fault(str(error)) from error
         return SharedFacts(
             seed=asked.seed, virtual_s=_s(time.monotonic_ns() - began_ns), elapsed_s=_s(elapsed_ns),
-            timed_out=timed_out, system_calls=trial.system_calls(calls), links=links,
+            timed_out=timed_out, system_calls=trial.system_calls(calls), links=links, changes=changed,
+            captured={name: capture.write(path) for path, (name, capture) in captures.items()},
             groups=tuple(group for group in seen if group),
         )  # fmt: skip
 
@@ -133,8 +141,7 @@ def _kernel_groups(
 ) -> dict[int, tuple[KernelGroup, str]]:
     """Start the kernel's groups, which wait for the trial's begin. Return {group: (its flows, their algorithm)}."""
     found = {}
-    folder = os.path.join(stage.stage.job.work_dir, "load")
-    os.makedirs(folder, mode=0o700, exist_ok=True)
+    folder = programs.folder(stage)
     for at, group in enumerate(asked.groups):
         if stage.network.groups[at].stack:
             continue
@@ -148,30 +155,6 @@ def _kernel_groups(
         found[at] = KernelGroup(program, folder, nodes, hosts, group, algorithm, begin_ns), algorithm
         cleanup.callback(found[at][0].end)
     return found
-
-
-def _watches(
-    stage: SharedStage, asked: SharedTrial, cleanup: contextlib.ExitStack
-) -> tuple[list[tuple[Watch, int] | None], list[tuple[QueueLooks, QueueLooks]]]:
-    """Return, for each link, the watch of its data's queue with how seldom it looks, and the looks at both queues."""
-    watches: list[tuple[Watch, int] | None] = []
-    queues = []
-    net, handle = stage.stage.net, int(stage.stage.job.queue_handle, 16) << 16
-    folder = os.path.join(stage.stage.job.work_dir, "load")
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    for interfaces, mask in zip(stage.place.directions, asked.watch_masks, strict=True):
-        data, acks = interfaces
-        watch = None
-        if mask is not None:
-            program = os.path.join(stage.stage.scratch, stage.network.watch)
-            watch = Watch(program, folder, net[data.node], data.name, mask), mask + 1
-            cleanup.callback(watch[0].end)
-        watches.append(watch)
-        looks = QueueLooks(net[data.node], data.name, handle), QueueLooks(net[acks.node], acks.name, handle)
-        for one in looks:
-            cleanup.callback(one.close)
-        queues.append(looks)
-    return watches, queues
 
 
 def _follow(
@@ -219,6 +202,7 @@ def _links(
     stage: SharedStage,
     watches: Sequence[tuple[Watch, int] | None],
     queues: Sequence[tuple[QueueLooks, QueueLooks]],
+    hops: Mapping[tuple[int, int], Hop],
 ) -> tuple[tuple[DirectionSeen, DirectionSeen], ...]:
     found = []
     for at, interfaces in enumerate(stage.place.directions):
@@ -234,6 +218,7 @@ def _links(
                     delays_ms=quantiles,
                     watched_one_in=watch[1] if watch else None,
                     unmatched=unmatched,
+                    hop=hops[at, way].stop() if (at, way) in hops else None,
                 )
             )
         found.append((both[0], both[1]))

@@ -34,9 +34,9 @@ def run_traced(stage: Stage, transfer: Transfer, target: str) -> TrialFacts:
         os.makedirs(os.path.join(folder, "qlog"))
         for path in (folder, os.path.join(folder, "qlog")):
             os.chown(path, NOBODY, NOBODY)
-    epoch_s = int(time.time())
+    epoch_ns = int(time.time()) * 1_000_000_000
     captures = {
-        name: Capture(stage.net[tap.node], tap.name, transfer.transfer_bytes, epoch_s)
+        name: Capture(stage.net[tap.node], tap.name, transfer.transfer_bytes, epoch_ns)
         for name, tap in stage.topology.taps.items()
     }
     own = dataclasses.replace(transfer, logs=logs) if stage.job.trace == "all" else transfer

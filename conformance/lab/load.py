@@ -1,4 +1,4 @@
-"""The programs that make the kernel's flows and watch queues, in C, built on demand as the splitter is."""
+"""The programs that make the kernel's flows, watch queues, change links and impair packets: in C, built on demand."""
 
 import pathlib
 
@@ -7,10 +7,10 @@ from conformance.support import paths
 
 PROGRAM = OwnProgram("kernel-flows", paths.PACKAGE / "load")
 #: what the build makes
-FLOWS, WATCH = "flows", "watch"
+FLOWS, WATCH, CHANGE, HOP = "flows", "watch", "change", "hop"
 
 
 def programs() -> dict[str, pathlib.Path]:
     """Return {program: its path}, built now if need be. Raises UserError."""
     folder = PROGRAM.ensure()
-    return {name: folder / name for name in (FLOWS, WATCH)}
+    return {name: folder / name for name in (FLOWS, WATCH, CHANGE, HOP)}

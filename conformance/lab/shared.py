@@ -4,13 +4,14 @@ import math
 import pathlib
 import random
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from conformance.guest import shared_job
 from conformance.lab import load
-from conformance.model.emulation import shaping
+from conformance.model.emulation import impairing, rtnl, shaping
 from conformance.model.errors import UserError
-from conformance.model.network import Direction, Flows, Network
+from conformance.model.links import WAYS, Direction, Link
+from conformance.model.network import Flows, Network
 from conformance.model.trial import Trial
 
 #: what the suite calls an algorithm -> what kernels call it; others have one name
@@ -34,7 +35,10 @@ def network_of(network: Network, scratch: pathlib.Path) -> shared_job.SharedNetw
     for name, path in load.programs().items():
         shutil.copy(path, scratch / name)
     return shared_job.SharedNetwork(
-        links=tuple(shared_job.SharedLink(name=link.name, ends=link.ends) for link in network.links),
+        links=tuple(
+            shared_job.SharedLink(name=link.name, ends=link.ends, impaired=network.impaired(link))
+            for link in network.links
+        ),
         groups=tuple(
             shared_job.Group(
                 name=group.name, stack=group.is_stack, clients=group.count, ends=group.ends,
@@ -44,6 +48,8 @@ def network_of(network: Network, scratch: pathlib.Path) -> shared_job.SharedNetw
         ),
         flows=load.FLOWS,
         watch=load.WATCH,
+        change=load.CHANGE,
+        hop=load.HOP,
     )  # fmt: skip
 
 
@@ -56,27 +62,60 @@ def _trial(trial: Trial) -> shared_job.SharedTrial:
     network, seed = trial.setting.network, trial.seed
     if network is None:
         raise ValueError("a setting whose flows share nothing")
-    lasts_s = trial.setting.timeout_s if network.tested.seconds is None else _end_s(network.tested)
+    lasts_s = network.tested.end_s or trial.setting.timeout_s
+    off_ns = [_off_ns(at, seed) for at in range(len(network.links))]
     return shared_job.SharedTrial(
         seed=seed,
         tc=tuple(
-            (_lines(network, link.data, at, seed), _lines(network, link.acks, at, seed))
+            (_lines(network, link, "data", off_ns[at]), _lines(network, link, "acks", off_ns[at]))
             for at, link in enumerate(network.links)
         ),
         delay_tc=tuple(tuple(shaping.extra_delay_lines(group)) for group in network.flows),
         watch_masks=tuple(_mask(network, link.data, lasts_s) for link in network.links),
         groups=tuple(_group(network, group, trial) for group in network.flows),
+        changes=tuple(_changes(trial, network, off_ns)),
+        impairments=tuple(
+            (_rules(network, link, "data", trial), _rules(network, link, "acks", trial)) for link in network.links
+        ),
+        tested=network.flows.index(network.tested),
+        captures=bool(network.states),
     )
 
 
-def _lines(network: Network, direction: Direction, link: int, seed: int) -> tuple[str, ...]:
-    off_ns = random.Random(f"delay {link} {seed}").randint(-_DELAY_OFF_NS, _DELAY_OFF_NS)
-    return tuple(shaping.tc_lines(network, direction, off_ns))
+def _off_ns(link: int, seed: int) -> int:
+    return random.Random(f"delay {link} {seed}").randint(-_DELAY_OFF_NS, _DELAY_OFF_NS)
 
 
-def _end_s(group: Flows) -> float:
-    start = group.start
-    return start.at_s + (group.count - 1) * start.every_s + start.spread_s + (group.seconds or 0)
+def _lines(network: Network, link: Link, way: str, off_ns: int) -> tuple[str, ...]:
+    return tuple(
+        shaping.tc_lines(
+            network, link.direction(way), off_ns, changes=network.changes_delay(link, way), held=network.held(link, way)
+        )
+    )
+
+
+def _changes(trial: Trial, network: Network, off_ns: Sequence[int]) -> Iterator[shared_job.Change]:
+    for at, link in enumerate(network.links):
+        for number, way in enumerate(WAYS):
+            for change in network.changes(link, way, trial.setting.timeout_s):
+                seed = random.Random(f"change {at} {way} {change.at_ns} {trial.seed}").getrandbits(63)
+                made = rtnl.messages(network, change.direction, change.before, off_ns[at], seed)
+                if made:
+                    messages = tuple(message.hex() for message in made)
+                    yield shared_job.Change(at_ns=change.at_ns, link=at, way=number, messages=messages)
+
+
+def _rules(network: Network, link: Link, way: str, trial: Trial) -> tuple[str, ...]:
+    """Return what hop.c does to packets of a direction, and when; none where it does nothing."""
+    if not network.impaired(link)[WAYS.index(way)]:
+        return ()
+    found = [impairing.rule(link.direction(way).impairments, 0)]
+    for change in network.changes(link, way, trial.setting.timeout_s):
+        if change.direction.impairments != change.before.impairments:
+            if change.at_ns == 0:
+                found.clear()
+            found.append(impairing.rule(change.direction.impairments, change.at_ns))
+    return tuple(found)
 
 
 def _mask(network: Network, direction: Direction, lasts_s: float) -> int | None:

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conformance.model.errors import UserError
-from conformance.model.network import Direction, Flows, Link, Network, Queue, Start
+from conformance.model.links import Direction, Link, Queue
+from conformance.model.network import Flows, Network, Start
 from conformance.model.setting import RIVAL_TOPOLOGY, Cell, Proxy, Setting, end_to_end
 
 #: what a scenario's document may have beside its network
@@ -25,6 +26,8 @@ _PLAIN_QUEUES = ("red", "fq_codel", "codel", "cake", "pie", "policer")
 def setting(name: str, network: Network, boxes: Sequence[Mapping[str, Any]], timeout_s: float) -> Setting | None:
     """Return the Setting of before that says the same as a network with its boxes; None where none does."""
     links = network.links
+    if network.schedule or any(way.impairments is not None for link in links for _, way in link.directions):
+        return None
     cells = [_cell(link) for link in links]
     queue = _queue(links[0].data)
     test, rival = _flows(network.flows, bool(boxes) or len(links) == 2)

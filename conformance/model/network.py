@@ -10,161 +10,18 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
-from conformance.model.errors import UserError
+from conformance.model import schedule as schedules
+from conformance.model.errors import UserError, located
+from conformance.model.impairments import Impairments
+from conformance.model.links import Direction, Link, Queue
+from conformance.model.records import sparse
+from conformance.model.schedule import Entry
 
-#: what limits a link's rate, by tc's names
-LIMITERS = ("htb", "tbf", "netem")
-#: queue disciplines -> the units that their size may have, the first where none is given; none: no size
-QUEUES: Mapping[str, tuple[str, ...]] = {
-    "bfifo": ("bdp", "bytes"),
-    "pfifo": ("packets",),
-    "red": (),
-    "fq_codel": ("packets",),
-    "codel": ("packets",),
-    "pie": ("packets",),
-    "cake": (),
-    "policer": (),
-}
-#: those that must have a size
-_SIZED = ("bfifo", "pfifo")
-#: those that mark what ECN allows, instead of dropping it, where they are told to; cake always does
-_MARKING = ("fq_codel", "codel", "pie", "cake")
-#: those that mark from a fixed delay on
-_THRESHOLD = ("fq_codel", "codel")
 _SYSCTL = re.compile(r"net\.(ipv4|ipv6|core)\.[a-z0-9_.]+\Z")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,19}\Z")
 _ALGORITHM = re.compile(r"[a-z0-9_]{1,15}\Z")
 SENDERS = ("stack", "kernel")
 MOST_FLOWS, MOST_STACK_FLOWS = 1000, 32
-
-
-def _sparse(record: Any) -> dict[str, Any]:
-    """Return a record's fields that are not as usual."""
-    found = {}
-    for field in dataclasses.fields(record):
-        value = getattr(record, field.name)
-        if field.default is not dataclasses.MISSING and value == field.default:
-            continue
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)  # 10.0 and 10 are one number, and have one digest
-        found[field.name] = value.to_json() if hasattr(value, "to_json") else value
-    return found
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Queue:
-    """What stands before a limiter: a discipline and its size; "bdp": of the path at the link's rate (Network.bdp).
-
-    `ecn`: it marks instead of dropping; None is the kernel's default. `ce_threshold_us`: it marks what stood longer.
-    `rtt_ms`: the round-trip time that a BDP is counted with, None for that of the first group of flows.
-    """
-
-    kind: str
-    size: float | None = None
-    unit: str | None = None
-    ecn: bool | None = None
-    ce_threshold_us: float | None = None
-    rtt_ms: float | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        return _sparse(self)
-
-    def problems(self) -> Iterator[tuple[str, str]]:
-        """Yield (JSON pointer from here, what is wrong)."""
-        units = QUEUES.get(self.kind)
-        if units is None:
-            yield "/kind", f"queue {self.kind!r} is not known; choose one of {', '.join(QUEUES)}"
-            return
-        if self.size is None and self.kind in _SIZED:
-            yield "/size", f"a {self.kind} has a size, in {' or '.join(units)}"
-        if self.size is not None and not units:
-            yield "/size", f"a {self.kind} takes no size"
-        if self.unit is not None and self.unit not in units:
-            yield "/unit", f"the size of a {self.kind} is in {' or '.join(units) or 'nothing'}"
-        if self.in_packets and self.size is not None and not float(self.size).is_integer():
-            yield "/size", "packets come whole"
-        if self.ecn is not None and self.kind not in _MARKING:
-            yield "/ecn", f"a {self.kind} does not mark; choose one of {', '.join(_MARKING)}"
-        if self.ce_threshold_us is not None and self.kind not in _THRESHOLD:
-            yield "/ce_threshold_us", f"a {self.kind} has no threshold; choose {' or '.join(_THRESHOLD)}"
-
-    @property
-    def in_packets(self) -> bool:
-        return self._unit == "packets"
-
-    @property
-    def in_bdp(self) -> bool:
-        return self._unit == "bdp"
-
-    @property
-    def _unit(self) -> str | None:
-        return self.unit or next(iter(QUEUES.get(self.kind, ())), None)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Direction:
-    """What one direction of a link does: delay and random loss, then a limiter with its queue where it has a rate.
-
-    `burst_bytes`: of a tbf. `delay_packets`: how many the delay holds at most, None for no bound. `slot_ms`: packets
-    are held and leave together, so long after the slot before (netem's slot); None: each when it is due.
-    """
-
-    rate_mbps: float | None = None
-    delay_ms: float = 0
-    loss_pct: float = 0
-    limiter: str = "htb"
-    burst_bytes: int | None = None
-    queue: Queue | None = None
-    delay_packets: int | None = None
-    slot_ms: float | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        return _sparse(self)
-
-    def problems(self) -> Iterator[tuple[str, str]]:
-        """Yield (JSON pointer from here, what is wrong)."""
-        if self.limiter not in LIMITERS:
-            yield "/limiter", f"limiter {self.limiter!r} is not known; choose one of {', '.join(LIMITERS)}"
-        if self.rate_mbps is None:
-            for name, value in (("queue", self.queue), ("burst_bytes", self.burst_bytes)):
-                if value is not None:
-                    yield f"/{name}", "without a rate nothing queues; give rate_mbps"
-        elif self.limiter == "netem":
-            if self.queue is None or self.queue.kind != "pfifo":
-                yield "/queue", "netem's own queue is a pfifo, which delayed packets stand in, too; give its size"
-        elif self.queue is None:
-            yield "/queue", 'a rate needs a queue; give one, such as {"kind": "bfifo", "size": 1}'
-        if self.rate_mbps is not None and self.delay_packets is not None:
-            yield "/delay_packets", "it would count what stands in the queue, too; give the delay a link of its own"
-        if self.rate_mbps is not None and self.slot_ms is not None:
-            yield "/slot_ms", "slots would hold up what the limiter sends; give them a link of their own"
-        if self.queue is not None:
-            yield from ((f"/queue{where}", why) for where, why in self.queue.problems())
-            if self.queue.kind == "policer" and self.limiter != "htb":
-                yield "/limiter", "a policer stands on htb"
-        if (self.burst_bytes is not None) != (self.limiter == "tbf"):
-            yield "/burst_bytes", "a tbf has a burst, and nothing else has"
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Link:
-    """A link between two nodes, the client's side first: `data` goes to the client, `acks` to the server."""
-
-    name: str
-    ends: tuple[str, str]
-    data: Direction
-    acks: Direction
-
-    def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "ends": list(self.ends), "data": self.data.to_json(), "acks": self.acks.to_json()}
-
-    @property
-    def directions(self) -> tuple[tuple[str, Direction], ...]:
-        return (("data", self.data), ("acks", self.acks))
-
-    def direction(self, name: str) -> Direction:
-        """Return the direction "data" or "acks"."""
-        return self.data if name == "data" else self.acks
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -179,7 +36,7 @@ class Start:
     spread_s: float = 0
 
     def to_json(self) -> dict[str, Any]:
-        return _sparse(self)
+        return sparse(self)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -208,7 +65,7 @@ class Flows:
     judged: bool = True
 
     def to_json(self) -> dict[str, Any]:
-        return {**_sparse(self), "ends": list(self.ends)}
+        return {**sparse(self), "ends": list(self.ends)}
 
     @property
     def is_stack(self) -> bool:
@@ -233,6 +90,13 @@ class Flows:
             yield "/seconds", "give bytes, seconds or seconds_at_rate, and one of them only"
 
     @property
+    def end_s(self) -> float | None:
+        """When its last flow ends at the latest; None where no clock ends it."""
+        if self.seconds is None:
+            return None
+        return self.start.at_s + (self.count - 1) * self.start.every_s + self.start.spread_s + self.seconds
+
+    @property
     def amount(self) -> float | None:
         """How much it sends, in whatever it is given; None for as long as others run."""
         return next((one for one in (self.bytes, self.seconds, self.seconds_at_rate) if one is not None), None)
@@ -248,6 +112,8 @@ class Network:
     #: whether the first sender's link is captured, to see how many packets leave at once
     bursts: bool = False
     sysctls: tuple[tuple[str, str], ...] = ()
+    #: what changes while a trial runs
+    schedule: tuple[Entry, ...] = ()
 
     def __post_init__(self) -> None:
         for where, why in self._problems():
@@ -283,6 +149,46 @@ class Network:
         for name, _ in self.sysctls:
             if not _SYSCTL.match(name):
                 yield f"/sysctls/{name}", "it is not one of the network's; names begin with net."
+
+        yield from schedules.problems(self.schedule, self.links, self.latest_end_s)
+        for at, link in enumerate(self.links):
+            for way, _ in link.directions:
+                if self.offload and schedules.is_impaired(self.schedule, link, way):
+                    yield f"/links/{at}/{way}/impairments", "impairments strike packets, one by one; leave out offload"
+
+    @property
+    def latest_end_s(self) -> float:
+        """When the last flow ends, where the clock ends them all; else endless."""
+        ends = [group.end_s for group in self.flows if group.amount is not None]
+        return max((math.inf if end is None else end for end in ends), default=math.inf)
+
+    def changes(self, link: Link, way: str, until_s: float) -> list[schedules.Change]:
+        """Return what changes of a link's direction before `until_s`, in order."""
+        return schedules.changes(self.schedule, link, way, until_s)
+
+    def impaired(self, link: Link) -> tuple[bool, bool]:
+        """Return whether impairments strike a link's data, and its acks, at any time."""
+        return (
+            schedules.is_impaired(self.schedule, link, "data"),
+            schedules.is_impaired(self.schedule, link, "acks"),
+        )
+
+    def held(self, link: Link, way: str) -> bool:
+        """Return whether the rate of a link's direction is 0 at a time."""
+        return schedules.is_held(self.schedule, link.name, way)
+
+    def changes_delay(self, link: Link, way: str) -> bool:
+        """Return whether delay or loss of a link's direction change."""
+        return schedules.changes_delay(self.schedule, link.name, way)
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The states that its schedule waits for: a first pass finds their times."""
+        return schedules.states(self.schedule)
+
+    def at(self, times: Mapping[str, tuple[float, float]]) -> Self:
+        """Return the same with times in place of states: {state: (when it began in s, round trip in s)}."""
+        return dataclasses.replace(self, schedule=schedules.resolved(self.schedule, times))
 
     def _closes_a_loop(self, at: int) -> bool:
         one, other = self.links[at].ends
@@ -344,10 +250,12 @@ class Network:
 
     def to_json(self) -> dict[str, Any]:
         found = {
-            **_sparse(self),
+            **sparse(self),
             "links": [x.to_json() for x in self.links],
             "flows": [x.to_json() for x in self.flows],
         }
+        if self.schedule:
+            found["schedule"] = [entry.to_json() for entry in self.schedule]
         return {**found, "sysctls": dict(self.sysctls)} if self.sysctls else found
 
     @classmethod
@@ -361,6 +269,7 @@ class Network:
             offload=data.get("offload", False),
             bursts=data.get("bursts", False),
             sysctls=tuple(sorted(data.get("sysctls", {}).items())),
+            schedule=tuple(_entries(data.get("schedule", ()))),
         )
 
 
@@ -378,8 +287,20 @@ def _way(links: Sequence[Link], start: str, target: str) -> tuple[Link, ...] | N
 
 
 def _direction(data: Mapping[str, Any]) -> Direction:
-    queue = data.get("queue")
-    return Direction(**{**data, "queue": None if queue is None else Queue(**queue)})
+    queue, impairments = data.get("queue"), data.get("impairments")
+    return Direction(
+        **{
+            **data,
+            "queue": None if queue is None else Queue(**queue),
+            "impairments": None if impairments is None else Impairments.from_json(impairments),
+        }
+    )
+
+
+def _entries(data: Sequence[Mapping[str, Any]]) -> Iterator[Entry]:
+    for at, entry in enumerate(data):
+        with located(f"/schedule/{at}"):
+            yield Entry.from_json(entry)
 
 
 def _link(data: Mapping[str, Any]) -> Link:

@@ -15,7 +15,14 @@ from conformance.model.errors import UserError, located
 from conformance.model.network import Network
 from conformance.model.place import Point, Value, parse_values, plain
 from conformance.model.place import text as written
+from conformance.model.schedule import problems as schedule_problems
+from conformance.model.schedule import with_traces
 from conformance.model.setting import Setting
+
+
+def _no_file(path: str) -> bytes:
+    raise UserError(f"there is no file {path!r} beside this document", "give the scenario as a file")
+
 
 #: the grid that every scenario has: all values of all axes
 ALL = "all"
@@ -46,7 +53,7 @@ class Axis:
 class Scenario:
     """A scenario's document, read: `base` is what its points vary. `grids`: {name: points}.
 
-    `check` refuses what the document says at a point, where it is not of the schema's form.
+    `check` refuses what the document says at a point, where it is not of the schema's form; `load` reads its traces.
     """
 
     name: str
@@ -56,10 +63,19 @@ class Scenario:
     timeout_s: float
     base: Mapping[str, Any]
     check: Callable[[Mapping[str, Any]], None] = dataclasses.field(compare=False, repr=False)
+    load: Callable[[str], bytes] = dataclasses.field(compare=False, repr=False)
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], check: Callable[[Mapping[str, Any]], None] = lambda data: None) -> Self:
-        """Return the Scenario of a document that keeps its schema. Raises UserError with a JSON pointer."""
+    def from_json(
+        cls,
+        data: Mapping[str, Any],
+        check: Callable[[Mapping[str, Any]], None] = lambda data: None,
+        load: Callable[[str], bytes] = _no_file,
+    ) -> Self:
+        """Return the Scenario of a document that keeps its schema. Raises UserError with a JSON pointer.
+
+        `load` returns the bytes of a file that the document names, by its path from there.
+        """
         axes = tuple(
             Axis(
                 name=one["name"],
@@ -81,7 +97,7 @@ class Scenario:
                 raise UserError(f"{where}/values: a value stands there twice")
         found = cls(
             name=data["name"], title=data["title"], axes=axes, grids={}, timeout_s=data["timeout_s"], base=base,
-            check=check,
+            check=check, load=load,
         )  # fmt: skip
         grids = {name: tuple(found._selected(f"/grids/{name}", one)) for name, one in data.get("grids", {}).items()}
         grids.setdefault(ALL, tuple(found._product({})))
@@ -143,7 +159,11 @@ class Scenario:
         """Return the Network at a point. Raises UserError."""
         found = self.document(point)
         self.check({"name": self.name, "title": self.title, "timeout_s": self.timeout_s, **found})
-        return Network.from_json({name: found[name] for name in _NETWORK if name in found})
+        own = with_traces({name: found[name] for name in _NETWORK if name in found}, self.load)
+        network = Network.from_json(own)
+        for where, why in schedule_problems(network.schedule, network.links, self.timeout_s):
+            raise UserError(*f"{where}: {why}".split("; ", 1))
+        return network
 
     def setting(self, point: Point) -> Setting:
         """Return the Setting at a point, in the form of before there were scenarios where that says the same.
@@ -163,7 +183,7 @@ class Scenario:
 
 
 #: what of a document is the network's
-_NETWORK = ("links", "flows", "offload", "bursts", "sysctls")
+_NETWORK = ("links", "flows", "offload", "bursts", "sysctls", "schedule")
 
 
 def _place(document: Any, pointer: str) -> tuple[Any, str | int]:

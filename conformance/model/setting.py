@@ -341,4 +341,8 @@ class Setting:
              for group in self.network.flows],
             self.network.offload, self.sysctls, self.timeout_s, self.profile,
         ]  # fmt: skip
+        # A link with impairments has a node in its middle.
+        impaired = [self.network.impaired(link) for link in self.network.links]
+        if any(map(any, impaired)):
+            structure.append(impaired)
         return digest.of_value(structure)

@@ -5,52 +5,61 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformance.model.emulation import tc_commands
-from conformance.model.network import Direction, Flows, Network, Queue
+from conformance.model.links import Direction, Queue
+from conformance.model.network import Flows, Network
 
 #: handle of the queue, in tc's hexadecimal notation, as in one link's chain
 QUEUE_HANDLE = tc_commands.QUEUE_HANDLE
-_FRAME_BYTES = 1514
-_NO_LIMIT_PACKETS = 1_000_000
+FRAME_BYTES = 1514
+NO_LIMIT_PACKETS = 1_000_000
 #: Even where nothing is delayed, netem stands before a limiter, with the least delay that counts. It takes packets from
 #: their socket, as a wire does; else TCP small queues (net/ipv4/tcp_output.c) would see through all namespaces that
 #: their packets stand in the bottleneck's queue, and send no more: the queue would never fill.
 _LEAST_DELAY_NS = 1000
+#: what tc calls a plug that holds nothing back
+_RUN = "release_indefinite"
 
 
-def tc_lines(network: Network, direction: Direction, delay_off_ns: int = 0) -> list[str]:
+def tc_lines(
+    network: Network, direction: Direction, delay_off_ns: int = 0, *, changes: bool = False, held: bool = False
+) -> list[str]:
     """Return the commands for the egress interface {dev} of a direction, `tc` itself left out; perhaps none.
 
-    Adds `delay_off_ns` to its delay, where it has one.
+    Adds `delay_off_ns` to its delay, where it has one. `changes`: its delay or loss will change; `held`: its rate will
+    be 0 at times.
     """
-    delay_ns = round(direction.delay_ms * 1e6)
-    delay_ns = max(delay_ns + delay_off_ns, 0) if delay_ns else 0
+    own_ns = delay_ns(direction, delay_off_ns)
     loss = f" loss {direction.loss_pct:g}%" if direction.loss_pct else ""
     if direction.rate_mbps is None:
         slot = f" slot {direction.slot_ms * 1000:.12g}us" if direction.slot_ms else ""
-        if not delay_ns and not loss and not slot:
+        if not own_ns and not loss and not slot and not changes:
             return []
-        return [_netem("1:", direction.delay_packets or _NO_LIMIT_PACKETS, delay_ns) + loss + slot]
+        return [_netem("1:", direction.delay_packets or NO_LIMIT_PACKETS, own_ns) + loss + slot]
     rate = f"{direction.rate_mbps:g}mbit"
     queue = direction.queue or Queue(kind="pfifo", size=1000)
     bdp = network.bdp_bytes(direction)
     if direction.limiter == "netem":
-        return [f"{_netem(f'{QUEUE_HANDLE}:', int(queue.size or 1), delay_ns)}{loss} rate {rate}"]
-    lines = [_netem("1:", _NO_LIMIT_PACKETS, max(delay_ns, _LEAST_DELAY_NS)) + loss]
+        return [f"{_netem(f'{QUEUE_HANDLE}:', int(queue.size or 1), own_ns)}{loss} rate {rate}"]
+    lines = [_netem("1:", NO_LIMIT_PACKETS, own_ns) + loss]
     if direction.limiter == "tbf":
         # Its limit is a FIFO's of its own, which gives way to the queue.
-        burst = direction.burst_bytes or _FRAME_BYTES
+        burst = direction.burst_bytes or FRAME_BYTES
         lines.append(
-            f"qdisc add dev {{dev}} parent 1: handle 5: tbf rate {rate} burst {burst} limit {burst + _FRAME_BYTES}"
+            f"qdisc add dev {{dev}} parent 1: handle 5: tbf rate {rate} burst {burst} limit {burst + FRAME_BYTES}"
         )
     else:
         twice = f"{direction.rate_mbps * 2:g}mbit"  # a policer limits, and not what it stands on
-        quantum = min(math.floor(direction.rate_mbps * 1e6 / 8 / 10), 200_000)
         lines += [
             "qdisc add dev {dev} parent 1: handle 5: htb default 1",
             f"class add dev {{dev}} parent 5: classid 5:1 htb rate {twice if queue.kind == 'policer' else rate}"
-            f" quantum {max(quantum, _FRAME_BYTES)}",
+            f" quantum {quantum(direction)}",
         ]
-    lines.append(f"qdisc add dev {{dev}} parent 5:1 handle {QUEUE_HANDLE}: {_queue(queue, bdp, rate)}")
+    place = f"dev {{dev}} parent 5:1 handle {QUEUE_HANDLE}:"
+    if held:
+        # A FIFO of so many bytes that can be stopped.
+        lines += [f"qdisc add {place} plug limit {limit_bytes(queue, bdp)}", f"qdisc change {place} plug {_RUN}"]
+    else:
+        lines.append(f"qdisc add {place} {_queue(queue, bdp, rate)}")
     if queue.kind == "policer":
         burst = max(math.floor(direction.rate_mbps * 1e6 / 8 * 0.010), 65_536 if network.offload else 3028)
         lines.append(
@@ -60,9 +69,22 @@ def tc_lines(network: Network, direction: Direction, delay_off_ns: int = 0) -> l
     return lines
 
 
+def delay_ns(direction: Direction, off_ns: int) -> int:
+    """Return the delay of a direction's netem; `off_ns` is added where it has a delay."""
+    asked_ns = round(direction.delay_ms * 1e6)
+    asked_ns = max(asked_ns + off_ns, 0) if asked_ns else 0
+    limited = direction.rate_mbps is not None and direction.limiter != "netem"
+    return max(asked_ns, _LEAST_DELAY_NS) if limited else asked_ns
+
+
+def quantum(direction: Direction) -> int:
+    """Return how many bytes HTB lets a class send at once."""
+    return max(min(math.floor((direction.rate_mbps or 0) * 1e6 / 8 / 10), 200_000), FRAME_BYTES)
+
+
 def extra_delay_lines(group: Flows) -> list[str]:
     """Return the commands for the interface towards a group's sender; none where its way is no longer than others'."""
-    return [_netem("1:", _NO_LIMIT_PACKETS, round(group.extra_delay_ms * 1e6))] if group.extra_delay_ms else []
+    return [_netem("1:", NO_LIMIT_PACKETS, round(group.extra_delay_ms * 1e6))] if group.extra_delay_ms else []
 
 
 def _netem(handle: str, limit: int, delay_ns: int) -> str:
@@ -93,11 +115,14 @@ def _queue(queue: Queue, bdp: float, rate: str) -> str:
 
 def limit_bytes(queue: Queue, bdp: float) -> int:
     """Return the size of a queue that is counted in bytes: one full frame at least."""
-    return max(math.floor((queue.size or 0) * (bdp if queue.in_bdp else 1)), _FRAME_BYTES)
+    return max(math.floor((queue.size or 0) * (bdp if queue.in_bdp else 1)), FRAME_BYTES)
 
 
-def problems(direction: Direction, qdiscs: list[Mapping[str, Any]]) -> list[str]:
-    """Return what tc shows of an interface that is not what was asked for: its delay, its loss, its queue."""
+def problems(direction: Direction, qdiscs: list[Mapping[str, Any]], held: bool = False) -> list[str]:
+    """Return what tc shows of an interface that is not what was asked for: its delay, its loss, its queue.
+
+    `held`: its rate was 0 at times (tc_lines).
+    """
     found = []
     netem = next((q for q in qdiscs if q.get("kind") == "netem"), None)
     options: Mapping[str, Any] = (netem or {}).get("options") or {}
@@ -109,7 +134,7 @@ def problems(direction: Direction, qdiscs: list[Mapping[str, Any]]) -> list[str]
     if not math.isclose(loss_pct, direction.loss_pct, rel_tol=1e-3, abs_tol=1e-6):
         found.append(f"a loss of {loss_pct:g} %, asked were {direction.loss_pct:g}")
     if direction.rate_mbps is not None:
-        kind = direction.queue.kind if direction.queue else "pfifo"
+        kind = "plug" if held else direction.queue.kind if direction.queue else "pfifo"
         kinds = {q.get("kind") for q in qdiscs}
         wanted = (
             {"netem"} if direction.limiter == "netem" else {direction.limiter, "bfifo" if kind == "policer" else kind}

@@ -9,9 +9,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from conformance.model.emulation import calibration, congestion, credibility, shaping
+from conformance.model.emulation import calibration, congestion, credibility, impairing, shaping
 from conformance.model.emulation.credibility import Case, Facts
-from conformance.model.network import Direction, Flows, Network
+from conformance.model.links import WAYS, Direction, Link
+from conformance.model.network import Flows, Network
+from conformance.model.schedule import Change, carried_bytes
 from conformance.model.trial import Measurement, Outcome, Trial
 
 #: what series have a value for
@@ -22,6 +24,8 @@ _RATE_SLACK, _RATE_SLACK_BYTES = 1.01, 200_000
 #: was retransmitted, count milliseconds.
 _OFF_MS, _STAMP_MS = 0.025, 1.0
 _NOT_OFFERED = 127
+#: by how much the last of many changes at one time is late: each costs a microsecond
+_MOST_LATE_NS = 50_000
 _COUNTS = (
     "sent_bytes", "retransmitted_bytes", "out_segments", "retransmitted_segments", "marked_segments", "min_rtt_ms",
     "arrived_bytes",
@@ -62,6 +66,7 @@ def measurement(trial: Trial, facts: Facts, network: Facts, host: Facts) -> Meas
                 group.name: congestion.describe(of["flows"][0]["congestion_control"]) if of["flows"] else None
                 for group, of in zip(shared.flows, facts["groups"], strict=True)
             },
+            **_changes(facts),
         },
         host=dict(host),
         flows=tuple(flows),
@@ -69,17 +74,25 @@ def measurement(trial: Trial, facts: Facts, network: Facts, host: Facts) -> Meas
     )
 
 
+def _changes(facts: Facts) -> dict[str, Any]:
+    """Return when something changed, and how late that was; nothing where nothing did."""
+    found = [{"at_s": one["at_ns"] / 1e9, "late_ns": one["done_ns"] - one["at_ns"]} for one in facts["changes"]]
+    return {"changes": found} if found else {}
+
+
 # --- is it to be believed?
 
 
 def _faults(trial: Trial, shared: Network, facts: Facts, network: Facts) -> Iterator[credibility.Fault]:
     """Yield what is wrong, what is to blame for the rest first."""
-    problems = [
-        f"{problem} ({link.name}, {name})"
-        for link, both in zip(shared.links, facts["links"], strict=True)
-        for (name, direction), seen in zip(link.directions, both, strict=True)
-        for problem in (*shaping.problems(direction, seen["qdiscs"]), *_beyond_rate(direction, seen))
-    ]
+    problems = list(
+        itertools.chain.from_iterable(
+            _direction_problems(shared, link, way, seen, facts)
+            for link, both in zip(shared.links, facts["links"], strict=True)
+            for way, seen in zip(WAYS, both, strict=True)
+        )
+    )
+    problems += _change_problems(facts)
     problems += calibration.sysctl_problems(trial.setting, network["sysctls"])
     problems += [
         problem
@@ -95,14 +108,37 @@ def _faults(trial: Trial, shared: Network, facts: Facts, network: Facts) -> Iter
             yield from _kernel_faults(trial, group, of)
 
 
-def _beyond_rate(direction: Direction, seen: Facts) -> Iterator[str]:
+def _direction_problems(shared: Network, link: Link, way: str, seen: Facts, facts: Facts) -> Iterator[str]:
+    """Yield what a link's direction did that it was not asked for."""
+    changes = [one for one in shared.changes(link, way, facts["elapsed_s"])]
+    last = changes[-1].direction if changes else link.direction(way)
+    found = [*shaping.problems(last, seen["qdiscs"], shared.held(link, way))]
+    found += _beyond_rate(link.direction(way), changes, seen)
+    if seen["hop"] is not None:
+        impaired = [one.direction.impairments for one in changes if one.direction.impairments != one.before.impairments]
+        found += impairing.problems([link.direction(way).impairments, *impaired], seen["hop"])
+    yield from (f"{problem} ({link.name}, {way})" for problem in found)
+
+
+def _change_problems(facts: Facts) -> Iterator[str]:
+    for change in facts["changes"]:
+        at_s, late_ns = change["at_ns"] / 1e9, change["done_ns"] - change["at_ns"]
+        if change["error"]:
+            yield f"the kernel refused the change at {at_s:g} s with error {change['error']}"
+        elif not 0 <= late_ns <= _MOST_LATE_NS:
+            yield f"the change at {at_s:g} s came {late_ns} ns late"
+
+
+def _beyond_rate(direction: Direction, changes: Sequence[Change], seen: Facts) -> Iterator[str]:
     times: Sequence[float] = seen["looks"].get("t_s") or ()
     out: Sequence[int] = seen["looks"].get("out_bytes") or ()
     if direction.rate_mbps is None or len(times) <= 1:
         return
-    most = (times[-1] - times[0]) * direction.rate_mbps * 1e6 / 8 * _RATE_SLACK + _RATE_SLACK_BYTES
+    carried = carried_bytes(direction, changes, times[0], times[-1])
+    most = carried * _RATE_SLACK + _RATE_SLACK_BYTES
     if out[-1] - out[0] > most + (direction.burst_bytes or 0):
-        yield f"{out[-1] - out[0]} bytes left in {times[-1] - times[0]:.3g} s, at {direction.rate_mbps:g} Mbit/s"
+        mean_mbps = 8 * carried / (times[-1] - times[0]) / 1e6
+        yield f"{out[-1] - out[0]} bytes left in {times[-1] - times[0]:.3g} s, at {mean_mbps:g} Mbit/s"
 
 
 def _too_early(shared: Network, group: Flows, of: Facts) -> Iterator[str]:
@@ -247,6 +283,7 @@ def _link(name: str, way: str, direction: Direction, seen: Facts) -> dict[str, A
         "queue_delay_packets": seen["delays"],
         "watched_one_in": seen["watched_one_in"],
         "out_series_mbps": _rates(looks),
+        **({} if seen["hop"] is None else {"impaired": seen["hop"]}),
     }
 
 

@@ -4,7 +4,8 @@ import pytest
 
 from conformance.model.emulation import shaping, tc_commands
 from conformance.model.errors import UserError
-from conformance.model.network import Direction, Network, Queue
+from conformance.model.links import Direction, Queue
+from conformance.model.network import Network
 from conformance.model.setting import Cell
 
 BFIFO = Queue(kind="bfifo", size=1)

@@ -1,0 +1,98 @@
+"""Programs of ours beside the flows of a trial: watches of queues, what changes links, what impairs packets."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from conformance.guest.capture import Capture
+from conformance.guest.changes import Changes
+from conformance.guest.flow_looks import QueueLooks
+from conformance.guest.hop import Hop
+from conformance.guest.kernel_flows import Watch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import contextlib
+
+    from conformance.guest.shared_job import SharedTrial
+    from conformance.guest.shared_trial import SharedStage
+
+#: room for the packets of one side of a first pass; what is beyond is lost, and its end says so
+_CAPTURED_BYTES = 48 << 20
+
+
+def hops(
+    stage: SharedStage, asked: SharedTrial, begin_ns: int, cleanup: contextlib.ExitStack
+) -> dict[tuple[int, int], Hop]:
+    """Start what impairs packets. Return {(link, way): it}."""
+    found = {}
+    for at, ways in enumerate(asked.impairments):
+        node = stage.place.hops[at]
+        for way, rules in enumerate(ways):
+            if node is not None and stage.network.links[at].impaired[way]:
+                program = os.path.join(stage.stage.scratch, stage.network.hop)
+                found[at, way] = Hop(
+                    program, folder(stage), stage.stage.net[node], (at, way), rules, begin_ns, asked.seed
+                )
+                cleanup.callback(found[at, way].end)
+    return found
+
+
+def changes(stage: SharedStage, asked: SharedTrial, begin_ns: int, cleanup: contextlib.ExitStack) -> Changes | None:
+    """Start what changes links while the trial runs; None where nothing does."""
+    if not asked.changes:
+        return None
+    program = os.path.join(stage.stage.scratch, stage.network.change)
+    nodes = {port.node: stage.stage.net[port.node] for both in stage.place.directions for port in both}
+    found = Changes(program, folder(stage), nodes, stage.place.directions, asked.changes, begin_ns)
+    cleanup.callback(found.end)
+    return found
+
+
+def folder(stage: SharedStage) -> str:
+    """Return the folder of what programs of ours read and write."""
+    folder = os.path.join(stage.stage.job.work_dir, "load")
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    return folder
+
+
+def watches(
+    stage: SharedStage, asked: SharedTrial, cleanup: contextlib.ExitStack
+) -> tuple[list[tuple[Watch, int] | None], list[tuple[QueueLooks, QueueLooks]]]:
+    """Return, for each link, the watch of its data's queue with how seldom it looks, and the looks at both queues."""
+    watches: list[tuple[Watch, int] | None] = []
+    queues = []
+    net, handle = stage.stage.net, int(stage.stage.job.queue_handle, 16) << 16
+    where = folder(stage)
+    for interfaces, mask in zip(stage.place.directions, asked.watch_masks, strict=True):
+        data, acks = interfaces
+        watch = None
+        if mask is not None:
+            program = os.path.join(stage.stage.scratch, stage.network.watch)
+            watch = Watch(program, where, net[data.node], data.name, mask), mask + 1
+            cleanup.callback(watch[0].end)
+        watches.append(watch)
+        looks = QueueLooks(net[data.node], data.name, handle), QueueLooks(net[acks.node], acks.name, handle)
+        for one in looks:
+            cleanup.callback(one.close)
+        queues.append(looks)
+    return watches, queues
+
+
+def captures(stage: SharedStage, asked: SharedTrial, begin_ns: int) -> dict[str, tuple[str, Capture]]:
+    """Write down what the tested group's first flow sends, and what of it arrives. Return {file: (side, capture)}.
+
+    Times are seconds after the trial begins, and so long a trial holds nothing before.
+    """
+    sender, receiver = stage.place.senders[asked.tested], stage.place.receivers[asked.tested][0]
+    target = os.path.join(stage.stage.scratch, "passes")
+    os.makedirs(target, exist_ok=True)
+    zero_ns = begin_ns + time.time_ns() - time.monotonic_ns()
+    return {
+        os.path.join(target, f"{asked.seed}-{name}.pcap"): (
+            name,
+            Capture(stage.stage.net[port.node], port.name, _CAPTURED_BYTES, zero_ns),
+        )
+        for name, port in (("sent", sender.port), ("came", receiver.port))
+    }

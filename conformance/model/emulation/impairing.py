@@ -1,0 +1,102 @@
+"""Impairments in the words of conformance/load/hop.c, and whether what it counted is what was asked for."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from conformance.model.emulation.calibration import LOSS_P_VALUE, binomial_p_value
+from conformance.model.impairments import ALL_CE, BLEACHED, NEWEST, Chosen, Impairments
+
+_NOTHING = Impairments()
+#: A packet that waits leaves in time, but where others are due then, too: each takes two system calls.
+_MOST_LATE_NS = 1_000_000
+
+
+def rule(impairments: Impairments | None, at_ns: int) -> str:
+    """Return the line of hop.c's rules that holds from `at_ns` on: its struct rule."""
+    asked = impairments or _NOTHING
+    reorder, burst, slots = asked.reorder, asked.burst_loss, asked.slots
+    numbers = [
+        at_ns,
+        _ppb(reorder.share_pct if reorder else None),
+        reorder.every or 0 if reorder else 0,
+        reorder.by_packets or 0 if reorder else 0,
+        _ns(reorder.by_ms if reorder else None),
+        _ppb(asked.duplicate_pct),
+        *([_ppb(burst.enter_pct), _ppb(burst.leave_pct), _ppb(burst.loss_pct), _ppb(burst.loss_between_pct)]
+          if burst else [0] * 4),
+        _ns(asked.jitter_ms),
+        _ns(slots.every_ms if slots else None),
+        int(slots is not None and slots.keep == NEWEST),
+        _ppb(asked.mark_pct),
+        {None: 0, BLEACHED: 1, ALL_CE: 2}[asked.ecn],
+        asked.largest_bytes or 0,
+        *_chosen(asked.lose),
+        asked.lose.again if asked.lose else 0,
+        *_chosen(asked.hold),
+        _ns(asked.hold.by_ms if asked.hold else None),
+    ]  # fmt: skip
+    return " ".join(map(str, numbers))
+
+
+def _chosen(chosen: Chosen | None) -> Sequence[int]:
+    return (0, 0, 0) if chosen is None else (chosen.first, chosen.count, chosen.at_least_bytes)
+
+
+def _ppb(percent: float | None) -> int:
+    return round((percent or 0) * 1e7)
+
+
+def _ns(ms: float | None) -> int:
+    return round((ms or 0) * 1e6)
+
+
+def problems(held: Sequence[Impairments | None], seen: Mapping[str, int]) -> Iterator[str]:
+    """Yield what hop.c did that nobody asked for, or did not do; `held`: what held in the trial, one after the other.
+
+    Shares are checked where the same held all the time. A share that is right fails once in a million trials.
+    """
+    lost = sum(seen[name] for name in ("too_long", "chosen", "again", "burst", "not_markable", "thinned"))
+    out = seen["came"] + seen["other"] + seen["duplicated"] - lost - seen["waiting"]
+    if seen["left"] != out:
+        yield f"{seen['left']} packets left the hop, and {out} should have"
+    if seen["late_ns"] > _MOST_LATE_NS:
+        yield f"a packet left the hop {seen['late_ns'] / 1e6:g} ms late"
+    each = [asked or _NOTHING for asked in held]
+    for count, asked_for in (
+        ("reordered", any(one.reorder for one in each)),
+        ("duplicated", any(one.duplicate_pct for one in each)),
+        ("burst", any(one.burst_loss for one in each)),
+        ("thinned", any(one.slots and one.slots.keep == NEWEST for one in each)),
+        ("marked", any(one.mark_pct or one.ecn == ALL_CE for one in each)),
+        ("not_markable", any(one.mark_pct for one in each)),
+        ("bleached", any(one.ecn == BLEACHED for one in each)),
+        ("too_long", any(one.largest_bytes for one in each)),
+        ("chosen", any(one.lose for one in each)),
+        ("again", any(one.lose and one.lose.again for one in each)),
+        ("held", any(one.hold for one in each)),
+    ):
+        if seen[count] and not asked_for:
+            yield f"{seen[count]} packets were {count.replace('_', ' ')}, and none should have been"
+    if len(each) == 1:
+        yield from _shares(each[0], seen)
+
+
+def _shares(asked: Impairments, seen: Mapping[str, int]) -> Iterator[str]:
+    passed = seen["came"] - seen["too_long"] - seen["chosen"] - seen["again"]
+    left = passed - seen["burst"] - seen["not_markable"]
+    in_order = left - seen["held"] - seen["reordered"]
+    checks = [("duplicated", seen["duplicated"], in_order, asked.duplicate_pct)]
+    if asked.reorder and asked.reorder.share_pct is not None and not asked.hold:
+        checks.append(("reordered", seen["reordered"], left, asked.reorder.share_pct))
+    if asked.burst_loss and asked.burst_loss.loss_between_pct == 0 and not (asked.lose or asked.largest_bytes):
+        checks.append(("lost in bad times", seen["burst"], seen["in_bad"], asked.burst_loss.loss_pct))
+    if asked.mark_pct and asked.ecn is None:
+        checks.append(
+            ("marked", seen["marked"] + seen["not_markable"], passed - seen["burst"], asked.mark_pct)
+        )  # fmt: skip
+    for what, count, of, percent in checks:
+        if binomial_p_value(count, of, percent / 100) < LOSS_P_VALUE:
+            yield f"{count} of {of} packets were {what}, asked were {percent:g} %"
+    if asked.lose is not None and not asked.lose.at_least_bytes:
+        due = max(0, min(asked.lose.count, seen["came"] - seen["too_long"] - asked.lose.first + 1))
+        if seen["chosen"] != due:
+            yield f"{seen['chosen']} chosen packets were lost, and {due} should have been"

@@ -1,0 +1,116 @@
+"""What a change of a link's direction is in rtnetlink's messages: the same that tc(8) sends, made before they are due.
+
+Each message changes what shaping.tc_lines() set up, and asks for an acknowledgement; the index of its interface, which
+only the guest knows, is 0 at INDEX_AT. Layouts: include/uapi/linux/{netlink,rtnetlink,pkt_sched}.h.
+"""
+
+import struct
+from collections.abc import Iterator
+
+from conformance.model.emulation import shaping
+from conformance.model.links import Direction
+from conformance.model.network import Network
+
+#: of a message, where its interface's index is: behind struct nlmsghdr and the family of struct tcmsg
+INDEX_AT = 16 + 4
+_NEWQDISC, _NEWTCLASS, _REQUEST_ACK = 36, 40, 0x1 | 0x4
+_KIND, _OPTIONS = 1, 2
+_NETEM_RATE, _NETEM_RATE64, _NETEM_LATENCY64, _NETEM_JITTER64, _NETEM_SEED = 6, 8, 10, 11, 14
+_HTB_PARMS, _HTB_RATE64, _HTB_CEIL64 = 1, 6, 7
+#: the same of fq_codel, codel and pie
+_LIMIT = 2
+_PLUG_BUFFER, _PLUG_RELEASE = 0, 2
+_ETHERNET = 1
+_ROOT, _NETEM, _LIMITER, _CLASS, _QUEUE = 0xFFFFFFFF, 0x10000, 0x50000, 0x50001, int(shaping.QUEUE_HANDLE, 16) << 16
+_MOST_U32 = 0xFFFFFFFF
+#: The scheduler counts time in 64 ns; tc(8) gives HTB's bucket one packet of so many bytes.
+_TICK_NS, _HTB_BUCKET_BYTES = 64, 1600
+#: A netem with a rate keeps its packets in order, whatever happens to their delay: each takes a nanosecond at this one.
+_KEEPS_ORDER_BYTES_PER_S = 10**12
+
+
+def messages(network: Network, after: Direction, before: Direction, off_ns: int, seed: int) -> list[bytes]:
+    """Return the messages that make a direction of what was `before` it, in order.
+
+    `off_ns`: what the trial's delay is longer. `seed`: of the random losses from then on.
+    """
+    return list(_messages(network, after, before, off_ns, seed))
+
+
+def _messages(network: Network, after: Direction, before: Direction, off_ns: int, seed: int) -> Iterator[bytes]:
+    with_rate = after.limiter == "netem" and after.rate_mbps is not None
+    same = (after.delay_ms, after.loss_pct) == (before.delay_ms, before.loss_pct)
+    if not same or (with_rate and after.rate_mbps != before.rate_mbps):
+        yield _netem(after, shaping.delay_ns(after, off_ns), seed)
+    if after.limiter != "netem" and after.rate_mbps is not None and before.rate_mbps is not None:
+        if after.rate_mbps == 0:
+            yield _plug(_PLUG_BUFFER)
+        elif before.rate_mbps == 0:
+            yield _limiter(after)
+            yield _plug(_PLUG_RELEASE)
+        elif after.rate_mbps != before.rate_mbps:
+            yield _limiter(after)
+    if after.queue is not None and after.queue != before.queue:
+        yield _limit(network, after)
+
+
+def _netem(direction: Direction, delay_ns: int, seed: int) -> bytes:
+    limit, handle, rate = shaping.NO_LIMIT_PACKETS, _NETEM, _KEEPS_ORDER_BYTES_PER_S
+    if direction.limiter == "netem" and direction.rate_mbps is not None:
+        rate, handle = _bytes_per_s(direction), _QUEUE
+        limit = int(direction.queue.size or 1) if direction.queue else 1
+    elif direction.rate_mbps is None:
+        limit = direction.delay_packets or limit
+    loss = round(direction.loss_pct / 100 * _MOST_U32)
+    options = struct.pack("=6I", min(delay_ns // _TICK_NS, _MOST_U32), limit, loss, 0, 0, 0)
+    options += _attribute(_NETEM_LATENCY64, struct.pack("=q", delay_ns))
+    options += _attribute(_NETEM_JITTER64, struct.pack("=q", 0))
+    if rate > _MOST_U32:
+        options += _attribute(_NETEM_RATE64, struct.pack("=Q", rate))
+    options += _attribute(_NETEM_RATE, struct.pack("=IiIi", min(rate, _MOST_U32), 0, 0, 0))
+    options += _attribute(_NETEM_SEED, struct.pack("=Q", seed))
+    return _message(_NEWQDISC, handle, _ROOT, "netem", options)
+
+
+def _bytes_per_s(direction: Direction) -> int:
+    return round((direction.rate_mbps or 0) * 1e6 / 8)
+
+
+def _limiter(direction: Direction) -> bytes:
+    rate = _bytes_per_s(direction)
+    spec = struct.pack("=BBHhHI", 0, _ETHERNET, 0, -1, 0, min(rate, _MOST_U32))
+    bucket_ticks = _ticks(_HTB_BUCKET_BYTES, rate)
+    parms = spec + spec + struct.pack("=5I", bucket_ticks, bucket_ticks, shaping.quantum(direction), 0, 0)
+    options = _attribute(_HTB_PARMS, parms)
+    if rate > _MOST_U32:
+        options += _attribute(_HTB_RATE64, struct.pack("=Q", rate)) + _attribute(_HTB_CEIL64, struct.pack("=Q", rate))
+    return _message(_NEWTCLASS, _CLASS, _LIMITER, "htb", options)
+
+
+def _ticks(size: int, rate: int) -> int:
+    """Return how long so many bytes take, as tc(8) counts it."""
+    return int(size * 10**9 / rate / _TICK_NS)
+
+
+def _limit(network: Network, direction: Direction) -> bytes:
+    queue = direction.queue
+    if queue is None:
+        raise ValueError("a queue without a size")
+    size = int(queue.size or 0) if queue.in_packets else shaping.limit_bytes(queue, network.bdp_bytes(direction))
+    words = struct.pack("=I", size)
+    options = words if queue.kind in ("bfifo", "pfifo") else _attribute(_LIMIT, words)
+    return _message(_NEWQDISC, _QUEUE, _CLASS, queue.kind, options)
+
+
+def _plug(action: int) -> bytes:
+    return _message(_NEWQDISC, _QUEUE, _CLASS, "plug", struct.pack("=iI", action, 0))
+
+
+def _message(kind: int, handle: int, parent: int, name: str, options: bytes) -> bytes:
+    body = struct.pack("=BxxxiIII", 0, 0, handle, parent, 0)
+    body += _attribute(_KIND, name.encode() + b"\0") + _attribute(_OPTIONS, options)
+    return struct.pack("=IHHII", 16 + len(body), kind, _REQUEST_ACK, 0, 0) + body
+
+
+def _attribute(kind: int, data: bytes) -> bytes:
+    return struct.pack("=HH", 4 + len(data), kind) + data + bytes(-len(data) % 4)

@@ -1,0 +1,130 @@
+"""What a link's direction does to packets beyond rate, delay and random loss: order, copies, bursts of loss, marks.
+
+A small program does all of it behind the link's queue (conformance/load/hop.c), from a seed of its own, and reports
+what it did. What is left out is not done. docs/scenarios.md describes every field.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+from conformance.model.records import sparse
+
+#: what may be done to the ECN field of every packet
+BLEACHED, ALL_CE = "bleached", "all_ce"
+#: which packets of a slot leave at its end: all, or of acknowledgements of one flow only the newest
+ALL, NEWEST = "all", "newest"
+_WAYS_OF_REORDERING = "give by_packets or by_ms, and one of them only"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Reorder:
+    """Hold back a random share of packets, or each `every`-th: until `by_packets` have passed, or for `by_ms`."""
+
+    share_pct: float | None = None
+    every: int | None = None
+    by_packets: int | None = None
+    by_ms: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return sparse(self)
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """Yield (JSON pointer from here, what is wrong)."""
+        if (self.share_pct is None) == (self.every is None):
+            yield "/share_pct", "which packets are held back? give share_pct or every, and one of them only"
+        if (self.by_packets is None) == (self.by_ms is None):
+            yield "/by_packets", f"how far are packets displaced? {_WAYS_OF_REORDERING}"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BurstLoss:
+    """Loss of Gilbert and Elliott's kind: each packet may begin or end a bad time, in which `loss_pct` are lost."""
+
+    enter_pct: float
+    leave_pct: float
+    loss_pct: float = 100
+    loss_between_pct: float = 0
+
+    def to_json(self) -> dict[str, Any]:
+        return sparse(self)
+
+    @property
+    def mean_pct(self) -> float:
+        """Return which part of packets is lost in the long run."""
+        bad = self.enter_pct / (self.enter_pct + self.leave_pct)
+        return bad * self.loss_pct + (1 - bad) * self.loss_between_pct
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Slots:
+    """Packets leave at multiples of `every_ms` only; `keep`: all of them, or the newest acknowledgement of a flow."""
+
+    every_ms: float
+    keep: str = ALL
+
+    def to_json(self) -> dict[str, Any]:
+        return sparse(self)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """`count` packets from the `first` on, counted from 1 when this comes into force, of `at_least_bytes` (of IP).
+
+    They are lost, with `again` so many of their retransmissions, too (TCP); or, with `by_ms`, held so much longer.
+    """
+
+    first: int
+    count: int = 1
+    at_least_bytes: int = 0
+    again: int = 0
+    by_ms: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return sparse(self)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Impairments:
+    """All that is done to packets of one direction; see the records above.
+
+    `jitter_ms`: each packet is late by up to so much, and none overtakes another. `mark_pct`: so many packets are
+    marked where ECN allows, and dropped elsewhere. `largest_bytes`: longer packets of IP vanish.
+    """
+
+    reorder: Reorder | None = None
+    duplicate_pct: float = 0
+    burst_loss: BurstLoss | None = None
+    jitter_ms: float = 0
+    slots: Slots | None = None
+    mark_pct: float = 0
+    ecn: str | None = None
+    largest_bytes: int | None = None
+    lose: Chosen | None = None
+    hold: Chosen | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return sparse(self)
+
+    @property
+    def none(self) -> bool:
+        """Return whether packets pass as they came."""
+        return not self.to_json()
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """Yield (JSON pointer from here, what is wrong)."""
+        if self.reorder is not None:
+            yield from ((f"/reorder{where}", why) for where, why in self.reorder.problems())
+        if self.lose is not None and self.lose.by_ms is not None:
+            yield "/lose/by_ms", "what is lost is not late; say hold"
+        if self.hold is not None and self.hold.by_ms is None:
+            yield "/hold/by_ms", "for how long are they held? give by_ms"
+        if self.hold is not None and self.hold.again:
+            yield "/hold/again", "retransmissions are told apart only to be lost; leave it out"
+        if self.jitter_ms and self.slots is not None:
+            yield "/slots", "packets that wait for a slot have no jitter of their own; leave out one of both"
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        kinds = {"reorder": Reorder, "burst_loss": BurstLoss, "slots": Slots, "lose": Chosen, "hold": Chosen}
+        return cls(**{name: kinds[name](**value) if name in kinds else value for name, value in data.items()})

@@ -1,0 +1,153 @@
+"""Links of a network that flows share: what each direction of one does, and the queue before its limiter.
+
+Each record says what it is in JSON, without what is as usual: a field that comes later changes no digest of today's.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from conformance.model.impairments import Impairments
+from conformance.model.records import sparse
+
+#: a link's directions
+WAYS = ("data", "acks")
+#: what limits a link's rate, by tc's names
+LIMITERS = ("htb", "tbf", "netem")
+#: queue disciplines -> the units that their size may have, the first where none is given; none: no size
+QUEUES: Mapping[str, tuple[str, ...]] = {
+    "bfifo": ("bdp", "bytes"),
+    "pfifo": ("packets",),
+    "red": (),
+    "fq_codel": ("packets",),
+    "codel": ("packets",),
+    "pie": ("packets",),
+    "cake": (),
+    "policer": (),
+}
+#: those that must have a size
+_SIZED = ("bfifo", "pfifo")
+#: those that mark what ECN allows, instead of dropping it, where they are told to; cake always does
+_MARKING = ("fq_codel", "codel", "pie", "cake")
+#: those that mark from a fixed delay on
+_THRESHOLD = ("fq_codel", "codel")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Queue:
+    """What stands before a limiter: a discipline and its size; "bdp": of the path at the link's rate (Network.bdp).
+
+    `ecn`: it marks instead of dropping; None is the kernel's default. `ce_threshold_us`: it marks what stood longer.
+    `rtt_ms`: the round-trip time that a BDP is counted with, None for that of the first group of flows.
+    """
+
+    kind: str
+    size: float | None = None
+    unit: str | None = None
+    ecn: bool | None = None
+    ce_threshold_us: float | None = None
+    rtt_ms: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return sparse(self)
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """Yield (JSON pointer from here, what is wrong)."""
+        units = QUEUES.get(self.kind)
+        if units is None:
+            yield "/kind", f"queue {self.kind!r} is not known; choose one of {', '.join(QUEUES)}"
+            return
+        if self.size is None and self.kind in _SIZED:
+            yield "/size", f"a {self.kind} has a size, in {' or '.join(units)}"
+        if self.size is not None and not units:
+            yield "/size", f"a {self.kind} takes no size"
+        if self.unit is not None and self.unit not in units:
+            yield "/unit", f"the size of a {self.kind} is in {' or '.join(units) or 'nothing'}"
+        if self.in_packets and self.size is not None and not float(self.size).is_integer():
+            yield "/size", "packets come whole"
+        if self.ecn is not None and self.kind not in _MARKING:
+            yield "/ecn", f"a {self.kind} does not mark; choose one of {', '.join(_MARKING)}"
+        if self.ce_threshold_us is not None and self.kind not in _THRESHOLD:
+            yield "/ce_threshold_us", f"a {self.kind} has no threshold; choose {' or '.join(_THRESHOLD)}"
+
+    @property
+    def in_packets(self) -> bool:
+        return self._unit == "packets"
+
+    @property
+    def in_bdp(self) -> bool:
+        return self._unit == "bdp"
+
+    @property
+    def _unit(self) -> str | None:
+        return self.unit or next(iter(QUEUES.get(self.kind, ())), None)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Direction:
+    """What one direction of a link does: delay and random loss, then a limiter with its queue where it has a rate.
+
+    `burst_bytes`: of a tbf. `delay_packets`: how many the delay holds at most, None for no bound. `slot_ms`: packets
+    are held and leave together, so long after the slot before (netem's slot); None: each when it is due.
+    `impairments`: what is done to packets that have left the queue.
+    """
+
+    rate_mbps: float | None = None
+    delay_ms: float = 0
+    loss_pct: float = 0
+    limiter: str = "htb"
+    burst_bytes: int | None = None
+    queue: Queue | None = None
+    delay_packets: int | None = None
+    slot_ms: float | None = None
+    impairments: Impairments | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return sparse(self)
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """Yield (JSON pointer from here, what is wrong)."""
+        if self.limiter not in LIMITERS:
+            yield "/limiter", f"limiter {self.limiter!r} is not known; choose one of {', '.join(LIMITERS)}"
+        if self.rate_mbps is None:
+            for name, value in (("queue", self.queue), ("burst_bytes", self.burst_bytes)):
+                if value is not None:
+                    yield f"/{name}", "without a rate nothing queues; give rate_mbps"
+        elif self.limiter == "netem":
+            if self.queue is None or self.queue.kind != "pfifo":
+                yield "/queue", "netem's own queue is a pfifo, which delayed packets stand in, too; give its size"
+        elif self.queue is None:
+            yield "/queue", 'a rate needs a queue; give one, such as {"kind": "bfifo", "size": 1}'
+        if self.rate_mbps is not None and self.delay_packets is not None:
+            yield "/delay_packets", "it would count what stands in the queue, too; give the delay a link of its own"
+        if self.rate_mbps is not None and self.slot_ms is not None:
+            yield "/slot_ms", "slots would hold up what the limiter sends; give them a link of their own"
+        if self.queue is not None:
+            yield from ((f"/queue{where}", why) for where, why in self.queue.problems())
+            if self.queue.kind == "policer" and self.limiter != "htb":
+                yield "/limiter", "a policer stands on htb"
+        if self.impairments is not None:
+            yield from ((f"/impairments{where}", why) for where, why in self.impairments.problems())
+        if (self.burst_bytes is not None) != (self.limiter == "tbf"):
+            yield "/burst_bytes", "a tbf has a burst, and nothing else has"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Link:
+    """A link between two nodes, the client's side first: `data` goes to the client, `acks` to the server."""
+
+    name: str
+    ends: tuple[str, str]
+    data: Direction
+    acks: Direction
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "ends": list(self.ends), "data": self.data.to_json(), "acks": self.acks.to_json()}
+
+    @property
+    def directions(self) -> tuple[tuple[str, Direction], ...]:
+        return (("data", self.data), ("acks", self.acks))
+
+    def direction(self, name: str) -> Direction:
+        """Return the direction "data" or "acks"."""
+        return self.data if name == "data" else self.acks

@@ -1,0 +1,105 @@
+"""Rates of a link over time, read from a file: Mahimahi's traces, or a rate for each step."""
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from conformance.model import digest
+from conformance.model.errors import UserError
+
+#: what a line is: the millisecond of an opportunity to deliver one packet (Mahimahi), or a rate in Mbit/s
+MAHIMAHI, STEPS = "mahimahi", "steps"
+#: how long a rate holds where nothing is said: what opportunities are counted in, and a line of steps
+_STEP_S: Mapping[str, float] = {MAHIMAHI: 0.1, STEPS: 1.0}
+#: what one opportunity of Mahimahi's delivers
+_OPPORTUNITY_BITS = 1500 * 8
+_MOST_STEPS, _MOST_MBPS, _LEAST_MBPS = 10_000, 10_000, 0.1
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RateTrace:
+    """Rates that follow each other, each for `step_s`, again from the first after the last. 0: packets are held.
+
+    `digest`: of the bytes of the file.
+    """
+
+    file: str
+    digest: str
+    step_s: float
+    rates_mbps: tuple[float, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "file": self.file, "digest": self.digest, "step_s": self.step_s, "rates_mbps": list(self.rates_mbps),
+        }  # fmt: skip
+
+    def steps(self, start_s: float, end_s: float) -> Iterator[tuple[float, float, float]]:
+        """Yield (from, until, rate) of each change of rate in a time; equal rates in a row are one."""
+        at, count = 0, len(self.rates_mbps)
+        while start_s + at * self.step_s < end_s:
+            first, rate = at, self.rates_mbps[at % count]
+            while self.rates_mbps[at % count] == rate and start_s + at * self.step_s < end_s:
+                at += 1
+            yield start_s + first * self.step_s, min(start_s + at * self.step_s, end_s), rate
+
+
+def read(asked: Mapping[str, Any], load: Callable[[str], bytes]) -> RateTrace:
+    """Return the trace of {"file", "format", "step_s"}, or as to_json() wrote it. Raises UserError naming the line."""
+    if "rates_mbps" in asked:
+        return RateTrace(**{**asked, "rates_mbps": tuple(asked["rates_mbps"])})
+    file, form = asked["file"], asked["format"]
+    data = load(file)
+    step_s = asked.get("step_s", _STEP_S[form])
+    try:
+        lines = data.decode("ascii").split("\n")
+    except UnicodeDecodeError:
+        raise UserError(f"{file} is no text of numbers", "give a trace, one number a line") from None
+    numbers = [_number(file, at, line) for at, line in enumerate(lines, 1) if line.strip()]
+    if not numbers:
+        raise UserError(f"{file} holds no number", "give a trace, one number a line")
+    rates = _binned(file, numbers, step_s) if form == MAHIMAHI else _rates(file, numbers)
+    if len(rates) > _MOST_STEPS:
+        raise UserError(f"{file} has {len(rates)} steps", f"at most {_MOST_STEPS} fit; give a longer step_s")
+    if not any(rates):
+        raise UserError(f"{file} never lets anything pass", "give a rate above 0")
+    return RateTrace(file=file, digest=digest.of_bytes(data), step_s=step_s, rates_mbps=tuple(rates))
+
+
+def _number(file: str, line: int, text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        raise UserError(f"{file}, line {line}: {text.strip()[:20]!r} is no number") from None
+    if not math.isfinite(found) or found < 0:
+        raise UserError(
+            f"{file}, line {line}: {text.strip()[:20]} is below 0 or endless", "times and rates are neither"
+        )
+    return found
+
+
+def _rates(file: str, numbers: list[float]) -> list[float]:
+    for line, rate in enumerate(numbers, 1):
+        if rate and not _LEAST_MBPS <= rate <= _MOST_MBPS:
+            why = f"a rate is 0, or from {_LEAST_MBPS} to {_MOST_MBPS} Mbit/s"
+            raise UserError(f"{file}, number {line}: {rate:g} is out of range", why)
+    return numbers
+
+
+def _binned(file: str, times_ms: list[float], step_s: float) -> list[float]:
+    """Return the rates that opportunities come to in each step. As Mahimahi has it, the last one ends the trace."""
+    if sorted(times_ms) != times_ms:
+        at = next(at for at, (one, other) in enumerate(itertools.pairwise(times_ms), 2) if other < one)
+        raise UserError(f"{file}, number {at}: it goes back in time", "opportunities come in order")
+    if times_ms[-1] <= 0:
+        raise UserError(f"{file} ends at 0 ms", "the last opportunity says how long the trace is")
+    count = math.ceil(round(times_ms[-1] / 1000 / step_s, 9))
+    if count > _MOST_STEPS:
+        raise UserError(f"{file} has {count} steps", f"at most {_MOST_STEPS} fit; give a longer step_s")
+    found = [0] * count
+    for time_ms in times_ms:
+        # An opportunity at the very end of a step is the last of it: the trace begins after 0.
+        found[max(math.ceil(round(time_ms / 1000 / step_s, 9)) - 1, 0)] += 1
+    rates = [round(bin_ * _OPPORTUNITY_BITS / step_s / 1e6, 6) for bin_ in found]
+    return [rate if rate == 0 or rate >= _LEAST_MBPS else _LEAST_MBPS for rate in rates]

@@ -1,0 +1,17 @@
+"""What records of a scenario have in common: their JSON leaves out what is as usual."""
+
+import dataclasses
+from typing import Any
+
+
+def sparse(record: Any) -> dict[str, Any]:
+    """Return a record's fields that are not as usual, so that a field that comes later changes no digest."""
+    found = {}
+    for field in dataclasses.fields(record):
+        value = getattr(record, field.name)
+        if field.default is not dataclasses.MISSING and value == field.default:
+            continue
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)  # 10.0 and 10 are one number, and have one digest
+        found[field.name] = value.to_json() if hasattr(value, "to_json") else value
+    return found
