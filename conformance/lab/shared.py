@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from conformance.guest import shared_job
 from conformance.lab import load
-from conformance.model.emulation import impairing, rtnl, shaping
+from conformance.model.emulation import bonded, impairing, rtnl, shaping
 from conformance.model.errors import UserError
 from conformance.model.links import WAYS, Direction, Link
 from conformance.model.network import Flows, Network
@@ -34,6 +34,9 @@ def network_of(network: Network, scratch: pathlib.Path) -> shared_job.SharedNetw
     """Return what a guest builds, and put the programs that it needs into the scratch folder. Raises UserError."""
     for name, path in load.programs().items():
         shutil.copy(path, scratch / name)
+    if network.bond is not None:
+        shutil.copy(load.bond(), scratch / load.BOND)
+    names = [link.name for link in network.links]
     return shared_job.SharedNetwork(
         links=tuple(
             shared_job.SharedLink(name=link.name, ends=link.ends, impaired=network.impaired(link))
@@ -50,6 +53,11 @@ def network_of(network: Network, scratch: pathlib.Path) -> shared_job.SharedNetw
         watch=load.WATCH,
         change=load.CHANGE,
         hop=load.HOP,
+        bond=None if network.bond is None else shared_job.SharedBond(
+            ends=network.bond.ends,
+            links=(names.index(network.bond.links[0]), names.index(network.bond.links[1])),
+            program=load.BOND,
+        ),
     )  # fmt: skip
 
 
@@ -79,7 +87,19 @@ def _trial(trial: Trial) -> shared_job.SharedTrial:
         ),
         tested=network.flows.index(network.tested),
         captures=bool(network.states),
+        bond=_bond(network),
     )
+
+
+def _bond(network: Network) -> shared_job.BondTrial | None:
+    bond = network.bond
+    if bond is None:
+        return None
+    return shared_job.BondTrial(
+        batch=bond.batch, first=bond.packets(network.links)[0], copies=bond.duplicate,
+        timer_ns=round(bond.reorder_ms * 1e6), cost_ns=round(bond.cost_ms * 1e6),
+        cost_tc=tuple(bonded.cost_lines(bond)),
+    )  # fmt: skip
 
 
 def _off_ns(link: int, seed: int) -> int:

@@ -17,6 +17,7 @@ from conformance.support import paths
 
 #: Files that decide what a trial measures. tests/unit/lab/test_lab_version.py holds this list to what the lab imports.
 SOURCES = (
+    "conformance/bond/*",
     "conformance/guest/*.py",
     "conformance/lab/adapter.py",
     "conformance/lab/calibrations.py",
@@ -31,6 +32,7 @@ SOURCES = (
     "conformance/lab/virtual.py",
     "conformance/model/emulation/*.py",
     "conformance/load/*",
+    "conformance/model/bond.py",
     "conformance/model/legacy.py",
     "conformance/model/impairments.py",
     "conformance/model/links.py",
