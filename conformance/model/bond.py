@@ -97,6 +97,9 @@ class Bond:
                 yield f"/links/{at}", f"link {name} has no rate; give it rate_mbps"
         if self.links[0] == self.links[1]:
             yield "/links/1", f"link {self.links[1]} stands there twice; name two"
+        elif all(name in known for name in self.links):
+            for node in sorted(set(known[self.links[0]].ends) & set(known[self.links[1]].ends)):
+                yield "/links/1", f"links {self.links[0]} and {self.links[1]} meet at {node}; give each two nodes"
         ends = [end for link in links for end in link.ends]
         for at, end in enumerate(self.ends):
             if end in ends:

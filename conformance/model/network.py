@@ -137,6 +137,10 @@ class Network:
                 yield from ((f"/links/{at}/{name}{where}", why) for where, why in direction.problems())
             if self._closes_a_loop(at):
                 yield f"/links/{at}/ends", "links form a loop; only one way may lead from a node to another"
+        if self.bond is not None:
+            yield from ((f"/boxes/0{where}", why) for where, why in self.bond.problems(self.links))
+            if self.offload:
+                yield "/offload", "a bond deals packets, one by one; leave out offload"
         for at, group in enumerate(self.flows):
             yield from ((f"/flows/{at}{where}", why) for where, why in group.problems())
             if group.ends[0] == group.ends[1] or not self.route(group):
@@ -153,10 +157,6 @@ class Network:
             if not _SYSCTL.match(name):
                 yield f"/sysctls/{name}", "it is not one of the network's; names begin with net."
 
-        if self.bond is not None:
-            yield from ((f"/boxes/0{where}", why) for where, why in self.bond.problems(self.links))
-            if self.offload:
-                yield "/offload", "a bond deals packets, one by one; leave out offload"
         yield from schedules.problems(self.schedule, self.links, self.latest_end_s)
         for at, link in enumerate(self.links):
             for way, _ in link.directions:
@@ -248,6 +248,12 @@ class Network:
             return self.bond.rate_mbps(self.links)
         found = self.bottleneck(group)
         return None if found is None else found[0].direction(found[1]).rate_mbps
+
+    def bound_mbps(self, group: Flows) -> float | None:
+        """Return the most that a group can get: its bottleneck's rate, or what comes through its bond at that split."""
+        if self.is_bonded(group) and self.bond is not None:
+            return self.bond.bound_mbps(self.links)
+        return self.rate_mbps(group)
 
     def loss_pct(self, group: Flows) -> float:
         """Return what share of a group's data is lost at random on its way."""

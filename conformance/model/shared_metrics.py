@@ -76,7 +76,7 @@ def link_utilization(measured: Measured, group: str | None) -> float | None:
     flows = flows_of(measured, group)
     sizes, ends = _all(flows, "bytes"), _all(flows, "end_s")
     network = measured.setting.network
-    rate_mbps = network.rate_mbps(_group_of(network, group)) if network else None
+    rate_mbps = network.bound_mbps(_group_of(network, group)) if network else None
     if sizes is None or ends is None or not rate_mbps:
         return None
     lasted_s = max(ends) - min(flow["start_s"] for flow in flows)
