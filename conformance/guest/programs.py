@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from conformance.guest import hop_probe, trial
 from conformance.guest.bonding import Bonding
 from conformance.guest.capture import Capture
 from conformance.guest.changes import Changes
@@ -15,12 +16,14 @@ from conformance.guest.kernel_flows import Watch
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import contextlib
+    from collections.abc import Sequence
 
-    from conformance.guest.shared_job import SharedTrial
+    from conformance.guest.shared_job import HopProbe, HopSeen, SharedTrial
     from conformance.guest.shared_trial import SharedStage
 
 #: room for the packets of one side of a first pass; what is beyond is lost, and its end says so
 _CAPTURED_BYTES = 48 << 20
+_PROBES_SEED = 1
 
 
 def hops(
@@ -108,3 +111,29 @@ def captures(stage: SharedStage, asked: SharedTrial, begin_ns: int) -> dict[str,
         )
         for name, port in (("sent", sender.port), ("came", receiver.port))
     }
+
+
+def tried(stage: SharedStage, probes: Sequence[HopProbe]) -> tuple[HopSeen, ...]:
+    """Have packets of our own pass hops, one after the other, before the first trial of a cell."""
+    trial.start_clock(stage.stage, _PROBES_SEED)
+    found = []
+    for probe in probes:
+        node = stage.place.hops[probe.link]
+        if node is None:
+            raise ValueError(f"link {probe.link} has no hop")
+        program, net = os.path.join(stage.stage.scratch, stage.network.hop), stage.stage.net
+        place = probe.link, probe.way
+        hop = Hop(program, folder(stage), net[node], place, (probe.rule,), time.monotonic_ns(), _PROBES_SEED)
+        # Until its sockets are there.
+        time.sleep(0.1)
+        both = stage.place.directions[probe.link]
+        before, behind = both[probe.way], both[1 - probe.way]
+        try:
+            found.append(
+                hop_probe.observe(
+                    (net[before.node], before.name), (net[behind.node], behind.name), probe.packets, probe.longest_ms
+                )
+            )
+        finally:
+            hop.end()
+    return tuple(found)

@@ -12,7 +12,7 @@ import time
 
 from conformance.guest import wire
 from conformance.guest.seen import CongestionControlSeen, FramesSeen, LinkSeen, ProbeFacts, TrialFacts, VisitFacts
-from conformance.guest.shared_job import SharedCell, SharedFacts, SharedNetwork
+from conformance.guest.shared_job import HopSeen, SharedCell, SharedFacts, SharedNetwork
 from conformance.guest.wire import ProtocolError, require
 
 # --- what the host asks for
@@ -214,6 +214,14 @@ class SharedDone(_Stamped):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class HopsTried(_Stamped):
+    """What the hops of a cell did to packets, in the order of its probes."""
+
+    index: int
+    observed: tuple[HopSeen, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class TrialFailed(_Stamped):
     """A trial of a cell could not be carried out, for a reason that is not the stack's."""
 
@@ -268,7 +276,7 @@ class End(_Stamped):
 
 Event = (
     Network | CongestionControl | CellBegins | Calibration | TrialDone | TrialFailed | Unsupported | Probed
-    | TransferProbed | VisitsProbed | SharedDone | Fault | End
+    | TransferProbed | VisitsProbed | SharedDone | HopsTried | Fault | End
 )  # fmt: skip
 #: {name on the wire: class}
 EVENTS: dict[str, type[Event]] = {
@@ -278,6 +286,7 @@ EVENTS: dict[str, type[Event]] = {
     "calibration": Calibration,
     "trial": TrialDone,
     "shared_trial": SharedDone,
+    "hops": HopsTried,
     "trial_failed": TrialFailed,
     "unsupported": Unsupported,
     "probe": Probed,

@@ -126,10 +126,39 @@ class SharedTrial:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class HopProbe:
+    """A hop to be tried out: of a link's direction (0 data, 1 acks), with one rule of hop.c.
+
+    `packets` are sent, and none waits longer than `longest_ms`.
+    """
+
+    link: int
+    way: int
+    rule: str
+    packets: int
+    longest_ms: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class HopSeen:
+    """When packets were sent, by number, and number, time and ECN field of those that arrived, in order."""
+
+    sent_ns: tuple[int, ...]
+    numbers: tuple[int, ...]
+    arrived_ns: tuple[int, ...]
+    ecn: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        require(len(self.numbers) == len(self.arrived_ns) == len(self.ecn), "columns of different lengths")
+        require(all(0 <= number < len(self.sent_ns) for number in self.numbers), "a packet that was never sent")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class SharedCell:
-    """Trials of one setting."""
+    """Trials of one setting, and how its hops are tried out before."""
 
     trials: tuple[SharedTrial, ...]
+    probes: tuple[HopProbe, ...]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

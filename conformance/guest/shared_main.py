@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import os
 
-from conformance.guest import netns, protocol, shared_trial, tc
+from conformance.guest import netns, programs, protocol, shared_trial, tc
 from conformance.guest.shared_job import GroupFlows
 from conformance.guest.topology import Topology
 from conformance.guest.trial import Fault
@@ -70,6 +70,8 @@ def run_cells(stage: SharedStage, cells: Iterable[SharedCell], emit: Callable[[p
             with contextlib.suppress(Fault):
                 shared_trial.run(stage, _small(cell.trials[0]))
         emit(protocol.CellBegins(index=index))
+        if cell.probes:
+            emit(protocol.HopsTried(index=index, observed=programs.tried(stage, cell.probes)))
         for trial in cell.trials:
             try:
                 facts = shared_trial.run(stage, trial)

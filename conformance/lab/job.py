@@ -8,7 +8,7 @@ import shutil
 import typing
 
 from conformance.guest import protocol, seen, shared_job, wire
-from conformance.lab import calibrations, pki, proxy, shared, version
+from conformance.lab import calibrations, pki, proxy, shared, two_passes, version
 from conformance.lab.adapter import Adapter
 from conformance.lab.room import Batches
 from conformance.model.emulation import calibration, congestion, credibility, shared_facts, tc_commands
@@ -182,9 +182,13 @@ class Reader:
 
     Each owed trial comes out once, whatever the events are: what belongs to no owed trial is passed over, and what
     never came is an error after give_up(). `remembers`: calibrations are taken from the user's cache, and kept there.
+    `passes`: the folder where a guest leaves captures of first passes.
     """
 
-    def __init__(self, batches: Batches, adapter: Adapter, remembers: bool = False) -> None:
+    def __init__(
+        self, batches: Batches, adapter: Adapter, remembers: bool = False, passes: pathlib.Path | None = None
+    ) -> None:
+        self._adapter, self._passes = adapter, passes
         # Where the harness chose the kernel's algorithm, another version is no fault of the stack's.
         self._kernels_own = adapter.kernel_algorithms is not None
         self._remembers = remembers
@@ -197,6 +201,8 @@ class Reader:
         self.uptime_s = 0.0
         self._network: protocol.Network | None = None
         self._calibrations: dict[int, calibrations.Observed] = {}
+        #: what hops did to probes, by cell
+        self._hops: dict[int, typing.Any] = {}
         for trials in batches:
             self.add(trials)
 
@@ -252,7 +258,13 @@ class Reader:
                 if (trial := self._take(index, shared_seen.seed)) and self._network:
                     counted = {} if shared_seen.system_calls is None else {"system_calls": shared_seen.system_calls}
                     known = wire.to_json(self._network)
-                    yield shared_facts.measurement(trial, wire.to_json(shared_seen), known, {**host, **counted})
+                    if wrong := shared.hop_problems(trial, self._hops.get(index, ())):
+                        yield self._error(trial, "calibration: " + "; ".join(wrong), host)
+                        return
+                    made = shared_facts.measurement(trial, wire.to_json(shared_seen), known, {**host, **counted})
+                    yield self._with_states(made)
+            case protocol.HopsTried(index=index, observed=hops):
+                self._hops[index] = wire.to_json(hops)
             case protocol.TrialFailed(index=index, seed=seed, message=message):
                 if trial := self._take(index, seed):
                     alone = trial.setting.network is None
@@ -261,6 +273,17 @@ class Reader:
                 yield from self._unsupported(message, host)
             case protocol.Fault(message=message):
                 yield from self.give_up(message, host)
+
+    def _with_states(self, found: Measurement) -> Measurement:
+        """Add to what came of a first pass when the states that its trial waits for began; others stay as they are."""
+        network, evidence = found.trial.setting.network, found.evidence
+        if network is None or not network.states or not evidence or self._passes is None:
+            return found
+        try:
+            times = two_passes.times(found.trial, self._passes, self._adapter.manifest.transport)
+        except UserError as why:
+            return self._error(found.trial, f"first pass: {why}", found.host)
+        return dataclasses.replace(found, evidence={**evidence, "states": times})
 
     def give_up(self, why: str, host: Host) -> collections.abc.Iterator[Measurement]:
         """Yield an error for every trial still owed in the cell that was under way; other cells are unharmed."""

@@ -4,12 +4,14 @@ import math
 import pathlib
 import random
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from conformance.guest import shared_job
+from conformance.guest import hop_probe, shared_job
 from conformance.lab import load
-from conformance.model.emulation import bonded, impairing, rtnl, shaping
+from conformance.model.emulation import bonded, hop_checks, impairing, rtnl, shaping
 from conformance.model.errors import UserError
+from conformance.model.impairments import Impairments
 from conformance.model.links import WAYS, Direction, Link
 from conformance.model.network import Flows, Network
 from conformance.model.trial import Trial
@@ -19,6 +21,8 @@ KERNEL_NAMES = {"bbrv1": ("bbr",), "bbrv2": ("bbr2", "bbr"), "bbrv3": ("bbr",)}
 #: so many packets of a queue are watched in a trial at most, about; of more one in two, in four, ...
 _MOST_WATCHED = 100_000
 _FRAME_BITS = 1514 * 8
+#: that pass each hop when it is tried out: at one a millisecond, a share of 1 % is then known to within 0.5
+_PROBE_PACKETS = 3000
 #: of a flow of the stack that the clock ends, where nothing limits it
 _UNLIMITED_BYTES = 1 << 30
 #: largest per-trial offset of a link's one-way delay, either way (job.py: delay_off_ns)
@@ -63,7 +67,38 @@ def network_of(network: Network, scratch: pathlib.Path) -> shared_job.SharedNetw
 
 def cell_of(trials: Sequence[Trial]) -> shared_job.SharedCell:
     """Return what a guest has to know of trials of one setting."""
-    return shared_job.SharedCell(trials=tuple(_trial(trial) for trial in trials))
+    return shared_job.SharedCell(
+        trials=tuple(_trial(trial) for trial in trials),
+        probes=tuple(
+            shared_job.HopProbe(
+                link=at, way=way, rule=impairing.rule(asked, 0), packets=_PROBE_PACKETS,
+                longest_ms=impairing.longest_ms(asked),
+            )
+            for at, way, asked in _tried(trials[0])
+        ),
+    )  # fmt: skip
+
+
+def _tried(trial: Trial) -> Iterator[tuple[int, int, Impairments]]:
+    """Yield (link, direction, impairments) of all that strike packets in a trial's setting, each once."""
+    network = trial.setting.network
+    if network is None:
+        return
+    for at, link in enumerate(network.links):
+        for number, way in enumerate(WAYS):
+            yield from ((at, number, asked) for asked in network.impairments(link, way) if not asked.none)
+
+
+def hop_problems(trial: Trial, observed: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what the hops of a trial's setting did to probes (shared_job.HopSeen) that they were not asked for."""
+    network, found = trial.setting.network, []
+    tried = list(_tried(trial))
+    if network is None or len(observed) != len(tried):
+        return ["the guest did not say what became of impaired packets"] if tried else []
+    for (at, way, asked), seen in zip(tried, observed, strict=True):
+        where = f"({network.links[at].name}, {WAYS[way]})"
+        found += [f"{problem} {where}" for problem in hop_checks.problems(asked, hop_probe.SIZES, seen)]
+    return found
 
 
 def _trial(trial: Trial) -> shared_job.SharedTrial:

@@ -29,7 +29,10 @@ SOURCES = (
     "conformance/lab/pki.py",
     "conformance/lab/proxy.py",
     "conformance/lab/shared.py",
+    "conformance/lab/two_passes.py",
     "conformance/lab/virtual.py",
+    "conformance/model/diagnosis/flow.py",
+    "conformance/model/diagnosis/pcap.py",
     "conformance/model/emulation/*.py",
     "conformance/load/*",
     "conformance/model/bond.py",
@@ -41,6 +44,7 @@ SOURCES = (
     "conformance/model/records.py",
     "conformance/model/schedule.py",
     "conformance/model/setting.py",
+    "conformance/model/states.py",
     "conformance/proxy/*",
     "topologies/*.py",
 )

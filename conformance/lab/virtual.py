@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from conformance.guest import protocol, wire
 from conformance.kernel.store import Kernel
-from conformance.lab import cores, job, shared
+from conformance.lab import cores, job, shared, two_passes
 from conformance.lab import memory as memory_file
 from conformance.lab import scratch as scratch_place
 from conformance.lab.adapter import Adapter
@@ -200,6 +200,12 @@ class VirtualRoom:
         A guest's fault is an error in the measurements of the cell it happened in, never an exception; the cells after
         it get a new guest.
         """
+        yield from two_passes.run(lambda own: self._once(adapter, own, cancelled, on_start), batches)
+
+    def _once(
+        self, adapter: Adapter, batches: Batches, cancelled: threading.Event, on_start: Callable[[Group], object]
+    ) -> Iterator[Measurement]:
+        """Do the same for trials as they are, first passes among them."""
         supply = _Supply(batches)
         while not cancelled.is_set() and (first := supply.take()):
             supply.give_back([first])
@@ -208,7 +214,7 @@ class VirtualRoom:
             memory = _MEMORY if memory_mb is None else f"{memory_mb}M"
             with one_guest(self.kernel, adapter, first[0], cancelled, memory) as (guest, scratch):
                 on_start(guest)
-                reader = job.Reader([], adapter, remembers=self._remembers)
+                reader = job.Reader([], adapter, remembers=self._remembers, passes=scratch / "passes")
                 shift = _Shift(supply, reader, job.Feeder(scratch), self._most_uptime_s, memory_mb)
                 yield from follow(guest, reader, scratch, cancelled, self.trial_wall_timeout_s, shift.feed)
                 supply.give_back(reader.owed)

@@ -59,7 +59,7 @@ def _cell(link: Link) -> Cell | None:
     """Return the Cell that says all of a link but its queue; None where none does."""
     if link.data != link.acks or link.data.limiter != "htb" or link.data.rate_mbps is None:
         return None
-    if link.data.delay_packets is not None:
+    if link.data.delay_packets is not None or link.data.burst_bytes is not None:
         return None
     return Cell(link.data.rate_mbps, link.data.delay_ms, link.data.loss_pct)
 

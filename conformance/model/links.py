@@ -87,8 +87,9 @@ class Queue:
 class Direction:
     """What one direction of a link does: delay and random loss, then a limiter with its queue where it has a rate.
 
-    `burst_bytes`: of a tbf. `delay_packets`: how many the delay holds at most, None for no bound. `slot_ms`: packets
-    are held and leave together, so long after the slot before (netem's slot); None: each when it is due.
+    `burst_bytes`: of a tbf, or a policer's bucket. `delay_packets`: how many the delay holds at most, None for no
+    bound. `slot_ms`: packets are held and leave together, so long after the slot before (netem's slot); None: each when
+    it is due.
     `impairments`: what is done to packets that have left the queue.
     """
 
@@ -128,8 +129,11 @@ class Direction:
                 yield "/limiter", "a policer stands on htb"
         if self.impairments is not None:
             yield from ((f"/impairments{where}", why) for where, why in self.impairments.problems())
-        if (self.burst_bytes is not None) != (self.limiter == "tbf"):
-            yield "/burst_bytes", "a tbf has a burst, and nothing else has"
+        policed = self.queue is not None and self.queue.kind == "policer"
+        if self.burst_bytes is None and self.limiter == "tbf":
+            yield "/burst_bytes", "a tbf has a burst; give burst_bytes"
+        if self.burst_bytes is not None and self.limiter != "tbf" and not policed:
+            yield "/burst_bytes", "a tbf or a policer has a burst, and nothing else has"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

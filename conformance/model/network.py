@@ -180,6 +180,12 @@ class Network:
             schedules.is_impaired(self.schedule, link, "acks"),
         )
 
+    def impairments(self, link: Link, way: str) -> tuple[Impairments, ...]:
+        """Return what strikes packets of a link's direction at any time, each once."""
+        first = link.direction(way).impairments
+        later = [dict(entry.set).get("impairments") for entry in self.schedule if entry.on(link.name, way)]
+        return tuple(dict.fromkeys(one for one in (first, *later) if one is not None))
+
     def held(self, link: Link, way: str) -> bool:
         """Return whether the rate of a link's direction is 0 at a time."""
         return schedules.is_held(self.schedule, link.name, way)

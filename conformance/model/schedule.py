@@ -18,6 +18,15 @@ from conformance.model.records import sparse
 
 #: what a document calls directions -> what a Link does
 WAYS: Mapping[str, tuple[str, ...]] = {"forward": ("data",), "backward": ("acks",), "both": ("data", "acks")}
+#: what a schedule may wait for; states.py finds it in packets
+STATES: Mapping[str, str] = {
+    "request": "the sender has been asked for the transfer",
+    "first_loss": "the sender can know of its first loss",
+    "start_up_ends": "delivery stops growing, or a loss makes the flight fall",
+    "probe_up": "after start-up, more is sent in a round trip than the bottleneck carries",
+    "cruise": "after start-up, as much is sent as is delivered for four round trips",
+    "probe_rtt": "after start-up, without a loss, the flight falls far for 150 ms",
+}
 #: queues whose size can change while packets stand in them
 RESIZED = ("bfifo", "pfifo", "fq_codel", "codel", "pie")
 
@@ -186,7 +195,10 @@ def problems(schedule: Sequence[Entry], links: Sequence[Link], end_s: float) -> 
             continue
         if bool(entry.set) == (entry.trace is not None):
             yield f"{where}/set", "what changes? give set or trace, and one of them only"
-        if not isinstance(entry.at_s, Occasion) and entry.at_s >= end_s:
+        if isinstance(entry.at_s, Occasion):
+            if entry.at_s.state not in STATES:
+                yield f"{where}/at_s/state", f"state {entry.at_s.state!r} is not known; choose {', '.join(STATES)}"
+        elif entry.at_s >= end_s:
             yield (
                 f"{where}/at_s",
                 f"it changes at {entry.at_s:g} s, and the trial ends by {end_s:g}; give a time before",

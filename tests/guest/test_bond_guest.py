@@ -89,7 +89,7 @@ def test_a_bonded_flow_meets_a_flow_of_each_link(bench):
 
 @pytest.mark.slow
 def test_a_stack_over_udp_goes_over_a_bond():
-    bench = benches.find("ngtcp2")
+    bench = benches.find(benches.Choice(stack="ngtcp2"))
     (found,) = measure(bench, [{}], document(size=2_000_000, sender="stack"))
     assert 10 < found.metrics["goodput_mbps"] <= 40
     assert found.evidence["bond"]["merge"]["reordered"] > 0

@@ -49,6 +49,13 @@ def _ns(ms: float | None) -> int:
     return round((ms or 0) * 1e6)
 
 
+def longest_ms(asked: Impairments) -> float:
+    """Return how long a packet waits at most, but one that waits for others to pass."""
+    slots = asked.slots.every_ms if asked.slots else 0
+    displaced = (asked.reorder.by_ms or 0) if asked.reorder else 0
+    return slots + asked.jitter_ms + displaced + ((asked.hold.by_ms or 0) if asked.hold else 0)
+
+
 def problems(held: Sequence[Impairments | None], seen: Mapping[str, int]) -> Iterator[str]:
     """Yield what hop.c did that nobody asked for, or did not do; `held`: what held in the trial, one after the other.
 

@@ -61,7 +61,9 @@ def tc_lines(
     else:
         lines.append(f"qdisc add {place} {_queue(queue, bdp, rate)}")
     if queue.kind == "policer":
-        burst = max(math.floor(direction.rate_mbps * 1e6 / 8 * 0.010), 65_536 if network.offload else 3028)
+        burst = direction.burst_bytes or max(
+            math.floor(direction.rate_mbps * 1e6 / 8 * 0.010), 65_536 if network.offload else 3028
+        )
         lines.append(
             f"filter add dev {{dev}} parent 5: protocol all matchall"
             f" action police rate {rate} burst {burst} conform-exceed drop/ok"

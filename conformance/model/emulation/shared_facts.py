@@ -26,6 +26,8 @@ _OFF_MS, _STAMP_MS = 0.025, 1.0
 _NOT_OFFERED = 127
 #: by how much the last of many changes at one time is late: each costs a microsecond
 _MOST_LATE_NS = 50_000
+#: of connections that end
+_LAST_PACKETS = 64
 _COUNTS = (
     "sent_bytes", "retransmitted_bytes", "out_segments", "retransmitted_segments", "marked_segments", "min_rtt_ms",
     "arrived_bytes",
@@ -47,9 +49,9 @@ def measurement(trial: Trial, facts: Facts, network: Facts, host: Facts) -> Meas
         for number, seen in enumerate(of["flows"])
     ]
     links = [
-        _link(link.name, name, direction, seen)
+        _link(shared, link, way, seen, facts["elapsed_s"])
         for link, both in zip(shared.links, facts["links"], strict=True)
-        for (name, direction), seen in zip(link.directions, both, strict=True)
+        for way, seen in zip(WAYS, both, strict=True)
     ]
     message = f"the flows took longer than {trial.setting.timeout_s:g} s of virtual time" if timed_out else None
     return Measurement(
@@ -100,7 +102,7 @@ def _faults(trial: Trial, shared: Network, facts: Facts, network: Facts) -> Iter
     problems += [
         problem
         for group, of in zip(shared.flows, facts["groups"], strict=True)
-        for problem in _too_early(shared, group, of)
+        for problem in _too_early(shared, group, of, facts["elapsed_s"])
     ]
     if problems:
         yield credibility.Fault(f"calibration: {'; '.join(problems)}")
@@ -113,13 +115,17 @@ def _faults(trial: Trial, shared: Network, facts: Facts, network: Facts) -> Iter
 
 def _direction_problems(shared: Network, link: Link, way: str, seen: Facts, facts: Facts) -> Iterator[str]:
     """Yield what a link's direction did that it was not asked for."""
-    changes = [one for one in shared.changes(link, way, facts["elapsed_s"])]
+    changes = shared.changes(link, way, facts["elapsed_s"])
     last = changes[-1].direction if changes else link.direction(way)
     found = [*shaping.problems(last, seen["qdiscs"], shared.held(link, way))]
     found += _beyond_rate(link.direction(way), changes, seen)
     if seen["hop"] is not None:
         impaired = [one.direction.impairments for one in changes if one.direction.impairments != one.before.impairments]
         found += impairing.problems([link.direction(way).impairments, *impaired], seen["hop"])
+        out, came = _root(seen["qdiscs"]).get("packets"), seen["hop"]["came"] + seen["hop"]["other"]
+        # The hop ends before the counter is read.
+        if out is not None and not 0 <= out - came <= _LAST_PACKETS:
+            found.append(f"{out} packets left the queue, and {came} came to the hop")
     yield from (f"{problem} ({link.name}, {way})" for problem in found)
 
 
@@ -144,9 +150,13 @@ def _beyond_rate(direction: Direction, changes: Sequence[Change], seen: Facts) -
         yield f"{out[-1] - out[0]} bytes left in {times[-1] - times[0]:.3g} s, at {mean_mbps:g} Mbit/s"
 
 
-def _too_early(shared: Network, group: Flows, of: Facts) -> Iterator[str]:
-    """Yield where a round trip was shorter than the delays on its way: then one of them was none."""
-    asked_ms = 1000 * shared.rtt_s(group)
+def _too_early(shared: Network, group: Flows, of: Facts, elapsed_s: float) -> Iterator[str]:
+    """Yield where a round trip was shorter than the delays on its way at their least: then one of them was none."""
+    asked_ms = group.extra_delay_ms + math.fsum(
+        min(one.delay_ms for one in (link.direction(way), *(c.direction for c in shared.changes(link, way, elapsed_s))))
+        for link in shared.route(group)
+        for way in WAYS
+    )
     for number, seen in enumerate(of["flows"]):
         found_ms = seen["min_rtt_ms"]
         if found_ms is not None and found_ms < asked_ms - _STAMP_MS - _OFF_MS * len(shared.links):
@@ -265,29 +275,45 @@ def _at(known: Sequence[tuple[float, float]], t_s: float) -> float:
 # --- links
 
 
-def _link(name: str, way: str, direction: Direction, seen: Facts) -> dict[str, Any]:
+def _link(shared: Network, link: Link, way: str, seen: Facts, elapsed_s: float) -> dict[str, Any]:
+    direction, changes = link.direction(way), shared.changes(link, way, elapsed_s)
     queues: Sequence[Mapping[str, Any]] = seen["qdiscs"]
     # Where nothing is delayed, limited or lost there is no queue, and the kernel counts nothing.
-    root = next((queue for queue in queues if queue.get("root") and queue.get("kind") != "noqueue"), {})
+    root = _root(queues)
     looks = seen["looks"]
     standing = looks.get("queue_bytes") or ()
     has_queue = direction.rate_mbps is not None
     return {
-        "link": name,
+        "link": link.name,
         "direction": way,
-        "rate_mbps": direction.rate_mbps,
+        "rate_mbps": _mean_rate_mbps(direction, changes, elapsed_s),
         "out_bytes": root.get("bytes"),
         "out_packets": root.get("packets"),
         "dropped_packets": root.get("drops"),
-        "marked_packets": sum(map(_marks, queues)) if has_queue else None,
+        "marked_packets": _marked(queues, seen["hop"]) if has_queue else None,
         "queue_mean_bytes": _rounded(sum(standing) / len(standing), 1) if standing else None,
         "queue_peak_bytes": max(standing, default=None),
-        "queue_delay_ms": _less(seen["delays_ms"], direction.delay_ms) if has_queue else None,
+        # Of delays that change nobody knows which part of a packet's time was the queue's.
+        "queue_delay_ms": _less(seen["delays_ms"], direction.delay_ms)
+        if has_queue and not any(one.direction.delay_ms != one.before.delay_ms for one in changes)
+        else None,
         "queue_delay_packets": seen["delays"],
         "watched_one_in": seen["watched_one_in"],
         "out_series_mbps": _rates(looks),
         **({} if seen["hop"] is None else {"impaired": seen["hop"]}),
     }
+
+
+def _mean_rate_mbps(direction: Direction, changes: Sequence[Change], elapsed_s: float) -> float | None:
+    """Return the rate of a direction, the mean over the trial where it changes."""
+    if not any(one.direction.rate_mbps != one.before.rate_mbps for one in changes) or elapsed_s <= 0:
+        return direction.rate_mbps
+    return round(8 * carried_bytes(direction, changes, 0, elapsed_s) / elapsed_s / 1e6, 6)
+
+
+def _root(queues: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the root of an interface's queues as tc shows it; empty where nothing is delayed, limited or lost."""
+    return next((queue for queue in queues if queue.get("root") and queue.get("kind") != "noqueue"), {})
 
 
 def _less(delays_ms: Mapping[str, float] | None, delay_ms: float) -> dict[str, float] | None:
@@ -296,6 +322,11 @@ def _less(delays_ms: Mapping[str, float] | None, delay_ms: float) -> dict[str, f
         return None
     # To within 10 us, by which each trial's delay differs.
     return {name: round(max(value - delay_ms, 0.0), 6) for name, value in delays_ms.items()}
+
+
+def _marked(queues: Sequence[Mapping[str, Any]], hop: Mapping[str, int] | None) -> int:
+    """Return how many packets were marked, by queues and behind them."""
+    return sum(map(_marks, queues)) + (hop["marked"] if hop else 0)
 
 
 def _marks(queue: Mapping[str, Any]) -> int:

@@ -76,9 +76,9 @@ def test_memory_grows_with_queues_and_flows():
 
 def test_a_bridge_knows_the_way_to_every_other():
     network = SharedNetwork(
-        links=tuple(SharedLink(name=a + b, ends=(a, b)) for a, b in ("ab", "bc", "bd", "de")),
+        links=tuple(SharedLink(name=a + b, ends=(a, b), impaired=(False, False)) for a, b in ("ab", "bc", "bd", "de")),
         groups=(Group(name="g", stack=True, clients=3, ends=("a", "e"), ecn=None, host_queue=None),),
-        flows="flows", watch="watch",
+        flows="flows", watch="watch", change="change", hop="hop",
     )  # fmt: skip
     place = shared_network.place(network)
     ways = shared_network._ways("n-b", place.directions)

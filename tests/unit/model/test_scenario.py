@@ -117,7 +117,7 @@ def test_points_that_share_a_guest_differ_in_values_only():
         ("/grids/few/0", {"speed": 1}, "/grids/few/0: scenario s has no axis 'speed'; there are rate, flows, kind"),
         ("/links/0/data/queue", {"kind": "pfifo"}, "/links/0/data/queue/size: a pfifo has a size"),
         ("/links/0/data/limiter", "tbf", "/links/0/data/burst_bytes: a tbf has a burst"),
-        ("/links/0/data/burst_bytes", 5000, "/links/0/data/burst_bytes: a tbf has a burst"),
+        ("/links/0/data/burst_bytes", 5000, "/links/0/data/burst_bytes: a tbf or a policer has a burst"),
         ("/links/0/data/queue/unit", "packets", "/links/0/data/queue/unit: the size of a bfifo is in bdp or bytes"),
         ("/links/0/data/queue/ecn", True, "/links/0/data/queue/ecn: a bfifo does not mark"),
         ("/links/0/data/delay_packets", 10, "/links/0/data/delay_packets: it would count"),

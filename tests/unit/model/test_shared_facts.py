@@ -66,6 +66,7 @@ def facts():
     kernels = flow(client=None, complete=False, connected_s=0.02, congestion_control=BBRV3, arrived_bytes=None)
     delays = {"p50": 11.0, "p95": 12.0, "p99": 13.0, "min": 9.99, "max": 14.0, "mean": 11.0}
     return {
+        "changes": [], "captured": {},
         "seed": 1, "virtual_s": 3.0, "elapsed_s": 2.0, "timed_out": False, "system_calls": 5,
         "groups": [
             {"algorithm": None, "server": process(None), "ready": True, "flows": [flow()]},
@@ -74,9 +75,9 @@ def facts():
         "links": [
             [
                 {"qdiscs": chain, "looks": looks, "delays": 5, "delays_ms": delays, "watched_one_in": 1,
-                 "unmatched": 0},
+                 "unmatched": 0, "hop": None},
                 {"qdiscs": chain[:1], "looks": {}, "delays": None, "delays_ms": None, "watched_one_in": None,
-                 "unmatched": None},
+                 "unmatched": None, "hop": None},
             ]
         ],
     }  # fmt: skip
@@ -132,7 +133,7 @@ def test_without_a_queue_nothing_is_counted_and_nothing_is_zero():
     assert acks["marked_packets"] is None
     nothing = [{"kind": "noqueue", "root": True, "bytes": 0, "packets": 0, "drops": 0}]
     free = Network.from_json({**NETWORK.to_json(), "links": [{**NETWORK.links[0].to_json(), "acks": {}}]})
-    found = shared_facts._link("link", "acks", free.links[0].acks, {**facts()["links"][0][1], "qdiscs": nothing})
+    found = shared_facts._link(free, free.links[0], "acks", {**facts()["links"][0][1], "qdiscs": nothing}, 2.0)
     assert found["out_bytes"] is None
 
 

@@ -1,0 +1,138 @@
+"""Two passes: a first one finds when a state begins, a second one, with the same seed, changes the network then.
+
+Trials are deterministic, so until the change the second is the first once more. A trial whose schedule waits for states
+is the first pass, in which what waits is left out; what is seen of it says when the states began. The same trial with
+these times in their place is the second.
+"""
+
+import collections
+import dataclasses
+import pathlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from conformance.lab.room import Batches
+from conformance.model.diagnosis import pcap
+from conformance.model.errors import UserError
+from conformance.model.schedule import STATES
+from conformance.model.setting import Setting
+from conformance.model.trial import Measurement, Outcome, Trial
+
+#: in the guest (shared_network.py, kernel_flows.py): the sender of a group, its first receiver, the kernel's first port
+_SENDER, _RECEIVER, _FIRST_LOCAL_PORT = "10.0.{}.1", "10.1.{}.1", 20_000
+_PROTOCOLS = {"tcp": 6, "udp": 17}
+#: of what a Packet is known by: IP's destination, and the port that follows
+_DESTINATION, _SOURCE_PORT = slice(16, 20), slice(20, 22)
+#: {state: (when it began in s of the trial, the path's round trip in s)}; states that never came are not there
+Times = Mapping[str, tuple[float, float]]
+
+
+def run(once: Callable[[Batches], Iterator[Measurement]], batches: Batches) -> Iterator[Measurement]:
+    """Yield the measurements of trials, each of one pass or of two; `once` makes the trials of batches as they are."""
+    seconds: collections.deque[Sequence[Trial]] = collections.deque()
+    asked: dict[str, tuple[Trial, Times]] = {}
+    rest = iter(batches)
+
+    def supply() -> Iterator[Sequence[Trial]]:
+        while True:
+            if seconds:
+                yield seconds.popleft()
+            elif (batch := next(rest, None)) is not None:
+                yield batch
+            elif asked_first:
+                yield ()
+            else:
+                return
+
+    asked_first: set[str] = set()
+
+    def noted() -> Iterator[Sequence[Trial]]:
+        for batch in supply():
+            asked_first.update(trial.key for trial in batch if _states(trial))
+            yield batch
+
+    for found in once(noted()):
+        if found.trial.key in asked:
+            trial, times = asked.pop(found.trial.key)
+            yield _second(trial, found, times)
+        elif not _states(found.trial) or found.outcome not in (Outcome.OK, Outcome.TIMEOUT):
+            asked_first.discard(found.trial.key)
+            yield found
+        else:
+            asked_first.discard(found.trial.key)
+            times = found.evidence["states"]
+            try:
+                then = second_pass(found.trial, times)
+            except UserError as why:
+                yield Measurement(trial=found.trial, outcome=Outcome.ERROR, message=str(why), host=found.host)
+            else:
+                asked[then.key] = found.trial, times
+                seconds.append([then])
+
+
+def _states(trial: Trial) -> tuple[str, ...]:
+    return trial.setting.network.states if trial.setting.network is not None else ()
+
+
+def second_pass(trial: Trial, times: Times) -> Trial:
+    """Return a trial with times in place of states. Raises UserError where one never came, or came too late."""
+    setting, network = trial.setting, trial.setting.network
+    if network is None:
+        raise ValueError("a trial without a schedule")
+    for state in network.states:
+        if state not in times:
+            raise UserError(f"state {state} never came in the first pass: {STATES[state]}", "wait for another")
+    then = network.at(times)
+    return dataclasses.replace(trial, setting=Setting.shared(setting.profile, then, setting.point, setting.timeout_s))
+
+
+def _second(trial: Trial, found: Measurement, times: Times) -> Measurement:
+    """Return what came of a second pass as that of the trial that was asked for."""
+    evidence = found.evidence
+    if found.outcome in (Outcome.OK, Outcome.TIMEOUT):
+        evidence = {**evidence, "triggered": {state: times[state][0] for state in _states(trial)}}
+    return dataclasses.replace(found, trial=trial, evidence=evidence)
+
+
+def times(trial: Trial, folder: pathlib.Path, transport: str) -> Times:
+    """Return when the states that a trial waits for began, from the captures of its first pass in a folder.
+
+    Raises UserError where the captures say nothing.
+    """
+    from conformance.model import states  # late: numpy is not worth its import where nobody waits for a state
+    from conformance.model.diagnosis import flow as flows
+
+    network = trial.setting.network
+    if network is None:
+        raise ValueError("a trial without a schedule")
+    tested = network.tested
+    at = network.flows.index(tested)
+    protocol = _PROTOCOLS[transport if tested.is_stack else "tcp"]
+    sender, receiver = (_address(form.format(at)) for form in (_SENDER, _RECEIVER))
+    sent, asked = _captured(folder / f"{trial.seed}-sent.pcap", protocol, sender)
+    came, _ = _captured(folder / f"{trial.seed}-came.pcap", protocol, sender)
+
+    def own(packet: pcap.Packet) -> bool:
+        if packet.identity[_DESTINATION] != receiver:
+            return False
+        return tested.is_stack or int.from_bytes(packet.identity[_SOURCE_PORT], "big") == _FIRST_LOCAL_PORT
+
+    sent, came = [one for one in sent if own(one)], [one for one in came if own(one)]
+    rtt_s = network.rtt_s(tested)
+    found = flows.flow(
+        sent, came, asked, one_way_s=rtt_s / 2, bytes_per_s=(network.rate_mbps(tested) or 0) * 1e6 / 8
+    )  # fmt: skip
+    began = {state: states.BEGINS_S[state](found) for state in network.states}
+    return {state: (round(found.began_s + at_s, 9), rtt_s) for state, at_s in began.items() if at_s is not None}
+
+
+def _captured(path: pathlib.Path, protocol: int, server: bytes) -> tuple[list[pcap.Packet], list[pcap.Packet]]:
+    try:
+        data = path.read_bytes()
+    except OSError:
+        raise UserError("the first pass left no capture", "run the same command again") from None
+    path.unlink()
+    return pcap.packets(data, protocol, server)
+
+
+def _address(text: str) -> bytes:
+    return bytes(map(int, text.split(".")))

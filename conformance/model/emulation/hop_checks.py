@@ -1,0 +1,181 @@
+"""Did a hop do what it was asked for, as numbered packets saw that passed it (guest/hop_probe.py)?
+
+Said once more and in another way than in conformance/load/hop.c, so that a mistake there shows: an impairment that was
+not done, or that nobody asked for, makes every trial of the cell an error.
+"""
+
+import bisect
+import collections
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from conformance.model.emulation.calibration import LOSS_P_VALUE, binomial_p_value
+from conformance.model.impairments import ALL_CE, BLEACHED, NEWEST, Chosen, Impairments
+
+#: what was seen of a hop (guest/shared_job.py: HopSeen)
+Seen = Mapping[str, Any]
+_ECT0, _CE = 2, 3
+#: what a hop and the probe need for a packet, and for those that leave at the same time
+_LATE_NS, _EACH_NS = 60_000, 3_000
+_ACK_BYTES, _GIVE_UP_NS = 120, 10**9
+#: beyond so many standard deviations a count is not by chance
+_SIGMAS = 5.5
+
+
+def problems(asked: Impairments, sizes: Sequence[int], seen: Seen) -> list[str]:
+    """Return what a hop did that was not asked of it, or did not do. `sizes`: of packets in turn, in bytes of IP."""
+    return list(_problems(asked, sizes, seen))
+
+
+def _problems(asked: Impairments, sizes: Sequence[int], seen: Seen) -> Iterator[str]:
+    count = len(seen["sent_ns"])
+    bytes_of = [sizes[number % len(sizes)] for number in range(count)]
+    copies: collections.Counter[int] = collections.Counter(seen["numbers"])
+    missing = {number for number in range(count) if number not in copies}
+    too_long = {n for n in range(count) if asked.largest_bytes and bytes_of[n] > asked.largest_bytes}
+    chosen = _numbers(asked.lose, bytes_of, too_long)
+    for what, gone in (("too long", too_long), ("chosen", chosen)):
+        if passed := gone - missing:
+            yield f"{len(passed)} of {len(gone)} packets that are {what} passed the hop"
+    others = [n for n in range(count) if n not in too_long and n not in chosen]
+    newest = asked.slots is not None and asked.slots.keep == NEWEST
+    lost = [n for n in missing if n not in too_long and n not in chosen and not (newest and bytes_of[n] <= _ACK_BYTES)]
+    yield from _losses(asked, len(others), len(lost))
+    yield from _share("came twice", asked.duplicate_pct, sum(copies.values()) - len(copies), _in_order(asked, copies))
+    yield from _marks(asked, seen["ecn"])
+    yield from _times(asked, bytes_of, seen)
+
+
+def _numbers(chosen: Chosen | None, bytes_of: Sequence[int], without: set[int]) -> set[int]:
+    """Return the packets that are chosen, by number."""
+    if chosen is None:
+        return set()
+    counted = [n for n, size in enumerate(bytes_of) if size >= chosen.at_least_bytes and n not in without]
+    return set(counted[chosen.first - 1 : chosen.first - 1 + chosen.count])
+
+
+def _in_order(asked: Impairments, copies: Mapping[int, int]) -> int:
+    """Return how many packets could have come twice: those that are not displaced; about, where these are drawn."""
+    share = (asked.reorder.share_pct or 0) / 100 if asked.reorder else 0
+    if asked.reorder and asked.reorder.every:
+        share = 1 / asked.reorder.every
+    return round(len(copies) * (1 - share))
+
+
+def _share(what: str, percent: float, found: int, of: int) -> Iterator[str]:
+    if binomial_p_value(found, of, percent / 100) < LOSS_P_VALUE:
+        yield f"{found} of {of} packets {what}, asked were {percent:g} %"
+
+
+def _losses(asked: Impairments, of: int, lost: int) -> Iterator[str]:
+    burst = asked.burst_loss
+    if burst is None:
+        if lost:
+            yield f"{lost} of {of} packets were lost, and none should have been"
+        return
+    share = burst.mean_pct / 100
+    # Neighbours are lost together: that many times the variance of independent losses, at most.
+    stays = max(1 - (burst.enter_pct + burst.leave_pct) / 100, 0)
+    deviation = math.sqrt(of * share * (1 - share) * (1 + stays) / (1 - stays)) if stays < 1 else of
+    none_by_chance = (1 - burst.enter_pct * burst.loss_pct / 10_000) ** of
+    if (not lost and none_by_chance < LOSS_P_VALUE) or abs(lost - of * share) > _SIGMAS * deviation + 1 / (
+        burst.leave_pct / 100
+    ):
+        yield f"{lost} of {of} packets were lost in bursts, asked were {100 * share:g} %"
+
+
+def _marks(asked: Impairments, ecn: Sequence[int]) -> Iterator[str]:
+    fields = collections.Counter(ecn)
+    if asked.ecn == BLEACHED or asked.ecn == ALL_CE:
+        wanted = 0 if asked.ecn == BLEACHED else _CE
+        if fields.keys() - {wanted}:
+            yield f"ECN fields {sorted(fields)} passed a hop that leaves {wanted} only"
+    elif fields.keys() - {_ECT0, _CE}:
+        yield f"ECN fields {sorted(fields)} passed a hop that only marks"
+    else:
+        yield from _share("were marked", asked.mark_pct, fields[_CE], len(ecn))
+
+
+def _times(asked: Impairments, bytes_of: Sequence[int], seen: Seen) -> Iterator[str]:
+    """Yield what is wrong with when packets came, and in which order."""
+    sent: Sequence[int] = seen["sent_ns"]
+    arrived: dict[int, int] = {}
+    order: list[int] = []
+    for number, at in zip(seen["numbers"], seen["arrived_ns"], strict=True):
+        if number not in arrived:
+            arrived[number] = at
+            order.append(number)
+    late = {number: at - sent[number] for number, at in arrived.items()}
+    if any(value < 0 for value in late.values()):
+        yield "packets came before they were sent"
+        return
+    held = _numbers(asked.hold, bytes_of, {n for n in range(len(sent)) if n not in arrived})
+    if asked.hold is not None:
+        hold_ns = (asked.hold.by_ms or 0) * 1e6
+        if wrong := [n for n in held if not hold_ns <= late[n] <= hold_ns + _waits_ns(asked) + _LATE_NS]:
+            yield f"{len(wrong)} of {len(held)} packets were not held for {asked.hold.by_ms:g} ms"
+    passed_by = _passed_by(order)
+    moved = {n for n in order if passed_by[n] and n not in held}
+    yield from _displaced(asked, moved, passed_by, late, len(order) - len(held))
+    # The last ones that are held back have too few behind them.
+    followed = len(sent)
+    if asked.reorder:
+        gap_ms = (sent[-1] - sent[0]) / 1e6 / max(len(sent) - 1, 1)
+        followed -= math.ceil(asked.reorder.by_packets or (asked.reorder.by_ms or 0) / gap_ms)
+    rest = [late[n] for n in order if n not in moved and n not in held and n < followed]
+    most_ns = _waits_ns(asked)
+    if rest and max(rest) > most_ns + _LATE_NS + _EACH_NS * 100:
+        yield f"a packet was {max(rest) / 1e6:g} ms late, and none should be later than {most_ns / 1e6:g}"
+    if asked.jitter_ms and rest and max(rest) < 0.8 * asked.jitter_ms * 1e6:
+        yield f"no packet was later than {max(rest) / 1e6:g} ms, asked were up to {asked.jitter_ms:g}"
+    if asked.slots is not None:
+        yield from _slots(asked.slots.every_ms, [arrived[n] for n in order if n not in moved and n not in held])
+
+
+def _waits_ns(asked: Impairments) -> float:
+    """Return how long a packet waits that is neither held nor displaced, at most."""
+    return (asked.slots.every_ms * 1e6 if asked.slots else 0) + asked.jitter_ms * 1e6
+
+
+def _passed_by(order: Sequence[int]) -> Mapping[int, int]:
+    """Return {packet: how many sent later came before it}."""
+    found: dict[int, int] = {}
+    before: list[int] = []  # in order of their numbers
+    for number in order:
+        at = bisect.bisect(before, number)
+        found[number] = len(before) - at
+        before.insert(at, number)
+    return found
+
+
+def _displaced(
+    asked: Impairments, moved: set[int], passed_by: Mapping[int, int], late: Mapping[int, int], of: int
+) -> Iterator[str]:
+    reorder = asked.reorder
+    if reorder is None:
+        if moved:
+            yield f"{len(moved)} packets were passed by others, and none should have been"
+        return
+    if reorder.by_packets is not None:
+        if wrong := [n for n in moved if passed_by[n] != reorder.by_packets and late[n] < _GIVE_UP_NS]:
+            yield f"{len(wrong)} of {len(moved)} packets were not passed by {reorder.by_packets} others"
+        shifted = len(moved)
+    else:
+        asked_ns = (reorder.by_ms or 0) * 1e6
+        shifted = sum(asked_ns <= value for value in late.values()) if not _waits_ns(asked) else len(moved)
+    if reorder.every is not None:
+        if abs(shifted - of // reorder.every) > max(2, 0.02 * of / reorder.every) and not asked.burst_loss:
+            yield f"{shifted} of {of} packets were displaced, asked was each {reorder.every}th"
+    elif not asked.hold:
+        yield from _share("were displaced", reorder.share_pct or 0, shifted, of)
+
+
+def _slots(every_ms: float, arrived: Sequence[int]) -> Iterator[str]:
+    """Packets come in groups that are a multiple of the slot apart."""
+    every_ns = every_ms * 1e6
+    groups = [at for at, before in zip(arrived, (-(10**12), *arrived), strict=False) if at - before > every_ns / 2]
+    apart = [(later - earlier) / every_ns for earlier, later in itertools.pairwise(groups)]
+    if any(abs(one - round(one)) * every_ns > _LATE_NS for one in apart) or not apart:
+        yield f"packets did not come together every {every_ms:g} ms"

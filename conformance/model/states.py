@@ -1,0 +1,132 @@
+"""When a sender comes into a state, as its packets show: what a schedule may wait for. No stack is asked.
+
+Each state is a pure function of a Flow (model/diagnosis/flow.py), which gives a time in seconds since the flow's first
+packet, or None where the state never came.
+"""
+
+from collections.abc import Callable, Mapping
+
+import numpy
+
+from conformance.model.diagnosis.flow import Floats, Flow, loss_events
+
+#: BBR's full pipe (draft-ietf-ccwg-bbr, 5.3.1.2), seen from outside: delivery that grows by less than a quarter in each
+#: of three round trips; and a loss ends slow start where the flight falls after it (RFC 5681, 3.1)
+_GROWS, _ROUNDS, _FELL = 1.25, 3, 0.9
+#: what sends so much beyond what its bottleneck carries probes for more (the draft's gain is 1.25)
+_PROBES = 1.1
+#: a sender that lets the queue run empty has so little of what it had in flight, for so long (the draft's 200 ms)
+_EMPTIES, _EMPTY_S = 0.6, 0.15
+#: as much is sent as is delivered, to within so much, for so many round trips
+_EVEN, _EVEN_ROUNDS = 0.05, 4
+
+
+def request(flow: Flow) -> float | None:
+    """Return when the sender was asked for the transfer."""
+    return flow.request_s
+
+
+def first_loss(flow: Flow) -> float | None:
+    """Return when the sender can know of its first loss."""
+    lost = numpy.flatnonzero(flow.lost)
+    return float(flow.known_s[lost].min()) if len(lost) else None
+
+
+def start_up_ends(flow: Flow) -> float | None:
+    """Return when delivery stops growing, or a loss makes the flight fall, whatever comes first."""
+    fell = (event.known_s for event in loss_events(flow) if event.before and event.kept < _FELL)
+    ends = [one for one in (_pipe_is_full(flow), next(fell, None)) if one is not None]
+    return min(ends, default=None)
+
+
+def _pipe_is_full(flow: Flow) -> float | None:
+    times, total = _delivered(flow)
+    at_s, most, without = float(flow.request_s), 0.0, 0
+    while at_s < times[-1]:
+        end_s = at_s + _rtt_s(flow, at_s)
+        rate = (_until(times, total, end_s) - _until(times, total, at_s)) / (end_s - at_s)
+        if rate >= most * _GROWS:
+            most, without = max(rate, most), 0
+        else:
+            without += 1
+        at_s = end_s
+        if without == _ROUNDS:
+            return at_s if at_s < times[-1] else None
+    return None
+
+
+def probe_up(flow: Flow) -> float | None:
+    """Return when, after start-up, a round trip begins in which more is sent than the bottleneck carries."""
+    return _first_round(flow, lambda sent, carried: sent > carried * _PROBES, 1)
+
+
+def cruise(flow: Flow) -> float | None:
+    """Return when, after start-up, the first of four round trips begins in which as much is sent as is delivered."""
+    return _first_round(flow, lambda sent, carried: abs(sent - carried) <= carried * _EVEN, _EVEN_ROUNDS)
+
+
+def _first_round(flow: Flow, holds: Callable[[float, float], bool], rounds: int) -> float | None:
+    """Return when the first of so many round trips begins, after start-up, of which `holds` (bytes sent, delivered)."""
+    start_s = start_up_ends(flow)
+    if start_s is None:
+        return None
+    times, total = _delivered(flow)
+    sent = numpy.cumsum(flow.bytes)
+    edges = numpy.arange(start_s, times[-1], flow.base_rtt_s)
+    went = numpy.diff([_until(flow.sent_s, sent, edge) for edge in edges])
+    came = numpy.diff([_until(times, total, edge) for edge in edges])
+    row = 0
+    for at, (one, other) in enumerate(zip(went, came, strict=True)):
+        row = row + 1 if other and holds(float(one), float(other)) else 0
+        if row == rounds:
+            return float(edges[at - rounds + 1])
+    return None
+
+
+def probe_rtt(flow: Flow) -> float | None:
+    """Return when, after start-up and without a loss, the flight is far below what it was for as long as ProbeRTT."""
+    start_s = start_up_ends(flow)
+    if start_s is None:
+        return None
+    first = int(numpy.searchsorted(flow.sent_s, start_s + 1))
+    lost_s = numpy.sort(flow.known_s[flow.lost])
+    for at in range(first, len(flow.sent_s)):
+        now_s = float(flow.sent_s[at])
+        usual = flow.window(now_s - 1, now_s - _EMPTY_S) * flow.full_bytes
+        if numpy.isnan(usual) or flow.flight[at] > usual * _EMPTIES:
+            continue
+        recent = numpy.searchsorted(lost_s, now_s - 1), numpy.searchsorted(lost_s, now_s)
+        end_s = now_s + _EMPTY_S
+        after = flow.window(now_s, end_s) * flow.full_bytes
+        if recent[0] == recent[1] and after <= usual * _EMPTIES and end_s < flow.sent_s[-1]:
+            return now_s
+    return None
+
+
+def _delivered(flow: Flow) -> tuple[Floats, Floats]:
+    """Return when packets left the queue, in order, and how many bytes had by then."""
+    came = flow.out_s[~flow.lost]
+    order = numpy.argsort(came, kind="stable")
+    return came[order], numpy.cumsum(flow.bytes[~flow.lost][order])
+
+
+def _until(times: Floats, total: Floats, at_s: float) -> float:
+    """Return how many bytes there were before a time."""
+    at = int(numpy.searchsorted(times, at_s))
+    return float(total[at - 1]) if at else 0.0
+
+
+def _rtt_s(flow: Flow, at_s: float) -> float:
+    at = min(int(numpy.searchsorted(flow.sent_s, at_s)), len(flow.sent_s) - 1)
+    return max(float(flow.rtt_s[at]), flow.base_rtt_s)
+
+
+#: state -> when a flow comes into it first; schedule.STATES says what each is
+BEGINS_S: Mapping[str, Callable[[Flow], float | None]] = {
+    "request": request,
+    "first_loss": first_loss,
+    "start_up_ends": start_up_ends,
+    "probe_up": probe_up,
+    "cruise": cruise,
+    "probe_rtt": probe_rtt,
+}

@@ -1,0 +1,179 @@
+"""Networks that change, packets that are impaired, and two passes: exactly, and the same whatever was before."""
+
+import dataclasses
+import itertools
+import shutil
+import threading
+
+import pytest
+from helpers import line
+from test_scenario_guest import FIFO, kernels, network
+
+from conformance.engine import benches
+from conformance.lab import job, shared
+from conformance.model.diagnosis import pcap
+from conformance.model.trial import Outcome
+
+pytestmark = pytest.mark.guest
+
+AT_S = 2
+LATE_NS = 1000
+FLOW = kernels(1, seconds=4, start={})
+#: so fast that a packet comes every 12 us, with room for all of them
+FAST = {"rate_mbps": 1000, "delay_ms": 1, "queue": {"kind": "bfifo", "size": 1_000_000, "unit": "bytes"}}
+
+
+@pytest.fixture(scope="module")
+def bench():
+    return benches.find()
+
+
+@pytest.fixture
+def captured(monkeypatch, tmp_path):
+    """Capture every trial, and return a function: number of a trial -> (packets sent, packets that came)."""
+    plain, feed = shared._trial, job.Reader.feed
+    made = []
+
+    def kept(self, event, host):
+        for measurement in feed(self, event, host):
+            folder = tmp_path / str(len(made))
+            shutil.copytree(self._passes, folder)
+            made.append(folder)
+            yield measurement
+
+    monkeypatch.setattr(shared, "_trial", lambda trial: dataclasses.replace(plain(trial), captures=True))
+    monkeypatch.setattr(job.Reader, "feed", kept)
+
+    def packets(number):
+        sides = (next(made[number].glob(f"*-{side}.pcap")).read_bytes() for side in ("sent", "came"))
+        return tuple(pcap.packets(side, 6, bytes([10, 0, 0, 1]))[0] for side in sides)
+
+    return packets
+
+
+def measure(bench, *asked):
+    """Return the measurements of (setting, seed) pairs, which share guests where they can, in order."""
+    batches = [bench.trials("cubic", setting, [seed]) for setting, seed in asked]
+    found = {m.trial.key: m for m in bench.place("cubic").room.run(bench.adapter, batches, threading.Event())}
+    made = [found[trial.key] for batch in batches for trial in batch]
+    assert [m.outcome for m in made] == [Outcome.OK] * len(asked), [m.message for m in made]
+    return made
+
+
+def change(**about):
+    return {"at_s": AT_S, "link": "bottleneck", "direction": "forward", **about}
+
+
+def test_rate_delay_and_outage_change_at_the_very_instant(bench, captured):
+    """On a guest that has made trials before, and next to a microsecond: a packet comes every 12 us."""
+    outage = network([FLOW], FAST, schedule=[change(set={"loss_pct": 100}, for_s=0.5)])
+    slower = network([FLOW], FAST, schedule=[change(set={"rate_mbps": 10})])
+    longer = network([FLOW], FAST, schedule=[change(set={"delay_ms": 3})])
+    made = measure(bench, (network([FLOW], FAST), 1), (outage, 1), (slower, 1), (longer, 1))
+    for one in made[1:]:
+        assert all(0 <= change["late_ns"] <= LATE_NS for change in one.evidence["changes"])
+    sent, came = captured(1)
+    arrived = {packet.identity for packet in came}
+    near = [packet for packet in sent if abs(packet.seconds - AT_S) < 0.0005]
+    assert min(p.seconds for p in near) < AT_S < max(p.seconds for p in near)
+    assert all((packet.identity in arrived) == (packet.seconds < AT_S) for packet in near)
+    _, came = captured(2)
+    leaves = [packet.seconds for packet in came if abs(packet.seconds - AT_S) < 0.01]
+    gaps_us = [round((b - a) * 1e6, 1) for a, b in itertools.pairwise(leaves) if b > AT_S + 2e-5]
+    before_us = [round((b - a) * 1e6, 1) for a, b in itertools.pairwise(leaves) if b <= AT_S]
+    assert set(before_us) == {12.1} and min(gaps_us) > 1000
+    sent, came = captured(3)
+    arrival = {packet.identity: packet.seconds for packet in came}
+    took = [(p.seconds, arrival[p.identity] - p.seconds) for p in sent if abs(p.seconds - AT_S) < 0.0005]
+    # What came before has 1 ms to go, and what comes after 3 ms; what stood in the queue is the same.
+    assert max(late for at, late in took if at < AT_S) + 0.0015 < min(late for at, late in took if at >= AT_S)
+
+
+def test_the_same_trial_gives_the_same_bytes_in_any_order(bench):
+    stepped = network([FLOW], FIFO, schedule=[change(set={"rate_mbps": 5}, for_s=1)])
+    impaired = network(
+        [FLOW], {**FIFO, "impairments": {"reorder": {"share_pct": 5, "by_packets": 3}, "jitter_ms": 2}},
+        schedule=[change(set={"impairments": {"duplicate_pct": 5}})],
+    )  # fmt: skip
+    waits = network([FLOW], FIFO, schedule=[change(at_s={"state": "start_up_ends"}, set={"rate_mbps": 5})])
+    assert stepped.guest_digest == waits.guest_digest != impaired.guest_digest
+    asked = [(stepped, 1), (waits, 1), (impaired, 1), (stepped, 2)]
+    one, other = measure(bench, *asked), measure(bench, *reversed(asked))[::-1]
+    assert [line(m) for m in one] == [line(m) for m in other]
+    (alone,) = measure(bench, (waits, 1))
+    assert line(alone) == line(one[1])
+
+
+def test_a_second_pass_is_the_first_until_the_state_begins(bench, captured):
+    waits = network([FLOW], FIFO, schedule=[change(at_s={"state": "first_loss", "plus_s": 0.25}, set={"rate_mbps": 2})])
+    (found,) = measure(bench, (waits, 1))
+    at_s = found.evidence["triggered"]["first_loss"]
+    assert 0.02 < at_s < 2 and found.evidence["changes"][0]["at_s"] == pytest.approx(at_s + 0.25, abs=1e-9)
+    assert found.trial.setting == waits
+    until_s = at_s + 0.25
+    first, second = ([p for p in captured(number)[0] if p.seconds < until_s] for number in (0, 1))
+    assert first == second
+
+
+def test_a_state_that_never_comes_is_an_error_that_says_so(bench):
+    waits = network(
+        [kernels(1, bytes=20_000)], FIFO, schedule=[change(at_s={"state": "first_loss"}, set={"loss_pct": 1})]
+    )
+    (found,) = bench.place("cubic").room.run(bench.adapter, [bench.trials("cubic", waits, [1])], threading.Event())
+    assert found.outcome is Outcome.ERROR
+    assert found.message.startswith("state first_loss never came in the first pass")
+
+
+def test_a_rate_of_0_holds_packets_and_loses_none(bench):
+    held = network([FLOW], FIFO, schedule=[change(set={"rate_mbps": 0}, for_s=0.01)])
+    (found,) = measure(bench, (held, 1))
+    assert found.utilization > 0.9
+    longer = network([FLOW], FIFO, schedule=[change(set={"rate_mbps": 0}, for_s=1)])
+    (found,) = measure(bench, (longer, 1))
+    data = next(one for one in found.links if one["direction"] == "data")
+    assert data["rate_mbps"] == pytest.approx(7.5, abs=0.02)
+    assert min(data["out_series_mbps"]) < 0.1
+
+
+IMPAIRED = {
+    "reordered": {"reorder": {"share_pct": 5, "by_packets": 3}},
+    "duplicated": {"duplicate_pct": 5},
+    "burst": {"burst_loss": {"enter_pct": 1, "leave_pct": 30}},
+    "too_long": {"largest_bytes": 1400},
+    "chosen": {"lose": {"first": 20, "count": 2}},
+    "again": {"lose": {"first": 20, "again": 1}},
+    "held": {"hold": {"first": 20, "count": 2, "by_ms": 15}},
+    "marked": {"mark_pct": 5},
+    "bleached": {"ecn": "bleached"},
+}
+
+
+@pytest.mark.parametrize("what", IMPAIRED)
+def test_an_impairment_is_calibrated_and_done(bench, what):
+    setting = network([{**FLOW, "ecn": True, "seconds": 2}], {**FIFO, "impairments": IMPAIRED[what]}, timeout_s=30)
+    room = bench.place("cubic").room
+    (found,) = room.run(bench.adapter, [bench.trials("cubic", setting, [1])], threading.Event())
+    assert found.outcome is Outcome.OK, found.message
+    impaired = next(one["impaired"] for one in found.links if one["direction"] == "data")
+    assert impaired[what] > 0
+
+
+@pytest.mark.parametrize("keep", ["all", "newest"])
+def test_acknowledgements_leave_in_slots(bench, keep):
+    link = {
+        "name": "bottleneck", "ends": ["left", "right"], "data": FIFO,
+        "acks": {"delay_ms": 10, "impairments": {"slots": {"every_ms": 20, "keep": keep}}},
+    }  # fmt: skip
+    (found,) = measure(bench, (network([FLOW], FIFO, links=[link]), 1))
+    impaired = next(one["impaired"] for one in found.links if one["direction"] == "acks")
+    assert (impaired["thinned"] > 0) == (keep == "newest")
+    # Of 4 s there are 200 slots; what opens and ends a connection is not thinned.
+    assert keep == "all" or impaired["left"] < 260
+
+
+def test_two_passes_serve_a_stack_over_udp():
+    quinn = benches.find("quinn")
+    flows = [{"name": "test", "seconds": 4}]
+    waits = network(flows, FIFO, schedule=[change(at_s={"state": "start_up_ends"}, set={"loss_pct": 100}, for_s=0.5)])
+    (found,) = measure(quinn, (waits, 1))
+    assert 0 < found.evidence["triggered"]["start_up_ends"] < 2

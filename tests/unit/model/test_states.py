@@ -1,0 +1,98 @@
+"""States of senders that are made up: when each begins."""
+
+import numpy
+import pytest
+
+from conformance.model import schedule, states
+from conformance.model.diagnosis.flow import Flow, in_flight, known
+
+FULL = 1500
+RATE = 10e6 / 8
+ONE_WAY_S = 0.02
+BDP = RATE * 2 * ONE_WAY_S
+
+
+def flow(sent_s, lost=()):
+    """Return the Flow of full packets sent at these times through a FIFO without a bound; `lost` by number."""
+    sent_s = numpy.asarray(sent_s, dtype=float)
+    out_s, free_s = numpy.empty(len(sent_s)), 0.0
+    for at, now_s in enumerate(sent_s):
+        if at in lost:
+            out_s[at] = numpy.nan
+            continue
+        free_s = max(free_s, now_s + ONE_WAY_S) + FULL / RATE
+        out_s[at] = free_s
+    sizes = numpy.full(len(sent_s), FULL)
+    known_s = known(out_s, ONE_WAY_S)
+    travel_s = numpy.interp(sent_s, sent_s[~numpy.isnan(out_s)], (out_s - sent_s)[~numpy.isnan(out_s)])
+    return Flow(
+        sent_s=sent_s, bytes=sizes, out_s=out_s, known_s=known_s, flight=in_flight(sent_s, sizes, known_s),
+        rtt_s=travel_s + ONE_WAY_S, full_bytes=FULL, request_s=0.0, one_way_s=ONE_WAY_S, bytes_per_s=RATE,
+        began_s=0.0, ack_ratio=0.5,
+    )  # fmt: skip
+
+
+def rates(*parts):
+    """Return the times of packets sent at so many times the link's rate, for so long each: (times, seconds)."""
+    found, at_s = [], 0.0
+    for times, seconds in parts:
+        count = round(seconds * RATE * times / FULL)
+        found += [at_s + i * seconds / count for i in range(count)] if count else []
+        at_s += seconds
+    return found
+
+
+#: each round trip of 40 ms sends twice what the one before did, up to the link's rate, which it then keeps
+START_UP = [(0.1, 0.04), (0.2, 0.04), (0.4, 0.04), (0.8, 0.04), (1.0, 2.0)]
+
+
+def test_start_up_ends_three_round_trips_after_delivery_has_stopped_growing():
+    found = states.start_up_ends(flow(rates(*START_UP)))
+    assert found is not None and 0.2 < found < 0.45
+
+
+def test_a_sender_that_grows_on_has_not_left_start_up():
+    assert states.start_up_ends(flow(rates((0.1, 0.04), (0.2, 0.04), (0.4, 0.04), (0.8, 0.06)))) is None
+
+
+def test_a_loss_after_which_the_flight_falls_ends_start_up_before():
+    growing = rates((0.1, 0.04), (0.2, 0.04), (0.4, 0.04), (0.8, 0.04), (1.6, 0.04))
+    after = [at + 0.2 for at in rates((0.3, 1.0))]
+    made = flow(growing + after, lost={len(growing) - 20})
+    found = states.start_up_ends(made)
+    assert found == pytest.approx(states.first_loss(made)) and found < 0.4
+
+
+def test_the_first_loss_is_when_it_can_be_known():
+    sent = rates((0.5, 1.0))
+    made = flow(sent, lost={100})
+    assert states.first_loss(made) == pytest.approx(made.out_s[103] + ONE_WAY_S)
+    assert states.first_loss(flow(sent)) is None
+
+
+def test_probing_is_sending_more_than_the_link_carries():
+    found = states.probe_up(flow(rates(*START_UP, (1.25, 0.12), (1.0, 1.0))))
+    assert found == pytest.approx(2.16, abs=0.05)
+    assert states.probe_up(flow(rates(*START_UP, (1.0, 1.0)))) is None
+
+
+def test_cruising_is_sending_what_is_delivered():
+    found = states.cruise(flow(rates(*START_UP)))
+    assert found is not None and 0.2 < found < 0.6
+    assert states.cruise(flow(rates(*START_UP[:4], *[(0.5, 0.04), (1.4, 0.04)] * 20))) is None
+
+
+def test_probe_rtt_is_a_flight_that_falls_without_a_loss():
+    parts = [*START_UP, (0.0, 0.03), (0.1, 0.2), (1.0, 1.0)]
+    found = states.probe_rtt(flow(rates(*parts)))
+    assert found == pytest.approx(2.2, abs=0.08)
+    assert states.probe_rtt(flow(rates(*START_UP, (1.0, 1.0)))) is None
+    made = rates(*parts)
+    near = {at for at, when in enumerate(made) if 2.1 < when < 2.12}
+    assert states.probe_rtt(flow(made, lost=near)) is None
+
+
+def test_every_state_that_a_schedule_may_name_can_be_found():
+    assert states.BEGINS_S.keys() == schedule.STATES.keys()
+    made = flow(rates(*START_UP))
+    assert states.BEGINS_S["request"](made) == 0.0
