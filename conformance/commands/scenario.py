@@ -53,13 +53,17 @@ class Figure:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PointRan:
-    """What came of a point: figures of its groups, messages of trials that gave none, and verdicts of zones."""
+    """What came of a point: figures of its groups, messages of trials that gave none, and verdicts of zones.
+
+    `triggered`: when the states began that its schedule waits for, in s of each trial.
+    """
 
     point: str
     outcomes: tuple[Outcome, ...]
     figures: tuple[Figure, ...]
     messages: tuple[str, ...]
     verdicts: tuple[Verdict, ...] = ()
+    triggered: Mapping[str, tuple[float, ...]] = dataclasses.field(default_factory=dict)
 
     def median(self, group: str, metric: str) -> float | None:
         """Return the median of a figure, None where it is not known."""
@@ -72,6 +76,7 @@ class PointRan:
             "outcomes": [str(outcome) for outcome in self.outcomes],
             "figures": [figure.to_json() for figure in self.figures],
             "messages": list(self.messages),
+            "triggered": {state: list(times) for state, times in self.triggered.items()},
             "verdicts": [
                 {
                     "zone": one.zone_id, "verdict": str(one.status), "reason": one.words, "median": one.value,
@@ -218,6 +223,10 @@ def _ran(point: Point, measurements: Sequence[Measurement], verdicts: Sequence[V
         figures=tuple(_figures(good)),
         messages=tuple(sorted({str(one.message) for one in measurements if one.message})),
         verdicts=tuple(verdicts),
+        triggered={
+            state: tuple(one.evidence["triggered"][state] for one in good)
+            for state in (good[0].evidence.get("triggered", {}) if good else ())
+        },
     )
 
 

@@ -1,5 +1,6 @@
 """How `conformance scenario` shows what it found, in a terminal."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import rich.console
@@ -25,11 +26,18 @@ def show_ran(ran: "Ran", console: rich.console.Console) -> None:
         console.print(f"{where}: {ran.scheme}, {len(at.outcomes)} trials", style="bold", soft_wrap=True)
         if at.figures:
             console.print(_table(ran, at))
+        for state, times in at.triggered.items():
+            console.print(f"{state} began at {_times(times)} s", soft_wrap=True)
         for one in at.verdicts:
             console.print(_verdict(one), style="red" if one.status is Status.VIOLATES else "", soft_wrap=True)
         for message in at.messages:
             console.print(message, style="yellow", soft_wrap=True)
     console.print(f"results: {ran.results}", soft_wrap=True)
+
+
+def _times(times: Sequence[float]) -> str:
+    """Return one time, or the earliest and the latest of several."""
+    return " to ".join(f"{time:.3f}" for time in dict.fromkeys((min(times), max(times))))
 
 
 def _table(ran: "Ran", at: "PointRan") -> rich.table.Table:

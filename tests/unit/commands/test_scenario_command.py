@@ -1,5 +1,6 @@
 """`conformance scenario`: what it refuses, shows and counts, without a guest."""
 
+import dataclasses
 import json
 
 import pytest
@@ -91,3 +92,13 @@ def test_a_grid_is_narrowed_by_points():
     ten = scenario.scenarios.find("ten-flows")
     chosen = scenario._chosen(ten, ["loss_pct=1"], "all")
     assert [one["loss_pct"] for one in chosen] == [1, 1, 1]
+
+
+def test_when_states_began_is_shown():
+    ran = dataclasses.replace(RAN.points[0], triggered={"start_up_ends": (0.25, 0.5, 0.3), "request": (0.1, 0.1, 0.1)})
+    made = dataclasses.replace(RAN, points=(ran,))
+    schema.check("scenario-run", made.to_json(), "test")
+    console = Console(record=True, width=100)
+    shown.show_ran(made, console)
+    text = console.export_text()
+    assert "start_up_ends began at 0.250 to 0.500 s" in text and "request began at 0.100 s" in text
