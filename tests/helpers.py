@@ -90,6 +90,8 @@ def shared_measurement(trial, value):
     # Two halves that differ by as much as the index says: 1 / (1 + d^2).
     off = math.sqrt(1 / value["jain_index"] - 1)
     theirs = len(own) * (1 / value["share"] - 1) / max(len(others), 1)
+    before, after = {"from_s": 0.0, "to_s": 8.0}, {"from_s": 8.0, "to_s": 20.0}
+    lost = value.get("recovery_lost_pct", 1.0)
     left = link.direction(way).rate_mbps / (len(own) + len(others)) * (1 - value["harm_pct"] / 100)
 
     def flow(group, at, goodput, second):
@@ -97,6 +99,7 @@ def shared_measurement(trial, value):
             "group": group.name, "index": at, "judged": group.judged, "algorithm": "cubic", "goodput_mbps": goodput,
             "start_s": 0.0, "end_s": 10.0,
             "goodput_series_mbps": [second] * 10, "completion_s": value["fct_p50_s"], "rtt_ms": None,
+            "phases": [before | {"reached_s": 0.0}, after | {"reached_s": value.get("recovery_s", 1.0)}],
             **dict.fromkeys(("sent_bytes", "retransmitted_bytes", "out_segments", "bytes"), 1),
         }  # fmt: skip
 
@@ -110,6 +113,7 @@ def shared_measurement(trial, value):
             "link": link.name, "direction": way, "rate_mbps": link.direction(way).rate_mbps, "marked_packets": 0,
             "out_packets": 100 - dropped, "dropped_packets": dropped, "out_bytes": 1,
             "queue_delay_ms": dict.fromkeys(("p50", "p95", "p99"), value["queue_delay_p95_ms"]),
+            "phases": [before, after | {"dropped_packets": lost, "out_bytes": (100 - lost) / (100 - dropped)}],
         }
     ]  # fmt: skip
     metrics = {"bytes": 1, "completion_s": 1.0, "goodput_mbps": 1.0, "utilization": value["utilization"]}

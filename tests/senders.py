@@ -4,6 +4,9 @@ import collections
 import dataclasses
 import heapq
 
+import numpy
+
+from conformance.model import packets as kept
 from conformance.model.diagnosis import flow as flows
 from conformance.model.diagnosis.pcap import Packet
 
@@ -83,3 +86,23 @@ def flow(sender, one_way_s=0.02, bytes_per_s=1.25e6, queue_packets=33):
 def every(n, packets=6000, first=300):
     """Indices of lost packets, one in `n`."""
     return frozenset(range(first, packets, n))
+
+
+def packets(sender, **network):
+    """The Packets of the same transfer, as a measurement keeps them."""
+    sent, came, _ = transfer(sender, **network)
+    out_s = {packet.identity: packet.seconds for packet in came}
+    began_s = sent[0].seconds
+
+    def ns(seconds):
+        return round((seconds - began_s) * 1e9)
+
+    def column(values):
+        return numpy.array(values, dtype=numpy.int64)
+
+    return kept.Packets(
+        began_ns=0, sent_ns=column([ns(p.seconds) for p in sent]), bytes=column([p.bytes for p in sent]),
+        out_ns=column([ns(out_s[p.identity]) if p.identity in out_s else kept.LOST for p in sent]),
+        ecn_sent=column([0] * len(sent)), ecn_out=column([0] * len(sent)),
+        asked_ns=column([]), asked_bytes=column([]),
+    )  # fmt: skip

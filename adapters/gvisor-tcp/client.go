@@ -3,37 +3,26 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
 	"time"
 
+	"cc-conformance/adapter"
+
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
 )
 
-// fetch gets the one body, discards it and prints what it took.
 func fetch() error {
-	authority, err := os.ReadFile(os.Getenv("CC_CA"))
+	secrets, err := adapter.ClientTLS()
 	if err != nil {
 		return err
 	}
-	secrets, err := tlsConfig()
-	if err != nil {
-		return err
-	}
-	secrets.ServerName = os.Getenv("CC_HOSTNAME")
-	secrets.RootCAs = x509.NewCertPool()
-	if !secrets.RootCAs.AppendCertsFromPEM(authority) {
-		return fmt.Errorf("no certificate in %s", os.Getenv("CC_CA"))
-	}
-	server, err := netip.ParseAddrPort(endpoint())
+	server, err := netip.ParseAddrPort(adapter.Endpoint())
 	if err != nil {
 		return err
 	}
@@ -43,7 +32,7 @@ func fetch() error {
 		return err
 	}
 	var handshake time.Duration
-	client := http.Client{Transport: &http.Transport{
+	transport := &http.Transport{
 		DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			to := tcpip.FullAddress{NIC: card, Addr: serverAddress, Port: port}
 			from := tcpip.FullAddress{NIC: card, Addr: own}
@@ -56,22 +45,8 @@ func fetch() error {
 			handshake = time.Since(start)
 			return encrypted, err
 		},
-	}}
-	size := os.Getenv("CC_BYTES")
-	response, err := client.Get("https://" + os.Getenv("CC_HOSTNAME") + ":" + os.Getenv("CC_PORT") + "/" + size)
-	if err != nil {
-		return err
 	}
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("the server answered %s", response.Status)
-	}
-	received, err := io.Copy(io.Discard, response.Body)
-	took := time.Since(start)
-	if err != nil || fmt.Sprint(received) != size {
-		return fmt.Errorf("the connection ended after %d of %s bytes: %v", received, size, err)
-	}
-	report := map[string]any{"bytes": received, "completion_s": took.Seconds(), "handshake_s": handshake.Seconds()}
-	return json.NewEncoder(os.Stdout).Encode(report)
+	return adapter.Fetch(transport, start, &handshake)
 }
 
 // connect returns a network that ends at the server, and its address there.

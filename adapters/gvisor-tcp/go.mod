@@ -9,3 +9,7 @@ require (
 	golang.org/x/sys v0.26.0 // indirect
 	golang.org/x/time v0.7.0 // indirect
 )
+
+require cc-conformance/adapter v0.0.0
+
+replace cc-conformance/adapter => ../common/go

@@ -1,11 +1,12 @@
-/* Fetch https://CC_HOSTNAME:CC_PORT/CC_BYTES over HTTP/3 and print what it took as one JSON line.
+/* Fetch https://CC_HOSTNAME:CC_PORT/CC_BYTES over HTTP/3, or on one connection what the lines of CC_REQUESTS ask for, and
+ * print what it took as one JSON line.
  *
  * The common client of every QUIC server here, on Debian's ngtcp2, nghttp3 and GnuTLS. In virtual time a trial's cost
  * is its system calls, so a wake-up makes few: one recvmmsg that waits and takes all that has arrived, one clock reading
  * (no call), one send where something is to be said. On the wire it is a plain RFC 9000 receiver: an ACK for every
  * second packet (one for all that arrived together), of one packet after an eighth of the RTT, at once after a gap or
  * a CE mark, and windows that never hold a sender back.
- * The clock starts before the first packet and stops at the end of the body.
+ * The clock starts before the first packet and stops at the end of the last body.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -33,6 +34,16 @@ enum { CONNECTION_OPTIONS = 0x3128, OPTIONS_CHARACTERS = 15 * 5 };
 /* How long a receive waits by itself, in ticks of the system (1 ms in guests): long; or short, once ROW wake-ups have
  * come faster than that. At 10 Mbit/s, packets are 1.2 ms apart. */
 enum { TIMEOUT_S = 30, LONG_TICKS = 20, SHORT_TICKS = 2, ROW = 16 };
+/* How long a request waits for a stream, with no other under way, until the server is taken to allow no more. */
+enum { MOST_REQUESTS = 1000, PATIENCE_S = 5 };
+
+/* One request: the next one comes so long after the bodies so far are there (`pauses`), or after this one was due. */
+struct request {
+    long size, received;
+    uint64_t wait_ns, made_ns, first_ns, end_ns;
+    int64_t stream;
+    int pauses;
+};
 
 /* The one fetch there is, so callbacks find it here. They note a problem, which is told when the library returns. */
 static struct {
@@ -45,7 +56,9 @@ static struct {
     uint64_t start_ns, now_ns, handshake_ns; /* now: at the last wake-up */
     uint64_t tick_ns, block_ns, waited_ns;   /* block: the socket's timeout; waited: for the last wake-up */
     int in_row;                              /* wake-ups that came within SHORT_TICKS */
-    int64_t stream;
+    struct request *requests;
+    int count, made, there;                /* requests in all, made, and answered in full */
+    uint64_t due_ns, blocked_ns;           /* the next one's time, UINT64_MAX: not known yet; since when it has no stream */
     long size, received;
     char problem[160];
 } fetch;
@@ -127,40 +140,93 @@ static int got_header(nghttp3_conn *http, int64_t stream, int32_t token, nghttp3
 static int got_body(nghttp3_conn *http, int64_t stream, const uint8_t *data, size_t length, void *user,
                     void *stream_user)
 {
+    struct request *request = stream_user, *last = &fetch.requests[fetch.made - 1];
+    if (!request->received)
+        request->first_ns = fetch.now_ns;
+    request->received += length;
     fetch.received += length;
     consumed(stream, length);
+    if (request->received >= request->size && !request->end_ns) {
+        request->end_ns = fetch.now_ns;
+        fetch.there++;
+        if (last->pauses && fetch.there == fetch.made)
+            fetch.due_ns = fetch.now_ns + last->wait_ns;
+    }
     return 0;
 }
 
 static int got_end(nghttp3_conn *http, int64_t stream, void *user, void *stream_user)
 {
-    return fetch.received < fetch.size ? PROBLEM("the body ended") : 0;
+    struct request *request = stream_user;
+    return request->received < request->size ? PROBLEM("the body ended") : 0;
+}
+
+/* Makes the next request; whether there is a stream for it. */
+static int make_request(void)
+{
+    struct request *request = &fetch.requests[fetch.made];
+    char authority[300], path[32];
+    snprintf(authority, sizeof authority, "%s:%s", fetch.host, fetch.port);
+    snprintf(path, sizeof path, "/%ld", request->size);
+    nghttp3_nv head[] = {FIELD(":method", "GET"), FIELD(":scheme", "https"), FIELD(":authority", authority),
+                         FIELD(":path", path)};
+    if (ngtcp2_conn_open_bidi_stream(fetch.quic, &request->stream, NULL))
+        return 0;
+    if (nghttp3_conn_submit_request(fetch.http, request->stream, head, sizeof head / sizeof *head, NULL, request))
+        fail("cannot make the request");
+    request->made_ns = fetch.now_ns;
+    fetch.due_ns = request->pauses ? UINT64_MAX : fetch.due_ns + request->wait_ns;
+    fetch.made++;
+    return 1;
+}
+
+/* Makes the requests that are due. */
+static void make_requests(void)
+{
+    while (fetch.http && fetch.made < fetch.count && fetch.due_ns <= fetch.now_ns) {
+        if (!make_request()) {
+            if (!fetch.blocked_ns)
+                fetch.blocked_ns = fetch.now_ns;
+            if (fetch.there == fetch.made && fetch.now_ns - fetch.blocked_ns >= PATIENCE_S * NGTCP2_SECONDS)
+                fail("the server allows %d requests on a connection, %d are to be made", fetch.made, fetch.count);
+            return;
+        }
+        fetch.blocked_ns = 0;
+    }
+}
+
+/* When there is something to do though nothing arrives. */
+static uint64_t next_deadline_ns(void)
+{
+    uint64_t quic_ns = ngtcp2_conn_get_expiry(fetch.quic), own_ns = UINT64_MAX;
+    if (fetch.http && fetch.made < fetch.count)
+        own_ns = fetch.blocked_ns ? fetch.blocked_ns + PATIENCE_S * NGTCP2_SECONDS : fetch.due_ns;
+    /* Blocked with others under way: what arrives ends that. */
+    if (own_ns <= fetch.now_ns)
+        own_ns = UINT64_MAX;
+    return own_ns < quic_ns ? own_ns : quic_ns;
 }
 
 /* Called when the handshake is done, as what the server says next may be in the same datagram. */
 static int ask(ngtcp2_conn *quic, void *user)
 {
     static const nghttp3_callbacks calls = {.recv_header = got_header, .recv_data = got_body, .end_stream = got_end};
-    char authority[300], path[32];
     int64_t control, encoder, decoder;
     nghttp3_settings settings;
     gnutls_datum_t protocol;
-    fetch.handshake_ns = fetch.now_ns;
+    fetch.handshake_ns = fetch.due_ns = fetch.now_ns;
     if (gnutls_alpn_get_selected_protocol(fetch.tls, &protocol))
         fail("the server does not speak HTTP/3");
-    snprintf(authority, sizeof authority, "%s:%s", fetch.host, fetch.port);
-    snprintf(path, sizeof path, "/%ld", fetch.size);
-    nghttp3_nv head[] = {FIELD(":method", "GET"), FIELD(":scheme", "https"), FIELD(":authority", authority),
-                         FIELD(":path", path)};
     if (ngtcp2_conn_open_uni_stream(quic, &control, NULL) || ngtcp2_conn_open_uni_stream(quic, &encoder, NULL) ||
-        ngtcp2_conn_open_uni_stream(quic, &decoder, NULL) || ngtcp2_conn_open_bidi_stream(quic, &fetch.stream, NULL))
+        ngtcp2_conn_open_uni_stream(quic, &decoder, NULL))
         fail("the server does not allow the streams that HTTP/3 needs");
     nghttp3_settings_default(&settings);
     if (nghttp3_conn_client_new(&fetch.http, &calls, &settings, NULL, NULL) ||
         nghttp3_conn_bind_control_stream(fetch.http, control) ||
-        nghttp3_conn_bind_qpack_streams(fetch.http, encoder, decoder) ||
-        nghttp3_conn_submit_request(fetch.http, fetch.stream, head, sizeof head / sizeof *head, NULL, NULL))
-        fail("cannot make the request");
+        nghttp3_conn_bind_qpack_streams(fetch.http, encoder, decoder))
+        fail("cannot set up HTTP/3");
+    if (!make_request())
+        fail("the server does not allow the streams that HTTP/3 needs");
     return 0;
 }
 
@@ -177,7 +243,10 @@ static int got_stream(ngtcp2_conn *quic, uint32_t flags, int64_t stream, uint64_
 
 static int got_reset(ngtcp2_conn *quic, int64_t stream, uint64_t size, uint64_t code, void *user, void *stream_user)
 {
-    return stream == fetch.stream ? PROBLEM("the server reset the stream (0x%lx)", code) : 0;
+    for (int i = 0; i < fetch.made; i++)
+        if (fetch.requests[i].stream == stream && !fetch.requests[i].end_ns)
+            return PROBLEM("the server reset the stream (0x%lx)", code);
+    return 0;
 }
 
 static void random_bytes(uint8_t *to, size_t length, const ngtcp2_rand_ctx *context)
@@ -190,6 +259,14 @@ static void random_bytes(uint8_t *to, size_t length, const ngtcp2_rand_ctx *cont
 static int no_connection_id(ngtcp2_conn *quic, ngtcp2_cid *id, uint8_t *token, size_t length, void *user)
 {
     return NGTCP2_ERR_CALLBACK_FAILURE;
+}
+
+static uint64_t longest_wait_ns(void)
+{
+    uint64_t longest = 0;
+    for (int i = 0; i < fetch.count; i++)
+        longest = fetch.requests[i].wait_ns > longest ? fetch.requests[i].wait_ns : longest;
+    return longest;
 }
 
 static void prepare_quic(void)
@@ -222,7 +299,7 @@ static void prepare_quic(void)
     parameters.initial_max_data = parameters.initial_max_stream_data_bidi_local = WINDOW_BYTES;
     parameters.initial_max_stream_data_uni = WINDOW_BYTES;
     parameters.initial_max_streams_uni = SERVER_STREAMS;
-    parameters.max_idle_timeout = TIMEOUT_S * NGTCP2_SECONDS;
+    parameters.max_idle_timeout = TIMEOUT_S * NGTCP2_SECONDS + longest_wait_ns();
     parameters.max_udp_payload_size = DATAGRAM_BYTES;
     random_bytes(server_id.data, server_id.datalen, NULL);
     if (ngtcp2_conn_client_new(&fetch.quic, &server_id, &client_id, &fetch.path, NGTCP2_PROTO_VER_V1, &callbacks,
@@ -318,7 +395,7 @@ static void connect_socket(const char *address)
  * get a ppoll with an exact timeout. */
 static int receive(struct mmsghdr *messages)
 {
-    uint64_t deadline_ns = ngtcp2_conn_get_expiry(fetch.quic);
+    uint64_t deadline_ns = next_deadline_ns();
     uint64_t left_ns = deadline_ns > fetch.now_ns ? deadline_ns - fetch.now_ns : 0;
     uint64_t block_ns = (fetch.in_row < ROW ? LONG_TICKS : SHORT_TICKS) * fetch.tick_ns;
     struct timespec wait = {left_ns / NGTCP2_SECONDS, left_ns % NGTCP2_SECONDS};
@@ -385,6 +462,44 @@ static void hang_up(void)
         send(fetch.fd, packet, length, 0);
 }
 
+/* What is to be asked for: one body of CC_BYTES, or what a file says in lines of the form BYTES pause|every SECONDS. */
+static void read_requests(const char *path)
+{
+    struct request *next = fetch.requests = calloc(MOST_REQUESTS, sizeof *next);
+    FILE *file = path ? fopen(path, "re") : NULL;
+    double wait_s = 0;
+    char how[8] = "pause";
+    if (path && !file)
+        fail("cannot read %s: %s", path, strerror(errno));
+    if (!file)
+        next->size = atol(setting("CC_BYTES"));
+    while (file ? fscanf(file, "%ld %7s %lf", &next->size, how, &wait_s) == 3 : !fetch.count) {
+        if (next->size <= 0)
+            fail("%s must be a number above 0", path ? "the size of a body in CC_REQUESTS" : "CC_BYTES");
+        next->wait_ns = wait_s * NGTCP2_SECONDS + 0.5;
+        next->pauses = !strcmp(how, "pause");
+        fetch.size += next->size;
+        next++;
+        if (++fetch.count == MOST_REQUESTS)
+            break;
+    }
+    if (!fetch.count)
+        fail("%s asks for nothing", path);
+}
+
+static void report(void)
+{
+    const char *before = ", \"requests\": [";
+    printf("{\"bytes\": %ld, \"completion_s\": %.6f, \"handshake_s\": %.6f", fetch.received,
+           (fetch.now_ns - fetch.start_ns) / 1e9, (fetch.handshake_ns - fetch.start_ns) / 1e9);
+    for (int i = 0; getenv("CC_REQUESTS") && i < fetch.count; i++, before = ", ") {
+        const struct request *one = &fetch.requests[i];
+        printf("%s[%ld, %.6f, %.6f, %.6f]", before, one->size, (one->made_ns - fetch.start_ns) / 1e9,
+               (one->first_ns - fetch.start_ns) / 1e9, (one->end_ns - fetch.start_ns) / 1e9);
+    }
+    puts(getenv("CC_REQUESTS") ? "]}" : "}");
+}
+
 int main(void)
 {
     static uint8_t buffers[BATCH][DATAGRAM_BYTES];
@@ -399,8 +514,7 @@ int main(void)
     fetch.options = options ? options : "";
     fetch.host = setting("CC_HOSTNAME");
     fetch.port = setting("CC_PORT");
-    if ((fetch.size = atol(setting("CC_BYTES"))) <= 0)
-        fail("CC_BYTES must be a number above 0");
+    read_requests(getenv("CC_REQUESTS"));
     if (*fetch.options && (strlen(fetch.options) >= OPTIONS_CHARACTERS || strlen(fetch.options) % 5 != 4))
         fail("CC_CONNECTION_OPTIONS must be tags of four letters, with commas");
     prepare_tls(setting("CC_CA"));
@@ -409,6 +523,7 @@ int main(void)
     connect_socket(setting("CC_ADDRESS"));
     prepare_quic();
     while (fetch.received < fetch.size) {
+        make_requests();
         write_packets();
         int count = receive(messages);
         uint64_t now_ns = clock_ns();
@@ -419,7 +534,6 @@ int main(void)
         check(ngtcp2_conn_handle_expiry(fetch.quic, fetch.now_ns));
     }
     hang_up();
-    printf("{\"bytes\": %ld, \"completion_s\": %.6f, \"handshake_s\": %.6f}\n", fetch.received,
-           (fetch.now_ns - fetch.start_ns) / 1e9, (fetch.handshake_ns - fetch.start_ns) / 1e9);
+    report();
     return 0;
 }

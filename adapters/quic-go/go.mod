@@ -11,3 +11,7 @@ require (
 	golang.org/x/sys v0.47.0 // indirect
 	golang.org/x/text v0.40.0 // indirect
 )
+
+require cc-conformance/adapter v0.0.0
+
+replace cc-conformance/adapter => ../common/go

@@ -11,3 +11,7 @@ require (
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 )
+
+require cc-conformance/adapter v0.0.0
+
+replace cc-conformance/adapter => ../common/go

@@ -2,15 +2,13 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"strings"
 	"syscall"
+
+	"cc-conformance/adapter"
 
 	"golang.org/x/net/quic"
 	"golang.org/x/net/quic/qlog"
@@ -20,12 +18,14 @@ import (
 // not congestion control. This is for what a program writes; it changes nothing of how that is sent.
 const sendBufferBytes = 64 << 20
 
+var files adapter.Folder
+
 func serve() error {
 	config, err := configuration()
 	if err != nil {
 		return err
 	}
-	endpoint, err := quic.Listen("udp4", net.JoinHostPort(os.Getenv("CC_ADDRESS"), os.Getenv("CC_PORT")), config)
+	endpoint, err := quic.Listen("udp4", adapter.Endpoint(), config)
 	if err != nil {
 		return err
 	}
@@ -44,22 +44,11 @@ func serve() error {
 }
 
 func configuration() (*quic.Config, error) {
-	certificate, err := tls.LoadX509KeyPair(os.Getenv("CC_CERT"), os.Getenv("CC_KEY"))
+	secrets, err := adapter.ServerTLS()
 	if err != nil {
 		return nil, err
 	}
-	secrets := &tls.Config{
-		MinVersion:   tls.VersionTLS13,
-		NextProtos:   []string{"h3"},
-		Certificates: []tls.Certificate{certificate},
-	}
-	if path := os.Getenv("SSLKEYLOGFILE"); path != "" {
-		file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-		if err != nil {
-			return nil, err
-		}
-		secrets.KeyLogWriter = file
-	}
+	secrets.NextProtos = []string{"h3"}
 	config := &quic.Config{TLSConfig: secrets, MaxStreamWriteBufferSize: sendBufferBytes}
 	if folder := os.Getenv("CC_QLOG"); folder != "" {
 		config.QLogLogger = slog.New(qlog.NewJSONHandler(qlog.HandlerOptions{Level: quic.QLogLevelFrame, Dir: folder}))
@@ -106,7 +95,7 @@ func respond(stream *quic.Stream) error {
 	if err != nil {
 		return err
 	}
-	content, err := readFile(strings.TrimPrefix(path, "/"))
+	content, err := files.Body(path)
 	if err != nil {
 		stream.Write(notFound())
 	} else {
@@ -114,12 +103,4 @@ func respond(stream *quic.Stream) error {
 		stream.Write(append(found(len(content)), content...))
 	}
 	return stream.CloseWrite()
-}
-
-// readFile returns the content of a file of the folder CC_WWW.
-func readFile(name string) ([]byte, error) {
-	if name != filepath.Base(name) || name == ".." {
-		return nil, os.ErrNotExist
-	}
-	return os.ReadFile(filepath.Join(os.Getenv("CC_WWW"), name))
 }

@@ -22,7 +22,8 @@ from conformance.model import place as places
 from conformance.model import played, power, statistics, verdict, zone
 from conformance.model.emulation import tc_commands
 from conformance.model.errors import UserError
-from conformance.model.metrics import BACK_TO_BACK, METRICS, RELATIVE_MARGIN, UTILIZATION
+from conformance.model.metric import RELATIVE_MARGIN
+from conformance.model.metrics import BACK_TO_BACK, METRICS, UTILIZATION
 from conformance.model.place import Place, Point
 from conformance.model.scenario import Scenario
 from conformance.model.setting import Setting

@@ -20,7 +20,8 @@ import numpy.typing
 from conformance.catalogue import derive, documents
 from conformance.model import grid, statistics
 from conformance.model.errors import UserError
-from conformance.model.metrics import METRICS, RELATIVE_MARGIN
+from conformance.model.metric import RELATIVE_MARGIN
+from conformance.model.metrics import METRICS
 from conformance.model.setting import Cell, Setting
 from conformance.model.split import split_paths, split_rates, split_zone
 from conformance.model.split.split_paths import Path

@@ -11,10 +11,23 @@ Exit statuses, of every command and of CI's gate (docs/ci.md):
 130  interrupted; the same command again resumes
 """
 
-from conformance.cli import building, compare, expect, gate, measuring, results, scenario, split, study, testing, zones
+from conformance.cli import (
+    building,
+    clause,
+    compare,
+    expect,
+    gate,
+    measuring,
+    results,
+    scenario,
+    split,
+    study,
+    testing,
+    zones,
+)
 from conformance.cli.base import main
 
-for module in (measuring, scenario, study, compare, gate, building, results, expect, split, testing, zones):
+for module in (measuring, scenario, clause, study, compare, gate, building, results, expect, split, testing, zones):
     for command in module.COMMANDS:
         main.add_command(command)
 

@@ -10,6 +10,8 @@ from conformance.engine import benches
 from conformance.engine.benches import Choice
 from conformance.guest import protocol, wire
 from conformance.lab import job, virtual
+from conformance.lab.adapter import Adapter
+from conformance.lab.manifest import SEVERAL_REQUESTS
 from conformance.model.emulation import contract
 from conformance.model.emulation.contract import Clause
 from conformance.model.errors import UserError
@@ -65,5 +67,13 @@ def compute(choice: Choice, algorithm: str | None) -> CheckedAdapter:
         last = faults or console_text.strip().splitlines()[-1:] or ["the guest said nothing"]
         return CheckedAdapter(scheme=scheme, fault=str(last[0]))
     own = bench.adapter.kernel_algorithms is None
-    clauses = contract.clauses(job.probed(events), trial, wire.to_json(network), own)
+    clauses = contract.clauses(job.probed(events), trial, wire.to_json(network), own, _version(bench.adapter))
     return CheckedAdapter(scheme=scheme, clauses=tuple(clauses))
+
+
+def _version(adapter: Adapter) -> int:
+    """Return the version of the contract that a server and the client that fetches from it both keep."""
+    if adapter.client is None:
+        # Who leaves fetching to another client need not bring its own up to the second version.
+        return min(adapter.manifest.contract, SEVERAL_REQUESTS - 1 if adapter.manifest.client else SEVERAL_REQUESTS)
+    return min(adapter.manifest.contract, adapter.client.manifest.contract)

@@ -26,7 +26,8 @@ from conformance.model import grid as grids
 from conformance.model import seeds
 from conformance.model.diagnosis import by_trial
 from conformance.model.errors import UserError
-from conformance.model.metrics import METRICS, RELATIVE_MARGIN, Metric, named
+from conformance.model.metric import RELATIVE_MARGIN, Metric
+from conformance.model.metrics import METRICS, named
 from conformance.model.setting import Cell
 from conformance.model.studies import comparison
 from conformance.model.studies.comparison import Change, Compared, Quantity, Tolerance, Values

@@ -12,7 +12,7 @@ from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
 from conformance.engine.benches import Choice
-from conformance.engine.plan import CellQuestion, plan
+from conformance.engine.plan import CellQuestion, Question, plan
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.verdict import ALPHA, Status, Verdict, overall
@@ -87,7 +87,7 @@ def compute(
     }
     questions = _questions(zones)
     # All that one algorithm's zones say of another is one verdict.
-    asked = plan(questions, trials=trials, first_seed=first_seed, family=lambda q: (q.algorithm, q.zone.algorithm))
+    asked = plan(questions, trials=trials, first_seed=first_seed, family=_pair)
     judged = {
         one.question: one.verdict
         for answer in answers(asked, bench, results, workers, console)
@@ -109,6 +109,12 @@ def compute(
             for other in algorithms
         },
     )
+
+
+def _pair(question: Question) -> tuple[str, str]:
+    """Return what runs, and the algorithm whose zone it is asked about."""
+    assert isinstance(question, CellQuestion)
+    return question.algorithm, question.zone.algorithm
 
 
 def _questions(zones: Mapping[str, Sequence[Zone]]) -> list[CellQuestion]:

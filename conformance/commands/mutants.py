@@ -60,6 +60,11 @@ def corpus() -> tuple[Mutant, ...]:
     return mutants.from_json(schema.load("mutants", path), path)
 
 
+def choose_one(mutant_id: str) -> tuple[Mutant, ...]:
+    """Return the mutant of an id, alone. Raise UserError."""
+    return tuple(mutants.choose(corpus(), [mutant_id]))
+
+
 def folder() -> pathlib.Path:
     """Return the folder of the corpus, which is in the checkout only. Raise UserError."""
     found = paths.PACKAGE.parent / "mutants"

@@ -39,8 +39,6 @@ from conformance.reporting.text import trace as shown
 from conformance.support import files
 
 _WALL_TIMEOUT_S = 600
-#: captures are kept in the guest's memory until the trial is over
-_MEMORY = "1G"
 #: cells whose traces keep_some() takes
 _MOST_KEPT = 3
 
@@ -118,7 +116,8 @@ def take(
     guest leaves undone is an error. `on_start` is called with the guest. Raises UserError.
     """
     reader = job.Reader(batches, adapter)
-    with virtual.one_guest(kernel, adapter, batches[0][0], cancelled, memory=_MEMORY, trace=how) as (guest, scratch):
+    memory = virtual.CAPTURING_MEMORY
+    with virtual.one_guest(kernel, adapter, batches[0][0], cancelled, memory=memory, trace=how) as (guest, scratch):
         job.Feeder(scratch).feed_all(reader.cells)
         on_start(guest)
         for event in virtual.events(guest, scratch, _WALL_TIMEOUT_S * len(batches)):

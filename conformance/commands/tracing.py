@@ -6,18 +6,17 @@ Each scheme is traced in a guest of its own, several at the same time.
 import concurrent.futures
 import contextlib
 import dataclasses
-import functools
-import ipaddress
 import pathlib
 import threading
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 from conformance.catalogue import documents
 from conformance.commands import trace
 from conformance.engine.benches import Bench
-from conformance.lab import job, topology, virtual
+from conformance.lab import captures as captured_at
+from conformance.lab import job, virtual
+from conformance.lab.captures import PROTOCOLS, Captures
 from conformance.model.diagnosis import feature_table, pcap
 from conformance.model.diagnosis import flow as flows
 from conformance.model.errors import UserError
@@ -27,7 +26,6 @@ from conformance.reporting.text import progress
 
 #: {cell's name: seeds} of what is traced
 Plan = Mapping[str, Sequence[int]]
-_PROTOCOLS = {"tcp": 6, "udp": 17}
 #: by protocol, of a full packet: Ethernet, IP, TCP with timestamps; Ethernet, IP, UDP and some 30 bytes of QUIC (short
 # header, connection ID, packet number, the head of a STREAM frame, authentication tag: RFC 9000, 17.3.1; RFC 9001, 5.3)
 _HEADER_BYTES = {6: 66, 17: 72}
@@ -35,30 +33,9 @@ _HEADER_BYTES = {6: 66, 17: 72}
 _KNOWN_FIRST_NS = 1000
 
 
-class Captures(NamedTuple):
-    """The captures of each trace: `sent` is of what the server put on its link, `came` of what came out of the queue.
-
-    `server` is the server's address, in network byte order.
-    """
-
-    sent: str
-    came: str
-    server: bytes
-
-
 def captures() -> Captures:
     """Return what the telling cells' topology, which is the same for all, says of captures. Raises UserError."""
-    return captures_of(settings()[feature_table.CLEAN])
-
-
-@functools.cache
-def captures_of(setting: Setting) -> Captures:
-    """Return what the topology of a setting of one segment says of captures. Raises UserError."""
-    network = topology.of(setting)
-    (segment,) = network.segments
-    names = {interface: name for name, interface in network.taps.items()}
-    came, sent = (names[interface] for interface in segment.queues)
-    return Captures(sent=sent, came=came, server=ipaddress.ip_address(network.addresses["server"]).packed)
+    return captured_at.captures_of(settings()[feature_table.CLEAN])
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -169,7 +146,7 @@ def traced(
                 break
             where = f"{setting.cell.id}, seed {seed}"
             try:
-                flow, full_s = _flow(measurement, captured, folder, _PROTOCOLS[bench.adapter.manifest.transport])
+                flow, full_s = _flow(measurement, captured, folder, PROTOCOLS[bench.adapter.manifest.transport])
             except UserError as why:
                 found.problems.append(f"{found.name} at {where}: {why}")
             else:
@@ -208,7 +185,7 @@ def _flow(
     """
     if measurement.outcome not in (Outcome.OK, Outcome.TIMEOUT):
         raise UserError(f"{measurement.outcome}: {measurement.message}")
-    sent_name, came_name, server = captures_of(measurement.trial.setting)
+    sent_name, came_name, server, _ = captured_at.captures_of(measurement.trial.setting)
     if folder is None or not captured.keys() >= {sent_name, came_name}:
         raise UserError("nothing was captured")
     entered, left = ((folder / f"{name}.pcap").read_bytes() for name in (sent_name, came_name))

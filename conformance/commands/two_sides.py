@@ -9,7 +9,7 @@ from conformance.commands.measuring import answers
 from conformance.engine.benches import Bench
 from conformance.engine.plan import Key, plan
 from conformance.model.diagnosis.feature_table import FOLLOWS
-from conformance.model.metrics import Metric
+from conformance.model.metric import Metric
 from conformance.model.setting import Cell
 from conformance.model.studies.comparison import Quantity, Tolerance
 from conformance.model.trial import Measurement, Outcome

@@ -26,7 +26,8 @@ from conformance.model.diagnosis import blame as _blame
 from conformance.model.diagnosis import feature_table, features, ranking
 from conformance.model.diagnosis.feature_table import FEW, MANY
 from conformance.model.errors import UserError
-from conformance.model.metrics import RELATIVE_MARGIN, UTILIZATION
+from conformance.model.metric import RELATIVE_MARGIN
+from conformance.model.metrics import UTILIZATION
 from conformance.reporting.text import progress
 from conformance.reporting.text import why as showing
 from conformance.support import extras, files

@@ -1,9 +1,10 @@
 """The plan of a session: which zones are asked about which settings, how strictly, and after how many trials.
 
-A *question* asks whether a scheme is inside a zone: at one cell, or for one check of a zone's split part. All questions
-of one *family* share a chance of a false alarm (model/family.py), so a verdict depends on the whole plan: on all that
-was planned, and not on what of it arrived. Whatever judges measurements (pytest, `gate`, `run`, `matrix`, `cross`,
-mutants, false alarms, expectations) makes a Plan and asks it; only what judges a file alone counts its own family.
+A *question* asks whether a scheme is inside a zone: at one cell, or for one check of a zone's split part; or whether it
+does what a clause of a document says. All questions of one *family* share a chance of a false alarm (model/family.py),
+so a verdict depends on the whole plan: on all that was planned, and not on what of it arrived. Whatever judges
+measurements (pytest, `gate`, `run`, `matrix`, `cross`, clauses, mutants, false alarms, expectations) makes a Plan and
+asks it; only what judges a file alone counts its own family.
 """
 
 import collections
@@ -15,6 +16,9 @@ from conformance.model import blindness, seeds
 from conformance.model import family as families
 from conformance.model import place as places
 from conformance.model import verdict as verdicts
+from conformance.model.clauses import verdict as clauses
+from conformance.model.clauses.document import Clause
+from conformance.model.clauses.verdict import ClauseVerdict
 from conformance.model.errors import UserError
 from conformance.model.place import Place
 from conformance.model.setting import Setting
@@ -89,7 +93,38 @@ class SplitQuestion:
         return split_zone.judge(self.zone, self.check, by_cell, through, family, more)
 
 
-Question = CellQuestion | SplitQuestion
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ClauseQuestion:
+    """Does what runs as `algorithm` do what a clause of a document says? `setting` keeps the packets of its trials."""
+
+    clause: Clause = dataclasses.field(hash=False)
+    setting: Setting
+    algorithm: str
+
+    @property
+    def key(self) -> Key:
+        return self.algorithm, self.setting
+
+    @property
+    def zone(self) -> Clause:
+        """What it is asked about: it has an id, as zones have."""
+        return self.clause
+
+    @property
+    def place(self) -> str:
+        return self.algorithm
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        return (self.setting,)
+
+    def judge(self, measured: Measured, family: int, more: bool) -> ClauseVerdict:
+        return clauses.judge(self.clause, self.setting, measured[self.setting], family, more)
+
+
+Question = CellQuestion | SplitQuestion | ClauseQuestion
+#: those that measurements of one algorithm in one setting answer
+Lone = CellQuestion | ClauseQuestion
 
 
 def cell_questions(zone: Zone, at: Iterable[Place]) -> list[CellQuestion]:
@@ -115,7 +150,7 @@ class Judged:
     """A question, the verdict, and the measurements that it rests on: those of the first look that is clear."""
 
     question: Question
-    verdict: Verdict | SplitVerdict
+    verdict: Verdict | SplitVerdict | ClauseVerdict
     measured: Measured
 
     @property
@@ -137,7 +172,7 @@ def _members(questions: Iterable[Question]) -> set[Hashable]:
         (question.zone.id, question.algorithm, setting)
         for question in questions
         for setting in question.settings
-        if isinstance(question, SplitQuestion) or question.zone.intervals[question.place].counted
+        if not isinstance(question, CellQuestion) or question.zone.intervals[question.place].counted
     }
 
 
@@ -156,7 +191,7 @@ class Plan:
     families: Mapping[Question, int]
     #: questions about known violations: where they pass, trials go on until that is sure
     known: frozenset[Question]
-    _about: Mapping[Key, tuple[CellQuestion, ...]]
+    _about: Mapping[Key, tuple[Lone, ...]]
     _family_of: Callable[[Question], Hashable]
 
     @property
@@ -168,7 +203,7 @@ class Plan:
         """The size of the largest family: of the one that there is, unless the plan has several on purpose."""
         return max(self.families.values(), default=0)
 
-    def about(self, key: Key) -> tuple[CellQuestion, ...]:
+    def about(self, key: Key) -> tuple[Lone, ...]:
         """Return the questions that measurements of this key alone answer."""
         return self._about.get(key, ())
 
@@ -191,6 +226,8 @@ class Plan:
         """Say whether a verdict needs no more trials; what is not counted takes none beyond the first look."""
         if isinstance(judged.verdict, Verdict) and not judged.verdict.counted:
             return True
+        if isinstance(judged.verdict, ClauseVerdict) and judged.verdict.hidden:
+            return True  # more trials would not show it, either
         if judged.question in self.known and judged.status.passes:
             return judged.verdict.sure
         return judged.status is not Status.INCONCLUSIVE
@@ -215,14 +252,14 @@ class Plan:
         return [settled for group in by_family.values() for settled in self._together(group)]
 
     def _together(self, group: Sequence[Judged]) -> list[Judged]:
-        of_cells = [one.verdict for one in group if isinstance(one.verdict, Verdict)]
-        family = families.together(of_cells, self.families[group[0].question])
+        alone = [one.verdict for one in group if not isinstance(one.verdict, SplitVerdict)]
+        family = families.together(alone, self.families[group[0].question])
         return [self._again(one, family) for one in group]
 
     def _again(self, judged: Judged, family: int) -> Judged:
         if isinstance(judged.question, SplitQuestion) or judged.status is not Status.INCONCLUSIVE:
             return judged
-        more = judged.verdict.n < self.looks[-1]
+        more = len(judged.measured[judged.question.setting]) < self.looks[-1]
         return dataclasses.replace(judged, verdict=judged.question.judge(judged.measured, family, more))
 
     def repeating(self, questions: Iterable[Question]) -> "Plan":
@@ -243,6 +280,8 @@ class Plan:
         for question in {question.zone.id: question for question in self.questions}.values():
             if isinstance(question, CellQuestion):
                 blindness.refuse_blind(question.zone, self.families[question], self.looks[-1])
+            elif isinstance(question, ClauseQuestion):
+                clauses.refuse_blind(question.clause, self.families[question], self.looks[-1])
 
     def zone_verdicts(self, measured: Mapping[Key, Sequence[Measurement]]) -> dict[str, ZoneVerdict]:
         """Return {zone's id: ZoneVerdict} of what was measured, each family taken together. Raise UserError."""
@@ -286,9 +325,9 @@ def plan(
     """
     asked = tuple(dict.fromkeys(questions))
     planned: dict[Hashable, list[Question]] = collections.defaultdict(list)
-    about: dict[Key, list[CellQuestion]] = collections.defaultdict(list)
+    about: dict[Key, list[Lone]] = collections.defaultdict(list)
     for question in asked:
-        if isinstance(question, CellQuestion):
+        if not isinstance(question, SplitQuestion):
             about[question.key].append(question)
     for question in dict.fromkeys((*asked, *beside)):
         planned[family(question)].append(question)

@@ -81,6 +81,14 @@ def first_known(names: Sequence[str]) -> str | None:
     return None
 
 
+def write_requests(folder: str, host: Host, lines: Sequence[str]) -> str:
+    """Write what the client on a host asks for, for anyone to read. Return the file's path."""
+    path = f"{folder}/{host.node}.requests"
+    with open(path, "w") as f:
+        f.writelines(f"{line}\n" for line in lines)
+    return path
+
+
 class KernelGroup:
     """The flows of one group, from `begin_ns` of the clock on. Call `end()`."""
 
@@ -94,15 +102,20 @@ class KernelGroup:
         with open(asked, "w") as f:
             for flow in group.flows:
                 stop_ns = begin_ns + flow.stop_ns if flow.stop_ns else 0
-                f.write(f"{begin_ns + flow.start_ns} {flow.bytes or _ENDLESS_BYTES} {stop_ns} {group.pace}\n")
-        self._receiver = Program(receiver, [program, "receive", sink.address, str(_PORT)], f"{folder}/{sink.node}.out")
+                size = 0 if group.requests else flow.bytes or _ENDLESS_BYTES
+                f.write(f"{begin_ns + flow.start_ns} {size} {stop_ns} {group.pace}\n")
+        # Those that are asked send what they are asked for, from the far end on.
+        plan = [write_requests(folder, sink, group.requests)] if group.requests else []
+        self._receiver = Program(
+            receiver, [program, "receive", sink.address, str(_PORT), *plan], f"{folder}/{sink.node}.out"
+        )
         self._sender = Program(
             sender,
             [program, "send", sink.address, str(_PORT), algorithm, str(_FIRST_LOCAL_PORT), str(LOOK_NS), asked],
             f"{folder}/{source.node}.out",
         )
         #: whether they all have an end of their own
-        self.ends = all(flow.bytes or flow.stop_ns for flow in group.flows)
+        self.ends = bool(group.requests) or all(flow.bytes or flow.stop_ns for flow in group.flows)
 
     @property
     def pidfd(self) -> int:
@@ -115,13 +128,17 @@ class KernelGroup:
     def stop(self) -> tuple[FlowSeen, ...]:
         """End what still runs, and return what was seen of each flow. Raises RuntimeError."""
         lines = self._sender.stop().decode().splitlines()
-        self._receiver.stop()
+        heard = self._receiver.stop().decode().splitlines()
         found = [json.loads(line) for line in lines]
         if len(found) != len(self._group.flows):
             raise RuntimeError("flows: some of them said nothing")
-        return tuple(self._seen(one, flow.start_ns) for one, flow in zip(found, self._group.flows, strict=True))
+        asked = {one["port"]: one["requests"] for one in map(json.loads, heard)}
+        return tuple(
+            self._seen(one, flow.start_ns, asked.get(_FIRST_LOCAL_PORT + at))
+            for at, (one, flow) in enumerate(zip(found, self._group.flows, strict=True))
+        )
 
-    def _seen(self, found: dict[str, object], start_ns: int) -> FlowSeen:
+    def _seen(self, found: dict[str, object], start_ns: int, requests: list[list[int]] | None) -> FlowSeen:
         def since(name: str) -> float | None:
             at_ns = found[name]
             return round((at_ns - self._begin_ns) / 1e9, 9) if isinstance(at_ns, int) and at_ns else None
@@ -145,8 +162,15 @@ class KernelGroup:
             connected_s=since("connected_ns"), end_s=since("end_ns"), complete=found["complete"] is True,
             min_rtt_ms=min_rtt_us / 1000 if isinstance(min_rtt_us, int) and min_rtt_us < NO_RTT_US else None,
             arrived_bytes=None, looks=table(FLOW_COLUMNS, rows), client=None,
-            congestion_control=self._congestion_control(bytes.fromhex(str(found["own"]))), **counts,
+            congestion_control=self._congestion_control(bytes.fromhex(str(found["own"]))),
+            requests=None if requests is None else tuple(self._request(*one) for one in requests), **counts,
         )  # fmt: skip
+
+    def _request(
+        self, size: int, made_ns: int, first_ns: int, end_ns: int
+    ) -> tuple[int, float, float | None, float | None]:
+        first_s, end_s = (round((at - self._begin_ns) / 1e9, 9) if at else None for at in (first_ns, end_ns))
+        return size, round((made_ns - self._begin_ns) / 1e9, 9), first_s, end_s
 
     def _congestion_control(self, own: bytes) -> CongestionControlSeen:
         bbr = None

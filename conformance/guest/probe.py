@@ -17,7 +17,7 @@ from conformance.guest import netns
 from conformance.guest.process import NOBODY, StackProcess, kill_descendants
 from conformance.guest.protocol import Probed, TransferProbed, VisitsProbed
 from conformance.guest.seen import FramesSeen, ProbeFacts, ProcessSeen, VisitFacts
-from conformance.guest.stage import transfer
+from conformance.guest.stage import payload, transfer
 from conformance.guest.trial import environment, fresh_start, own_pids, run_trial, wait_for_port
 
 TYPE_CHECKING = False
@@ -32,6 +32,8 @@ _SEED = 7
 #: frames of the transfer that are looked at for plain text
 _FRAMES = 400
 _ETH_P_ALL = 0x0003
+#: what one client asks for on one connection: at a pace, after a pause (docs/contract.md, CC_REQUESTS)
+_SEVERAL = ("20000 every 0.1", "30000 pause 1", "100000 pause 0")
 #: where a stack could write outside its scratch folder, were it let
 _WRITABLE = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/var/log")
 
@@ -228,7 +230,9 @@ def _server_killed(pair: _Pair) -> ProbeFacts:
 
 
 def _visits(stage: Stage, asked: Transfer) -> VisitsProbed:
-    """Have one server asked for what is not there, have a transfer broken off, one made to its end, and two at once."""
+    """Have one server asked for what is not there, have a transfer broken off, one made to its end, two at once, and
+    several bodies on one connection.
+    """
     pair = _Pair(stage, asked)
     server, ready = pair.start_server()
     if not ready:
@@ -239,9 +243,23 @@ def _visits(stage: Stage, asked: Transfer) -> VisitsProbed:
     pair.visit(server, 1)
     whole = pair.visit(server, 120)
     both = pair.side_by_side(server, 240)
+    several = pair.visit(server, 60, CC_REQUESTS=_requests(stage.job.work_dir))
     pair.end()
-    found = VisitFacts(ready=True, missing=missing, status_of_dotted=dotted, whole=whole, side_by_side=both)
+    found = VisitFacts(
+        ready=True, missing=missing, status_of_dotted=dotted, whole=whole, side_by_side=both, several=several,
+        asked=_SEVERAL,
+    )  # fmt: skip
     return VisitsProbed(facts=found)
+
+
+def _requests(work_dir: str) -> str:
+    """Write what one client asks for on one connection, and these bodies. Return the file's path."""
+    for line in _SEVERAL:
+        payload(work_dir, int(line.split()[0]))
+    path = os.path.join(work_dir, "several.requests")
+    with open(path, "w") as f:
+        f.writelines(f"{line}\n" for line in _SEVERAL)
+    return path
 
 
 def _status_of_dotted(stage: Stage, asked: Transfer) -> int | None:

@@ -198,6 +198,7 @@ class VisitFacts:
 
     `missing`: the client that asked for a body that is not there. `status_of_dotted`: HTTP status of a path with "..".
     `whole`: the client whose transfer came after another had been broken off. `side_by_side`: two that ran at once.
+    `several`: the client that was to ask for what these lines of CC_REQUESTS say, `asked`, on one connection.
     """
 
     ready: bool
@@ -205,6 +206,8 @@ class VisitFacts:
     status_of_dotted: int | None = None
     whole: ProcessSeen | None = None
     side_by_side: tuple[ProcessSeen, ...] = ()
+    several: ProcessSeen | None = None
+    asked: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -67,12 +67,14 @@ class Flow:
 class GroupFlows:
     """The flows of a group in a trial. `algorithms`: kernel's names, the first that the kernel has counts.
 
-    `pace`: bytes a second, 0 for no bound.
+    `pace`: bytes a second, 0 for no bound. `requests`: lines of CC_REQUESTS (docs/contract.md), one for each request of
+    a flow on its connection; none: each asks for one body of its `bytes`, else these are of the largest body.
     """
 
     algorithms: tuple[str, ...]
     pace: int
     flows: tuple[Flow, ...]
+    requests: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -166,7 +168,8 @@ class FlowSeen:
     """A flow as it was seen; times in seconds after the trial began, None where it never came to that.
 
     `acked_bytes` and what follows are the sender's kernel's words, None where it is not TCP. `arrived_bytes`: at the
-    client's interface, headers included, of the stack's flows. `looks`: a table by columns.
+    client's interface, headers included, of the stack's flows. `looks`: a table by columns. `requests`: by the kernel's
+    flows, of each request that was made its bytes, and when it was made, when its first byte and its last one came.
     """
 
     start_s: float
@@ -184,6 +187,7 @@ class FlowSeen:
     looks: dict[str, tuple[float | None, ...]]
     client: ProcessSeen | None
     congestion_control: CongestionControlSeen | None
+    requests: tuple[tuple[int, float, float | None, float | None], ...] | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

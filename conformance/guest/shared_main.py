@@ -75,10 +75,20 @@ def run_cells(stage: SharedStage, cells: Iterable[SharedCell], emit: Callable[[p
         for trial in cell.trials:
             try:
                 facts = shared_trial.run(stage, trial)
+                _keep_apart(stage, index, trial)
             except Fault as fault:
                 emit(protocol.TrialFailed(index=index, seed=trial.seed, message=str(fault)))
             else:
                 emit(protocol.SharedDone(index=index, facts=facts))
+
+
+def _keep_apart(stage: SharedStage, index: int, trial: SharedTrial) -> None:
+    """Move a trial's captures to where the next trial, perhaps with the same seed, does not write over them."""
+    scratch = stage.stage.scratch
+    target = os.path.join(scratch, "trace", f"{index}-{trial.seed}")
+    for side in ("sent", "came") if trial.captures else ():
+        os.makedirs(target, exist_ok=True)
+        os.replace(os.path.join(scratch, "passes", f"{trial.seed}-{side}.pcap"), os.path.join(target, f"{side}.pcap"))
 
 
 def _small(trial: SharedTrial) -> SharedTrial:
@@ -90,6 +100,7 @@ def _small(trial: SharedTrial) -> SharedTrial:
             flows=tuple(
                 dataclasses.replace(flow, start_ns=0, bytes=_WARM_UP_BYTES, stop_ns=_WARM_UP_NS) for flow in group.flows
             ),
+            requests=(),
         )
         for group in trial.groups
     )

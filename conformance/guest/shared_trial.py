@@ -15,7 +15,7 @@ import select
 import signal
 import time
 
-from conformance.guest import bonding, folders, netns, programs, tc, trial
+from conformance.guest import bonding, folders, kernel_flows, netns, programs, tc, trial
 from conformance.guest.flow_looks import FLOW_COLUMNS, Algorithm, Connections, table
 from conformance.guest.kernel_flows import LOOK_NS, KernelGroup, first_known
 from conformance.guest.process import StackProcess, kill_descendants
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from conformance.guest.flow_looks import QueueLooks
     from conformance.guest.hop import Hop
     from conformance.guest.kernel_flows import Watch
-    from conformance.guest.shared_job import Flow, SharedNetwork, SharedTrial
+    from conformance.guest.shared_job import GroupFlows, SharedNetwork, SharedTrial
     from conformance.guest.shared_network import Host, Place
     from conformance.guest.stage import Stage
     from conformance.guest.topology import Interface
@@ -69,7 +69,7 @@ def run(stage: SharedStage, asked: SharedTrial) -> SharedFacts:
         cleanup.callback(lambda: kill_descendants(trial.own_pids(net)))
         began_ns, calls = time.monotonic_ns(), trial.system_calls()
         stacks = [
-            _StackGroup(stage, at, group.flows, cleanup) if stage.network.groups[at].stack else None
+            _StackGroup(stage, at, group, cleanup) if stage.network.groups[at].stack else None
             for at, group in enumerate(asked.groups)
         ]
         if not all(group.ready for group in stacks if group):
@@ -234,9 +234,11 @@ def _links(
 class _StackGroup:
     """A group of the stack under test: its server, and a client for each flow."""
 
-    def __init__(self, stage: SharedStage, at: int, flows: Sequence[Flow], cleanup: contextlib.ExitStack) -> None:
+    def __init__(self, stage: SharedStage, at: int, asked: GroupFlows, cleanup: contextlib.ExitStack) -> None:
+        flows = asked.flows
         self.at, self._stage, self._flows, self._cleanup = at, stage, flows, cleanup
         self._host, self._clients = stage.place.senders[at], stage.place.receivers[at]
+        self._requests = self._write_requests(asked.requests)
         self._rows: list[list[tuple[float | None, ...]]] = [[] for _ in flows]
         self._infos: list[dict[str, Any] | None] = [None for _ in flows]
         self._algorithms = [Algorithm() for _ in flows]
@@ -260,10 +262,20 @@ class _StackGroup:
         transfer = Transfer(seed=0, transfer_bytes=size, slowest=0, tc=(), www=www)
         program, directory = own.program(role).path, own.folder(role)
         environment = trial.environment(own, role, transfer)
+        if role == "client" and self._requests:
+            environment["CC_REQUESTS"] = self._requests
         try:
             return StackProcess(self._stage.node(host), [program, role], environment, directory, own.job.limits)
         except OSError as error:
             raise Fault(f"cannot start {program} {role}: {error.strerror or error}") from error
+
+    def _write_requests(self, lines: Sequence[str]) -> str | None:
+        """Write what its clients ask for, and files of these sizes. Return the path; None of one body for each."""
+        if not lines:
+            return None
+        for size in {int(line.split()[0]) for line in lines}:
+            payload(self._stage.stage.job.work_dir, size)
+        return kernel_flows.write_requests(self._stage.stage.job.work_dir, self._host, lines)
 
     def _wait_until_ready(self) -> bool:
         job, node = self._stage.stage.job, self._stage.node(self._host)
@@ -346,6 +358,7 @@ class _StackGroup:
                     looks=table(FLOW_COLUMNS, self._rows[number]),
                     client=process.seen() if process else None,
                     congestion_control=self._algorithms[number].found(),
+                    requests=None,
                     **{name: info.get(name) for name in names},
                 )
             )  # fmt: skip

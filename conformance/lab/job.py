@@ -8,7 +8,7 @@ import shutil
 import typing
 
 from conformance.guest import protocol, seen, shared_job, wire
-from conformance.lab import calibrations, pki, proxy, shared, two_passes, version
+from conformance.lab import calibrations, captures, pki, proxy, shared, two_passes, version
 from conformance.lab.adapter import Adapter
 from conformance.lab.room import Batches
 from conformance.model.emulation import calibration, congestion, credibility, shared_facts, tc_commands
@@ -58,7 +58,7 @@ def write(
     elif probe or trace:
         raise UserError("flows that share a network are neither probed nor traced", "trace one flow alone")
     else:
-        network = shared.network_of(setting.network, scratch)
+        network = shared.network_of(setting.network, first.scheme.stack, scratch)
     job = protocol.Job(
         algorithm=first.scheme.algorithm,
         called=adapter.called(first.scheme.algorithm),
@@ -182,13 +182,13 @@ class Reader:
 
     Each owed trial comes out once, whatever the events are: what belongs to no owed trial is passed over, and what
     never came is an error after give_up(). `remembers`: calibrations are taken from the user's cache, and kept there.
-    `passes`: the folder where a guest leaves captures of first passes.
+    `traces`: the folder where a guest leaves captures: of first passes, and of settings that ask for packets.
     """
 
     def __init__(
-        self, batches: Batches, adapter: Adapter, remembers: bool = False, passes: pathlib.Path | None = None
+        self, batches: Batches, adapter: Adapter, remembers: bool = False, traces: pathlib.Path | None = None
     ) -> None:
-        self._adapter, self._passes = adapter, passes
+        self._adapter, self._traces = adapter, traces
         # Where the harness chose the kernel's algorithm, another version is no fault of the stack's.
         self._kernels_own = adapter.kernel_algorithms is not None
         self._remembers = remembers
@@ -262,7 +262,8 @@ class Reader:
                         yield self._error(trial, "calibration: " + "; ".join(wrong), host)
                         return
                     made = shared_facts.measurement(trial, wire.to_json(shared_seen), known, {**host, **counted})
-                    yield self._with_states(made)
+                    unseen = {side: lost for side, (_, lost) in shared_seen.captured.items()}
+                    yield self._with_packets(self._with_states(made, index), index, unseen)
             case protocol.HopsTried(index=index, observed=hops):
                 self._hops[index] = wire.to_json(hops)
             case protocol.TrialFailed(index=index, seed=seed, message=message):
@@ -274,13 +275,14 @@ class Reader:
             case protocol.Fault(message=message):
                 yield from self.give_up(message, host)
 
-    def _with_states(self, found: Measurement) -> Measurement:
+    def _with_states(self, found: Measurement, index: int) -> Measurement:
         """Add to what came of a first pass when the states that its trial waits for began; others stay as they are."""
         network, evidence = found.trial.setting.network, found.evidence
-        if network is None or not network.states or not evidence or self._passes is None:
+        if network is None or not network.states or not evidence or self._traces is None:
             return found
         try:
-            times = two_passes.times(found.trial, self._passes, self._adapter.manifest.transport)
+            folder = self._traces / f"{index}-{found.trial.seed}"
+            times = two_passes.times(found.trial, folder, self._adapter.manifest.transport)
         except UserError as why:
             return self._error(found.trial, f"first pass: {why}", found.host)
         return dataclasses.replace(found, evidence={**evidence, "states": times})
@@ -305,7 +307,19 @@ class Reader:
             return Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message=why_not, host=dict(host))
         if problem := self._uncalibrated(index):
             return self._error(trial, problem, host)
-        return credibility.measurement(trial, flat(facts), self._seen_network(index), dict(host))
+        found = credibility.measurement(trial, flat(facts), self._seen_network(index), dict(host))
+        captured = made.captured if made else {}
+        return self._with_packets(found, index, {name: unseen for name, (_, unseen) in captured.items()})
+
+    def _with_packets(
+        self, measurement: Measurement, index: int, unseen: collections.abc.Mapping[str, int]
+    ) -> Measurement:
+        trial = measurement.trial
+        first_pass = trial.setting.network is not None and trial.setting.network.states
+        if not trial.setting.packets or first_pass:
+            return measurement
+        folder = None if self._traces is None else self._traces / f"{index}-{trial.seed}"
+        return captures.with_packets(measurement, folder, unseen, self._adapter.manifest.transport)
 
     def _uncalibrated(self, index: int) -> str | None:
         """Return why nothing that was measured in a cell counts; None where its emulators delivered all."""

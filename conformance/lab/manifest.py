@@ -15,6 +15,9 @@ from conformance.support import paths, schema
 #: where guests look for programs (conformance/guest/init.py sets the same)
 GUEST_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+#: the version of the contract from which a server answers, and a client makes, several requests on a connection
+SEVERAL_REQUESTS = 2
+
 #: what is not to be had from Debian in a version that today's stacks compile with
 _TOOLCHAINS = {"cargo": "Rust, with rustup", "go": "Go 1.21 or later"}
 
@@ -28,6 +31,7 @@ class Manifest:
     title: str
     program: str
     transport: str
+    contract: int = 1
     kernel_algorithms: dict[str, Any] | None = None
     algorithms: dict[str, Any] | None = None
     port: int = 4433

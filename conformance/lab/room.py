@@ -37,3 +37,19 @@ def handfuls(batches: Batches) -> Iterator[list[Sequence[Trial]]]:
             taken = []
     if taken:
         yield taken
+
+
+class Supply:
+    """Batches to come, and those that were taken and given back: these come first."""
+
+    def __init__(self, batches: Batches) -> None:
+        self._given_back: list[Sequence[Trial]] = []
+        self._rest = iter(batches)
+
+    def take(self) -> Sequence[Trial] | None:
+        """Return the next batch; None where there is none now."""
+        return self._given_back.pop(0) if self._given_back else next(self._rest, None) or None
+
+    def give_back(self, batches: Sequence[Sequence[Trial]]) -> None:
+        """Take batches back, for the next that asks."""
+        self._given_back[:0] = batches

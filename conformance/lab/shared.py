@@ -9,12 +9,16 @@ from typing import Any
 
 from conformance.guest import hop_probe, shared_job
 from conformance.lab import load
+from conformance.lab.adapter import Adapter
+from conformance.lab.manifest import SEVERAL_REQUESTS
 from conformance.model.emulation import bonded, hop_checks, impairing, rtnl, shaping
 from conformance.model.errors import UserError
+from conformance.model.flow_group import Flows
 from conformance.model.impairments import Impairments
 from conformance.model.links import WAYS, Direction, Link
-from conformance.model.network import Flows, Network
-from conformance.model.trial import Trial
+from conformance.model.network import Network
+from conformance.model.setting import Setting
+from conformance.model.trial import KERNEL_STACK, Trial
 
 #: what the suite calls an algorithm -> what kernels call it; others have one name
 KERNEL_NAMES = {"bbrv1": ("bbr",), "bbrv2": ("bbr2", "bbr"), "bbrv3": ("bbr",)}
@@ -34,7 +38,7 @@ _GUEST_MB, _STACK_FLOW_MB, _FLOW_MB, _PACKET_BYTES = 200, 24, 0.5, 4096
 LEAST_MB = 512
 
 
-def network_of(network: Network, scratch: pathlib.Path) -> shared_job.SharedNetwork:
+def network_of(network: Network, stack: str, scratch: pathlib.Path) -> shared_job.SharedNetwork:
     """Return what a guest builds, and put the programs that it needs into the scratch folder. Raises UserError."""
     for name, path in load.programs().items():
         shutil.copy(path, scratch / name)
@@ -48,7 +52,7 @@ def network_of(network: Network, scratch: pathlib.Path) -> shared_job.SharedNetw
         ),
         groups=tuple(
             shared_job.Group(
-                name=group.name, stack=group.is_stack, clients=group.count, ends=group.ends,
+                name=group.name, stack=is_by_stack(group, stack), clients=group.count, ends=group.ends,
                 ecn=None if group.ecn is None else int(group.ecn), host_queue=group.host_queue,
             )
             for group in network.flows
@@ -63,6 +67,26 @@ def network_of(network: Network, scratch: pathlib.Path) -> shared_job.SharedNetw
             program=load.BOND,
         ),
     )  # fmt: skip
+
+
+def is_by_stack(group: Flows, stack: str) -> bool:
+    """Return whether a stack's programs make a group's flows; else the suite's own program does, of the kernel's TCP.
+
+    That makes those of linux-tcp, too, where more than one body is asked for: its client asks for one.
+    """
+    return group.is_stack and not (group.requests and stack == KERNEL_STACK)
+
+
+def why_not(setting: Setting, adapter: Adapter) -> str | None:
+    """Return why an adapter cannot take part in a setting; None where it may."""
+    groups = setting.network.flows if setting.network else ()
+    if not any(group.requests and is_by_stack(group, adapter.name) for group in groups):
+        return None
+    client = adapter.client or adapter
+    for one, what in ((adapter, "serves"), (client, "asks for")):
+        if one.manifest.contract < SEVERAL_REQUESTS:
+            return f"{one.name} {what} one body on a connection (contract {one.manifest.contract} in its manifest)"
+    return None
 
 
 def cell_of(trials: Sequence[Trial]) -> shared_job.SharedCell:
@@ -121,7 +145,7 @@ def _trial(trial: Trial) -> shared_job.SharedTrial:
             (_rules(network, link, "data", trial), _rules(network, link, "acks", trial)) for link in network.links
         ),
         tested=network.flows.index(network.tested),
-        captures=bool(network.states),
+        captures=bool(network.states) or trial.setting.packets,
         bond=_bond(network),
     )
 
@@ -188,14 +212,14 @@ def _mask(network: Network, direction: Direction, lasts_s: float) -> int | None:
 
 def _group(network: Network, group: Flows, trial: Trial) -> shared_job.GroupFlows:
     asked = group.algorithm or trial.scheme.algorithm
-    rate_mbps = network.rate_mbps(group)
-    size = network.transfer_bytes(group)
+    rate_mbps = network.highest_mbps(group)
+    size = max((one.bytes for one in group.requests), default=network.transfer_bytes(group))
     if size is None and group.is_stack:
         # What the link carries in that time is more than arrives, since headers take part of it.
         limit = None if rate_mbps is None or group.seconds is None else rate_mbps * 1e6 / 8 * group.seconds
         size = _UNLIMITED_BYTES if limit is None else max(math.ceil(limit), 1)
     return shared_job.GroupFlows(
-        algorithms=() if group.is_stack else KERNEL_NAMES.get(asked, (asked,)),
+        algorithms=() if is_by_stack(group, trial.scheme.stack) else KERNEL_NAMES.get(asked, (asked,)),
         pace=0 if group.pace_mbps is None else round(group.pace_mbps * 1e6 / 8),
         flows=tuple(
             shared_job.Flow(
@@ -205,6 +229,7 @@ def _group(network: Network, group: Flows, trial: Trial) -> shared_job.GroupFlow
             )
             for start_ns in starts_ns(group, trial.seed)
         ),
+        requests=group.request_lines,
     )
 
 

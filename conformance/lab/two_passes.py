@@ -82,7 +82,8 @@ def second_pass(trial: Trial, times: Times) -> Trial:
         if state not in times:
             raise UserError(f"state {state} never came in the first pass: {STATES[state]}", "wait for another")
     then = network.at(times)
-    return dataclasses.replace(trial, setting=Setting.shared(setting.profile, then, setting.point, setting.timeout_s))
+    second = Setting.shared(setting.profile, then, setting.point, setting.timeout_s)
+    return dataclasses.replace(trial, setting=dataclasses.replace(second, packets=setting.packets))
 
 
 def _second(trial: Trial, found: Measurement, times: Times) -> Measurement:
@@ -108,8 +109,8 @@ def times(trial: Trial, folder: pathlib.Path, transport: str) -> Times:
     at = network.flows.index(tested)
     protocol = _PROTOCOLS[transport if tested.is_stack else "tcp"]
     sender, receiver = (_address(form.format(at)) for form in (_SENDER, _RECEIVER))
-    sent, asked = _captured(folder / f"{trial.seed}-sent.pcap", protocol, sender)
-    came, _ = _captured(folder / f"{trial.seed}-came.pcap", protocol, sender)
+    sent, asked = _captured(folder / "sent.pcap", protocol, sender)
+    came, _ = _captured(folder / "came.pcap", protocol, sender)
 
     def own(packet: pcap.Packet) -> bool:
         if packet.identity[_DESTINATION] != receiver:

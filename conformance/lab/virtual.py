@@ -21,9 +21,9 @@ from conformance.lab import cores, job, shared, two_passes
 from conformance.lab import memory as memory_file
 from conformance.lab import scratch as scratch_place
 from conformance.lab.adapter import Adapter
-from conformance.lab.room import Batches
+from conformance.lab.room import Batches, Supply
 from conformance.model.errors import UserError
-from conformance.model.trial import Measurement, Trial
+from conformance.model.trial import Measurement, Outcome, Trial
 from conformance.support import limits, paths
 
 _PR_SET_PDEATHSIG = 1
@@ -31,6 +31,8 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 #: 2040-01-01: after the certificates' first day, whenever they were made
 _WALL_CLOCK_NS = 2_208_988_800 * 10**9
 _MEMORY = "512M"
+#: the same of a guest that captures: captures are kept in its memory until the trial is over
+CAPTURING_MEMORY = "1G"
 #: virtual cost of a system call, and of a poll that finds nothing and does not wait. Computing is free in a guest:
 #: a program that asks again and again until something happens would otherwise ask for ever
 SYSCALL_COST_NS, EMPTY_POLL_COST_NS = 1_000, 20_000
@@ -206,15 +208,20 @@ class VirtualRoom:
         self, adapter: Adapter, batches: Batches, cancelled: threading.Event, on_start: Callable[[Group], object]
     ) -> Iterator[Measurement]:
         """Do the same for trials as they are, first passes among them."""
-        supply = _Supply(batches)
+        supply = Supply(batches)
         while not cancelled.is_set() and (first := supply.take()):
+            if why := shared.why_not(first[0].setting, adapter):
+                yield from (Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message=why) for trial in first)
+                continue
             supply.give_back([first])
             network = first[0].setting.network
             memory_mb = None if network is None else shared.memory_mb(network)
+            alone = first[0].setting.packets and memory_mb is None
             memory = _MEMORY if memory_mb is None else f"{memory_mb}M"
-            with one_guest(self.kernel, adapter, first[0], cancelled, memory) as (guest, scratch):
+            how = {"memory": CAPTURING_MEMORY, "trace": "packets"} if alone else {"memory": memory}
+            with one_guest(self.kernel, adapter, first[0], cancelled, **how) as (guest, scratch):
                 on_start(guest)
-                reader = job.Reader([], adapter, remembers=self._remembers, passes=scratch / "passes")
+                reader = job.Reader([], adapter, remembers=self._remembers, traces=scratch / "trace")
                 shift = _Shift(supply, reader, job.Feeder(scratch), self._most_uptime_s, memory_mb)
                 yield from follow(guest, reader, scratch, cancelled, self.trial_wall_timeout_s, shift.feed)
                 supply.give_back(reader.owed)
@@ -227,7 +234,7 @@ class _Shift:
     """
 
     def __init__(
-        self, supply: "_Supply", reader: job.Reader, feeder: job.Feeder, most_uptime_s: float, memory_mb: int | None
+        self, supply: Supply, reader: job.Reader, feeder: job.Feeder, most_uptime_s: float, memory_mb: int | None
     ) -> None:
         self._supply, self._reader, self._feeder, self._most_uptime_s = supply, reader, feeder, most_uptime_s
         self._memory_mb = memory_mb
@@ -250,21 +257,6 @@ class _Shift:
         # It has said nothing before its network stood.
         self._start_s = self._start_s or (so_far_s if self._reader.uptime_s else 0.0)
         return so_far_s > max(_SHIFT_S, _STARTS_A_SHIFT * self._start_s) and cores.others_wait()
-
-
-class _Supply:
-    """Batches to come, and those that were taken and given back: these come first."""
-
-    def __init__(self, batches: Batches) -> None:
-        self._given_back: list[Sequence[Trial]] = []
-        self._rest = iter(batches)
-
-    def take(self) -> Sequence[Trial] | None:
-        """Return the next batch; None where there is none now."""
-        return self._given_back.pop(0) if self._given_back else next(self._rest, None) or None
-
-    def give_back(self, batches: Sequence[Sequence[Trial]]) -> None:
-        self._given_back[:0] = batches
 
 
 @contextlib.contextmanager

@@ -1,11 +1,16 @@
 /* A group of flows of the kernel's TCP: one process that sends them all, and one that receives them all.
  *
- *     flows receive ADDRESS PORT
+ *     flows receive ADDRESS PORT [REQUESTS]
  *     flows send ADDRESS PORT ALGORITHM LOCAL_PORT SAMPLE_NS FLOWS
  *
  * The file FLOWS has a line for each flow: START_NS BYTES STOP_NS PACE. It begins at START_NS of the monotonic clock, from port
  * LOCAL_PORT plus its index, and ends when BYTES were acknowledged, or at STOP_NS (0: at SIGTERM), whatever comes first;
  * PACE is the most bytes a second, 0 for no bound. Flows that are stopped are reset, so that none of them looks complete.
+ *
+ * With BYTES 0, a flow sends what its far end asks for, and ends when that closes. What the far end of each flow asks for
+ * is in the file REQUESTS, a line for each body: BYTES pause|every SECONDS (docs/contract.md: CC_REQUESTS). The receiver's
+ * last words are then a line of JSON for each connection: its port at the sender, and of each request its bytes, when it
+ * was made, and when the body's first byte and its last one came.
  *
  * A thread for each flow makes few and long system calls: sendfile(2) of a file that is all hole, so that no payload is
  * copied or stored, and recv(2) with MSG_TRUNC, which throws it away in the kernel. A thread that waits in the kernel
@@ -33,8 +38,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_FLOWS = 4096, STACK_BYTES = 128 << 10, LOW_WATER_BYTES = 16 << 10, NO_ALGORITHM = 3 };
-static const int64_t SECOND = 1000000000, FOREVER = INT64_MAX;
+#include "requests.h"
+
+enum { LOW_WATER_BYTES = 16 << 10, NO_ALGORITHM = 3 };
+static const int64_t FOREVER = INT64_MAX;
 
 struct look { int64_t at_ns; uint64_t acked_bytes; uint32_t rtt_us, cwnd; };
 
@@ -57,26 +64,6 @@ static struct sockaddr_in peer;
 static const char *algorithm;
 static int local_port;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-static void fail(const char *what)
-{
-    fprintf(stderr, "flows: %s: %s\n", what, strerror(errno));
-    exit(1);
-}
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * SECOND + now.tv_nsec;
-}
-
-static void sleep_until(int64_t at_ns)
-{
-    struct timespec at = {.tv_sec = at_ns / SECOND, .tv_nsec = at_ns % SECOND};
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
-        ;
-}
 
 static void ask(struct flow *flow)
 {
@@ -105,13 +92,38 @@ static int connected(struct flow *flow)
     }
     if (pace && setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &pace, sizeof pace) != 0)
         fail("SO_MAX_PACING_RATE");
+    if (!flow->bytes)
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* the end of a body leaves at once */
     return fd;
+}
+
+/* Sends so many bytes; whether that was possible. */
+static bool send_bytes(int fd, int64_t left)
+{
+    while (left > 0) {
+        off_t at = 0;
+        ssize_t sent = sendfile(fd, zeros, &at, left < 1 << 30 ? left : 1 << 30);
+        if (sent <= 0)
+            return false;
+        left -= sent;
+    }
+    return true;
+}
+
+/* Sends what the far end asks for until it closes; whether it did. */
+static bool answer(int fd)
+{
+    int64_t size;
+    ssize_t got;
+    while ((got = recv(fd, &size, sizeof size, MSG_WAITALL)) == sizeof size)
+        if (!send_bytes(fd, size))
+            return false;
+    return got == 0;
 }
 
 static void *send_one(void *argument)
 {
     struct flow *flow = argument;
-    int64_t left = flow->bytes;
     char byte;
     sleep_until(flow->start_ns);
     flow->connect_ns = now_ns();
@@ -123,17 +135,17 @@ static void *send_one(void *argument)
     flow->connected_ns = now_ns();
     flow->running = true;
     pthread_mutex_unlock(&lock);
-    while (left > 0) {
-        off_t at = 0;
-        ssize_t sent = sendfile(flow->fd, zeros, &at, left < 1 << 30 ? left : 1 << 30);
-        if (sent <= 0)
+    if (!flow->bytes) {
+        if (!answer(flow->fd))
             return NULL; /* it was stopped */
-        left -= sent;
+    } else {
+        if (!send_bytes(flow->fd, flow->bytes))
+            return NULL;
+        /* The far end closes when it has all: its end comes with the last acknowledgement. */
+        shutdown(flow->fd, SHUT_WR);
+        if (recv(flow->fd, &byte, 1, 0) != 0)
+            return NULL;
     }
-    /* The far end closes when it has all: its end comes with the last acknowledgement. */
-    shutdown(flow->fd, SHUT_WR);
-    if (recv(flow->fd, &byte, 1, 0) != 0)
-        return NULL;
     pthread_mutex_lock(&lock);
     if (flow->running) {
         flow->end_ns = now_ns();
@@ -142,6 +154,8 @@ static void *send_one(void *argument)
         ask(flow);
     }
     pthread_mutex_unlock(&lock);
+    if (!flow->bytes)
+        shutdown(flow->fd, SHUT_WR);
     return NULL;
 }
 
@@ -196,8 +210,8 @@ static void print_looks(const struct flow *flow)
 static void print(const struct flow *flow)
 {
     const struct tcp_info *info = &flow->info;
-    /* What TCP_INFO calls acknowledged counts the SYN, and the FIN of a flow that is complete. */
-    uint64_t extra = (flow->connected_ns ? 1 : 0) + (flow->complete ? 1 : 0), acked = info->tcpi_bytes_acked;
+    /* What TCP_INFO calls acknowledged counts the SYN, and the FIN of a flow that is complete and closed first. */
+    uint64_t extra = (flow->connected_ns ? 1 : 0) + (flow->complete && flow->bytes), acked = info->tcpi_bytes_acked;
     printf("{\"connect_ns\": %lld, \"connected_ns\": %lld, \"end_ns\": %lld, \"complete\": %s, \"error\": %d, ",
            (long long)flow->connect_ns, (long long)flow->connected_ns, (long long)flow->end_ns,
            flow->complete ? "true" : "false", flow->error);
@@ -292,7 +306,7 @@ static void *receive_one(void *argument)
     return NULL;
 }
 
-static void receive_all(void)
+static void receive_all(bool asks)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1, low = LOW_WATER_BYTES;
     pthread_attr_t small;
@@ -302,11 +316,19 @@ static void receive_all(void)
     pthread_attr_init(&small);
     pthread_attr_setstacksize(&small, STACK_BYTES);
     pthread_attr_setdetachstate(&small, PTHREAD_CREATE_DETACHED);
+    if (asks)
+        print_requests_at_the_end(&small);
     for (;;) {
         pthread_t thread;
-        int one = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+        struct sockaddr_in from;
+        socklen_t size = sizeof from;
+        int one = accept4(fd, (struct sockaddr *)&from, &size, SOCK_CLOEXEC);
         if (one < 0)
             fail("accept");
+        if (asks) {
+            begin_asking(one, &from, &small);
+            continue;
+        }
         /* Woken once for so many bytes, and not for each packet: less than the first window, which it leaves alone. */
         setsockopt(one, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof low);
         if (pthread_create(&thread, &small, receive_one, (void *)(intptr_t)one) != 0)
@@ -319,15 +341,18 @@ int main(int count, char **arguments)
     bool sends = count == 8 && !strcmp(arguments[1], "send");
     struct rlimit files = {.rlim_cur = MOST_FLOWS + 64, .rlim_max = MOST_FLOWS + 64};
     setrlimit(RLIMIT_NOFILE, &files);
-    if (!sends && !(count == 4 && !strcmp(arguments[1], "receive"))) {
-        fprintf(stderr, "usage: flows receive ADDRESS PORT | send ADDRESS PORT ALGORITHM LOCAL_PORT SAMPLE_NS FLOWS\n");
+    if (!sends && !((count == 4 || count == 5) && !strcmp(arguments[1], "receive"))) {
+        fprintf(stderr, "usage: flows receive ADDRESS PORT [REQUESTS]\n"
+                        "       flows send ADDRESS PORT ALGORITHM LOCAL_PORT SAMPLE_NS FLOWS\n");
         return 2;
     }
     peer = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(atoi(arguments[3]))};
     if (inet_pton(AF_INET, arguments[2], &peer.sin_addr) != 1)
         fail("address");
+    if (count == 5)
+        read_requests(arguments[4]);
     if (!sends)
-        receive_all();
+        receive_all(count == 5);
     algorithm = arguments[4];
     local_port = atoi(arguments[5]);
     send_all(atoll(arguments[6]), arguments[7]);

@@ -9,7 +9,7 @@ other questions held the same cell open, or on the order in which trials arrived
 import collections
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from conformance.model import verdict as verdicts
 from conformance.model.place import Place
@@ -23,6 +23,16 @@ USUAL_LOOKS = verdicts.looks(5, verdicts.last_look(5))
 #: what is judged together: a zone, and {place: measurements of one scheme}
 Held = tuple[Zone, Mapping[Place, Sequence[Measurement]]]
 _V = TypeVar("_V", bound=HasStatus)
+
+
+class Counted(Protocol):
+    """A verdict that shares a chance of a false alarm with others."""
+
+    @property
+    def p(self) -> float | None: ...
+
+    @property
+    def counted(self) -> bool: ...
 
 
 def _is_clear(verdict: HasStatus) -> bool:
@@ -66,7 +76,7 @@ def last_step(p_values: Sequence[float], family: int) -> int:
     return size - max(rejected - 1, 0)
 
 
-def together(found: Sequence[Verdict], family: int) -> int:
+def together(found: Sequence[Counted], family: int) -> int:
     """Return the size of family with which verdicts of a family this large are judged, as last_step() does."""
     return last_step([1.0 if verdict.p is None else verdict.p for verdict in found if verdict.counted], family)
 

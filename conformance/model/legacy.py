@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conformance.model.errors import UserError
+from conformance.model.flow_group import Flows, Start
 from conformance.model.links import Direction, Link, Queue
-from conformance.model.network import Flows, Network, Start
+from conformance.model.network import Network
 from conformance.model.setting import RIVAL_TOPOLOGY, Cell, Proxy, Setting, end_to_end
 
 #: what a scenario's document may have beside its network

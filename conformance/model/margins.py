@@ -17,7 +17,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from conformance.model.metrics import RELATIVE_MARGIN
+from conformance.model.metric import RELATIVE_MARGIN
 from conformance.model.setting import Cell
 from conformance.model.zone import Zone, kind_of
 

@@ -13,6 +13,7 @@ from typing import Any, Self
 from conformance.model import schedule as schedules
 from conformance.model.bond import Bond
 from conformance.model.errors import UserError, located
+from conformance.model.flow_group import Flows, Request, Start
 from conformance.model.impairments import Impairments
 from conformance.model.links import Direction, Link, Queue
 from conformance.model.records import sparse
@@ -20,87 +21,7 @@ from conformance.model.schedule import Entry
 
 _SYSCTL = re.compile(r"net\.(ipv4|ipv6|core)\.[a-z0-9_.]+\Z")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,19}\Z")
-_ALGORITHM = re.compile(r"[a-z0-9_]{1,15}\Z")
-SENDERS = ("stack", "kernel")
-MOST_FLOWS, MOST_STACK_FLOWS = 1000, 32
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Start:
-    """When the flows of a group begin: the first at `at_s`, the next `every_s` later, each up to `spread_s` late.
-
-    The trial's seed draws how late.
-    """
-
-    at_s: float = 0
-    every_s: float = 0
-    spread_s: float = 0
-
-    def to_json(self) -> dict[str, Any]:
-        return sparse(self)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Flows:
-    """A group of flows: of the stack under test, or of the kernel with `algorithm`, None for the one under test.
-
-    Each sends `bytes`, or for `seconds`, or what its bottleneck carries in `seconds_at_rate`; none of these: until all
-    others have ended. `ends`: the nodes that receiver and sender are at. `extra_delay_ms`: what the way of its
-    acknowledgements is longer than others'. `pace_mbps`: the most that each flow sends. `ecn`: whether its hosts ask
-    for ECN, None for the kernel's default. `judged`: the flows that metrics without a group are about.
-    """
-
-    name: str
-    ends: tuple[str, str]
-    sender: str = "stack"
-    algorithm: str | None = None
-    count: int = 1
-    start: Start = Start()
-    bytes: int | None = None
-    seconds: float | None = None
-    seconds_at_rate: float | None = None
-    extra_delay_ms: float = 0
-    pace_mbps: float | None = None
-    ecn: bool | None = None
-    host_queue: str | None = None
-    judged: bool = True
-
-    def to_json(self) -> dict[str, Any]:
-        return {**sparse(self), "ends": list(self.ends)}
-
-    @property
-    def is_stack(self) -> bool:
-        return self.sender == "stack"
-
-    def problems(self) -> Iterator[tuple[str, str]]:
-        """Yield (JSON pointer from here, what is wrong)."""
-        if self.sender not in SENDERS:
-            yield "/sender", f"sender {self.sender!r} is not known; choose stack or kernel"
-        if self.is_stack:
-            if self.algorithm is not None:
-                yield "/algorithm", "the stack's algorithm is the one under test; leave it out"
-            if self.pace_mbps is not None:
-                yield "/pace_mbps", "only flows of the kernel can be paced from outside"
-            if self.count > MOST_STACK_FLOWS:
-                yield "/count", f"a stack has at most {MOST_STACK_FLOWS} flows, each with a client of its own"
-            if self.amount is None:
-                yield "/bytes", "flows of the stack send bytes, or for seconds; give one of them"
-        elif self.algorithm is not None and not _ALGORITHM.match(self.algorithm):
-            yield "/algorithm", f"{self.algorithm!r} is no kernel's name of a congestion control"
-        if sum(one is not None for one in (self.bytes, self.seconds, self.seconds_at_rate)) > 1:
-            yield "/seconds", "give bytes, seconds or seconds_at_rate, and one of them only"
-
-    @property
-    def end_s(self) -> float | None:
-        """When its last flow ends at the latest; None where no clock ends it."""
-        if self.seconds is None:
-            return None
-        return self.start.at_s + (self.count - 1) * self.start.every_s + self.start.spread_s + self.seconds
-
-    @property
-    def amount(self) -> float | None:
-        """How much it sends, in whatever it is given; None for as long as others run."""
-        return next((one for one in (self.bytes, self.seconds, self.seconds_at_rate) if one is not None), None)
+MOST_FLOWS = 1000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -268,6 +189,19 @@ class Network:
         kept = math.prod(1 - link.direction(way).loss_pct / 100 for link, way in self.towards_client(group))
         return 100 * (1 - kept)
 
+    def highest_mbps(self, group: Flows) -> float | None:
+        """Return the highest rate that a group's bottleneck, or its bond, ever has; None where nothing limits it."""
+        found = self.bottleneck(group)
+        if found is None:
+            return None
+        if self.is_bonded(group) and self.bond is not None:
+            return math.fsum(self._highest_mbps(link, "data") for link in self.bond.of(self.links))
+        return self._highest_mbps(*found)
+
+    def _highest_mbps(self, link: Link, way: str) -> float:
+        changed = [one.direction.rate_mbps or 0 for one in self.changes(link, way, math.inf)]
+        return max(link.direction(way).rate_mbps or 0, *changed, 0)
+
     @property
     def tested(self) -> Flows:
         """The group that a result is about where none is named: the first that is judged."""
@@ -282,8 +216,8 @@ class Network:
 
     def transfer_bytes(self, group: Flows) -> int | None:
         """Return how many bytes each flow of a group has to send; None where the clock ends it."""
-        if group.bytes is not None:
-            return group.bytes
+        if group.total_bytes is not None:
+            return group.total_bytes
         rate = self.rate_mbps(group)
         if group.seconds_at_rate is None or rate is None:
             return None
@@ -353,4 +287,6 @@ def _link(data: Mapping[str, Any]) -> Link:
 
 def _flows(data: Mapping[str, Any], ends: tuple[str, str]) -> Flows:
     one, other = data.get("ends", ends)
-    return Flows(**{**data, "ends": (one, other), "start": Start(**data.get("start", {}))})
+    requests = tuple(Request(**request) for request in data.get("requests", ()))
+    start = Start(**data.get("start", {}))
+    return Flows(**{**data, "ends": (one, other), "start": start, "requests": requests})

@@ -13,5 +13,9 @@ def sparse(record: Any) -> dict[str, Any]:
             continue
         if isinstance(value, float) and value.is_integer():
             value = int(value)  # 10.0 and 10 are one number, and have one digest
-        found[field.name] = value.to_json() if hasattr(value, "to_json") else value
+        found[field.name] = [_plain(one) for one in value] if isinstance(value, tuple) else _plain(value)
     return found
+
+
+def _plain(value: Any) -> Any:
+    return value.to_json() if hasattr(value, "to_json") else value

@@ -35,31 +35,24 @@ ALL = "all"
 class Axis:
     """What varies: `sets` are JSON pointers into the scenario's document, `values` what it usually takes.
 
-    `means`: what each value stands for, where values are names; such an axis takes no others. `each`: the same, with
-    something of its own for each place of `sets`.
+    `means`: what each value stands for, where values are names; such an axis takes no others. An object whose names
+    are all of `sets` stands for another thing at each place.
     """
 
     name: str
     sets: tuple[str, ...]
     values: tuple[Value, ...]
     means: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    each: Mapping[str, Sequence[Any]] = dataclasses.field(default_factory=dict)
 
-    def meanings(self, value: Value) -> list[Any]:
-        """Return what a value puts at each place. Raises UserError for a name that stands for nothing."""
-        known = self.each or self.means
-        if not known:
-            return [value] * len(self.sets)
-        if value not in known:
-            raise UserError(f"axis {self.name} has no value {written(value)!r}", f"choose {', '.join(known)}")
-        if not self.each:
-            return [copy.deepcopy(self.means[str(value)]) for _ in self.sets]
-        found = self.each[str(value)]
-        if len(found) != len(self.sets):
-            raise UserError(
-                f"axis {self.name} sets {len(self.sets)} places, and {written(value)!r} has {len(found)} values"
-            )
-        return copy.deepcopy(list(found))
+    def meaning(self, value: Value, pointer: str) -> Any:
+        """Return what a value puts at a place. Raises UserError for a name that stands for nothing."""
+        if not self.means:
+            return value
+        if value not in self.means:
+            raise UserError(f"axis {self.name} has no value {written(value)!r}", f"choose {', '.join(self.means)}")
+        found = self.means[str(value)]
+        by_place = isinstance(found, Mapping) and set(found) == set(self.sets)
+        return copy.deepcopy(found[pointer] if by_place else found)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -95,7 +88,6 @@ class Scenario:
                 sets=tuple(one["sets"]),
                 values=tuple(map(plain, one["values"])),
                 means=one.get("means", {}),
-                each=one.get("each", {}),
             )
             for one in data.get("axes", ())
         )
@@ -164,9 +156,9 @@ class Scenario:
         """Return what the document says at a point, without its axes."""
         found: dict[str, Any] = copy.deepcopy(dict(self.base))
         for axis in self.axes:
-            for pointer, value in zip(axis.sets, axis.meanings(point[axis.name]), strict=True):
+            for pointer in axis.sets:
                 holder, key = _place(found, pointer)
-                holder[key] = value
+                holder[key] = axis.meaning(point[axis.name], pointer)
         return found
 
     def network(self, point: Point) -> Network:

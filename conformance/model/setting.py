@@ -193,6 +193,8 @@ class Setting:
     rival: str | None = None
     #: whether the server's link is captured, to see how many packets it sends at once
     bursts: bool = False
+    #: whether its measurement keeps the packets of the tested group's first flow
+    packets: bool = False
     #: what none of the above says, and the point of its scenario; or none
     network: Network | None = None
     point: tuple[tuple[str, Any], ...] = ()
@@ -268,13 +270,14 @@ class Setting:
     def to_json(self) -> dict[str, Any]:
         if self.network is not None:
             about = {"scenario": self.profile, "point": dict(self.point), "timeout_s": self.timeout_s}
-            return {**about, "network": self.network.to_json()}
+            return {**about, "network": self.network.to_json(), **({"packets": True} if self.packets else {})}
         data = {**dataclasses.asdict(self), "sysctls": dict(self.sysctls), "cell": self.cell.to_json()}
         del data["network"], data["point"]
         if self.rival is None:
             del data["rival"]
-        if not self.bursts:
-            del data["bursts"]
+        for name in ("bursts", "packets"):
+            if not data[name]:
+                del data[name]
         if self.segments:
             data["segments"] = [cell.to_json() for cell in self.segments]
         else:
@@ -295,13 +298,13 @@ class Setting:
             raise UserError("/links: nothing limits the rate of the group that is judged", "give a link rate_mbps")
         direction = bottleneck[0].direction(bottleneck[1])
         rate_mbps = network.rate_mbps(tested) or 0
-        lasts_s = tested.seconds or tested.seconds_at_rate or 8 * (tested.bytes or 0) / rate_mbps / 1e6
+        lasts_s = tested.seconds or tested.seconds_at_rate or 8 * (tested.total_bytes or 0) / rate_mbps / 1e6
         return cls(
             cell=Cell(rate_mbps, round(500 * network.rtt_s(tested), 9), round(network.loss_pct(tested), 9)),
             profile=name,
             queue=direction.queue.kind if direction.queue else "pfifo",
             offload=network.offload,
-            transfer_s=lasts_s or timeout_s,
+            transfer_s=lasts_s + tested.waits_s or timeout_s,
             timeout_s=timeout_s,
             topology=SHARED_TOPOLOGY,
             host_queue=tested.host_queue,
@@ -314,7 +317,8 @@ class Setting:
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         if "network" in data:
             point = tuple(data["point"].items())
-            return cls.shared(data["scenario"], Network.from_json(data["network"]), point, data["timeout_s"])
+            shared = cls.shared(data["scenario"], Network.from_json(data["network"]), point, data["timeout_s"])
+            return dataclasses.replace(shared, packets=data.get("packets", False))
         path = {
             "segments": tuple(Cell(**cell) for cell in data.get("segments", ())),
             "proxy": Proxy(**data["proxy"]) if data.get("proxy") else None,
@@ -336,9 +340,9 @@ class Setting:
             return self.profile_digest
         structure = [
             [[link.name, link.ends] for link in self.network.links],
-            [[group.name, group.ends, group.sender, group.count if group.is_stack else 0, group.ecn, group.host_queue]
-             for group in self.network.flows],
-            self.network.offload, self.sysctls, self.timeout_s, self.profile,
+            [[group.name, group.ends, group.sender, group.count if group.is_stack else 0, group.ecn, group.host_queue,
+              bool(group.requests)] for group in self.network.flows],
+            self.network.offload, self.sysctls, self.timeout_s, self.profile, *(["packets"] if self.packets else []),
         ]  # fmt: skip
         # A link with impairments has a node in its middle.
         impaired = [self.network.impaired(link) for link in self.network.links]

@@ -7,7 +7,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from conformance.model.network import Flows, Network
+from conformance.model.flow_group import Flows
+from conformance.model.network import Network
 
 Record = Mapping[str, Any]
 #: when flows have converged: from when each is so near its share for so long (RFC 9743 leaves both open)

@@ -21,7 +21,7 @@ CLIENT = "; client "
 #: what stands there before the working trees that it was built with (quinn-proto@1a2b3c, ...), ahead of a client
 WITH_TREES = "; with "
 #: adapters of the kernel's own TCP are called so, and their variants linux-tcp-h2, ...
-_KERNEL_STACK = "linux-tcp"
+KERNEL_STACK = "linux-tcp"
 #: what passes for a version in a stack's own words: 0.11.19, v1.40, 1.1.1w; not the 9 of libngtcp2-9
 _VERSION = re.compile(r"(?<![\w.+~-])v?(\d{1,10}(?:\.\d{1,10}){1,3}[a-z0-9]{0,8})(?![\w.])")
 _WORD = re.compile(r"[A-Za-z]{3,}")
@@ -55,7 +55,7 @@ class Scheme:
 
         Result lines do not say so, and those of older labs never will: the adapter's name does, here and nowhere else.
         """
-        return self.stack == _KERNEL_STACK or self.stack.startswith(f"{_KERNEL_STACK}-")
+        return self.stack == KERNEL_STACK or self.stack.startswith(f"{KERNEL_STACK}-")
 
     @property
     def version(self) -> str:
@@ -152,6 +152,8 @@ class Measurement:
     #: of flows that share a network: a record for each flow, and one for each direction of each link
     flows: Sequence[Mapping[str, Any]] = ()
     links: Sequence[Mapping[str, Any]] = ()
+    #: of a setting that asks for them: the packets of the tested group's first flow (model/packets.py)
+    packets: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         shared = {"flows": list(self.flows), "links": list(self.links)} if self.flows else {}
@@ -165,6 +167,7 @@ class Measurement:
             "evidence": self.evidence,
             "host": self.host,
             **shared,
+            **({} if self.packets is None else {"packets": self.packets}),
         }
 
     @classmethod
@@ -178,6 +181,7 @@ class Measurement:
             host=data["host"],
             flows=tuple(data.get("flows", ())),
             links=tuple(data.get("links", ())),
+            packets=data.get("packets"),
         )
 
     @property

@@ -21,7 +21,8 @@ from typing import Any, Protocol
 from conformance.model import place as places
 from conformance.model import power, statistics
 from conformance.model.errors import UserError
-from conformance.model.metrics import METRICS, Timeout
+from conformance.model.metric import Timeout
+from conformance.model.metrics import METRICS
 from conformance.model.place import Place
 from conformance.model.trial import Measurement, Outcome
 from conformance.model.zone import Basis, Interval, Margin, Zone

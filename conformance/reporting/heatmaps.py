@@ -10,7 +10,8 @@ from conformance.catalogue import documents
 from conformance.model import digest, statistics
 from conformance.model.errors import UserError
 from conformance.model.family import judge_zones
-from conformance.model.metrics import Metric, others
+from conformance.model.metric import Metric
+from conformance.model.metrics import others
 from conformance.model.place import Place
 from conformance.model.setting import Cell, Setting
 from conformance.model.trial import SHORT_DIGEST, Measurement, Outcome, Scheme

@@ -17,7 +17,7 @@ from conformance.model.verdict import Status
 from conformance.reporting import heatmaps
 from conformance.reporting.html import trace_picture
 from conformance.results.store import dumps
-from conformance.suite.items import CellItem, JudgedItem, explain, rerun_command
+from conformance.suite.items import CellItem, JudgedItem, explain
 from conformance.support import extras
 
 _SPECIFICATIONS = {
@@ -47,10 +47,10 @@ class Describer:
         allure.dynamic.description_html(f"<pre>{html.escape(_words(item, status))}</pre>")
         if item.measured:
             _attach_trials(item, status)
-            self._measured.setdefault(item.zone.algorithm, {}).update(item.measured)
-        last = not isinstance(nextitem, JudgedItem) or nextitem.zone.algorithm != item.zone.algorithm
-        if last and item.zone.algorithm in self._measured:
-            _attach_heatmaps(self._measured.pop(item.zone.algorithm))
+            self._measured.setdefault(item.case.question.algorithm, {}).update(item.measured)
+        last = not isinstance(nextitem, JudgedItem) or nextitem.case.question.algorithm != item.case.question.algorithm
+        if last and item.case.question.algorithm in self._measured:
+            _attach_heatmaps(self._measured.pop(item.case.question.algorithm))
 
 
 def _scheme(item: JudgedItem) -> Scheme | None:
@@ -58,15 +58,15 @@ def _scheme(item: JudgedItem) -> Scheme | None:
 
 
 def _name(item: JudgedItem, stack: str, scheme: Scheme | None) -> None:
-    zone = item.zone
-    allure.dynamic.title(f"{zone.algorithm} {item.kind} at {item.where}, {stack}")
-    allure.dynamic.parent_suite(zone.algorithm)
+    zone, algorithm = item.zone, item.case.question.algorithm
+    allure.dynamic.title(f"{algorithm} {item.kind} at {item.where}, {stack}")
+    allure.dynamic.parent_suite(algorithm)
     allure.dynamic.suite(f"{zone.id}, {stack}")
     allure.dynamic.sub_suite(f"{item.case.question.settings[0].cell.bandwidth_mbps:g} Mbit/s")
-    for name, value in (("algorithm", zone.algorithm), ("stack", stack), ("zone", zone.id), ("metric", item.kind)):
+    for name, value in (("algorithm", algorithm), ("stack", stack), ("zone", zone.id), ("metric", item.kind)):
         allure.dynamic.label(name, value)
-    allure.dynamic.feature(zone.algorithm_version or zone.algorithm)
-    for name, value in (("algorithm", zone.algorithm), ("where", item.where), ("stack", stack)):
+    allure.dynamic.feature(getattr(zone, "algorithm_version", None) or algorithm)
+    for name, value in (("algorithm", algorithm), ("where", item.where), ("stack", stack)):
         allure.dynamic.parameter(name, value)
     if scheme:
         # A new build or kernel is another chapter in the history of the same test.
@@ -75,8 +75,8 @@ def _name(item: JudgedItem, stack: str, scheme: Scheme | None) -> None:
 
 
 def _links(item: JudgedItem) -> None:
-    if item.zone.algorithm in _SPECIFICATIONS:
-        name, url = _SPECIFICATIONS[item.zone.algorithm]
+    if item.case.question.algorithm in _SPECIFICATIONS:
+        name, url = _SPECIFICATIONS[item.case.question.algorithm]
         allure.dynamic.link(url, name=name)
     # A link may be a file's name, or anything that somebody wrote; a browser is given web addresses only.
     link = item.expected.link if item.expected else None
@@ -87,9 +87,9 @@ def _links(item: JudgedItem) -> None:
 def _words(item: JudgedItem, status: Status) -> str:
     verdict = item.verdict
     if verdict is None:
-        return f"error\n  rerun      {rerun_command(item)}"
+        return f"error\n  rerun      {item.rerun_command()}"
     if status in (Status.ERROR, Status.UNSUPPORTED) or getattr(verdict, "value", True) is None:
-        return f"{status}: {verdict.reason}\n  rerun      {rerun_command(item)}"
+        return f"{status}: {verdict.reason}\n  rerun      {item.rerun_command()}"
     return explain(item)
 
 

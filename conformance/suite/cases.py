@@ -1,4 +1,6 @@
-"""The tests that there are for a stack: a case for each cell of each zone, and for each check of its split part."""
+"""The tests that there are for a stack: a case for each cell of each zone, for each check of its split part, and for
+each clause of a document that `-m` names.
+"""
 
 import dataclasses
 import re
@@ -7,8 +9,8 @@ from typing import Any
 
 from _pytest.mark.expression import Expression
 
-from conformance.catalogue import baseline, documents
-from conformance.engine.plan import Question, cell_questions, split_question
+from conformance.catalogue import baseline, clauses, documents
+from conformance.engine.plan import ClauseQuestion, Question, cell_questions, split_question
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
 from conformance.model.place import Point
@@ -19,6 +21,8 @@ from conformance.suite.options import Options
 
 #: the kind of tests, and of zone files, that are about paths and not about cells
 SPLIT = "split"
+#: the kind of tests of clauses
+CLAUSE = "clause"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +63,24 @@ def cases(option: Options) -> Iterator[Case]:
         yield from _cell_cases([(kind, zone) for kind, zone in zones if zone.algorithm == algorithm], grid, stack)
         if algorithm in splits:
             yield from _split_cases(splits[algorithm], option, stack)
+    if not option.baseline:
+        yield from _clause_cases(option, stack)
+
+
+def _clause_cases(option: Options, stack: str) -> Iterator[Case]:
+    """Yield the clauses of the documents that `-m` names, of the algorithms that the stack has."""
+    wanted = clauses.markers().keys() & set(_words(option))
+    if not wanted:
+        return
+    about = options.manifest_of(option)
+    for clause, algorithm in clauses.asked(wanted, about.transport, about.offered()):
+        question = ClauseQuestion(clause=clause, setting=clauses.setting(clause.network), algorithm=algorithm)
+        yield Case(
+            name=f"{CLAUSE}[{clause.id}-{algorithm}-{stack}]",
+            kind=CLAUSE,
+            question=question,
+            markers=(algorithm, *clause.markers, "full"),
+        )
 
 
 def _asks_for_points(option: Options, kind: str) -> bool:
@@ -66,8 +88,12 @@ def _asks_for_points(option: Options, kind: str) -> bool:
 
     What honest implementations differ by there is not measured yet, so `-m cubic` leaves them out.
     """
-    words = re.findall(r"[\w.-]+", option.markexpr or "")
+    words = _words(option)
     return not words or option.grid is not None or documents.marker(kind) in words
+
+
+def _words(option: Options) -> list[str]:
+    return re.findall(r"[\w.-]+", option.markexpr or "")
 
 
 def matching(option: Options) -> list[Question]:
@@ -136,6 +162,7 @@ def check_mark_expression(expression: str, known: Iterable[str]) -> None:
             algorithms = sorted(path.parent.name for path in documents.zone_files())
             metrics = dict.fromkeys(documents.marker(kind) for kind in kinds())
             raise UserError(
-                f"-m {word}: no such algorithm, metric or tier",
-                f"algorithms: {', '.join(algorithms)}; metrics: {', '.join(metrics)}; tiers: smoke, full",
+                f"-m {word}: no such algorithm, metric, document or tier",
+                f"algorithms: {', '.join(algorithms)}; metrics: {', '.join(metrics)};"
+                f" documents: {', '.join(clauses.markers())}; tiers: smoke, full",
             )

@@ -11,6 +11,7 @@ from _pytest._code.code import ExceptionInfo, TerminalRepr
 from conformance.catalogue import documents
 from conformance.engine.plan import CellQuestion, Judged, Measured, SplitQuestion
 from conformance.model import expectation, seeds
+from conformance.model.clauses.verdict import ClauseVerdict
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, Surprise, gone_command
 from conformance.model.rounding import digits_to_tell
@@ -59,7 +60,7 @@ class JudgedItem(pytest.Item):
         return self.case.kind
 
     @property
-    def verdict(self) -> Verdict | SplitVerdict | None:
+    def verdict(self) -> Verdict | SplitVerdict | ClauseVerdict | None:
         return self.judged.verdict if self.judged else None
 
     @property
@@ -108,6 +109,36 @@ class JudgedItem(pytest.Item):
         """Return (title, text) of what a person needs to know of the verdict: measured, permitted, basis."""
         raise NotImplementedError
 
+    def headline(self) -> str:
+        """Return the first line about a violation: who, the verdict, of what."""
+        v = self.verdict
+        assert v is not None and self.measured is not None
+        scheme = next(iter(self.measured.values()))[0].trial.scheme
+        words = v.words if isinstance(v, Verdict) else v.reason
+        return f"{scheme.id} {v.status} zone {self.zone.id} at {self.where}: {words}"
+
+    def selection(self) -> list[str]:
+        """Return the words of a command line that choose this test."""
+        markers = f'-m "{self.zone.algorithm} and {documents.marker(self.kind)}"'
+        return [markers, f"--grid {shlex.quote(self.grid)}"]
+
+    @property
+    def trials(self) -> int:
+        """How many trials its verdict rests on."""
+        return self.verdict.n if self.verdict else 0
+
+    def rerun_command(self) -> str:
+        """Return the command that makes this test again, as it was."""
+        option = self.options
+        parts = ["pytest", *self.selection(), f"--trials {self.trials or option.trials}"]
+        if option.first_seed != seeds.JUDGED:
+            parts.append(f"--first-seed {option.first_seed}")
+        if option.baseline:
+            parts.append(f"--baseline {shlex.quote(option.baseline)}")
+        if option.results != store.DEFAULT_RESULTS:
+            parts.append(f"--results {shlex.quote(str(option.results))}")
+        return " ".join(parts) + chosen(option).options()
+
     def setup(self) -> None:
         session = self.config.stash[SESSION]
         try:
@@ -117,7 +148,7 @@ class JudgedItem(pytest.Item):
         except UserError as error:
             raise LabFault(str(error)) from None
         verdict = self.judged.verdict
-        self.user_properties += [("verdict", str(verdict.status)), ("trials", verdict.n)]
+        self.user_properties += [("verdict", str(verdict.status)), ("trials", self.trials)]
         if self.again is not None:
             self.user_properties.append(("verdict with fresh seeds", str(self.again.status)))
         last = verdict if self.again is None else self.again.verdict
@@ -269,34 +300,15 @@ def explain(item: JudgedItem) -> str:
     """Return what a person needs to know about a violation: measured, permitted, basis, how to see it again."""
     v, option = item.verdict, item.options
     assert v is not None and item.measured is not None
-    scheme = next(iter(item.measured.values()))[0].trial.scheme
-    lines = [
-        f"{scheme.id} {v.status} zone {item.zone.id} at {item.where}: {v.words if isinstance(v, Verdict) else v.reason}"
-    ]
+    lines = [item.headline()]
     told = [*item.lines()]
     if item.again is not None:
         first = min(m.trial.seed for found in item.again.measured.values() for m in found)
         said = item.again.verdict
-        told.append(("again", f"{said.status} with fresh seeds, from {first}: {said.reason}, {said.n} trials"))
-    told.append(("rerun", rerun_command(item)))
+        made = len(next(iter(item.again.measured.values())))
+        told.append(("again", f"{said.status} with fresh seeds, from {first}: {said.reason}, {made} trials"))
+    told.append(("rerun", item.rerun_command()))
     if v.status is Status.VIOLATES and option.lab == "virtual" and not option.baseline:
-        told.append(("why", f"conformance why {item.zone.algorithm}{chosen(option).options()}"))
+        told.append(("why", f"conformance why {item.case.question.algorithm}{chosen(option).options()}"))
     lines += [f"  {title:10} {text}" for title, text in told]
     return "\n".join(lines)
-
-
-def rerun_command(item: JudgedItem) -> str:
-    """Return the command that makes this test again, as it was."""
-    option = item.options
-    parts = [
-        f'pytest -m "{item.zone.algorithm} and {documents.marker(item.kind)}"',
-        f"--grid {shlex.quote(item.grid)}",
-        f"--trials {item.verdict.n if item.verdict and item.verdict.n else option.trials}",
-    ]
-    if option.first_seed != seeds.JUDGED:
-        parts.append(f"--first-seed {option.first_seed}")
-    if option.baseline:
-        parts.append(f"--baseline {shlex.quote(option.baseline)}")
-    if option.results != store.DEFAULT_RESULTS:
-        parts.append(f"--results {shlex.quote(str(option.results))}")
-    return " ".join(parts) + chosen(option).options()

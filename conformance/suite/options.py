@@ -131,19 +131,20 @@ def chosen(option: Options) -> Choice:
     return Choice(**{**given, "source": sources.chosen(option.source)})
 
 
-def _manifest(option: Options) -> Manifest:
+def manifest_of(option: Options) -> Manifest:
+    """Return the manifest of the stack under test. Raises UserError."""
     return manifest.read("interop" if option.interop_rootfs else option.stack)
 
 
 def profile(option: Options) -> str:
     """Return the profile that the stack is judged under; an interop image's is that of its adapter."""
-    return documents.PROFILES[_manifest(option).transport]
+    return documents.PROFILES[manifest_of(option).transport]
 
 
 def stack_name(option: Options) -> str:
     """Return what results, and so the ids of tests, call the stack. Raise UserError where there is no such stack."""
     rootfs = option.interop_rootfs
-    return _manifest(option).named(rootfs and pathlib.Path(rootfs).expanduser().resolve())
+    return manifest_of(option).named(rootfs and pathlib.Path(rootfs).expanduser().resolve())
 
 
 def unsplit(option: Options) -> str | None:

@@ -9,17 +9,18 @@ them; under pytest-xdist each worker measures its own.
 import os
 import pathlib
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from typing import Any
 
 import pytest
 
-from conformance.catalogue import documents
+from conformance.catalogue import clauses, documents
 from conformance.lab import sources
 from conformance.model.errors import UserError
 from conformance.suite import options, summary, xdist
-from conformance.suite.cases import SPLIT, cases, check_mark_expression, matching
-from conformance.suite.items import SESSION, CellItem, JudgedItem, LabFault, SplitItem, rerun_command
+from conformance.suite.cases import CLAUSE, SPLIT, cases, check_mark_expression, matching
+from conformance.suite.clause_items import ClauseItem
+from conformance.suite.items import SESSION, CellItem, JudgedItem, LabFault, SplitItem
 from conformance.suite.progress import Ticker
 from conformance.suite.session import Session
 from conformance.suite.violations import Violations
@@ -39,6 +40,7 @@ _MARKERS = {
     "smoke": "tier: the few cells that tell the algorithms apart",
     "full": "tier: every cell of the zone",
 }
+_ITEMS: Mapping[str, type[JudgedItem]] = {SPLIT: SplitItem, CLAUSE: ClauseItem}
 _MISTAKE = pytest.StashKey[UserError]()
 
 
@@ -67,7 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
         config.pluginmanager.register(allure_report.Describer(config), "conformance-allure")
     of_scenarios = {name: f"flows that share a network: {what}" for name, what in documents.scenario_markers().items()}
-    for name, what in (_MARKERS | of_scenarios).items():
+    for name, what in (_MARKERS | of_scenarios | clauses.markers()).items():
         config.addinivalue_line("markers", f"{name}: {what}")
     for name in sorted(_algorithms()):
         config.addinivalue_line("markers", f"{name}: algorithm: cells of zone {name}")
@@ -111,7 +113,7 @@ class _SuiteFile(pytest.File):
                 for marker in {*case.markers} - known:
                     self.config.addinivalue_line("markers", f"{marker}: algorithm: cells of the baseline")
                     known.add(marker)
-                kind = SplitItem if case.kind == SPLIT else CellItem
+                kind = _ITEMS.get(case.kind, CellItem)
                 yield kind.from_parent(self, name=case.name, case=case)
         except UserError as error:
             self.config.stash[_MISTAKE] = error
@@ -128,7 +130,7 @@ def pytest_runtest_makereport(
     if isinstance(item, JudgedItem) and item.verdict:
         setattr(report, *item.told())
     if isinstance(item, JudgedItem) and call.excinfo is not None and isinstance(call.excinfo.value, LabFault):
-        report.longrepr = f"error: {call.excinfo.value}\n  rerun      {rerun_command(item)}"
+        report.longrepr = f"error: {call.excinfo.value}\n  rerun      {item.rerun_command()}"
     return report
 
 

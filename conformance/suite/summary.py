@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.plan import SplitQuestion
+from conformance.engine.plan import ClauseQuestion, SplitQuestion
 from conformance.model import family as families
+from conformance.model.clauses.verdict import ClauseVerdict
 from conformance.model.expectation import Expected, Known
 from conformance.model.verdict import Status, Verdict, false_alarms, level
 from conformance.model.zone import Zone
@@ -44,6 +45,8 @@ class Told:
     unconfirmed: bool = False
     unsplit: str | None = None
     values: Sequence[float] = ()
+    #: what it is of
+    noun: str = "zone"
 
     @property
     def counted(self) -> str:
@@ -78,6 +81,21 @@ def split_told(
         Told(
             zone_id=question.zone.id, place=question.place, status=str(verdict.status), algorithm=question.algorithm,
             profile=question.zone.profile, family=family, unconfirmed=unconfirmed, unsplit=unsplit,
+        )
+    )  # fmt: skip
+
+
+def clause_told(
+    question: ClauseQuestion, verdict: ClauseVerdict, expected: Expected | None, family: int, unconfirmed: bool
+) -> dict[str, Any]:
+    """Return the same of a clause."""
+    known = expected is not None and expected.verdict in (Known.VIOLATES, Known.BORDERLINE)
+    clause = question.clause
+    return dataclasses.asdict(
+        Told(
+            zone_id=clause.specification, place=f"{clause.id} {question.algorithm}", status=str(verdict.status),
+            algorithm=question.algorithm, profile=question.setting.profile, family=family, p=verdict.p, known=known,
+            unconfirmed=unconfirmed, noun="clauses of",
         )
     )  # fmt: skip
 
@@ -131,7 +149,7 @@ class Zones:
             again = [place for place, one in places.items() if one.unconfirmed]
             unsplit = next((one.unsplit for one in places.values() if one.unsplit), None)
             yield (
-                f"zone {zone_id}: {_words(count)}"
+                f"{next(one.noun for one in places.values())} {zone_id}: {_words(count)}"
                 + (f"; violates, all cells taken together: {', '.join(here)}" if here else "")
                 + (f"; not confirmed with fresh seeds: {', '.join(again)}" if again else "")
                 + (f"; no path was measured split: {unsplit}" if unsplit else "")

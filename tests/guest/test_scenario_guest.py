@@ -1,6 +1,7 @@
 """Flows that share a network: what counters, queues and lone transfers say against each other."""
 
 import dataclasses
+import itertools
 import threading
 
 import pytest
@@ -9,6 +10,7 @@ from helpers import line
 from conformance.catalogue import documents, scenarios
 from conformance.engine import benches
 from conformance.model import metrics
+from conformance.model.errors import UserError
 from conformance.model.scenario import Scenario
 from conformance.model.setting import Cell, Setting
 from conformance.model.trial import Outcome
@@ -154,6 +156,52 @@ def test_several_clients_of_a_stack_share_with_the_kernels_flows(bench):
     # Its first window is not paced.
     assert 0.8 < paced["goodput_mbps"] < 1.05
     assert metrics.shared()["share"](found, "test") + metrics.shared()["share"](found, "far") < 1
+
+
+def times(flow, name):
+    return [request[name] for request in flow["requests"]]
+
+
+ASKED = [{"bytes": 5000, "every_s": 0.05, "times": 10}, {"bytes": 200_000, "pause_s": 1}, {"bytes": 500_000}]
+
+
+def test_bodies_come_at_a_pace_and_after_silence(bench):
+    """The kernel's flows; and the same bytes whatever the guest did before."""
+    flows = [
+        {"name": "test", "requests": ASKED},
+        {"name": "beside", "sender": "kernel", "algorithm": "reno", "judged": False, "count": 2,
+         "requests": [{"bytes": 50_000, "pause_s": 0.25, "times": 3}]},
+    ]  # fmt: skip
+    asked, other = network(flows, FIFO), network([{**flows[0], "requests": ASKED[:1]}, flows[1]], FAIR)
+    first, _, again = measure(bench, (asked, 1), (other, 2), (asked, 1))
+    assert line(first) == line(again)
+    ours, *beside = first.flows
+    made, ends = times(ours, "start_s"), times(ours, "end_s")
+    assert [after - before for before, after in itertools.pairwise(made[:11])] == pytest.approx([0.05] * 10, abs=1e-4)
+    assert made[11] - ends[10] == pytest.approx(1, abs=1e-4)
+    assert ours["bytes"] == sum(times(ours, "bytes")) == 750_000
+    for flow in beside:
+        pauses = [b - a for a, b in zip(times(flow, "end_s"), times(flow, "start_s")[1:], strict=False)]
+        assert pauses == pytest.approx([0.25, 0.25], abs=1e-4)
+    # A round trip from the request to its first byte.
+    assert min(b - a for a, b in zip(made, times(ours, "first_byte_s"), strict=True)) == pytest.approx(0.0215, abs=2e-3)
+    assert first.metrics["completion_s"] == pytest.approx(ends[-1] - ours["start_s"], abs=0.03)
+
+
+def test_a_stack_over_quic_is_asked_on_one_connection():
+    try:
+        quic = benches.find(benches.Choice(stack="ngtcp2"))
+    except UserError as error:
+        pytest.skip(str(error))
+    asked = network([{"name": "test", "requests": ASKED}], FIFO)
+    first, again = measure(quic, (asked, 1), (asked, 1))
+    assert line(first) == line(again)
+    (flow,) = first.flows
+    made, ends = times(flow, "start_s"), times(flow, "end_s")
+    assert [after - before for before, after in itertools.pairwise(made[:11])] == pytest.approx([0.05] * 10, abs=2e-3)
+    assert made[11] - ends[10] == pytest.approx(1, abs=2e-3)
+    assert flow["bytes"] == 750_000 < flow["arrived_bytes"] < 800_000
+    assert flow["handshake_s"] == pytest.approx(made[0] - flow["start_s"], abs=1e-3)
 
 
 def test_a_kernel_without_the_algorithm_says_so(bench):

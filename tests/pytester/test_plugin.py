@@ -513,7 +513,7 @@ def test_split_faults_are_errors_and_unsupported_is_skipped(suite):
     [
         (
             ("-m", "cubik"),
-            "-m cubik: no such algorithm, metric or tier; algorithms: bbrv1, bbrv2, bbrv3, cubic",
+            "-m cubik: no such algorithm, metric, document or tier; algorithms: bbrv1, bbrv2, bbrv3, cubic",
         ),
         (("-m", "cubic", "--grid", "15mbps"), "grid '15mbps' is not known"),
         (("-m", "cubic", "--grid="), "grid '' is not known"),

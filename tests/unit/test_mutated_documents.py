@@ -89,6 +89,8 @@ def _write_programs(folder):
     for name in (ADAPTER["program"], ADAPTER["build"]["program"]):
         (folder / name).write_text("#!/bin/sh\n")
         (folder / name).chmod(0o755)
+    for share in ADAPTER["shares"]:
+        (folder / share).mkdir(parents=True, exist_ok=True)
 
 
 def _read_mutants(path):

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = wheels.ROOT
 #: where the wheel has what lies at the top level of the repository
-DATA = ("adapters/", "reports/templates/", "scenarios/", "studies/", "topologies/", "zones/")
+DATA = ("adapters/", "clauses/", "reports/templates/", "scenarios/", "studies/", "topologies/", "zones/")
 DIGEST = "0123456789abcdef"
 #: prints everything that the suite reads of its own files, by content
 TELL = """
@@ -42,7 +42,7 @@ print(json.dumps({
     "schemas": sorted(p.name for p in (paths.PACKAGE / "schemas").iterdir()),
     "data": {
         str(path.relative_to(paths.data())): digest.of_bytes(path.read_bytes())
-        for folder in ("reports/templates", "scenarios", "studies", "topologies", "zones")
+        for folder in ("clauses", "reports/templates", "scenarios", "studies", "topologies", "zones")
         for path in paths.data(folder).rglob("*") if path.is_file() and path.suffix != ".pyc"
     },
     "zones": len(documents.judging_files()),

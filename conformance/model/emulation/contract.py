@@ -4,13 +4,16 @@ import dataclasses
 import json
 from collections.abc import Iterator, Mapping
 
-from conformance.model.emulation import credibility
+from conformance.model.emulation import credibility, request_facts
 from conformance.model.emulation.credibility import Facts
+from conformance.model.flow_group import Flows, Request
 from conformance.model.trial import Outcome, Trial
 
 #: a body of zeros sent in clear shows runs of them in most frames; a greeting's padding in one or two
 _PLAIN_RUN_BYTES = 16
 _UNSUPPORTED = 127
+#: from which version of the contract on several requests come on a connection
+_WITH_REQUESTS = 2
 #: the lowest status of HTTP that says a request is not to be fulfilled
 _CLIENT_ERROR = 400
 
@@ -24,10 +27,13 @@ class Clause:
     what: str
 
 
-def clauses(probes: Mapping[str, Facts], trial: Trial, network: Facts, own_algorithms: bool) -> list[Clause]:
+def clauses(
+    probes: Mapping[str, Facts], trial: Trial, network: Facts, own_algorithms: bool, version: int
+) -> list[Clause]:
     """Judge every clause. `probes` is {probe's name: facts}; `trial` the Trial that the transfer stands for.
 
-    `own_algorithms`: whether the stack brings its own congestion control, and so must know which it has.
+    `own_algorithms`: whether the stack brings its own congestion control, and so must know which it has. `version`: of
+    the contract that server and client both keep, by their manifests.
     """
     return [
         _unknown(probes["unknown_algorithm"], own_algorithms),
@@ -36,6 +42,7 @@ def clauses(probes: Mapping[str, Facts], trial: Trial, network: Facts, own_algor
         _must_fail("a client that trusts another authority refuses the server", probes["wrong_authority"]),
         _must_fail("a client whose server is killed fails", probes["server_killed"]),
         *_visits(probes["visits"]),
+        _several(probes["visits"], version),
         _ends(probes["server_ends"]),
     ]
 
@@ -118,6 +125,28 @@ def _claims_a_result(text: str) -> bool:
         return "completion_s" in json.loads(text.strip().splitlines()[-1])
     except (ValueError, IndexError, TypeError, RecursionError):
         return False
+
+
+def _several(facts: Facts, version: int) -> Clause:
+    """Judge several requests on one connection. Contract 1 does not ask for them: there it only says how it was."""
+    name = "several requests on one connection are answered"
+    if not facts["ready"]:
+        return Clause(name=name, kept=None, what="the server was never ready")
+    client = facts["several"]
+    requests = tuple(map(Request.parse, facts["asked"]))
+    report = credibility.report_of(client["stdout"])
+    if client["exit_status"] != 0:
+        problem = f"the client ended with {_status(client['exit_status'])}{credibility.said(client)}"
+    elif report is None:
+        problem = "the client printed no valid result line"
+    else:
+        lie = request_facts.lie(Flows(name="several", ends=("client", "server"), requests=requests), report)
+        problem = f"the client {lie}" if lie else ""
+    if not problem:
+        return Clause(name=name, kept=True, what=f"{len(requests)} bodies, with a pause of a second")
+    if version < _WITH_REQUESTS:
+        return Clause(name=name, kept=None, what=f"contract {version} does not ask for it: {problem}")
+    return Clause(name=name, kept=False, what=problem)
 
 
 def _ends(facts: Facts) -> Clause:

@@ -86,26 +86,12 @@ class Case:
     @functools.cached_property
     def report(self) -> Facts | None:
         """The client's result line: "bytes", "completion_s", "handshake_s"; None where there is no valid one."""
-        try:
-            report: Facts = json.loads(self._lines[-1], parse_constant=_refuse, object_pairs_hook=_once)
-            size, seconds, handshake = (report[k] for k in ("bytes", "completion_s", "handshake_s"))
-        except (ValueError, KeyError, IndexError, TypeError, RecursionError):
-            return None
-        if not _is_number(size) or not _is_number(seconds) or not (handshake is None or _is_number(handshake)):
-            return None
-        if seconds > 0 and handshake is not None and not 0 <= handshake <= seconds:
-            return None
-        return report
+        return report_of(self.client["stdout"])
 
     @functools.cached_property
     def result_lines(self) -> int:
         """How many lines look like results."""
-        return sum('"completion_s"' in line for line in self._lines)
-
-    @property
-    def _lines(self) -> list[str]:
-        lines: list[str] = self.client["stdout"].strip().splitlines()
-        return lines
+        return sum('"completion_s"' in line for line in self.client["stdout"].splitlines())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -251,6 +237,21 @@ def lie(case: Case) -> str | None:
     if 8 * (size - _BURST_BYTES) / seconds > rate * _RATE_SLACK:
         return f"reports {8 * size / seconds / 1e6:.3g} Mbit/s over a link of {rate / 1e6:g}"
     return None
+
+
+def report_of(stdout: str) -> Facts | None:
+    """Return the result line that a client printed last; None where it is no valid one."""
+    try:
+        line = stdout.strip().splitlines()[-1]
+        report: Facts = json.loads(line, parse_constant=_refuse, object_pairs_hook=_once)
+        size, seconds, handshake = (report[k] for k in ("bytes", "completion_s", "handshake_s"))
+    except (ValueError, KeyError, IndexError, TypeError, RecursionError):
+        return None
+    if not _is_number(size) or not _is_number(seconds) or not (handshake is None or _is_number(handshake)):
+        return None
+    if seconds > 0 and handshake is not None and not 0 <= handshake <= seconds:
+        return None
+    return report
 
 
 def _refuse(constant: str) -> None:

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformance.model.emulation import tc_commands
+from conformance.model.flow_group import Flows
 from conformance.model.links import Direction, Queue
-from conformance.model.network import Flows, Network
+from conformance.model.network import Network
 
 #: handle of the queue, in tc's hexadecimal notation, as in one link's chain
 QUEUE_HANDLE = tc_commands.QUEUE_HANDLE

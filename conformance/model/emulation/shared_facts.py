@@ -9,10 +9,20 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from conformance.model.emulation import bonded, calibration, congestion, credibility, impairing, shaping
+from conformance.model.emulation import (
+    bonded,
+    calibration,
+    congestion,
+    credibility,
+    impairing,
+    phases,
+    request_facts,
+    shaping,
+)
 from conformance.model.emulation.credibility import Case, Facts
+from conformance.model.flow_group import Flows
 from conformance.model.links import WAYS, Direction, Link
-from conformance.model.network import Flows, Network
+from conformance.model.network import Network
 from conformance.model.schedule import Change, carried_bytes
 from conformance.model.trial import Measurement, Outcome, Trial
 
@@ -44,12 +54,12 @@ def measurement(trial: Trial, facts: Facts, network: Facts, host: Facts) -> Meas
         return Measurement(trial=trial, outcome=fault.outcome, message=fault.message, host=dict(host))
     timed_out = facts["timed_out"]
     flows = [
-        _flow(trial, group, number, seen, facts["elapsed_s"])
+        {**_flow(trial, group, number, seen, facts["elapsed_s"]), **phases.of_flow(shared, group, seen, facts)}
         for group, of in zip(shared.flows, facts["groups"], strict=True)
         for number, seen in enumerate(of["flows"])
     ]
     links = [
-        _link(shared, link, way, seen, facts["elapsed_s"])
+        {**_link(shared, link, way, seen, facts["elapsed_s"]), **phases.of_link(shared, link, way, seen, facts)}
         for link, both in zip(shared.links, facts["links"], strict=True)
         for way, seen in zip(WAYS, both, strict=True)
     ]
@@ -107,7 +117,7 @@ def _faults(trial: Trial, shared: Network, facts: Facts, network: Facts) -> Iter
     if problems:
         yield credibility.Fault(f"calibration: {'; '.join(problems)}")
     for group, of in zip(shared.flows, facts["groups"], strict=True):
-        if group.is_stack:
+        if of["server"]:
             yield from _stack_faults(trial, group, of, facts, network)
         else:
             yield from _kernel_faults(trial, group, of)
@@ -192,7 +202,7 @@ def _stack_faults(trial: Trial, group: Flows, of: Facts, facts: Facts, network: 
             if status != 0:
                 how = f"{credibility.status(seen['client'])}{credibility.said(seen['client'])}"
                 yield credibility.Fault(f"{where}: the client of {stack} ended with {how}")
-            elif lie := credibility.lie(case):
+            elif lie := credibility.lie(case) or request_facts.lie(group, case.report or {}):
                 yield credibility.Fault(f"{where}: the client of {stack} {lie}")
         name = network.get("kernel_algorithm")
         found = seen["congestion_control"]
@@ -219,7 +229,7 @@ def _case(trial: Trial, group: Flows, seen: Facts, network: Facts) -> Case:
 
 def _flow(trial: Trial, group: Flows, number: int, seen: Facts, elapsed_s: float) -> dict[str, Any]:
     start_s, end_s = seen["start_s"], seen["end_s"]
-    report = _case(trial, group, seen, {}).report if group.is_stack and seen["complete"] else None
+    report = _case(trial, group, seen, {}).report if seen["client"] and seen["complete"] else None
     acked, handshake_s = seen["acked_bytes"], None
     if seen["connected_s"] is not None:
         handshake_s = seen["connected_s"] - start_s
@@ -244,7 +254,15 @@ def _flow(trial: Trial, group: Flows, number: int, seen: Facts, elapsed_s: float
         **{name: seen[name] for name in _COUNTS},
         "rtt_ms": _quantiles(rtts),
         "goodput_series_mbps": _series(seen["looks"], start_s, end_s if end_s is not None else elapsed_s),
+        **({"requests": _requests(seen, report)} if group.requests else {}),
     }
+
+
+def _requests(seen: Facts, report: Facts | None) -> list[dict[str, Any]] | None:
+    """Return what is known of a flow's requests: what our own program saw, or the client's word; else None."""
+    if seen["requests"] is not None:
+        return request_facts.records(seen["requests"])
+    return request_facts.records(report["requests"], seen["start_s"]) if report else None
 
 
 def _series(looks: Facts, start_s: float, end_s: float) -> list[float]:

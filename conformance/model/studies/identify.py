@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.model import statistics
-from conformance.model.metrics import METRICS, Timeout
+from conformance.model.metric import Timeout
+from conformance.model.metrics import METRICS
 from conformance.model.setting import Cell
 from conformance.model.trial import Measurement, Outcome
 from conformance.model.zone import Interval, Zone

@@ -3,7 +3,8 @@
 import dataclasses
 from collections.abc import Hashable, Mapping, Sequence
 
-from conformance.model.metrics import METRICS, Timeout
+from conformance.model.metric import Timeout
+from conformance.model.metrics import METRICS
 from conformance.model.studies import claims, predicted
 from conformance.model.studies.claims import Judged, NotSeen, Seen, Verdict
 from conformance.model.studies.study import Claim, Quantity, Study, StudyPoint

@@ -3,7 +3,8 @@
 import dataclasses
 from collections.abc import Callable, Mapping
 
-from conformance.model.metrics import METRICS, Timeout
+from conformance.model.metric import Timeout
+from conformance.model.metrics import METRICS
 from conformance.model.rounding import digits_to_tell
 from conformance.model.setting import Cell
 from conformance.reporting.heatmaps import CellResult, Heatmap

@@ -112,7 +112,10 @@ class _Site:
         groups = [(algorithm, self._of(algorithm)) for algorithm in self._algorithms]
         yield "style.css", self._style()
         yield "index.html", self._render("index.html", groups=groups, stacks_by_algorithm=self._overview())
-        yield "rfc9743.html", self._render("rfc9743.html", answers=rfc9743.answers(self._series))
+        yield (
+            "rfc9743.html",
+            self._render("rfc9743.html", answers=rfc9743.answers(self._series, self._source.measurements)),
+        )
         if self._studies:
             yield "studies.html", self._render("studies.html")
         for page in self._studies:

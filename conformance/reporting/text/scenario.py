@@ -105,5 +105,10 @@ def show_shown(shown: "Shown", console: rich.console.Console) -> None:
 
 
 def _words(record: dict[str, object]) -> str:
-    parts = [f"{name} {_words(value) if isinstance(value, dict) else value}" for name, value in record.items()]
-    return ", ".join(parts) or "nothing"
+    return ", ".join(f"{name} {_value(value)}" for name, value in record.items()) or "nothing"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, list):
+        return f"({'; '.join(map(_value, value))})"
+    return _words(value) if isinstance(value, dict) else str(value)

@@ -9,7 +9,8 @@ from typing import Any
 
 from conformance import __version__
 from conformance.model import statistics
-from conformance.model.metrics import LOST_PCT, UTILIZATION, Metric, others
+from conformance.model.metric import Metric
+from conformance.model.metrics import LOST_PCT, UTILIZATION, others
 from conformance.model.setting import Cell, number
 from conformance.model.trial import Measurement, Outcome
 from conformance.model.verdict import ALPHA

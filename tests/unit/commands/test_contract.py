@@ -1,6 +1,7 @@
 """The adapter contract's clauses, from facts to verdicts; and once through with a real guest."""
 
 import copy
+import types
 
 import pytest
 import rich.console
@@ -21,6 +22,10 @@ def process(status, stdout="", stderr=""):
 
 
 RESULT = '{"bytes": 12500000, "completion_s": 1.0, "handshake_s": null}\n'
+SEVERAL = (
+    '{"bytes": 150000, "completion_s": 1.5, "handshake_s": 0.1, "requests": '
+    "[[20000, 0.1, 0.15, 0.19], [30000, 0.2, 0.25, 0.3], [100000, 1.3, 1.4, 1.5]]}"
+)
 GOOD = {
     "unknown_algorithm": {"ready": False, "server": process(127)},
     "transfer": {**facts(), "frames": {"seen": 400, "median_run": 3}, "written_outside": []},
@@ -30,21 +35,22 @@ GOOD = {
     "visits": {
         "ready": True, "missing": process(1), "status_of_dotted": 404, "broken_off": process(None),
         "whole": process(0, RESULT), "side_by_side": [process(0, RESULT)] * 2, "server": process(-15),
+        "several": process(0, SEVERAL), "asked": ["20000 every 0.1", "30000 pause 1", "100000 pause 0"],
     },
     "server_ends": {"ready": True, "ended": True, "after_s": 0.01, "server": process(0)},
 }  # fmt: skip
 
 
-def judged(own_algorithms=True, **changes):
+def judged(own_algorithms=True, version=2, **changes):
     probes = copy.deepcopy(GOOD)
     for name, change in changes.items():
         probes[name].update(change)
-    return contract.clauses(probes, trial(), NETWORK, own_algorithms)
+    return contract.clauses(probes, trial(), NETWORK, own_algorithms, version)
 
 
 def test_an_adapter_that_keeps_the_contract():
     found = judged()
-    assert len(found) == 12
+    assert len(found) == 13
     assert all(clause.kept is True for clause in found), [c for c in found if not c.kept]
 
 
@@ -69,6 +75,10 @@ def test_an_adapter_that_keeps_the_contract():
         ({"visits": {"whole": process(1)}}, "status 1"),
         ({"visits": {"whole": process(0)}}, "status 0"),
         ({"visits": {"whole": process(None)}}, "still running"),
+        ({"visits": {"several": process(1, stderr="the server closed it")}}, "status 1: the server closed it"),
+        ({"visits": {"several": process(0)}}, "printed no valid result line"),
+        ({"visits": {"several": process(0, RESULT)}}, "reports one body, and 3 were asked for"),
+        ({"visits": {"several": process(0, SEVERAL.replace("1.3", "0.4"))}}, "made request 3 at 0.400 s, early"),
         ({"server_ends": {"ended": False}}, "it did not"),
     ],
 )
@@ -81,11 +91,29 @@ def test_each_clause_can_be_broken(changes, words):
 def test_what_could_not_be_tried_is_neither_kept_nor_broken():
     never = judged(wrong_port={"ready": False, "server": process(2)}, transfer={"ready": False, "server": process(2)})
     assert [clause.kept for clause in never].count(None) == 3
-    assert [c.kept for c in judged(visits={"ready": False})].count(None) == 4
+    assert [c.kept for c in judged(visits={"ready": False})].count(None) == 5
     assert [c.kept for c in judged(visits={"status_of_dotted": None})].count(None) == 1
     assert judged(own_algorithms=False)[0].kept is None
     assert [c.kept for c in judged(server_killed={"early": 0})].count(None) == 1
     assert [c.kept for c in judged(transfer={"frames": {"seen": 0, "median_run": None}})].count(None) == 1
+
+
+def test_the_first_version_of_the_contract_asks_for_one_body_only():
+    found = {clause.name: clause for clause in judged(version=1, visits={"several": process(0, RESULT)})}
+    several = found["several requests on one connection are answered"]
+    assert several.kept is None
+    assert several.what.startswith("contract 1 does not ask for it: the client reports one body")
+
+
+@pytest.mark.parametrize(
+    ("server", "named", "client", "version"),
+    [(1, "h3-client", 2, 1), (2, "h3-client", 2, 2), (2, "other", 1, 1), (2, "h3-client", None, 1), (2, None, None, 2)],
+)
+def test_the_version_is_that_of_server_and_client(server, named, client, version):
+    """The own client of an adapter that names another is of the first version."""
+    other = client and types.SimpleNamespace(manifest=types.SimpleNamespace(contract=client))
+    about = types.SimpleNamespace(contract=server, client=named)
+    assert adapter_check._version(types.SimpleNamespace(manifest=about, client=other)) == version
 
 
 def checked(stack):

@@ -16,7 +16,8 @@ from conformance.cli import main
 from conformance.engine import benches
 from conformance.model import zone as zone_model
 from conformance.model.errors import UserError
-from conformance.model.metrics import METRICS, Metric
+from conformance.model.metric import Metric
+from conformance.model.metrics import METRICS
 from conformance.model.setting import Cell
 from conformance.model.verdict import Status, judge
 from conformance.reporting import heatmaps

@@ -14,7 +14,7 @@ BATCHES = [[trial(seed, cell) for seed in SEEDS] for cell in CELLS]
 
 
 def test_what_is_given_back_comes_first():
-    supply = virtual._Supply(iter([*BATCHES[:2], [], BATCHES[2]]))
+    supply = room.Supply(iter([*BATCHES[:2], [], BATCHES[2]]))
     first = supply.take()
     supply.give_back([first])
     assert [supply.take() for _ in range(5)] == [BATCHES[0], BATCHES[1], None, BATCHES[2], None]
@@ -34,7 +34,7 @@ def shift(tmp_path, monkeypatch):
     monkeypatch.setattr(cores, "others_wait", lambda: False)
     reader, fed = job.Reader([], KERNELS_OWN), []
     feeder = types.SimpleNamespace(feed=fed.append)
-    made = virtual._Shift(virtual._Supply(BATCHES), reader, feeder, most_uptime_s=1000.0, memory_mb=None)
+    made = virtual._Shift(room.Supply(BATCHES), reader, feeder, most_uptime_s=1000.0, memory_mb=None)
     return types.SimpleNamespace(feed=made.feed, reader=reader, cells=fed, shift=made)
 
 
@@ -92,7 +92,7 @@ def test_a_guest_ends_before_trials_that_need_more_memory_than_it_has(shift, mon
 
     monkeypatch.setattr(virtual.shared, "memory_mb", lambda network: network)
     small, large = needs(256, BATCHES[0]), needs(1024, BATCHES[1])
-    supply = virtual._Supply([small, large])
+    supply = room.Supply([small, large])
     reader = types.SimpleNamespace(few_owed=True, add=lambda trials: trials)
     fed = []
     guest = virtual._Shift(supply, reader, types.SimpleNamespace(feed=fed.append), most_uptime_s=1000.0, memory_mb=512)

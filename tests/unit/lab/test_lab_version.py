@@ -21,6 +21,7 @@ BESIDE = {
     "conformance/lab/scratch.py": "folders on the host's disk; guests find theirs under one name",
     "conformance/lab/room.py": "what a room is; the rooms themselves are covered",
     "conformance/lab/host_process.py": "runs `describe`, whose answer is part of the stack's digest",
+    "conformance/lab/topology.py": "reads what a topology says, which is covered",
     "conformance/lab/version.py": "this very digest",
     "conformance/model/digest.py": "pinned by the profiles' digests in tests/golden",
     "conformance/model/errors.py": "words for a user",

@@ -1,6 +1,7 @@
 """What a guest is told of flows that share a network."""
 
 import dataclasses
+import types
 
 import helpers
 import pytest
@@ -12,7 +13,8 @@ from conformance.guest import protocol, shared_network, wire
 from conformance.guest.shared_job import Group, SharedBond, SharedLink, SharedNetwork
 from conformance.lab import shared
 from conformance.model.errors import UserError
-from conformance.model.network import Flows, Start
+from conformance.model.flow_group import Flows, Start
+from conformance.model.scenario import Scenario
 
 
 def setting(name="two-links", text=""):
@@ -63,6 +65,59 @@ def test_of_a_fast_link_not_every_packet_is_watched():
     slow, fast = (shared.cell_of([trial(name=name)]).trials[0].watch_masks for name in ("ten-flows", "hundred-flows"))
     assert slow == (None, 0)
     assert fast == (None, 31)
+
+
+ASKED = {"name": "test", "requests": [{"bytes": 5000, "every_s": 0.02, "times": 2}, {"bytes": 9000, "pause_s": 1}]}
+
+
+def asking(*flows):
+    """Return the setting of groups of flows on one link."""
+    link = {"name": "link", "ends": ["left", "right"], "acks": {},
+            "data": {"rate_mbps": 10, "queue": {"kind": "bfifo", "size": 9000, "unit": "bytes"}}}  # fmt: skip
+    made = Scenario.from_json({"name": "s", "title": "t", "timeout_s": 60, "links": [link], "flows": flows or [ASKED]})
+    return made.setting(made.point({}))
+
+
+def test_a_guest_is_told_of_each_request():
+    own = dataclasses.replace(helpers.trial(), setting=asking())
+    cell = shared.cell_of([own])
+    assert protocol.parse_shared_cell(wire.dumps(cell)) == cell
+    (group,) = cell.trials[0].groups
+    assert group.requests == ("5000 every 0.020000000",) * 2 + ("9000 pause 1.000000000",)
+    # The largest body: what a server is told of as CC_BYTES, of which there is a file.
+    assert [flow.bytes for flow in group.flows] == [9000]
+
+
+def test_linux_tcp_is_asked_by_the_suites_own_program():
+    asked, one = (asking(flows).network.flows[0] for flows in (ASKED, {"name": "test", "bytes": 5}))
+    assert [shared.is_by_stack(group, "linux-tcp") for group in (asked, one)] == [False, True]
+    assert [shared.is_by_stack(group, "linux-tcp-h2") for group in (asked, one)] == [True, True]
+    trials = [dataclasses.replace(helpers.trial(), setting=asking(flows)) for flows in (ASKED, {**ASKED, "count": 2})]
+    assert [shared.cell_of([own]).trials[0].groups[0].algorithms for own in trials] == [("cubic",)] * 2
+    # A guest for the one has no hosts for the other's clients.
+    assert asking().guest_digest != asking({"name": "test", "bytes": 5}).guest_digest
+
+
+def stack(name, contract, client=None):
+    about = types.SimpleNamespace(name=name, contract=contract)
+    return types.SimpleNamespace(name=name, manifest=about, client=client)
+
+
+@pytest.mark.parametrize(
+    ("adapter", "why"),
+    [
+        (stack("new", 2), None),
+        (stack("new", 2, stack("h3-client", 2)), None),
+        (stack("linux-tcp", 1), None),
+        (stack("old", 1, stack("h3-client", 2)), "old serves one body on a connection (contract 1 in its manifest)"),
+        (stack("new", 2, stack("mine", 1)), "mine asks for one body on a connection (contract 1 in its manifest)"),
+    ],
+)
+def test_a_stack_of_one_body_is_not_asked_for_more(adapter, why):
+    assert shared.why_not(asking(), adapter) == why
+    assert shared.why_not(asking({"name": "test", "bytes": 5}), adapter) is None
+    kernels = {**ASKED, "name": "other", "sender": "kernel"}
+    assert shared.why_not(asking({"name": "test", "bytes": 5}, kernels), adapter) is None
 
 
 def test_memory_grows_with_queues_and_flows():

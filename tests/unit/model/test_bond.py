@@ -141,9 +141,6 @@ def test_an_axis_puts_something_of_its_own_at_each_place():
     found = made.network(made.point({"rates": "3:1", "delays": "16.7+3.3"}))
     assert [(link.data.rate_mbps, link.data.delay_ms) for link in found.links] == [(30, 16.7), (10, 3.3)]
     assert [link.data.loss_pct for link in made.network(made.point({"loss_pct": 0.08})).links] == [0.08, 0.08]
-    document = changed("/axes/5/each/5:1", [30, 5, 5])
-    with pytest.raises(UserError, match="/axes/5/values/1: axis rates sets 2 places, and '5:1' has 3 values"):
-        scenarios.of_document(document)
 
 
 # --- facts

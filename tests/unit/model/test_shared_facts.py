@@ -53,7 +53,7 @@ def flow(**changes):
         "sent_bytes": 1_010_000, "retransmitted_bytes": 10_000, "out_segments": 700, "retransmitted_segments": 7,
         "marked_segments": 0, "min_rtt_ms": 20.001, "arrived_bytes": 1_060_000, "looks": looks,
         "client": process(0, report()), "congestion_control": {"name": "cubic", "names": ["cubic"], "bbr": None},
-        **changes,
+        "requests": None, **changes,
     }  # fmt: skip
 
 
@@ -83,7 +83,7 @@ def facts():
     }  # fmt: skip
 
 
-def measured(*changes, network=SEEN_NETWORK):
+def measured(*changes, network=SEEN_NETWORK, flows=NETWORK):
     """Return the Measurement of facts() with other values at places: (steps, value)."""
     found = copy.deepcopy(facts())
     for (*steps, last), value in changes:
@@ -91,7 +91,7 @@ def measured(*changes, network=SEEN_NETWORK):
         for step in steps:
             holder = holder[step]
         holder[last] = value
-    setting = Setting.shared("test", NETWORK, (("flows", 1),), 60)
+    setting = Setting.shared("test", flows, (("flows", 1),), 60)
     trial = dataclasses.replace(helpers.trial(), setting=setting)
     return shared_facts.measurement(trial, found, network, {})
 
@@ -159,6 +159,54 @@ def test_what_cannot_be_believed_is_no_result(place, value, outcome, words):
     assert found.outcome == outcome
     assert words in found.message
     assert not found.flows
+
+
+ASKING = Network.from_json(
+    {
+        "links": [NETWORK.links[0].to_json()],
+        "flows": [
+            {"name": "test", "requests": [{"bytes": 400_000, "pause_s": 0.5}, {"bytes": 600_000}]},
+            {"name": "other", "sender": "kernel", "algorithm": "bbrv3", "judged": False, "requests": [{"bytes": 7}]},
+        ],
+    }
+)
+TOLD = [[400_000, 0.04, 0.06, 0.7], [600_000, 1.2, 1.25, 1.99]]
+
+
+def asked(*changes, **told):
+    """Return the Measurement of two bodies that the client asked for, and one that our own program did."""
+    ours = flow(start_s=0.1, end_s=2.1, client=process(0, report(**{"requests": TOLD, **told})))
+    own = ((7, 0.3, 0.4, None),)
+    return measured(
+        (("groups", 0, "flows", 0), ours), (("groups", 1, "flows", 0, "requests"), own), *changes, flows=ASKING
+    )
+
+
+def test_requests_are_kept_by_the_trials_clock():
+    found = asked()
+    assert found.outcome is Outcome.OK, found.message
+    line = json.loads(json.dumps(found.to_json()))
+    schema.check("measurement", line, "test")
+    ours, other = found.flows
+    assert ours["requests"] == [
+        {"bytes": 400_000, "start_s": 0.14, "first_byte_s": 0.16, "end_s": 0.8},
+        {"bytes": 600_000, "start_s": 1.3, "first_byte_s": 1.35, "end_s": 2.09},
+    ]
+    assert other["requests"] == [{"bytes": 7, "start_s": 0.3, "first_byte_s": 0.4, "end_s": None}]
+    assert "requests" not in measured().flows[0]
+
+
+def test_a_client_that_asked_otherwise_is_not_believed():
+    early = asked(requests=[TOLD[0], [600_000, 0.8, 1.25, 1.99]])
+    assert early.outcome is Outcome.ERROR
+    assert "flow 0 of group test: the client of linux-tcp made request 2 at 0.800 s, early" in early.message
+    assert "does not read CC_REQUESTS" in asked(requests=None).message
+
+
+def test_of_a_client_that_did_not_end_requests_are_not_known():
+    unfinished = flow(complete=False, end_s=None, client=process(None))
+    found = asked((("timed_out",), True), (("groups", 0, "flows", 0), unfinished))
+    assert found.flows[0]["requests"] is None
 
 
 def test_a_round_trip_by_timestamps_may_be_a_millisecond_short():

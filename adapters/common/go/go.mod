@@ -1,0 +1,3 @@
+module cc-conformance/adapter
+
+go 1.26.0

@@ -1,0 +1,83 @@
+"""The clauses that ship: one document for each specification, in clauses/."""
+
+import dataclasses
+import functools
+import pathlib
+from collections.abc import Iterable
+
+from conformance.catalogue import documents, scenarios
+from conformance.model.clauses.document import Clause, Network, Specification
+from conformance.model.errors import UserError, located
+from conformance.model.place import Point
+from conformance.model.setting import Cell, Setting
+from conformance.support import paths, schema, spelling
+
+
+def files() -> dict[str, pathlib.Path]:
+    """Return {specification's name: file} of those that ship."""
+    return {path.stem: path for path in sorted(paths.data("clauses").glob("*.json")) if path.stem != "record"}
+
+
+def read(path: pathlib.Path) -> Specification:
+    """Return the Specification in a file. Raises UserError naming file and place."""
+    data = schema.load("clauses", path)
+    with located(path):
+        return Specification.from_json(data)
+
+
+@functools.cache
+def specifications() -> tuple[Specification, ...]:
+    """Return all that ship, and refuse two clauses of one id. Raises UserError."""
+    found = tuple(read(path) for path in files().values())
+    seen: dict[str, str] = {}
+    for specification in found:
+        for clause in specification.clauses:
+            if clause.id in seen:
+                raise UserError(f"{seen[clause.id]} and {specification.name} both have a clause {clause.id}")
+            seen[clause.id] = specification.name
+    return found
+
+
+def all_clauses() -> tuple[Clause, ...]:
+    """Return the clauses of all documents, in order. Raises UserError."""
+    return tuple(clause for specification in specifications() for clause in specification.clauses)
+
+
+def find(clause_id: str) -> Clause:
+    """Return the clause of an id. Raises UserError."""
+    by_id = {clause.id: clause for clause in all_clauses()}
+    if clause_id not in by_id:
+        mend = spelling.mend(clause_id, by_id, "`conformance clause list` names those that there are")
+        raise UserError(f"there is no clause {clause_id!r}", mend)
+    return by_id[clause_id]
+
+
+def markers() -> dict[str, str]:
+    """Return {marker: what it asks for} of all specifications. Raises UserError."""
+    return {one.name: f"clauses of {one.document}" for one in specifications()}
+
+
+@functools.lru_cache(maxsize=1024)
+def setting(network: Network) -> Setting:
+    """Return where a clause is measured, with packets kept. Raises UserError."""
+    if network.scenario is not None:
+        found = scenarios.setting(network.scenario, Point(network.point))
+    else:
+        assert network.profile is not None and network.cell is not None  # or its schema is not kept
+        found = documents.profile(
+            network.profile, Cell.parse(network.cell), queue=network.queue, transfer_s=network.transfer_s,
+            sysctls=network.sysctls,
+        )  # fmt: skip
+    return dataclasses.replace(found, packets=True)
+
+
+def asked(marker: Iterable[str], transport: str, algorithms: Iterable[str]) -> list[tuple[Clause, str]]:
+    """Return (clause, algorithm) of all that markers ask of a stack over a transport that has these algorithms."""
+    offered, wanted = list(algorithms), set(marker)
+    return [
+        (clause, algorithm)
+        for clause in all_clauses()
+        if wanted & set(clause.markers) and transport in clause.transports
+        for algorithm in clause.algorithms
+        if algorithm in offered
+    ]

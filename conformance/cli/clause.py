@@ -1,0 +1,72 @@
+"""`conformance clause`: clauses of RFCs and drafts as tests."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from conformance.cli.base import FORMAT, TRIALS, err, finish, progress_console
+from conformance.cli.measuring import FIRST_SEED, RESULTS, WORKERS, trials, with_choice
+from conformance.engine.benches import Choice
+
+
+@click.group()
+def clause() -> None:
+    """Judge a stack by what RFCs and drafts say, clause by clause (docs/clauses.md)."""
+
+
+@clause.command("run")
+@click.argument("what", metavar="[CLAUSE|DOCUMENT]...", nargs=-1)
+@click.option("--algorithm", "algorithms", multiple=True, help="Only this one (repeatable; default: all it offers).")
+@click.option("--mutant", help="Judge this mutant (mutants/mutants.json) instead of a stack.")
+@with_choice("stack", "client", "kernel", "lab")
+@trials(5, "Trials of each setting, to begin with.")
+@click.option("--max-trials", "most_trials", type=TRIALS, help="Most trials of what is unclear (default: 20).")
+@FIRST_SEED
+@RESULTS
+@WORKERS
+@click.option("--record", is_flag=True, help="Keep the verdicts in clauses/record.json, which docs/clauses.md shows.")
+@FORMAT
+def run(choice: Choice, what: Sequence[str], form: str, **options: Any) -> None:
+    """Judge a stack by clauses: by ids, such as CL011, or by documents, such as rfc9002; by all where none is named."""
+    from conformance.commands import clause as command
+    from conformance.reporting.text import clause as shown
+
+    console = progress_console(form) if form == "text" else err
+    finish(command.run(what, choice=choice, console=console, **options), form, shown.show_ran)
+
+
+@clause.command("list")
+@click.argument("names", metavar="[DOCUMENT]...", nargs=-1)
+@FORMAT
+def list_all(names: Sequence[str], form: str) -> None:
+    """List the clauses that ship, of these documents or of all."""
+    from conformance.commands import clause as command
+    from conformance.reporting.text import clause as shown
+
+    finish(command.list_all(names), form, shown.show_listed)
+
+
+@clause.command("show")
+@click.argument("clause_id", metavar="CLAUSE")
+@FORMAT
+def show(clause_id: str, form: str) -> None:
+    """Show what CLAUSE says, and how it is tested."""
+    from conformance.commands import clause as command
+    from conformance.reporting.text import clause as shown
+
+    finish(command.show(clause_id), form, shown.show_shown)
+
+
+@clause.command("table")
+@click.argument("names", metavar="[DOCUMENT]...", nargs=-1)
+@FORMAT
+def table(names: Sequence[str], form: str) -> None:
+    """Print what clauses/record.json holds as Markdown: clause by stack, and the evidence of what violates."""
+    from conformance.commands import clause as command
+    from conformance.reporting.text import clause as shown
+
+    finish(command.table(names), form, shown.show_tabled)
+
+
+COMMANDS = (clause,)

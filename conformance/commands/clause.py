@@ -1,0 +1,247 @@
+"""`conformance clause`: what RFCs and drafts say, clause by clause, as tests of a stack."""
+
+import dataclasses
+import pathlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import rich.console
+
+from conformance.catalogue import clause_record, clauses
+from conformance.commands import mutants
+from conformance.commands.measuring import answers
+from conformance.commands.result import Document, document
+from conformance.commands.status import ExitStatus, of_verdicts
+from conformance.engine import benches
+from conformance.engine.benches import Bench, Choice
+from conformance.engine.plan import ClauseQuestion, Judged, Plan, plan
+from conformance.model.clauses.document import Clause, Specification
+from conformance.model.clauses.verdict import ClauseVerdict
+from conformance.model.errors import UserError
+from conformance.model.verdict import Status, last_look
+from conformance.support import spelling
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """The clauses that ship, document by document."""
+
+    specifications: tuple[Specification, ...]
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say DONE."""
+        return ExitStatus.DONE
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/clause-list.json."""
+        return document(
+            "clause-list", self.exit_status,
+            specifications=[
+                {"name": one.name, "title": one.title, "url": one.url, "clauses": [_about(c) for c in one.clauses]}
+                for one in self.specifications
+            ],
+        )  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """One clause."""
+
+    clause: Clause
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say DONE."""
+        return ExitStatus.DONE
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/clause-show.json."""
+        clause = self.clause
+        return document(
+            "clause-show", self.exit_status, clause=_about(clause), algorithms=list(clause.algorithms),
+            transports=list(clause.transports), network=clause.network.words, observable=clause.observable.name,
+            permitted=clause.bound.words(clause.observable.digits), why=clause.bound.why, trials=clause.trials,
+            invisible=clause.invisible, setting=clauses.setting(clause.network).to_json(),
+        )  # fmt: skip
+
+
+def _about(clause: Clause) -> dict[str, Any]:
+    return {
+        "id": clause.id, "source": clause.source, "level": clause.level, "text": clause.text,
+        "also": [f"{name} {section}" for name, section in clause.also],
+    }  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedClause:
+    """The verdict on a clause, and of which scheme."""
+
+    clause: Clause
+    scheme: str
+    algorithm: str
+    verdict: ClauseVerdict
+
+    @property
+    def violates(self) -> bool:
+        """Whether the stack does what the clause forbids."""
+        return self.verdict.status is Status.VIOLATES
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as schemas/clause-run.json has it."""
+        v = self.verdict
+        return {
+            "clause": self.clause.id, "source": self.clause.source, "scheme": self.scheme, "verdict": str(v.status),
+            "reason": v.reason, "value": v.value, "interval": v.interval and list(v.interval), "p": v.p,
+            "permitted": self.clause.bound.words(self.clause.observable.digits), "trials": v.trials, "values": v.n,
+            "seen": [dataclasses.asdict(one) for one in v.seen],
+        }  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """The verdicts on all that was asked for, in order. `recorded`: the file that keeps them, if any."""
+
+    judged: tuple[JudgedClause, ...]
+    results: str
+    recorded: pathlib.Path | None = None
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say VIOLATES if any clause is violated; else ERROR or UNKNOWN for what is not known."""
+        return of_verdicts(one.verdict.status for one in self.judged)
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/clause-run.json."""
+        return document(
+            "clause-run", self.exit_status, results=self.results, clauses=[one.to_json() for one in self.judged]
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Tabled:
+    """What is recorded of the clauses of some specifications."""
+
+    specifications: tuple[Specification, ...]
+    record: Sequence[clause_record.Entry]
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say DONE."""
+        return ExitStatus.DONE
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/clause-table.json."""
+        own = {clause.id for one in self.specifications for clause in one.clauses}
+        return document(
+            "clause-table", self.exit_status, record=[dict(one) for one in self.record if one["clause"] in own]
+        )
+
+
+def table(names: Sequence[str]) -> Tabled:
+    """Return what is recorded of the clauses of these specifications, or of all. Raise UserError."""
+    return Tabled(specifications=list_all(names).specifications, record=clause_record.load())
+
+
+def list_all(names: Sequence[str]) -> Listed:
+    """List the clauses of these specifications, or of all. Raise UserError."""
+    every = clauses.specifications()
+    known = {one.name: one for one in every}
+    for name in names:
+        if name not in known:
+            mend = spelling.mend(name, known, f"choose one of {', '.join(known)}")
+            raise UserError(f"there are no clauses of {name!r}", mend)
+    return Listed(specifications=tuple(known[name] for name in names) if names else every)
+
+
+def show(clause_id: str) -> Shown:
+    """Show one clause. Raise UserError."""
+    return Shown(clause=clauses.find(clause_id))
+
+
+def run(
+    what: Sequence[str], algorithms: Sequence[str], choice: Choice, *, mutant: str | None, trials: int, first_seed: int,
+    most_trials: int | None, results: str, workers: int | None, record: bool, console: rich.console.Console,
+) -> Ran:  # fmt: skip
+    """Judge a stack by clauses, by their ids or by the names of specifications. Raise UserError.
+
+    `mutant`: one of the corpus instead of a stack. `record`: keep what came of it in clauses/record.json.
+    """
+    who, bench, known_as = choice.stack, None, None
+    if mutant is not None:
+        (wrong,) = mutants.choose_one(mutant)
+        bench, who, known_as = mutants.bench_of(wrong, lambda line: None), f"mutant {wrong.id}", wrong.measured
+        algorithms = algorithms or [wrong.measured]
+    bench = bench or benches.find(choice)
+    offered = [known_as] if known_as else list(bench.adapter.manifest.offered())
+    questions = _questions(_chosen(what), bench, offered, algorithms)
+    if not questions:
+        raise UserError(
+            f"none of these clauses applies to what {who} offers", "`conformance clause list` says which do"
+        )
+    asked = plan(
+        questions, trials=trials, most_trials=last_look(trials, most_trials), first_seed=first_seed,
+        work=[question.key for question in questions],
+    )  # fmt: skip
+    asked.refuse_blind()
+    judged = _judged(asked, bench, results, workers, console)
+    recorded = (
+        clause_record.record(who, [clause_record.entry(j.clause, j.scheme, j.verdict) for j in judged])
+        if record
+        else None
+    )
+    return Ran(judged=judged, results=results, recorded=recorded)
+
+
+def _chosen(what: Sequence[str]) -> list[Clause]:
+    """Return the clauses of these ids and specifications, in order. Raise UserError."""
+    names = clauses.markers()
+    found: dict[str, Clause] = {}
+    for word in what or list(names):
+        own = [c for c in clauses.all_clauses() if word in c.markers] if word in names else [clauses.find(word)]
+        found |= {clause.id: clause for clause in own}
+    return list(found.values())
+
+
+def _questions(
+    chosen: Iterable[Clause], bench: Bench, offered: Sequence[str], named: Sequence[str]
+) -> list[ClauseQuestion]:
+    """Return what is asked of a stack: of the algorithms that are named, controls as well, or of all that apply."""
+    return [
+        ClauseQuestion(clause=clause, setting=clauses.setting(clause.network), algorithm=algorithm)
+        for clause in chosen
+        if bench.adapter.manifest.transport in clause.transports
+        for algorithm in (*clause.algorithms, *clause.controls)
+        if algorithm in offered and algorithm in (named or clause.algorithms)
+    ]
+
+
+def _judged(
+    asked: Plan, bench: Bench, results: str, workers: int | None, console: rich.console.Console
+) -> tuple[JudgedClause, ...]:
+    """Measure, and judge all together, each violation again with fresh seeds. Raise UserError."""
+    alone = [one for answer in answers(asked, bench, results, workers, console) for one in answer.judged]
+    together = {one.question: one for one in asked.together(alone)}
+    new = [one.question for one in together.values() if one.status is Status.VIOLATES]
+    if new:
+        again = asked.repeating(new)
+        repeated = [one for answer in answers(again, bench, results, workers, console) for one in answer.judged]
+        together |= {one.question: _unless_repeated(together[one.question], one) for one in repeated}
+    found = []
+    for question in asked.questions:
+        verdict = together[question].verdict
+        assert isinstance(question, ClauseQuestion) and isinstance(verdict, ClauseVerdict)
+        scheme = bench.scheme(question.algorithm).id
+        found.append(JudgedClause(clause=question.clause, scheme=scheme, algorithm=question.algorithm, verdict=verdict))
+    return tuple(found)
+
+
+def _unless_repeated(first: Judged, again: Judged) -> Judged:
+    """Return a violation as it is where fresh seeds show it, too, and as inconclusive where not."""
+    if again.status is Status.VIOLATES:
+        return first
+    assert isinstance(first.verdict, ClauseVerdict)
+    reason = f"not confirmed: {first.verdict.reason}, but with fresh seeds {again.status} ({again.verdict.reason})"
+    return dataclasses.replace(
+        first, verdict=dataclasses.replace(first.verdict, status=Status.INCONCLUSIVE, reason=reason, p=None)
+    )

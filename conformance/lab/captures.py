@@ -1,0 +1,86 @@
+"""From the captures that a guest left of a trial to the packets that its measurement keeps."""
+
+import dataclasses
+import functools
+import ipaddress
+import pathlib
+import shutil
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from conformance.lab import topology
+from conformance.model.errors import UserError
+from conformance.model.setting import Setting
+from conformance.model.trial import Measurement, Outcome
+
+#: IP's numbers of the protocols that adapters name
+PROTOCOLS = {"tcp": 6, "udp": 17}
+#: of flows that share a network: the captures of the tested group's first flow
+SHARED_SENT, SHARED_CAME = "sent", "came"
+
+
+class Captures(NamedTuple):
+    """The captures of each trace: `sent` is of what the server put on its link, `came` of what came out of the queue.
+
+    `server` is the server's address, in network byte order; `client` the client's, None where there is one client.
+    """
+
+    sent: str
+    came: str
+    server: bytes
+    client: bytes | None = None
+
+
+@functools.cache
+def captures_of(setting: Setting) -> Captures:
+    """Return where packets of a setting are captured. Raises UserError."""
+    if setting.network is not None:
+        group = setting.network.flows.index(setting.network.tested)
+        addresses = (ipaddress.ip_address(text).packed for text in (f"10.0.{group}.1", f"10.1.{group}.1"))
+        return Captures(SHARED_SENT, SHARED_CAME, *addresses)
+    network = topology.of(setting)
+    (segment,) = network.segments
+    names = {interface: name for name, interface in network.taps.items()}
+    came, sent = (names[interface] for interface in segment.queues)
+    return Captures(sent=sent, came=came, server=ipaddress.ip_address(network.addresses["server"]).packed)
+
+
+def with_packets(
+    measurement: Measurement, folder: pathlib.Path | None, unseen: Mapping[str, int], transport: str
+) -> Measurement:
+    """Return a measurement with the packets that a guest left in `folder`, which is removed.
+
+    `unseen`: {capture: frames that did not fit}. Packets that are missing make it an error: what is not known to be all
+    may not be judged. A measurement that says nothing of the stack is returned as it is.
+    """
+    if measurement.outcome not in (Outcome.OK, Outcome.TIMEOUT):
+        return measurement
+    try:
+        found = _packets(measurement.trial.setting, folder, unseen, transport)
+    except UserError as error:
+        message = f"packets: {error}"
+        return Measurement(trial=measurement.trial, outcome=Outcome.ERROR, message=message, host=measurement.host)
+    finally:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+    return dataclasses.replace(measurement, packets=found)
+
+
+def _packets(
+    setting: Setting, folder: pathlib.Path | None, unseen: Mapping[str, int], transport: str
+) -> Mapping[str, object]:
+    from conformance.model import packets  # late: the host room is also run where there is only the standard library
+    from conformance.model.diagnosis import pcap
+
+    sent_name, came_name, server, client = captures_of(setting)
+    if folder is None or not folder.is_dir():
+        raise UserError("none were captured", "they are captured in the virtual room only")
+    if lost := sum(unseen.values()):
+        raise UserError(f"{lost} frames did not fit into the guest's memory for captures")
+    try:
+        entered, left = ((folder / f"{name}.pcap").read_bytes() for name in (sent_name, came_name))
+    except OSError as error:
+        raise UserError(f"a capture cannot be read: {error.strerror}") from None
+    sent, asked = pcap.packets(entered, PROTOCOLS[transport], server)
+    came, _ = pcap.packets(left, PROTOCOLS[transport], server)
+    return packets.matched(sent, came, asked, client).to_json()

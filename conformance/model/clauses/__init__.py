@@ -1,0 +1,1 @@
+"""Clauses of RFCs and drafts, as questions about the packets of trials."""

@@ -1,0 +1,151 @@
+"""Clauses as data: what a document says, in which network it shows, as which observable, within which bound."""
+
+import dataclasses
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+from conformance.model.clauses.observables import OBSERVABLES
+from conformance.model.clauses.seen import Observable
+from conformance.model.errors import UserError, located
+
+_ID = re.compile(r"[A-Z]{2,4}\d{2,3}[a-z]?\Z")
+#: so few trials have a confidence interval of their median
+LEAST_TRIALS = 5
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """What the document permits an observable to be; `why` says how the numbers follow from it."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    why: str
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+    @property
+    def sided(self) -> int:
+        """How many sides it has."""
+        return int(self.low > -math.inf) + int(self.high < math.inf)
+
+    def words(self, digits: int) -> str:
+        """Return it as people write it: 0.45..0.55, at most 10, at least 2."""
+        if self.sided == 2:
+            return f"{self.low:.{digits}f}..{self.high:.{digits}f}"
+        return f"at most {self.high:.{digits}f}" if self.high < math.inf else f"at least {self.low:.{digits}f}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """Where a clause shows: a profile at a cell, with what differs from the profile; or a scenario at a point."""
+
+    profile: str | None = None
+    cell: str | None = None
+    queue: str | None = None
+    transfer_s: float | None = None
+    sysctls: tuple[tuple[str, str], ...] = ()
+    scenario: str | None = None
+    point: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def words(self) -> str:
+        """Return it in short, for people."""
+        if self.scenario is not None:
+            return " ".join([self.scenario, ",".join(f"{name}={value}" for name, value in self.point)]).strip()
+        return " ".join(part for part in (self.cell, self.queue, f"{self.transfer_s:g} s") if part)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Clause:
+    """One sentence of a document, and how it is tested.
+
+    `text` is in our words. `also`: (specification, section) of other documents that say the same. `trials`: fewer in
+    which it is visible say nothing. `invisible`: what hides it. `controls`: algorithms that do not
+    claim to keep it, and are judged only where they are named.
+    """
+
+    id: str
+    specification: str
+    document: str
+    section: str
+    level: str
+    text: str
+    algorithms: tuple[str, ...]
+    transports: tuple[str, ...]
+    network: Network
+    observable: Observable
+    bound: Bound
+    trials: int
+    invisible: str
+    also: tuple[tuple[str, str], ...] = ()
+    controls: tuple[str, ...] = ()
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """The markers that ask for it: of its document, and of those that say the same."""
+        return (self.specification, *(specification for specification, _ in self.also))
+
+    @property
+    def source(self) -> str:
+        """Where it stands, for people: RFC 9002, 7.3.2."""
+        return f"{self.document}, {self.section}"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Specification:
+    """A document and its clauses. `name` is what `pytest -m` calls it."""
+
+    name: str
+    title: str
+    document: str
+    url: str
+    clauses: tuple[Clause, ...]
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Return the Specification of a document of schemas/clauses.json. Raises UserError with the JSON pointer."""
+        clauses: list[Clause] = []
+        for at, one in enumerate(data["clauses"]):
+            with located(f"/clauses/{at}"):
+                found = _clause(data, one)
+                if found.id in {clause.id for clause in clauses}:
+                    raise UserError(f"there are two clauses called {found.id}", "give each an id of its own")
+                clauses.append(found)
+        return cls(
+            name=data["name"], title=data["title"], document=data["document"], url=data["url"], clauses=tuple(clauses)
+        )
+
+
+def _clause(data: Mapping[str, Any], one: Mapping[str, Any]) -> Clause:
+    if not _ID.match(one["id"]):
+        raise UserError(f"{one['id']!r} is no id of a clause", "such as CL011")
+    if one["observable"] not in OBSERVABLES:
+        raise UserError(f"observable {one['observable']!r} is not known", f"choose one of {', '.join(OBSERVABLES)}")
+    bound = Bound(**one["bound"])
+    if not bound.sided or bound.low > bound.high:
+        raise UserError("the bound permits everything or nothing", "give low, high, or both, in order")
+    network = dict(one["network"])
+    for name in ("point", "sysctls"):
+        network[name] = tuple(sorted(network.get(name, {}).items()))
+    if (network.get("scenario") is None) == (network.get("profile") is None):
+        raise UserError("the network is neither a scenario nor a profile", "name one of them")
+    return Clause(
+        id=one["id"], specification=data["name"], document=data["document"], section=one["section"],
+        level=one["level"], text=one["text"], algorithms=tuple(one["algorithms"]),
+        transports=tuple(one["transports"]), network=Network(**network), observable=OBSERVABLES[one["observable"]],
+        bound=bound, trials=one.get("trials", LEAST_TRIALS), invisible=one["invisible"],
+        controls=tuple(one.get("controls", ())),
+        also=tuple((other["specification"], other["section"]) for other in one.get("also", ())),
+    )  # fmt: skip
+
+
+def by_marker(clauses: Iterable[Clause]) -> dict[str, list[Clause]]:
+    """Return {marker: the clauses that it asks for}."""
+    found: dict[str, list[Clause]] = {}
+    for clause in clauses:
+        for marker in clause.markers:
+            found.setdefault(marker, []).append(clause)
+    return found

@@ -1,0 +1,170 @@
+"""The one table of what clauses are judged by: pure functions over a trial's packets.
+
+Where `why` reads the same (model/diagnosis/features.py), its function serves. What is about outages and BBR's states
+stands in modules beside this one.
+"""
+
+from collections.abc import Callable, Mapping
+
+import numpy
+
+from conformance.model.clauses import observables_bbr, observables_events, observables_requests
+from conformance.model.clauses.seen import Invisible, Observable, Seen
+from conformance.model.diagnosis import features
+from conformance.model.diagnosis.features import Samples
+from conformance.model.diagnosis.flow import Flow, loss_events
+from conformance.model.packets import ECT_1
+
+#: packets closer than this share of their time at the bottleneck were sent at once, as in guest/bursts.py; and the
+#: share of packets whose bursts are looked at: a single longer one says little
+_AT_ONCE, _USUAL = 0.1, 0.99
+#: a window that is above this share of what it was is the old one
+_AS_BEFORE = 0.95
+#: round trips after a loss in which the old window is back only if the reduction was taken back
+_SOON = 4
+#: in a smaller window a packet more or less is a large share
+_LEAST_WINDOW = 16
+
+
+def _feature(of: Callable[[Flow], Samples], invisible: str) -> Callable[[Seen], Samples]:
+    """Return a feature of flows as an observable; `invisible`: why there are no samples, where there are none."""
+
+    def observe(seen: Seen) -> Samples:
+        found = of(seen.flow)
+        if not len(found):
+            raise Invisible(invisible)
+        return found
+
+    return observe
+
+
+def _samples(pairs: list[tuple[float, float]], invisible: str) -> Samples:
+    """Return samples of (value, time) pairs. Raises Invisible where there are none."""
+    kept = [(value, at) for value, at in pairs if numpy.isfinite(value)]
+    if not kept:
+        raise Invisible(invisible)
+    values, times = zip(*kept, strict=True)
+    return Samples(values=numpy.array(values, dtype=float), times_s=numpy.array(times, dtype=float))
+
+
+def _burst(seen: Seen) -> Samples:
+    """Return the length that 99 % of packets are in bursts no longer than, after the first round trip."""
+    flow = seen.flow
+    first = int(numpy.searchsorted(flow.sent_s, flow.request_s + 0.95 * flow.base_rtt_s))
+    if len(flow.sent_s) - first < 2:
+        raise Invisible("nothing was sent after the first round trip")
+    sent_s, sizes = flow.sent_s[first:], flow.bytes[first:]
+    apart = numpy.flatnonzero(numpy.diff(sent_s) > _AT_ONCE * flow.full_bytes / flow.bytes_per_s) + 1
+    begins = numpy.concatenate(([0], apart))
+    packets = numpy.add.reduceat(sizes, begins) / flow.full_bytes
+    order = numpy.argsort(packets, kind="stable")
+    within = numpy.searchsorted(numpy.cumsum(packets[order]), _USUAL * packets.sum())
+    at = order[min(int(within), len(order) - 1)]
+    return _samples([(float(packets[at]), float(sent_s[begins[at]]))], "nothing was sent")
+
+
+def _returned(seen: Seen) -> Samples:
+    """Return 1 for each isolated loss after which the window was soon what it had been, 0 for others."""
+    flow = seen.flow
+    isolated = {float(at) for at in features.kept(flow).times_s}
+    pairs = []
+    for event in loss_events(flow):
+        if event.known_s in isolated and event.before >= _LEAST_WINDOW:
+            end_s = event.known_s + _SOON * event.rtt_s
+            later = flow.window(event.known_s + event.rtt_s, end_s)
+            pairs.append((float(later > _AS_BEFORE * event.before), event.known_s))
+    return _samples(pairs, "no loss stood alone in a window of 16 packets or more")
+
+
+def _emptied(seen: Seen) -> Samples:
+    """Return, for each isolated loss, the least in flight before the next sending, by the window that it left."""
+    flow = seen.flow
+    troughs = dict(zip(features.trough(flow).times_s, features.trough(flow).values, strict=True))
+    pairs = [
+        (float(troughs[at] / kept), float(at))
+        for at, kept in zip(features.kept(flow).times_s, features.kept(flow).values, strict=True)
+        if at in troughs and kept > 0
+    ]
+    return _samples(pairs, "no loss stood alone in a window of 8 packets or more")
+
+
+def _first_kept(seen: Seen) -> Samples:
+    """Return what the first loss, which ends start-up, left of the window."""
+    events = loss_events(seen.flow)
+    if not events or not events[0].before or not numpy.isfinite(events[0].after):
+        raise Invisible("nothing was lost, or the transfer ended with it")
+    return _samples([(events[0].kept, events[0].known_s)], "the window at the first loss is not known")
+
+
+def _ect_1(seen: Seen) -> Samples:
+    """Return the share of packets that were sent with ECT(1)."""
+    marked = seen.packets.ecn_sent == ECT_1
+    return _samples([(float(marked.mean()), float(seen.sent_s[marked.argmax()]))], "nothing was sent")
+
+
+_NO_ISOLATED = "no loss stood alone in a window of 8 packets or more"
+_PACKETS = "packets"
+
+_ROWS = (
+    Observable(
+        name="kept", title="share of the window that an isolated loss left", unit="", digits=2,
+        of=_feature(features.kept, _NO_ISOLATED), independent=True,
+    ),
+    Observable(
+        name="kept_of_several", title="share of the window that a full queue's losses left", unit="", digits=2,
+        of=_feature(features.kept_of_several, "no event of several losses stood alone"),
+    ),
+    Observable(
+        name="responded", title="share of losses that a smaller window followed", unit="", digits=2, take="mean",
+        of=_feature(features.responded, "nothing was lost in a window of 16 packets or more"), least=5,
+    ),
+    Observable(
+        name="returned", title="share of isolated losses after which the old window was back within four round trips",
+        unit="", digits=2, take="mean", of=_returned, least=5,
+    ),
+    Observable(
+        name="emptied", title="least flight after an isolated loss, by the window that it left", unit="", digits=2,
+        of=_emptied, independent=True,
+    ),
+    Observable(
+        name="first_kept", title="share of the window that the first loss left", unit="", digits=2, of=_first_kept,
+    ),
+    Observable(
+        name="growth", title="packets a round trip by which the window grew between losses", unit=_PACKETS, digits=2,
+        of=_feature(features.growth, "no four round trips between two losses"), independent=True,
+    ),
+    Observable(
+        name="doubling", title="growth of the window in the round trip after a recovery", unit="", digits=2,
+        of=_feature(features.doubling, "no two round trips between two losses"), independent=True,
+    ),
+    Observable(
+        name="epoch_s", title="seconds from one reduction to the next", unit="s", digits=1,
+        of=_feature(features.epoch_s, "fewer than two reductions"),
+    ),
+    Observable(
+        name="initial_window", title="full packets sent in the first round trip", unit=_PACKETS, digits=1,
+        of=_feature(features.initial_window, "nothing was sent in the first round trip"),
+    ),
+    Observable(
+        name="start_up_growth", title="packets of a round trip of start-up by those of the one before", unit="",
+        digits=2, of=_feature(features.start_up_growth, "start-up was over in a round trip"),
+    ),
+    Observable(
+        name="start_up_losses", title="packets lost at the end of start-up, in BDP", unit="BDP", digits=2,
+        of=_feature(features.start_up_losses, "nothing was sent"),
+    ),
+    Observable(
+        name="burst", title="packets sent at once: 99 % are in bursts no longer", unit=_PACKETS, digits=1, of=_burst,
+    ),
+    Observable(
+        name="throughput", title="share of the link's rate that it used", unit="", digits=3,
+        of=_feature(features.throughput, "nothing arrived"),
+    ),
+    Observable(name="ect_1", title="share of packets sent with ECT(1)", unit="", digits=3, of=_ect_1),
+    *observables_events.ROWS,
+    *observables_requests.ROWS,
+    *observables_bbr.ROWS,
+)  # fmt: skip
+
+#: by name
+OBSERVABLES: Mapping[str, Observable] = {row.name: row for row in _ROWS}

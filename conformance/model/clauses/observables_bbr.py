@@ -1,0 +1,276 @@
+"""What shows BBR's states from outside: draft-ietf-ccwg-bbr's cases, without asking the stack.
+
+r is what was sent in a base round trip by what the link carries in it, F the flight and Q the queue, both in BDP.
+"""
+
+import itertools
+
+import numpy
+
+from conformance.model.clauses.seen import Invisible, Observable, Seen
+from conformance.model.diagnosis.features import Samples
+from conformance.model.diagnosis.flow import Floats, Flow
+
+#: start-up has filled the path when so much of a round trip's worth was sent, and drains below so much
+_FILLED, _DRAINING = 0.8, 0.8
+#: in flight when Drain is over (BBRCheckDrain: the BDP, and what is on its way)
+_DRAINED = 1.05
+#: start-up is over after so many round trips; ProbeBW shows after so many seconds
+_SETTLED_RTTS = 60
+#: a phase of ProbeBW faster or slower than this is UP or DOWN
+_UP, _DOWN = 1.08, 0.96
+#: ProbeRTT: less than this share of the median flight for so long
+_DIP, _DIP_S = 0.72, 0.1
+
+
+def _rates(flow: Flow, start_s: float, end_s: float) -> tuple[Floats, Floats]:
+    """Return (times, r over the base round trip from each), four times a round trip."""
+    step = flow.base_rtt_s / 4
+    at = numpy.arange(start_s, min(end_s, float(flow.sent_s[-1])) - flow.base_rtt_s, step)
+    total = numpy.concatenate(([0], numpy.cumsum(flow.bytes)))
+    sent = total[numpy.searchsorted(flow.sent_s, at + flow.base_rtt_s)] - total[numpy.searchsorted(flow.sent_s, at)]
+    return at, sent / flow.bdp_bytes
+
+
+def _flight(flow: Flow, at: Floats) -> Floats:
+    """Return F at these times."""
+    number = numpy.clip(numpy.searchsorted(flow.sent_s, at, side="right") - 1, 0, len(flow.sent_s) - 1)
+    found: Floats = flow.flight[number] / flow.bdp_bytes
+    return found
+
+
+def _settled_s(flow: Flow) -> float:
+    return flow.request_s + _SETTLED_RTTS * flow.base_rtt_s
+
+
+def _one(value: float, at_s: float) -> Samples:
+    return Samples(values=numpy.array([value], dtype=float), times_s=numpy.array([at_s], dtype=float))
+
+
+def _start_up(flow: Flow) -> tuple[float, float]:
+    """Return when start-up had filled the path, and when it began to drain. Raises Invisible."""
+    at, rate = _rates(flow, flow.request_s, _settled_s(flow))
+    filled = numpy.flatnonzero(rate >= _FILLED)
+    if not len(filled):
+        raise Invisible("start-up never filled the path")
+    drains = numpy.flatnonzero((rate < _DRAINING) & (numpy.arange(len(rate)) > filled[0]))
+    if not len(drains):
+        raise Invisible("it never sent slower than the link after start-up, so nothing shows when start-up ended")
+    return float(at[filled[0]]), float(at[drains[0]])
+
+
+def _start_up_rounds(seen: Seen) -> Samples:
+    """Return how many packet-timed rounds start-up went on for, once it filled the path."""
+    flow = seen.flow
+    at_s, end_s = _start_up(flow)
+    rounds = 0
+    while at_s < end_s:
+        number = int(numpy.searchsorted(flow.sent_s, at_s))
+        if number >= len(flow.known_s):
+            break
+        # A round ends when the first packet that was sent in it is acknowledged (RFC 9438's and BBR's packet-timed).
+        at_s = max(float(flow.known_s[number]), at_s + flow.base_rtt_s / 2)
+        rounds += 1
+    return _one(rounds, end_s)
+
+
+def _start_up_flight(seen: Seen) -> Samples:
+    """Return the most in flight in start-up, in BDP."""
+    flow = seen.flow
+    _, end_s = _start_up(flow)
+    inside = flow.sent_s < end_s + flow.base_rtt_s
+    at = int(flow.flight[inside].argmax())
+    return _one(float(flow.flight[at] / flow.bdp_bytes), float(flow.sent_s[at]))
+
+
+def _drain_rate(seen: Seen) -> Samples:
+    """Return the median r of Drain: while more than a BDP is in flight after start-up."""
+    flow = seen.flow
+    _, begin_s = _start_up(flow)
+    at, rate = _rates(flow, begin_s, _settled_s(flow))
+    low = numpy.flatnonzero((_flight(flow, at + flow.base_rtt_s) <= _DRAINED) | (rate > _DRAINING))
+    inside = rate[: low[0]] if len(low) else rate
+    if not len(inside):
+        raise Invisible("it drained within a round trip")
+    return _one(float(numpy.median(inside)), begin_s)
+
+
+def _cruise_rate(seen: Seen) -> Samples:
+    """Return the median r once start-up is over."""
+    flow = seen.flow
+    at, rate = _rates(flow, _settled_s(flow), float(flow.sent_s[-1]))
+    if len(rate) < 40:
+        raise Invisible("the transfer was over too soon after start-up")
+    return _one(float(numpy.median(rate)), float(at[0]))
+
+
+def _phases(seen: Seen, up: bool) -> list[tuple[float, float, float]]:
+    """Return (begin, end, median r) of the phases of ProbeBW that are faster, or slower, than the link for a while."""
+    flow = seen.flow
+    at, rate = _rates(flow, _settled_s(flow), float(flow.sent_s[-1]))
+    dips = [(a - flow.base_rtt_s, b + 3 * flow.base_rtt_s) for a, b in _dips(seen)]
+    inside = (rate > _UP) if up else ((rate < _DOWN) & (rate > 0.6))
+    for begin_s, end_s in dips:
+        inside &= (at < begin_s) | (at > end_s)
+    edges = numpy.flatnonzero(numpy.diff(numpy.concatenate(([0], inside.astype(int), [0]))))
+    found = []
+    for first, last in zip(edges[::2], edges[1::2], strict=True):
+        if last - first >= 4:  # a round trip and more
+            middle = rate[first:last]
+            found.append((float(at[first]), float(at[last - 1]) + flow.base_rtt_s, float(numpy.median(middle))))
+    return found
+
+
+def _samples(pairs: list[tuple[float, float]], invisible: str) -> Samples:
+    if not pairs:
+        raise Invisible(invisible)
+    values, times = zip(*pairs, strict=True)
+    return Samples(values=numpy.array(values, dtype=float), times_s=numpy.array(times, dtype=float))
+
+
+def _up_rate(seen: Seen) -> Samples:
+    """Return the r of each phase that probes for bandwidth."""
+    found = [(rate, begin) for begin, _, rate in _phases(seen, up=True)]
+    return _samples(found, "it never sent faster than the link for a round trip once start-up was over")
+
+
+def _up_flight(seen: Seen) -> Samples:
+    """Return the most in flight in each phase that probes for bandwidth, in BDP."""
+    flow = seen.flow
+    pairs = []
+    for begin, end, _ in _phases(seen, up=True):
+        a, b = numpy.searchsorted(flow.sent_s, (begin, end))
+        pairs.append((float(flow.flight[a:b].max() / flow.bdp_bytes), begin))
+    return _samples(pairs, "it never sent faster than the link for a round trip once start-up was over")
+
+
+def _down_rate(seen: Seen) -> Samples:
+    """Return the r of each phase that drains what was probed with."""
+    found = [(rate, begin) for begin, _, rate in _phases(seen, up=False)]
+    return _samples(found, "it never sent slower than the link for a round trip once start-up was over")
+
+
+def _dips(seen: Seen) -> list[tuple[float, float]]:
+    """Return (begin, end) of the times when flight is low for 100 ms and more, as in ProbeRTT."""
+    flow = seen.flow
+    inside = flow.sent_s >= _settled_s(flow)
+    if inside.sum() < 2:
+        return []
+    flights, times = flow.flight[inside], flow.sent_s[inside]
+    low = flights < _DIP * numpy.median(flights)
+    edges = numpy.flatnonzero(numpy.diff(numpy.concatenate(([0], low.astype(int), [0]))))
+    ends = zip(edges[::2], edges[1::2], strict=True)
+    return [(float(times[a]), float(times[b])) for a, b in ends if b < len(times) and times[b] - times[a] >= _DIP_S]
+
+
+def _dip_interval(seen: Seen) -> Samples:
+    """Return the seconds from one dip to the next."""
+    begins = [begin for begin, _ in _dips(seen)]
+    pairs = [(b - a, a) for a, b in itertools.pairwise(begins)]
+    return _samples(pairs, f"{len(begins)} dips of the flight, as for ProbeRTT, were to be seen")
+
+
+def _dip_depth(seen: Seen) -> Samples:
+    """Return the least in flight in each dip, in BDP."""
+    flow = seen.flow
+    pairs = []
+    for begin, end in _dips(seen):
+        a, b = numpy.searchsorted(flow.sent_s, (begin, end))
+        pairs.append((float(flow.flight[a:b].min() / flow.bdp_bytes), begin))
+    return _samples(pairs, "no dip of the flight, as for ProbeRTT, was to be seen")
+
+
+def _dip_length(seen: Seen) -> Samples:
+    """Return how long each dip lasted, in seconds."""
+    return _samples([(b - a, a) for a, b in _dips(seen)], "no dip of the flight, as for ProbeRTT, was to be seen")
+
+
+def _flight_packets(seen: Seen) -> Samples:
+    """Return the 95th percentile of the flight once start-up is over, in full packets."""
+    flow = seen.flow
+    inside = flow.sent_s >= min(_settled_s(flow), float(flow.sent_s[-1]) / 2)
+    if inside.sum() < 20:
+        raise Invisible("the transfer was over too soon")
+    return _one(float(numpy.percentile(flow.flight[inside], 95) / flow.full_bytes), float(flow.sent_s[inside][0]))
+
+
+def _later_lost(seen: Seen) -> Samples:
+    """Return the share of packets of the second half that were lost."""
+    flow = seen.flow
+    half = flow.sent_s >= float(flow.sent_s[-1]) / 2
+    return _one(float(flow.lost[half].mean()), float(flow.sent_s[half][0]))
+
+
+def _later_throughput(seen: Seen) -> Samples:
+    """Return what arrived in the second half, by what the link carries."""
+    flow = seen.flow
+    end_s = float(numpy.nanmax(flow.out_s))
+    inside = ~flow.lost & (flow.out_s >= end_s / 2)
+    return _one(float(flow.bytes[inside].sum() / flow.bytes_per_s / (end_s / 2)), end_s / 2)
+
+
+def _growth_after_dip(seen: Seen) -> Samples:
+    """Return whether start-up went on after a dip: the most r in the ten seconds from the fifth on, by that before."""
+    flow = seen.flow
+    at, rate = _rates(flow, flow.request_s, float(flow.sent_s[-1]))
+    before, after = rate[at < flow.request_s + 5], rate[(at >= flow.request_s + 5) & (at < flow.request_s + 12)]
+    if not len(before) or not len(after) or before.max() <= 0:
+        raise Invisible("the transfer was over before ProbeRTT")
+    if before.max() >= _FILLED:
+        raise Invisible("start-up was over before five seconds")
+    return _one(float(after.max()), flow.request_s + 5)
+
+
+_BDP = "BDP"
+ROWS = (
+    Observable(
+        name="bbr_start_up_rounds",
+        title="rounds that start-up went on for once it filled the path",
+        unit="rounds",
+        digits=0,
+        of=_start_up_rounds,
+    ),
+    Observable(
+        name="bbr_start_up_flight", title="most in flight in start-up", unit=_BDP, digits=2, of=_start_up_flight
+    ),
+    Observable(name="bbr_drain_rate", title="rate of Drain, by the link's", unit="", digits=2, of=_drain_rate),
+    Observable(
+        name="bbr_cruise_rate", title="median rate after start-up, by the link's", unit="", digits=3, of=_cruise_rate
+    ),
+    Observable(
+        name="bbr_up_rate", title="rate while it probes for bandwidth, by the link's", unit="", digits=2, of=_up_rate
+    ),
+    Observable(
+        name="bbr_up_flight", title="most in flight while it probes for bandwidth", unit=_BDP, digits=2, of=_up_flight
+    ),
+    Observable(
+        name="bbr_down_rate",
+        title="rate while it drains what it probed with, by the link's",
+        unit="",
+        digits=2,
+        of=_down_rate,
+    ),
+    Observable(
+        name="bbr_dip_interval", title="seconds from one ProbeRTT to the next", unit="s", digits=1, of=_dip_interval
+    ),
+    Observable(name="bbr_dip_depth", title="least in flight in ProbeRTT", unit=_BDP, digits=2, of=_dip_depth),
+    Observable(name="bbr_dip_length", title="length of ProbeRTT", unit="s", digits=2, of=_dip_length),
+    Observable(
+        name="flight_packets", title="95th percentile of the flight", unit="packets", digits=1, of=_flight_packets
+    ),
+    Observable(name="later_lost", title="share of packets lost in the second half", unit="", digits=3, of=_later_lost),
+    Observable(
+        name="later_throughput",
+        title="share of the link's rate used in the second half",
+        unit="",
+        digits=3,
+        of=_later_throughput,
+    ),
+    Observable(
+        name="bbr_growth_after_dip",
+        title="most of the link's rate reached within seven seconds of a ProbeRTT in start-up",
+        unit="",
+        digits=2,
+        of=_growth_after_dip,
+    ),
+)

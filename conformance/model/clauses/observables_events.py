@@ -1,0 +1,254 @@
+"""What a sender does when something happens to its path: outages, marks, reordering, steps of rate and delay.
+
+The scenario's schedule says when; times are in seconds since the first packet was sent.
+"""
+
+import itertools
+from typing import NamedTuple
+
+import numpy
+
+from conformance.model.clauses.seen import Invisible, Observable, Seen
+from conformance.model.diagnosis.features import Samples
+from conformance.model.diagnosis.flow import Floats
+from conformance.model.packets import CE, NOT_ECT
+from conformance.model.schedule import Occasion
+
+#: packets of one probe leave together
+_TOGETHER_S = 0.005
+#: before this, what is sent in an outage was released by acknowledgements that were under way
+_LAST_RTTS = 2.5
+#: in a smaller window a packet more or less is a large share
+_LEAST_WINDOW = 12
+#: round trips that nothing else may happen in, before and after a mark
+_QUIET_BEFORE, _QUIET_AFTER = 2, 3
+_PACKETS = "packets"
+
+
+class Event(NamedTuple):
+    """When something happens to the path, and until when; the end of the transfer where it lasts."""
+
+    begin_s: float
+    end_s: float
+
+
+def _event(seen: Seen) -> Event:
+    """Return when the first entry of the schedule holds. Raises Invisible where there is none, or it is later."""
+    entry = next(iter(seen.setting.network.schedule), None) if seen.setting.network else None
+    if entry is None or isinstance(entry.at_s, Occasion):
+        raise Invisible("nothing happens to the path")
+    begin_s = float(entry.at_s) - seen.packets.began_ns / 1e9
+    last_s = float(seen.sent_s[-1])
+    if begin_s >= last_s:
+        raise Invisible("the transfer was over before anything happened to the path")
+    return Event(max(begin_s, 0.0), last_s if entry.for_s is None else begin_s + entry.for_s)
+
+
+def _samples(pairs: list[tuple[float, float]], invisible: str) -> Samples:
+    kept = [(value, at) for value, at in pairs if numpy.isfinite(value)]
+    if not kept:
+        raise Invisible(invisible)
+    values, times = zip(*kept, strict=True)
+    return Samples(values=numpy.array(values, dtype=float), times_s=numpy.array(times, dtype=float))
+
+
+def _rtt_s(seen: Seen, at_s: float) -> float:
+    """Return the round trip just before a time, with the queue."""
+    found: Floats = seen.flow.rtt_s
+    number = int(numpy.searchsorted(seen.flow.sent_s, at_s)) - 1
+    return float(found[max(number, 0)])
+
+
+def _healed_s(seen: Seen, event: Event) -> float:
+    """Return when the sender can know that packets arrive again. Raises Invisible where none did."""
+    later = numpy.flatnonzero((seen.sent_s >= event.begin_s) & ~numpy.isnan(seen.out_s) & (seen.out_s > event.end_s))
+    if not len(later):
+        raise Invisible("nothing arrived after the outage")
+    return float(seen.out_s[later[0]]) + seen.flow.one_way_s
+
+
+def _sent(seen: Seen, start_s: float, end_s: float) -> float:
+    """Return the full packets' worth sent in [start_s, end_s)."""
+    a, b = numpy.searchsorted(seen.sent_s, (start_s, end_s))
+    return float(seen.packets.bytes[a:b].sum()) / seen.flow.full_bytes
+
+
+def _after_outage(seen: Seen) -> Samples:
+    """Return what was sent in the round trip after it was known that the path had healed."""
+    healed_s = _healed_s(seen, _event(seen))
+    return _samples([(_sent(seen, healed_s, healed_s + 0.95 * seen.base_rtt_s), healed_s)], "nothing was sent")
+
+
+def _after_outage_share(seen: Seen) -> Samples:
+    """Return the largest window of the six round trips after an outage, by that before it."""
+    event = _event(seen)
+    flow, healed_s = seen.flow, _healed_s(seen, event)
+    before = flow.window(event.begin_s - 2 * _rtt_s(seen, event.begin_s), event.begin_s)
+    after = [flow.window(healed_s + at * seen.base_rtt_s, healed_s + (at + 1) * seen.base_rtt_s) for at in range(1, 4)]
+    if not numpy.isfinite(before) or before < _LEAST_WINDOW:
+        raise Invisible("the window before the outage was too small")
+    return _samples([(float(numpy.nanmax(after)) / before, healed_s)], "nothing was sent after the outage")
+
+
+def _probes(seen: Seen) -> tuple[Floats, Floats]:
+    """Return (when, packets) of the probes of an outage: what is sent together once nothing more is acknowledged."""
+    event = _event(seen)
+    silent_s = event.begin_s + _LAST_RTTS * _rtt_s(seen, event.begin_s)
+    a, b = numpy.searchsorted(seen.sent_s, (silent_s, event.end_s))
+    times = seen.sent_s[a:b]
+    if not len(times):
+        raise Invisible("nothing was sent in the outage")
+    begins = numpy.flatnonzero(numpy.diff(times, prepend=-1.0) > _TOGETHER_S)
+    return times[begins], numpy.diff(numpy.append(begins, len(times))).astype(float)
+
+
+def _probe_ratio(seen: Seen) -> Samples:
+    """Return by how much each gap between probes is longer than the one before."""
+    times, _ = _probes(seen)
+    gaps = numpy.diff(times)
+    pairs = [(float(b / a), float(at)) for (a, b), at in zip(itertools.pairwise(gaps), times[2:], strict=True)]
+    return _samples(pairs, f"{len(times)} probes show no ratio of two gaps")
+
+
+def _probe_packets(seen: Seen) -> Samples:
+    """Return the packets of each probe."""
+    times, packets = _probes(seen)
+    return _samples([(float(n), float(at)) for n, at in zip(packets, times, strict=True)], "no probe was sent")
+
+
+def _late_in_outage(seen: Seen) -> Samples:
+    """Return the packets sent in the second half of an outage."""
+    event = _event(seen)
+    middle_s = (event.begin_s + event.end_s) / 2
+    return _samples([(_sent(seen, middle_s, event.end_s), middle_s)], "nothing was sent")
+
+
+def _recovered(seen: Seen) -> Samples:
+    """Return the share of the link's rate that arrived in the seconds from two after the event on."""
+    event = _event(seen)
+    start_s = event.end_s + 2
+    end_s = float(numpy.nanmax(seen.out_s)) - 0.2
+    if end_s - start_s < 0.5:
+        raise Invisible("the transfer was over too soon after the event")
+    end_s = min(end_s, start_s + 3)
+    inside = (seen.out_s >= start_s) & (seen.out_s < end_s)
+    return _samples(
+        [(float(seen.packets.bytes[inside].sum() / seen.bytes_per_s / (end_s - start_s)), start_s)], "nothing arrived"
+    )
+
+
+def _during(seen: Seen) -> Samples:
+    """Return the share of the link's rate that arrived while the event lasted, but for its first second."""
+    event = _event(seen)
+    start_s, end_s = event.begin_s + 1, min(event.end_s, float(numpy.nanmax(seen.out_s)) - 0.2)
+    if end_s - start_s < 0.5:
+        raise Invisible("the event was over too soon")
+    inside = (seen.out_s >= start_s) & (seen.out_s < end_s)
+    return _samples(
+        [(float(seen.packets.bytes[inside].sum() / seen.bytes_per_s / (end_s - start_s)), start_s)], "nothing arrived"
+    )
+
+
+def _require_ect(seen: Seen) -> None:
+    if not (seen.packets.ecn_sent != NOT_ECT).any():
+        raise Invisible("it sends no packet with ECT, so none is marked")
+
+
+def _kept_of_mark(seen: Seen) -> Samples:
+    """Return the share of the window that each mark left, around which nothing was lost or marked."""
+    _require_ect(seen)
+    flow = seen.flow
+    marked = numpy.flatnonzero(seen.packets.ecn_out[: len(flow.sent_s)] == CE)
+    lost_s = flow.known_s[flow.lost]
+    known_s = flow.known_s[marked]
+    pairs = []
+    for at_s, rtt_s in zip(known_s, flow.rtt_s[marked], strict=True):
+        a, b = at_s - _QUIET_BEFORE * rtt_s, at_s + _QUIET_AFTER * rtt_s
+        if ((known_s > a) & (known_s < b)).sum() > 1 or ((lost_s > a) & (lost_s < b)).any():
+            continue
+        before, after = flow.window(at_s - rtt_s, at_s), flow.window_after(at_s + rtt_s, at_s + 2 * rtt_s)
+        if before >= _LEAST_WINDOW and numpy.isfinite(after):
+            pairs.append((float(after / before), float(at_s)))
+    return _samples(pairs, "no mark stood alone in a window of 12 packets or more")
+
+
+def _window_when_marked(seen: Seen) -> Samples:
+    """Return the median flight, from two seconds after all packets are marked on, in full packets."""
+    _require_ect(seen)
+    event = _event(seen)
+    flow = seen.flow
+    inside = flow.sent_s >= event.begin_s + 2
+    if inside.sum() < 5:
+        raise Invisible("the transfer was over before two seconds of marks")
+    return _samples([(float(numpy.median(flow.flight[inside]) / flow.full_bytes), event.begin_s + 2)], "nothing sent")
+
+
+def _ect_late(seen: Seen) -> Samples:
+    """Return the share of packets with ECT in the last second of the transfer."""
+    _require_ect(seen)
+    late = seen.sent_s >= float(seen.sent_s[-1]) - 1
+    share = float((seen.packets.ecn_sent[late] != NOT_ECT).mean())
+    return _samples([(share, float(seen.sent_s[-1]) - 1)], "nothing was sent")
+
+
+def _growth_most(seen: Seen) -> Samples:
+    """Return the largest growth of the window from one round trip to the next, after the first loss was repaired."""
+    flow = seen.flow
+    lost = numpy.flatnonzero(flow.lost)
+    if not len(lost):
+        raise Invisible("nothing was lost")
+    at = float(flow.known_s[lost[-1]]) + 1.5 * seen.base_rtt_s
+    windows: list[tuple[float, float]] = []
+    while at + seen.base_rtt_s < float(flow.sent_s[-1]) - seen.base_rtt_s:
+        windows.append((flow.window(at, at + seen.base_rtt_s), at))
+        at += seen.base_rtt_s
+    pairs = [
+        (float(b[0] / a[0]), b[1])
+        for a, b in itertools.pairwise(windows)
+        if a[0] >= _LEAST_WINDOW and b[0] * flow.full_bytes < flow.bdp_bytes
+    ]
+    return _samples(pairs, "the window never grew from 12 packets on, below what the path holds")
+
+
+ROWS = (
+    Observable(
+        name="after_outage", title="full packets sent in the round trip after the path healed", unit=_PACKETS,
+        digits=1, of=_after_outage,
+    ),
+    Observable(
+        name="after_outage_share", title="window soon after an outage, by that before it", unit="", digits=2,
+        of=_after_outage_share,
+    ),
+    Observable(
+        name="probe_ratio", title="a gap between two probes by the one before", unit="", digits=2, of=_probe_ratio,
+    ),
+    Observable(
+        name="probe_packets", title="packets of a probe", unit=_PACKETS, digits=0, take="most", of=_probe_packets,
+    ),
+    Observable(
+        name="late_in_outage", title="packets sent in the second half of the outage", unit=_PACKETS, digits=0,
+        of=_late_in_outage,
+    ),
+    Observable(
+        name="recovered", title="share of the link's rate from two seconds after the event on", unit="", digits=2,
+        of=_recovered,
+    ),
+    Observable(
+        name="during", title="share of the link's rate while the event lasts", unit="", digits=2, of=_during,
+    ),
+    Observable(
+        name="kept_of_mark", title="share of the window that a mark alone left", unit="", digits=2,
+        of=_kept_of_mark, independent=True,
+    ),
+    Observable(
+        name="window_when_marked", title="flight while every packet is marked", unit=_PACKETS, digits=1,
+        of=_window_when_marked,
+    ),
+    Observable(
+        name="ect_late", title="share of packets with ECT in the last second", unit="", digits=2, of=_ect_late,
+    ),
+    Observable(
+        name="growth_most", title="largest growth of the window in a round trip, after a loss", unit="", digits=2,
+        take="most", of=_growth_most,
+    ),
+)  # fmt: skip

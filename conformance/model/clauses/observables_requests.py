@@ -1,0 +1,111 @@
+"""What a sender does with a large body after it was silent, or had little to send, on the same connection."""
+
+import numpy
+
+from conformance.model.clauses.seen import Invisible, Observable, Seen
+from conformance.model.diagnosis.features import Samples
+
+#: packets closer than this share of their time at the bottleneck were sent at once, as in guest/bursts.py
+_AT_ONCE = 0.1
+#: a sender is silent where it sends nothing for so long
+_SILENT_S = 0.5
+#: a body is a large one from so many bytes on
+_LARGE_BYTES = 1_000_000
+#: round trips after a pause in which the window shows
+_SOON = 3
+_PACKETS = "packets"
+
+
+def _one(value: float, at_s: float) -> Samples:
+    return Samples(values=numpy.array([value], dtype=float), times_s=numpy.array([at_s], dtype=float))
+
+
+def _bulk_s(seen: Seen) -> float:
+    """Return when the sender begins the last body, which is a large one. Raises Invisible."""
+    if not seen.requests:
+        raise Invisible("nobody said when bodies were asked for")
+    start_s, size = seen.requests[-1]
+    if size < _LARGE_BYTES:
+        raise Invisible("the last body is a small one")
+    # The client's request is on its way for half of a round trip.
+    later = numpy.flatnonzero(seen.sent_s >= start_s + seen.base_rtt_s / 2 - 1e-3)
+    if not len(later):
+        raise Invisible("the last body was never sent")
+    return float(seen.sent_s[later[0]])
+
+
+def _paused(seen: Seen) -> tuple[float, float]:
+    """Return when the sender fell silent, and when it began again. Raises Invisible where it never was."""
+    bulk_s = _bulk_s(seen)
+    before = seen.sent_s[seen.sent_s < bulk_s - 1e-9]
+    if not len(before):
+        raise Invisible("nothing was sent before")
+    large = before[seen.packets.bytes[: len(before)] > seen.flow.full_bytes / 2]
+    if not len(large) or bulk_s - large[-1] < _SILENT_S:
+        raise Invisible("the sender was not silent")
+    return float(large[-1]), bulk_s
+
+
+def _burst_after_pause(seen: Seen) -> Samples:
+    """Return the longest burst of the two round trips after a silence, in full packets."""
+    _, bulk_s = _paused(seen)
+    flow = seen.flow
+    a, b = numpy.searchsorted(flow.sent_s, (bulk_s - 1e-9, bulk_s + 2 * flow.base_rtt_s))
+    times, sizes = flow.sent_s[a:b], flow.bytes[a:b]
+    if len(times) < 2:
+        raise Invisible("nothing was sent after the silence")
+    apart = numpy.flatnonzero(numpy.diff(times) > _AT_ONCE * flow.full_bytes / flow.bytes_per_s) + 1
+    begins = numpy.concatenate(([0], apart))
+    packets = numpy.add.reduceat(sizes, begins) / flow.full_bytes
+    at = int(packets.argmax())
+    return _one(float(packets[at]), float(times[begins[at]]))
+
+
+def _window_after_pause(seen: Seen) -> Samples:
+    """Return the largest flight of the three round trips after a silence, by that before it."""
+    silent_s, bulk_s = _paused(seen)
+    flow = seen.flow
+    before = flow.window(silent_s - 4 * flow.base_rtt_s, silent_s + 1e-6)
+    after = flow.window(bulk_s, bulk_s + _SOON * flow.base_rtt_s)
+    if not before or numpy.isnan(before) or numpy.isnan(after):
+        raise Invisible("the window before the silence is not known")
+    return _one(after / before, bulk_s)
+
+
+def _rate_after_pause(seen: Seen) -> Samples:
+    """Return what was sent in the round trip after a silence, by what the link carries in it."""
+    _, bulk_s = _paused(seen)
+    flow = seen.flow
+    a, b = numpy.searchsorted(flow.sent_s, (bulk_s - 1e-9, bulk_s + flow.base_rtt_s))
+    return _one(float(flow.bytes[a:b].sum() / flow.bdp_bytes), bulk_s)
+
+
+def _unused_growth(seen: Seen) -> Samples:
+    """Return what was sent in the first round trip of a large body, by the most in flight in the second before it."""
+    bulk_s = _bulk_s(seen)
+    flow = seen.flow
+    before = flow.window(bulk_s - 1, bulk_s - 1e-6)
+    if numpy.isnan(before) or before < 1:
+        raise Invisible("nothing was in flight before the large body")
+    a, b = numpy.searchsorted(flow.sent_s, (bulk_s - 1e-9, bulk_s + 0.95 * flow.base_rtt_s))
+    return _one(float(flow.bytes[a:b].sum() / flow.full_bytes / before), bulk_s)
+
+
+ROWS = (
+    Observable(
+        name="burst_after_pause", title="longest burst after a silence", unit=_PACKETS, digits=1,
+        of=_burst_after_pause,
+    ),
+    Observable(
+        name="window_after_pause", title="flight soon after a silence, by that before it", unit="", digits=2,
+        of=_window_after_pause,
+    ),
+    Observable(
+        name="rate_after_pause", title="rate in the round trip after a silence, by the link's", unit="", digits=2,
+        of=_rate_after_pause,
+    ),
+    Observable(
+        name="unused_growth", title="sent in the first round trip of a large body, by the flight before it", unit="",
+        digits=2, of=_unused_growth,
+    ),
+)  # fmt: skip

@@ -1,0 +1,144 @@
+"""What is seen of a trial whose packets were kept: the packets, the flow that they make, and its network."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+import numpy
+
+from conformance.model.diagnosis import flow as flows
+from conformance.model.diagnosis import pcap
+from conformance.model.diagnosis.features import Samples
+from conformance.model.diagnosis.flow import Floats, Flow
+from conformance.model.errors import UserError
+from conformance.model.packets import LOST, Packets
+from conformance.model.setting import Setting
+from conformance.model.trial import Measurement
+
+#: an acknowledgement arrives when what it lets go is sent: by so much earlier, rounding never decides which was first
+_KNOWN_FIRST_S = 1e-6
+
+
+class Invisible(Exception):
+    """A trial does not show what is asked of it; says why, as the end of a sentence."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Seen:
+    """A trial's packets and its setting. Times of packets are in seconds since the first one was sent."""
+
+    packets: Packets
+    setting: Setting
+    algorithm: str
+    #: (when the client asked for it, its bytes) of each body, where it asks for several
+    requests: tuple[tuple[float, int], ...] = ()
+
+    @classmethod
+    def of(cls, measurement: Measurement) -> Self:
+        """Return what is seen of a measurement. Raises Invisible where it keeps no packets, UserError for bad ones."""
+        if measurement.packets is None:
+            raise Invisible("its packets were not kept")
+        trial, packets = measurement.trial, Packets.from_json(measurement.packets)
+        judged = next((flow for flow in measurement.flows if flow["judged"]), {})
+        requests = judged.get("requests") or ()
+        return cls(
+            packets=packets, setting=trial.setting, algorithm=trial.scheme.algorithm,
+            requests=tuple((one["start_s"] - packets.began_ns / 1e9, one["bytes"]) for one in requests),
+        )  # fmt: skip
+
+    @functools.cached_property
+    def sent_s(self) -> Floats:
+        """When each packet was sent."""
+        return self.packets.sent_ns / 1e9
+
+    @functools.cached_property
+    def out_s(self) -> Floats:
+        """When each packet reached the client; NaN where it did not."""
+        return numpy.where(self.packets.out_ns == LOST, numpy.nan, self.packets.out_ns / 1e9)
+
+    @functools.cached_property
+    def base_rtt_s(self) -> float:
+        """The round trip of the empty path, as the setting says."""
+        network = self.setting.network
+        if network is None:
+            return 2 * self.setting.cell.one_way_delay_ms / 1000
+        return network.rtt_s(network.tested)
+
+    @property
+    def bytes_per_s(self) -> float:
+        """The bottleneck's rate, as the setting begins."""
+        return self.setting.cell.bandwidth_mbps * 1e6 / 8
+
+    @functools.cached_property
+    def flow(self) -> Flow:
+        """The flow that the packets make, as `why` reads it. Raises Invisible where too few were delivered."""
+        packets, delivered = self.packets, numpy.flatnonzero(self.packets.out_ns != LOST)
+        if not len(delivered):
+            raise Invisible("no packet was delivered")
+        # What it recognises packets by is their number here, as they are matched already.
+        sent = [
+            pcap.Packet(at, int(size), number.to_bytes(4, "big"))
+            for number, (at, size) in enumerate(zip(self.sent_s.tolist(), packets.bytes.tolist(), strict=True))
+        ]
+        in_order = delivered[numpy.argsort(packets.out_ns[delivered], kind="stable")]
+        came = [
+            pcap.Packet(float(self.out_s[number]), int(packets.bytes[number]), int(number).to_bytes(4, "big"))
+            for number in in_order
+        ]
+        asked = [
+            pcap.Packet(at, int(size), b"")
+            for at, size in zip((packets.asked_ns / 1e9).tolist(), packets.asked_bytes.tolist(), strict=True)
+        ]
+        least_s = float((self.out_s[delivered] - self.sent_s[delivered]).min())
+        # Each trial's delay differs by some microseconds, both ways: what the fastest packet took tells.
+        off_s = least_s - self._forward_s
+        one_way_s = self.base_rtt_s / 2 + (off_s if abs(off_s) < 1e-4 else 0.0) - _KNOWN_FIRST_S
+        try:
+            return flows.flow(sent, came, asked, one_way_s=one_way_s, bytes_per_s=self.bytes_per_s)
+        except UserError as why:
+            raise Invisible(str(why)) from None
+
+    @functools.cached_property
+    def _forward_s(self) -> float:
+        network = self.setting.network
+        if network is None:
+            return self.base_rtt_s / 2
+        ways = network.towards_client(network.tested)
+        return float(sum(link.direction(way).delay_ms for link, way in ways) / 1000)
+
+
+#: what of a trial's samples may be its value
+_TAKES: Mapping[str, Callable[[Floats], Any]] = {
+    "median": numpy.median, "mean": numpy.mean, "most": numpy.max, "least": numpy.min,
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Observable:
+    """Something that packets show: one value of each trial.
+
+    `of`: returns its samples, raises Invisible. `take`: what of a trial's samples is its value. `least`: samples of a
+    trial; fewer say nothing. `independent`: whether samples are: of losses at random, each draws anew.
+    """
+
+    name: str
+    title: str
+    unit: str
+    digits: int
+    of: Callable[[Seen], Samples]
+    take: str = "median"
+    least: int = 1
+    independent: bool = False
+
+    def samples(self, seen: Seen) -> Samples:
+        """Return the samples of a trial. Raises Invisible, also where there are fewer than `least`."""
+        found = self.of(seen)
+        if len(found) < self.least:
+            many = "none" if not len(found) else f"{len(found)}, and {self.least} are needed,"
+            raise Invisible(f"{self.title}: {many} to be seen")
+        return found
+
+    def value(self, samples: Samples) -> float:
+        """Return a trial's value."""
+        return float(_TAKES[self.take](samples.values))

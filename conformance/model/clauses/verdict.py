@@ -1,0 +1,184 @@
+"""judge(clause, setting, measurements) -> ClauseVerdict: is what trials show within what the document permits?
+
+Each trial has one value, and the median of these is judged, by the confidence interval and the looks that cells have
+(model/verdict.py). The bound is the document's and no reference's, so a violation needs no basis: it is certain where a
+sender whose median is within the bound would have so many values beyond it in at most its share of ALPHA of all runs
+(the sign test). Where samples of a trial are independent of each other, as losses at random are, each is a value.
+"""
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy
+
+from conformance.model import statistics, verdict
+from conformance.model.clauses.document import Bound, Clause
+from conformance.model.clauses.seen import Invisible, Seen
+from conformance.model.diagnosis.features import Samples
+from conformance.model.errors import UserError
+from conformance.model.place import Place
+from conformance.model.setting import Setting
+from conformance.model.trial import Measurement
+from conformance.model.verdict import CONFIDENCE, SURE, Status, level
+
+#: samples that a verdict names as evidence
+_MOST_SEEN = 3
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """A sample: the trial's seed, when since its first packet, the number of the packet sent then, and the value."""
+
+    seed: int
+    at_s: float
+    packet: int
+    value: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ClauseVerdict:
+    """`value` is the median over `n` values of `trials` trials; None where nothing was visible.
+
+    `p`: the chance of so many beyond the bound, where the median's interval is. `hidden`: nothing was visible in any
+    trial, and more trials will not help.
+    """
+
+    status: Status
+    clause_id: str
+    bound: Bound
+    reason: str
+    trials: int = 0
+    n: int = 0
+    value: float | None = None
+    interval: tuple[float, float] | None = None
+    p: float | None = None
+    seen: tuple[Evidence, ...] = ()
+    hidden: bool = False
+    sure: bool = False
+    #: of a cell's verdict: this one always counts
+    counted: bool = True
+
+    @property
+    def zone_id(self) -> str:
+        """What reports call it."""
+        return self.clause_id
+
+    @property
+    def borderline(self) -> bool:
+        """Whether it is beyond the bound, and not clear of it after as many trials as are usual."""
+        beyond = self.value is not None and self.value not in self.bound
+        return self.status is Status.INCONCLUSIVE and self.trials >= verdict.USUALLY_MOST and beyond
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Asked:
+    """A clause as what measurements must be of."""
+
+    id: str
+    profile: str
+    digest: str
+
+    def digest_at(self, place: Place) -> str | None:
+        return self.digest
+
+
+def judge(
+    clause: Clause, setting: Setting, measurements: Sequence[Measurement], family: int = 1, more: bool = False
+) -> ClauseVerdict:
+    """Judge a clause by the measurements of one scheme; `family` questions are judged in all.
+
+    `more`: more trials may follow. An error makes the clause an error. Trials that do not show it are left out, and
+    counted. Raises UserError for measurements of unlike runs, or of another setting.
+    """
+
+    def found(status: Status, reason: str, **rest: object) -> ClauseVerdict:
+        return ClauseVerdict(
+            status=status, clause_id=clause.id, bound=clause.bound, reason=reason,
+            trials=len(measurements), **rest,  # type: ignore[arg-type]
+        )  # fmt: skip
+
+    if not measurements:
+        return found(Status.ERROR, "nothing was measured")
+    if obstacle := verdict.obstacle(_Asked(clause.id, setting.profile, setting.profile_digest), measurements):
+        return found(*obstacle)
+    shown, why_not = _observe(clause, measurements)
+    if len(shown) < min(clause.trials, len(measurements)) or not shown:
+        reason, count = Counter(why_not).most_common(1)[0]
+        return found(
+            Status.INCONCLUSIVE, f"not visible in {count} of {len(measurements)} trials: {reason}", hidden=not shown
+        )
+    each = [
+        list(map(float, one.values)) if clause.observable.independent else [clause.observable.value(one)]
+        for _, one in shown
+    ]
+    values = [value for of in each for value in of]
+    status, reason, p = _compare(clause.bound, values, family, more)
+    value = statistics.median(values)
+    return found(
+        status, reason, n=len(values), value=value, interval=statistics.median_interval(values, CONFIDENCE), p=p,
+        seen=tuple(_evidence(clause.bound, value, shown)), sure=_inside(clause.bound, values, SURE),
+    )  # fmt: skip
+
+
+Shown = list[tuple[tuple[Measurement, Seen], Samples]]
+
+
+def _observe(clause: Clause, measurements: Sequence[Measurement]) -> tuple[Shown, list[str]]:
+    """Return the trials that show a clause, each with its samples; and why others do not."""
+    shown: Shown = []
+    why_not: list[str] = []
+    for measurement in measurements:
+        try:
+            seen = Seen.of(measurement)
+            shown.append(((measurement, seen), clause.observable.samples(seen)))
+        except Invisible as why:
+            why_not.append(str(why))
+        except UserError as why:
+            raise UserError(f"seed {measurement.trial.seed}: {why.cause}", why.mend) from None
+    return shown, why_not
+
+
+def _compare(bound: Bound, values: Sequence[float], family: int, more: bool) -> tuple[Status, str, float | None]:
+    low, high = statistics.median_interval(values, CONFIDENCE)
+    if bound.low <= low and high <= bound.high:
+        return Status.CONFORMS, "within the document's bound", None
+    value = statistics.median(values)
+    if high < bound.low or low > bound.high:
+        where = "below" if value < bound.low else "above"
+        beyond = sum(v < bound.low for v in values) if value < bound.low else sum(v > bound.high for v in values)
+        p = min(1.0, bound.sided * statistics.sign_test_p(len(values), beyond))
+        if p <= level(family):
+            return Status.VIOLATES, f"{where} the document's bound", p
+        return Status.INCONCLUSIVE, f"{where} the bound, but by chance in {p:.1g} of runs: more trials needed", p
+    if value in bound:
+        unclear = "within the bound, but not clear of it"
+        return Status.INCONCLUSIVE, f"{unclear}: more trials needed" if more else unclear, None
+    return Status.INCONCLUSIVE, "beyond the bound, but not clear of it: more trials needed", None
+
+
+def refuse_blind(clause: Clause, family: int, most: int) -> None:
+    """Raise UserError where `most` trials could never show that a clause is violated, of `family` that are judged."""
+    if not clause.observable.independent and clause.bound.sided * 0.5**most > level(family):
+        needed = next(n for n in range(most, 10 * most + 100) if clause.bound.sided * 0.5**n <= level(family))
+        raise UserError(
+            f"clause {clause.id}: {most} trials can never show that one of {family} clauses is violated",
+            f"give --max-trials {needed}, or fewer clauses",
+        )
+
+
+def _inside(bound: Bound, values: Sequence[float], confidence: float) -> bool:
+    low, high = statistics.median_interval(values, confidence)
+    return bound.low <= low and high <= bound.high
+
+
+def _evidence(bound: Bound, value: float, shown: Shown) -> Iterator[Evidence]:
+    """Yield the samples that show most plainly what the verdict says: those nearest the median, on its side."""
+    found = [
+        (abs(float(v) - value), measurement.trial.seed, float(at), float(v), seen)
+        for (measurement, seen), samples in shown
+        for v, at in zip(samples.values, samples.times_s, strict=True)
+        if (float(v) in bound) == (value in bound)
+    ]
+    for _, seed, at_s, v, seen in sorted(found, key=lambda one: one[:4])[:_MOST_SEEN]:
+        yield Evidence(seed=seed, at_s=at_s, packet=int(numpy.searchsorted(seen.sent_s, at_s, side="right")), value=v)

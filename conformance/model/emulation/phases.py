@@ -1,0 +1,115 @@
+"""Phases of a trial whose network changes: what each flow and each link did between two instants of the schedule.
+
+An entry that sets what is there already changes nothing, and marks an instant all the same: when others come, or go.
+"""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from conformance.model.flow_group import Flows
+from conformance.model.links import Link
+from conformance.model.network import Network
+from conformance.model.schedule import Occasion
+
+#: how long a flow has to have its share until it is said to have reached it
+WINDOW_S = 0.5
+#: what counts as having it: of a share of the rate, less headers
+REACHED, PAYLOAD = 0.9, 0.95
+#: a flow that ends so soon after an instant ends with it
+_SOON_S = 0.5
+
+Facts = Mapping[str, Any]
+
+
+def spans(network: Network, elapsed_s: float) -> list[tuple[float, float]]:
+    """Return (from, to) of each phase; none where nothing is scheduled, or by a trace or a state."""
+    instants = {0.0}
+    for entry in network.schedule:
+        if entry.trace is not None or isinstance(entry.at_s, Occasion):
+            return []
+        instants |= {entry.at_s, entry.at_s + (entry.for_s or 0)}
+    times = [*sorted(at_s for at_s in instants if at_s < elapsed_s), elapsed_s]
+    return list(itertools.pairwise(times)) if network.schedule else []
+
+
+def of_flow(network: Network, group: Flows, seen: Facts, facts: Facts) -> dict[str, Any]:
+    """Return for each phase that a flow runs in its share, its goodput, and after how long it first had the share.
+
+    Its share is an equal part of its bottleneck's rate among all flows that run in the phase, less 5 % for headers; it
+    has it from when its goodput over half a second is 90 % of that. Empty where there are no phases.
+    """
+    looks, limit = seen["looks"], network.bottleneck(group)
+    known = list(zip(looks.get("t_s") or (), looks.get("acked_bytes") or (), strict=True))
+    found = []
+    for from_s, to_s in spans(network, facts["elapsed_s"]):
+        own = [(t_s, count) for t_s, count in known if from_s <= t_s <= to_s]
+        if limit is None or not _runs(seen, from_s) or len(own) <= 1:
+            continue
+        flows = sum(_runs(one, from_s) for group in facts["groups"] for one in group["flows"])
+        share_mbps = PAYLOAD * _rate_mbps(network, *limit, from_s) / flows
+        found.append(
+            {
+                "from_s": from_s,
+                "to_s": round(to_s, 6),
+                "share_mbps": round(share_mbps, 6),
+                "goodput_mbps": round(_mbps(own[0], own[-1]), 6),
+                "reached_s": _reached_s(own, REACHED * share_mbps, from_s),
+            }
+        )
+    return {"phases": found} if found else {}
+
+
+def of_link(network: Network, link: Link, way: str, seen: Facts, facts: Facts) -> dict[str, Any]:
+    """Return for each phase what a direction's queue passed on, dropped and held at most. Empty where there is none."""
+    looks = seen["looks"]
+    names = ("t_s", "out_bytes", "dropped_packets", "queue_bytes")
+    found = []
+    for from_s, to_s in spans(network, facts["elapsed_s"]) if link.direction(way).rate_mbps else ():
+        rows = zip(*(looks.get(name) or () for name in names), strict=True)
+        own = [row for row in rows if from_s <= row[0] <= to_s]
+        if len(own) <= 1:
+            continue
+        found.append(
+            {
+                "from_s": from_s,
+                "to_s": round(to_s, 6),
+                "rate_mbps": _rate_mbps(network, link, way, from_s) or None,
+                "out_bytes": own[-1][1] - own[0][1],
+                "dropped_packets": own[-1][2] - own[0][2],
+                "queue_peak_bytes": max(row[3] for row in own),
+            }
+        )
+    return {"phases": found} if found else {}
+
+
+def _runs(seen: Facts, at_s: float) -> bool:
+    end_s = seen["end_s"]
+    return seen["start_s"] <= at_s + _SOON_S and (end_s is None or end_s > at_s + _SOON_S)
+
+
+def _rate_mbps(network: Network, link: Link, way: str, at_s: float) -> float:
+    """Return the rate of a direction from an instant on."""
+    rate = link.direction(way).rate_mbps
+    for change in network.changes(link, way, float("inf")):
+        if change.at_ns / 1e9 <= at_s:
+            rate = change.direction.rate_mbps
+    return rate or 0.0
+
+
+def _mbps(before: tuple[float, float], after: tuple[float, float]) -> float:
+    return 8 * (after[1] - before[1]) / (after[0] - before[0]) / 1e6
+
+
+def _reached_s(known: Sequence[tuple[float, float]], enough_mbps: float, from_s: float) -> float | None:
+    """Return how long after `from_s` a window begins in which there is enough; None where none does."""
+    end = 0
+    for begin, at in enumerate(known):
+        end = max(end, begin)
+        while end < len(known) and known[end][0] < at[0] + WINDOW_S - 1e-6:
+            end += 1
+        if end == len(known):
+            return None
+        if _mbps(at, known[end]) >= enough_mbps:
+            return round(at[0] - from_s, 3)
+    return None

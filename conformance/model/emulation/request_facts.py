@@ -1,0 +1,68 @@
+"""Requests of a flow, from what its client reports of them or the suite's own program saw: believed, and kept.
+
+A client's report has, beside the whole, a list with [bytes, made_s, first_byte_s, end_s] of each request: when it was
+made, and when the body's first byte and its last one came, in seconds of the client's clock (docs/contract.md).
+"""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from conformance.model.flow_group import Flows
+
+#: a report's times are rounded; a client that has much to do, or a connection with few streams, may be late
+_EARLY_S, _LATE_S = 0.002, 0.25
+
+
+def lie(group: Flows, report: Mapping[str, Any]) -> str | None:
+    """Return what of a report about requests is not to be believed, as the end of a sentence; or None."""
+    return next(_lies(group, report), None)
+
+
+def _lies(group: Flows, report: Mapping[str, Any]) -> Iterator[str]:
+    asked = [request for request in group.requests for _ in range(request.times)]
+    found = report.get("requests")
+    if not asked:
+        return
+    if not isinstance(found, list):
+        yield f"reports one body, and {len(asked)} were asked for: it does not read CC_REQUESTS"
+        return
+    if len(found) != len(asked):
+        yield f"reports {len(found)} requests, and {len(asked)} were asked for"
+        return
+    there_s = report["handshake_s"] or 0.0
+    due_s = None
+    for number, (request, one) in enumerate(zip(asked, found, strict=True), 1):
+        if not _is_sound(one) or one[0] != request.bytes or one[3] > report["completion_s"] + _EARLY_S:
+            yield f"reports request {number} as {one!r:.60}: not a body of {request.bytes} bytes and its times"
+            return
+        made_s = one[1]
+        if due_s is not None and not due_s - _EARLY_S <= made_s <= due_s + _LATE_S:
+            how = "early" if made_s < due_s else "late"
+            yield f"made request {number} at {made_s:.3f} s, {how}: it was due at {due_s:.3f}"
+            return
+        there_s = max(there_s, one[3])
+        # A pace goes on from when a request was due, however late it was made.
+        paced_s = made_s if due_s is None else due_s
+        due_s = there_s + request.pause_s if request.every_s is None else paced_s + request.every_s
+
+
+def _is_sound(one: object) -> bool:
+    """Whether this is a size, and three times in order."""
+    if not isinstance(one, list) or len(one) != 4 or not all(type(value) in (int, float) for value in one):
+        return False
+    return one[1] >= 0 and all(before <= after for before, after in itertools.pairwise(one[1:]))
+
+
+def records(seen: Sequence[Sequence[float | None]], start_s: float = 0.0) -> list[dict[str, Any]]:
+    """Return what a Measurement keeps of each request, by the trial's clock; the client's begins at `start_s`."""
+    return [
+        {
+            "bytes": size,
+            **{
+                name: None if at_s is None else round(start_s + at_s, 6)
+                for name, at_s in zip(("start_s", "first_byte_s", "end_s"), times, strict=True)
+            },
+        }
+        for size, *times in seen
+    ]

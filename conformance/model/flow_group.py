@@ -1,0 +1,163 @@
+"""A group of flows that share a network: who sends, when each flow starts, how much it sends or what it is asked for.
+
+Each record says what it is in JSON, without what is as usual, in the form of a scenario's document.
+"""
+
+import dataclasses
+import math
+import re
+from collections.abc import Iterator
+from typing import Any, Self
+
+from conformance.model.records import sparse
+
+_ALGORITHM = re.compile(r"[a-z0-9_]{1,15}\Z")
+SENDERS = ("stack", "kernel")
+MOST_STACK_FLOWS = 32
+#: of one flow: a client's report of more does not fit into what is read of its output (guest/process.py)
+MOST_REQUESTS = 1000
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Request:
+    """What a client asks for, `times` in a row on its one connection: a body of `bytes`.
+
+    The next request comes `pause_s` after this body, and all before it, are there; or, with `every_s`, so long after
+    this one was made, whether or not its body is there.
+    """
+
+    bytes: int
+    pause_s: float = 0
+    every_s: float | None = None
+    times: int = 1
+
+    def to_json(self) -> dict[str, Any]:
+        return sparse(self)
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """Yield (JSON pointer from here, what is wrong)."""
+        if self.bytes < 1:
+            yield "/bytes", f"a request of {self.bytes} bytes asks for nothing; ask for 1 or more"
+        if self.times < 1:
+            yield "/times", f"a request that is made {self.times} times is none; leave it out"
+        if self.pause_s and self.every_s is not None:
+            yield "/every_s", "the next request comes after a pause or at a pace; give pause_s or every_s"
+
+    @classmethod
+    def parse(cls, line: str) -> Self:
+        """Return the request of a line of CC_REQUESTS: the inverse of `line`."""
+        size, how, wait = line.split()
+        wait_s = float(wait)
+        return cls(bytes=int(size), pause_s=wait_s) if how == "pause" else cls(bytes=int(size), every_s=wait_s)
+
+    @property
+    def line(self) -> str:
+        """Return it as a line of CC_REQUESTS (docs/contract.md): one request."""
+        how, wait_s = ("pause", self.pause_s) if self.every_s is None else ("every", self.every_s)
+        return f"{int(self.bytes)} {how} {wait_s:.9f}"
+
+    @property
+    def waits_s(self) -> float:
+        """How long is waited in all."""
+        return self.times * (self.pause_s if self.every_s is None else self.every_s)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Start:
+    """When the flows of a group begin: the first at `at_s`, the next `every_s` later, each up to `spread_s` late.
+
+    The trial's seed draws how late.
+    """
+
+    at_s: float = 0
+    every_s: float = 0
+    spread_s: float = 0
+
+    def to_json(self) -> dict[str, Any]:
+        return sparse(self)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Flows:
+    """A group of flows: of the stack under test, or of the kernel with `algorithm`, None for the one under test.
+
+    Each sends `bytes`, or for `seconds`, or what its bottleneck carries in `seconds_at_rate`, or what the `requests` of
+    its client ask for on its connection; none of these: until all others have ended. `ends`: the nodes that receiver
+    and sender are at. `extra_delay_ms`: what the way of its acknowledgements is longer than others'. `pace_mbps`: the
+    most that each flow sends. `ecn`: whether its hosts ask for ECN, None for the kernel's default. `judged`: the flows
+    that metrics without a group are about.
+    """
+
+    name: str
+    ends: tuple[str, str]
+    sender: str = "stack"
+    algorithm: str | None = None
+    count: int = 1
+    start: Start = Start()
+    bytes: int | None = None
+    seconds: float | None = None
+    seconds_at_rate: float | None = None
+    extra_delay_ms: float = 0
+    pace_mbps: float | None = None
+    ecn: bool | None = None
+    host_queue: str | None = None
+    judged: bool = True
+    requests: tuple[Request, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {**sparse(self), "ends": list(self.ends)}
+
+    @property
+    def is_stack(self) -> bool:
+        return self.sender == "stack"
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """Yield (JSON pointer from here, what is wrong)."""
+        if self.sender not in SENDERS:
+            yield "/sender", f"sender {self.sender!r} is not known; choose stack or kernel"
+        if self.is_stack:
+            if self.algorithm is not None:
+                yield "/algorithm", "the stack's algorithm is the one under test; leave it out"
+            if self.pace_mbps is not None:
+                yield "/pace_mbps", "only flows of the kernel can be paced from outside"
+            if self.count > MOST_STACK_FLOWS:
+                yield "/count", f"a stack has at most {MOST_STACK_FLOWS} flows, each with a client of its own"
+            if self.amount is None and not self.requests:
+                yield "/bytes", "flows of the stack send bytes, or for seconds, or what requests ask for; give one"
+        elif self.algorithm is not None and not _ALGORITHM.match(self.algorithm):
+            yield "/algorithm", f"{self.algorithm!r} is no kernel's name of a congestion control"
+        if sum(one is not None for one in (self.bytes, self.seconds, self.seconds_at_rate)) > 1:
+            yield "/seconds", "give bytes, seconds or seconds_at_rate, and one of them only"
+        if self.requests and self.amount is not None:
+            yield "/requests", "requests say how much is sent; leave out bytes, seconds and seconds_at_rate"
+        for at, request in enumerate(self.requests):
+            yield from ((f"/requests/{at}{where}", why) for where, why in request.problems())
+        if sum(request.times for request in self.requests) > MOST_REQUESTS:
+            yield "/requests", f"a flow has at most {MOST_REQUESTS} requests; ask for larger bodies, or fewer times"
+
+    @property
+    def end_s(self) -> float | None:
+        """When its last flow ends at the latest; None where no clock ends it."""
+        if self.seconds is None:
+            return None
+        return self.start.at_s + (self.count - 1) * self.start.every_s + self.start.spread_s + self.seconds
+
+    @property
+    def amount(self) -> float | None:
+        """How much it sends, in whatever it is given; None for as long as others run."""
+        return next((one for one in (self.bytes, self.seconds, self.seconds_at_rate) if one is not None), None)
+
+    @property
+    def total_bytes(self) -> int | None:
+        """How many bytes are asked for, in all; None where that is not given."""
+        return sum(request.times * request.bytes for request in self.requests) if self.requests else self.bytes
+
+    @property
+    def waits_s(self) -> float:
+        """How long its client waits between requests, in all."""
+        return math.fsum(request.waits_s for request in self.requests)
+
+    @property
+    def request_lines(self) -> tuple[str, ...]:
+        """Return what CC_REQUESTS holds: a line for each request."""
+        return tuple(request.line for request in self.requests for _ in range(request.times))

@@ -1,0 +1,158 @@
+"""The packets of a trial, as a measurement keeps them: what one flow's server sent, and what of it reached the client.
+
+A result line holds them as one text (zlib, base64), some six bytes a packet: so whatever is to be known of packets is a
+pure function of a measurement, and a new question needs no new trial.
+"""
+
+import base64
+import binascii
+import dataclasses
+import zlib
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy
+import numpy.typing
+
+from conformance.model.diagnosis.pcap import Packet
+from conformance.model.errors import UserError
+
+Integers = numpy.typing.NDArray[numpy.int64]
+#: `out_ns` of a packet that never reached the client
+LOST = -1
+#: of IPv4, seen from the header's begin: the byte that ECN's two bits are in, and the checksum, which follows it
+_TOS, _CHECKSUM = 1, slice(10, 12)
+_TO, _FROM = slice(16, 20), slice(12, 16)
+#: frames that came out and were never sent: more means that the captures are not of one transfer
+_MOST_STRANGE = 10
+#: ECN's codepoints (RFC 3168, section 5)
+NOT_ECT, ECT_1, ECT_0, CE = 0, 1, 2, 3
+_COLUMNS = ("sent_ns", "bytes", "out_ns", "ecn_sent", "ecn_out")
+_OTHERS = ("asked_ns", "asked_bytes")
+#: of one trial; more would not be read
+_MOST = 4_000_000
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Packets:
+    """The server's packets in the order sent, arrays of one length; and the client's, as they reached the server.
+
+    Times are in nanoseconds since the first packet that was sent. `out_ns`: when it reached the client, LOST where it
+    did not. `ecn_sent`, `ecn_out`: the codepoint that it left and arrived with. Sizes are of frames. `began_ns`: when
+    the first packet was sent, since the capture's own zero: of flows that share a network, the trial's begin.
+    """
+
+    began_ns: int
+    sent_ns: Integers
+    bytes: Integers
+    out_ns: Integers
+    ecn_sent: Integers
+    ecn_out: Integers
+    asked_ns: Integers
+    asked_bytes: Integers
+
+    def __len__(self) -> int:
+        return len(self.sent_ns)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what a result line keeps."""
+        columns = [
+            numpy.diff(self.sent_ns, prepend=0), self.bytes,
+            numpy.where(self.out_ns == LOST, LOST, self.out_ns - self.sent_ns), self.ecn_sent, self.ecn_out,
+            numpy.diff(self.asked_ns, prepend=0), self.asked_bytes,
+        ]  # fmt: skip
+        # Of equal bytes side by side little is left: each byte of a number has a row of its own.
+        rows = [column.astype("<i8").view(numpy.uint8).reshape(-1, 8).T.tobytes() for column in columns]
+        packed = zlib.compress(b"".join(rows), 9)
+        return {
+            "began_ns": self.began_ns, "sent": len(self.sent_ns), "asked": len(self.asked_ns),
+            "columns": base64.b64encode(packed).decode(),
+        }  # fmt: skip
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Return the packets of a result line. Raises UserError where it holds none."""
+        sent, asked = data["sent"], data["asked"]
+        if sent + asked > _MOST:
+            raise UserError(f"a result line has {sent + asked} packets", f"at most {_MOST} are read")
+        size = 8 * (len(_COLUMNS) * sent + len(_OTHERS) * asked)
+        try:
+            raw = zlib.decompressobj().decompress(base64.b64decode(data["columns"], validate=True), size + 1)
+        except (zlib.error, binascii.Error) as error:
+            raise UserError(f"packets of a result line cannot be read: {error}", "measure it anew") from None
+        if len(raw) != size:
+            raise UserError("packets of a result line are cut short", "measure it anew")
+        found, at = [], 0
+        for count in (*[sent] * len(_COLUMNS), *[asked] * len(_OTHERS)):
+            rows = numpy.frombuffer(raw, numpy.uint8, 8 * count, at).reshape(8, count)
+            found.append(numpy.ascontiguousarray(rows.T).view("<i8").reshape(count).astype(numpy.int64))
+            at += 8 * count
+        sent_ns, sizes, travel_ns, ecn_sent, ecn_out, asked_ns, asked_bytes = found
+        sent_ns = numpy.cumsum(sent_ns)
+        return cls(
+            began_ns=data["began_ns"], sent_ns=sent_ns, bytes=sizes, ecn_sent=ecn_sent, ecn_out=ecn_out,
+            out_ns=numpy.where(travel_ns == LOST, LOST, sent_ns + travel_ns),
+            asked_ns=numpy.cumsum(asked_ns), asked_bytes=asked_bytes,
+        )  # fmt: skip
+
+
+def matched(
+    sent: Sequence[Packet], came: Sequence[Packet], asked: Sequence[Packet], client: bytes | None = None
+) -> Packets:
+    """Return the packets of one flow from two captures, as pcap.packets() reads them.
+
+    `sent`, `asked`: the server's and the client's, where the server's enter the network; `came`: the server's where
+    they leave it. `client`: the address that counts, None for all. A mark changes a header, so ECN's bits are no
+    part of what it is recognised by. Raises UserError where the captures are not of one transfer.
+    """
+    if client is not None:
+        sent = [packet for packet in sent if packet.identity[_TO] == client]
+        asked = [packet for packet in asked if packet.identity[_FROM] == client]
+        came = [packet for packet in came if packet.identity[_TO] == client]
+    if not sent:
+        raise UserError("the server sent nothing")
+    where: dict[bytes, deque[int]] = defaultdict(deque)
+    ever = set()
+    for at, packet in enumerate(sent):
+        identity = _identity(packet)
+        ever.add(identity)
+        where[identity].append(at)
+    out_ns = numpy.full(len(sent), LOST, dtype=numpy.int64)
+    ecn_out = numpy.zeros(len(sent), dtype=numpy.int64)
+    began_ns = _ns(sent[0])
+    strange = 0
+    for packet in came:
+        identity = _identity(packet)
+        if where.get(identity):
+            at = where[identity].popleft()
+            out_ns[at], ecn_out[at] = _ns(packet) - began_ns, _ecn(packet)
+        else:
+            strange += identity not in ever  # else the network made two of one
+    if strange > _MOST_STRANGE:
+        raise UserError(f"{strange} of {len(came)} packets arrived that were never sent")
+
+    def column(values: Sequence[int]) -> Integers:
+        return numpy.array(values, dtype=numpy.int64)
+
+    return Packets(
+        began_ns=began_ns, bytes=column([packet.bytes for packet in sent]), out_ns=out_ns, ecn_out=ecn_out,
+        sent_ns=column([_ns(packet) - began_ns for packet in sent]), ecn_sent=column([_ecn(packet) for packet in sent]),
+        asked_ns=column([_ns(packet) - began_ns for packet in asked]),
+        asked_bytes=column([packet.bytes for packet in asked]),
+    )  # fmt: skip
+
+
+def _ns(packet: Packet) -> int:
+    return round(packet.seconds * 1e9)
+
+
+def _ecn(packet: Packet) -> int:
+    return packet.identity[_TOS] & 3
+
+
+def _identity(packet: Packet) -> bytes:
+    found = bytearray(packet.identity)
+    found[_TOS] &= ~3
+    found[_CHECKSUM] = b"\0\0"
+    return bytes(found)

@@ -1,0 +1,48 @@
+"""What metrics of a network that changes are computed by: functions of a measurement and a group (shared_metrics.py).
+
+They are about the last phase (emulation/phases.py): from the last instant of the schedule until the flows end.
+"""
+
+import math
+
+from conformance.model.shared_metrics import Measured, Record, bottleneck, flows_of
+
+
+def _last(record: Record | None) -> Record | None:
+    phases = (record or {}).get("phases")
+    phase: Record | None = phases[-1] if phases and len(phases) > 1 else None
+    return phase
+
+
+def recovery_s(measured: Measured, group: str | None) -> float | None:
+    """Return how long after the last change each flow first has 90 % of its new share, in the mean.
+
+    Of a flow that never has, it is as long as was waited.
+    """
+    phases = [_last(flow) for flow in flows_of(measured, group)]
+    times = [
+        phase["to_s"] - phase["from_s"] if phase["reached_s"] is None else phase["reached_s"]
+        for phase in phases
+        if phase is not None
+    ]
+    return math.fsum(times) / len(times) if times and len(times) == len(phases) else None
+
+
+def recovery_lost_pct(measured: Measured, group: str | None) -> float | None:
+    """Return what share of the packets that came to the bottleneck's queue after the last change it dropped."""
+    link = bottleneck(measured, group)
+    phase = _last(link)
+    if link is None or phase is None or not link["out_bytes"] or not link["out_packets"]:
+        return None
+    dropped: float = phase["dropped_packets"]
+    came = dropped + phase["out_bytes"] * link["out_packets"] / link["out_bytes"]
+    return 100 * dropped / came if came else None
+
+
+def recovery_queue_ms(measured: Measured, group: str | None) -> float | None:
+    """Return how long the bottleneck takes for what stood in its queue at most after the last change."""
+    phase = _last(bottleneck(measured, group))
+    if phase is None or not phase.get("rate_mbps"):
+        return None
+    value: float = 8 * phase["queue_peak_bytes"] / phase["rate_mbps"] / 1000
+    return value

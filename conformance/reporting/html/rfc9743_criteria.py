@@ -1,0 +1,135 @@
+"""The criteria of sections 5 to 8 of RFC 9743, in its order and with its titles."""
+
+from conformance.reporting.html import rfc9743_figures as figures
+from conformance.reporting.html.rfc9743 import MEASURED, NOT, PARTLY, Criterion
+
+
+def _not(section: str, title: str, asks: str, why: str) -> Criterion:
+    return Criterion(section=section, title=title, asks=asks, status=NOT, says=f"Not measured: {why}")
+
+
+_ALL_LOSS_BASED = ("CL010", "CL012", "CL013", "CL018", "CL019", "CL020", "CL022")
+
+CRITERIA = (
+    Criterion(section="5.1.1", title="Protection Against Congestion Collapse", status=PARTLY,
+              figures=figures.collapse, scenarios=("blackout", "burst-loss"),
+              metrics=("link_utilization", "retransmitted_pct"),
+              clauses=("CL001", "CL003", "CL004", "CL040", "CL041"),
+              asks="Does a sender stop, or back off to less than a packet per round trip, when drops are extreme and "
+                   "persist?",
+              says="Cells with 10 % and more of random loss; outages, and what is sent in them: the factor between "
+                   "gaps of probes, and the window once the path has healed."),
+    Criterion(section="5.1.2", title="Protection Against Bufferbloat", status=MEASURED, figures=figures.bufferbloat,
+              scenarios=("queues",), metrics=("queue_delay_p50_ms", "queue_delay_p95_ms"), network=figures.deep,
+              asks="Does it avoid standing queues?",
+              says="Mean length of the bottleneck's queue in cells without random loss, and how long packets stand in "
+                   "it, behind FIFO queues of 4 bandwidth-delay products and more only: a shorter queue, or one that "
+                   "is managed, stays short whatever the sender does."),
+    Criterion(section="5.1.3", title="Protection Against High Packet Loss", status=PARTLY, figures=figures.high_loss,
+              scenarios=("fairness", "ten-flows", "hundred-flows"), metrics=("dropped_pct",), clauses=("CL103",),
+              asks="Does it avoid causing high loss, and slow down under it?",
+              says="Share of the sender's bytes that never arrived: where none is lost at random, what the flow itself "
+                   "causes at the bottleneck; what several flows of its own make a queue of one bandwidth-delay "
+                   "product drop. Shallower queues of several flows are not measured."),
+    Criterion(section="5.1.4", title="Fairness Within the Proposed Congestion Control Algorithm", status=PARTLY,
+              figures=figures.share_with_own, shared=True, scenarios=("fairness", "rtt-fairness"),
+              metrics=("jain_index", "unequal_pct", "convergence_s", "share"),
+              asks="How do flows of the same algorithm share a bottleneck?",
+              says="Two to eight flows of the stack, each a second after the one before; two of unlike round trips; "
+                   "and the share beside one of the guest kernel's own with the same algorithm."),
+    Criterion(section="5.1.5", title="Short Flows", status=PARTLY, figures=figures.short_flows,
+              scenarios=("short-flows", "short-bodies"), metrics=("fct_p50_s", "fct_p95_s"),
+              asks="How do short flows affect long ones, and the other way round?",
+              says="Transfers of at most one second's worth of data, alone on the link; and short ones of the stack "
+                   "beside a long one of the same. What the long one loses by them is not told."),
+    Criterion(section="5.2", title="Mixed Algorithm Behavior", status=PARTLY, scenarios=("coexistence", "beside-cubic"),
+              metrics=("harm_pct", "share"), clauses=("CL004",),
+              asks="Does it starve others, or harm them by delay and loss, and does the loss of all feedback end in "
+                   "backing off?",
+              says="What others have less than an equal share of the bottleneck, and what a sender sends once no "
+                   "acknowledgement arrives. Harm by delay and loss is not told apart yet."),
+    Criterion(section="5.2.1", title="Existing General-Purpose Congestion Control", status=PARTLY,
+              figures=figures.share, shared=True, scenarios=("coexistence", "beside-cubic"),
+              metrics=("share", "harm_pct"),
+              asks="What does it do to flows of Reno, CUBIC and others that share the bottleneck?",
+              says="Share of the link beside one or four flows of CUBIC or one of BBR of the guest kernel's, either "
+                   "first, at queues of 0.5, 2 and 8 bandwidth-delay products; and the harm to these."),
+    _not("5.2.2", "Real-Time Congestion Control", "Does it coexist with real-time media?",
+         "the suite has no source of media: one that is paced and bound by delay would have to be written first."),
+    _not("5.2.3", "Short and Long Flows", "Effect on short and long flows of other algorithms.",
+         "short flows beside a long one are the stack's own (5.1.5); scenarios can say it of others, and none that "
+         "ships does."),
+    Criterion(section="5.3.1", title="Differences with Congestion Control Principles", status=PARTLY,
+              clauses=_ALL_LOSS_BASED, asks="Deviations from RFC 2914 and RFC 7141.",
+              says="Clauses of RFC 5681, RFC 9002 and RFC 9438 about the response to each loss and about growth. The "
+                   "explanation that the RFC asks for is the proposal's."),
+    Criterion(section="5.3.2", title="Incremental Deployment", status=PARTLY, figures=figures.policed,
+              scenarios=("policer",), metrics=("link_utilization", "dropped_pct"),
+              asks="Can it be deployed step by step, with today's equipment?",
+              says="Behind a policer; the pages about split paths tell of proxies. The discussion that the RFC asks "
+                   "for is the proposal's."),
+    Criterion(section="6", title="General Use", status=MEASURED, figures=figures.coverage,
+              asks="Is it evaluated over a representative range of rates, delays and queue depths?",
+              says="Which ranges these results span."),
+    Criterion(section="6.1", title="Paths with Tail-drop Queues", status=MEASURED, figures=figures.tail_drop,
+              asks="Behaviour at a drop-tail queue.",
+              says="Results whose bottleneck was a FIFO (`--queue bfifo:BDPs` or `pfifo:PACKETS`)."),
+    Criterion(section="6.2", title="Tunnel Behavior", status=PARTLY, scenarios=("small-packets",),
+              metrics=("link_utilization",), clauses=("CL032",),
+              asks="Where signals of the path are hidden by a tunnel.",
+              says="A path that drops long packets without a word, and one that takes ECN away from every packet. "
+                   "Queues that see one flow of a tunnel in place of many are not measured."),
+    Criterion(section="6.3", title="Wired Paths", status=MEASURED, figures=figures.wired,
+              asks="The baseline: stable capacity, next to no loss but in queues.",
+              says="Utilization of the cells without random loss."),
+    Criterion(section="6.4", title="Wireless Paths", status=PARTLY, figures=figures.wireless,
+              scenarios=("jitter", "burst-loss", "rate-trace", "ack-slots"), metrics=("link_utilization",),
+              asks="Loss that is not congestion, capacity that varies, jitter.",
+              says="Utilization of the cells with random loss, and under jitter, loss in bursts, a trace of rates, and "
+                   "acknowledgements that wait for slots."),
+    Criterion(section="7.1", title="Active Queue Management (AQM)", status=PARTLY, figures=figures.aqm,
+              scenarios=("queues", "marks"), metrics=("link_utilization", "queue_delay_p95_ms", "marked_pct"),
+              clauses=("CL030", "CL077", "BBR31"),
+              asks="Behaviour under FQ-CoDel, PIE, L4S and others, and the response to ECN marks.",
+              says="Results whose bottleneck manages its queue, by which discipline; and what marks leave of the "
+                   "window. FQ-CoDel and CAKE mark what asks for it, by Linux's default. L4S is not measured."),
+    Criterion(section="7.2", title="Operation with the Envelope Set by Network Circuit Breakers", status=PARTLY,
+              figures=figures.policed, scenarios=("policer",), metrics=("dropped_pct",),
+              asks="Does it react before equipment on the path ends the flow?",
+              says="Loss behind a policer, which a breaker would count. No trial has a breaker that ends flows."),
+    Criterion(section="7.3", title="Paths with Varying Delay", status=PARTLY,
+              scenarios=("delay-step", "delay-blip", "jitter"), metrics=("link_utilization", "rtt_p95_ms"),
+              asks="Is it robust when the minimum delay changes?",
+              says="One step of the delay, one short rise of it, and jitter."),
+    Criterion(section="7.4", title="Internet of Things and Constrained Nodes", status=PARTLY,
+              figures=figures.constrained, clauses=("BBR14", "BBR114"), asks="Very low rates and little power.",
+              says="Cells of 1 Mbit/s and less. What power a sender takes is out of reach: computing is free in "
+                   "virtual time."),
+    Criterion(section="7.5", title="Paths with High Delay", status=PARTLY, figures=figures.high_delay,
+              asks="Satellite links and others with delays beyond the usual.",
+              says="Utilization at the longest delay of the results; a geostationary satellite's is some 600 ms."),
+    _not("7.6", "Misbehaving Nodes", "Non-compliant senders, receivers, routers; attackers.",
+         "the suite's clients do as they should; one that acknowledges what it never got would have to be written."),
+    Criterion(section="7.7", title="Extreme Packet Reordering", status=MEASURED, scenarios=("reordering",),
+              metrics=("link_utilization", "retransmitted_pct"), clauses=("CL016", "CL052"),
+              asks="Paths that do not keep packets in order.",
+              says="Packets held back by some others or by some time, with nothing lost."),
+    Criterion(section="7.8", title="Transient Events", status=PARTLY,
+              scenarios=("blackout", "rate-step", "handshake-loss", "scripted-loss"), metrics=("link_utilization",),
+              clauses=("CL001", "CL002", "CL041", "CL103"), asks="Sudden congestion, routing changes, mobility.",
+              says="Outages, steps of the rate, losses of the handshake and of chosen packets. A client that moves to "
+                   "another address is not measured."),
+    Criterion(section="7.9", title="Sudden Changes in the Path", status=PARTLY,
+              scenarios=("rate-step", "delay-step", "recovery"), metrics=("link_utilization", "dropped_pct"),
+              asks="Robustness to changes in the path's characteristics.",
+              says="Steps of rate and delay. Changes that come again and again are not measured."),
+    _not("7.10", "Multipath Transport", "Fail-over, and paths that share a bottleneck.",
+         "each connection has one path; no stack here is asked for more."),
+    Criterion(section="7.11", title="Data Centers", status=PARTLY, figures=figures.data_centers,
+              scenarios=("hundred-flows",), metrics=("dropped_pct", "queue_delay_p95_ms"),
+              asks="Latencies below 2 ms, bursts of many nodes.",
+              says="Round trips of 2 ms and less, and a hundred flows through one queue. Rates beyond 1 Gbit/s and "
+                   "marking at a fixed threshold are not measured."),
+    _not("8", "Security Considerations", "Does the proposal examine what an attacker can do?",
+         "this asks for an argument in a proposal; nodes that misbehave (7.6) are out of the suite's reach."),
+)  # fmt: skip

@@ -1,0 +1,186 @@
+"""What series of cells say to criteria of RFC 9743: each function maps one to {column: text}, {} for nothing."""
+
+from collections.abc import Callable, Sequence
+
+from conformance.model import statistics
+from conformance.model.network import Network
+from conformance.model.setting import Cell
+from conformance.reporting.heatmaps import Series
+
+#: a queue of so many bandwidth-delay products lets a standing queue show; a shorter one hides it
+DEEP_BDP = 4
+#: drops that are extreme, in per cent; rates and round trips of constrained nodes and of data centres
+_EXTREME_PCT, _SLOW_MBPS, _SHORT_MS = 10, 1, 2
+#: kernel's names of a rival -> ours, where they differ
+_MAINLINE = {"bbr": "bbrv1"}
+
+
+def span(values: Sequence[float], form: str, unit: str = "", noun: str = "cells") -> str | None:
+    """Return median, least and most of the medians of cells or points; None of none."""
+    if not values:
+        return None
+    low, middle, high = (f"{v:{form}}" for v in (min(values), statistics.median(values), max(values)))
+    if len(values) == 1:
+        return f"{middle}{unit} (1 {noun.removesuffix('s')})"
+    return f"{middle}{unit} ({low} to {high}; {len(values)} {noun})"
+
+
+def _medians(series: Series, metric: str, wanted: Callable[[Cell], bool]) -> list[float]:
+    """Return medians over the trials of the cells that are `wanted`, of any metric of the results."""
+    found = []
+    for cell, result in series.utilization.results.items():
+        values = [v for v in (m.value(metric) for m in result.measurements if m.metrics) if v is not None]
+        if wanted(cell) and values:
+            found.append(statistics.median(values))
+    return found
+
+
+def _some(**columns: str | None) -> dict[str, str]:
+    """Return those columns that are known."""
+    return {name.replace("_", " "): text for name, text in columns.items() if text is not None}
+
+
+def _no_loss(cell: Cell) -> bool:
+    return cell.loss_pct == 0
+
+
+def collapse(series: Series) -> dict[str, str]:
+    """Return what a flow does where a tenth of all packets and more is lost."""
+    cells = [cell for cell in series.cells if cell.loss_pct >= _EXTREME_PCT]
+    if not cells:
+        return {}
+    return _some(
+        random_loss=f"{min(c.loss_pct for c in cells):g} to {max(c.loss_pct for c in cells):g} %",
+        utilization=span(_medians(series, "utilization", lambda c: c.loss_pct >= _EXTREME_PCT), ".3f"),
+    )
+
+
+def bufferbloat(series: Series) -> dict[str, str]:
+    """Return the standing queue, where the bottleneck's is a FIFO of 4 BDP and more."""
+    kind, _, size = series.setting.queue.partition(":")
+    if kind != "bfifo" or float(size) < DEEP_BDP:
+        return {}
+    return _some(
+        bottleneck=series.setting.queue, mean_queue_in_BDP=span(_medians(series, "queue_mean_bdp", _no_loss), ".2f")
+    )
+
+
+def deep(network: Network) -> bool:
+    """Return whether the tested flow's bottleneck has a FIFO of 4 BDP and more."""
+    found = network.bottleneck(network.tested)
+    queue = found[0].direction(found[1]).queue if found else None
+    return queue is not None and queue.kind == "bfifo" and queue.in_bdp and (queue.size or 0) >= DEEP_BDP
+
+
+def high_loss(series: Series) -> dict[str, str]:
+    """Return the loss that a flow causes, and has."""
+    own = _medians(series, "lost_pct", _no_loss)
+    lossy = _medians(series, "lost_pct", lambda c: c.loss_pct >= 3)
+    return _some(
+        lost_where_no_loss_is_set=span(own, ".2f", " %"),
+        lost_where_3_percent_or_more_are_set=span(lossy, ".2f", " %"),
+    )
+
+
+def wired(series: Series) -> dict[str, str]:
+    """Return the utilization of cells without random loss."""
+    return _some(utilization_without_random_loss=span(_medians(series, "utilization", _no_loss), ".2f"))
+
+
+def wireless(series: Series) -> dict[str, str]:
+    """Return the utilization of cells with random loss."""
+    return _some(utilization_with_random_loss=span(_medians(series, "utilization", lambda c: c.loss_pct > 0), ".2f"))
+
+
+def high_delay(series: Series) -> dict[str, str]:
+    """Return the utilization at the longest delay of the results."""
+    most = max(cell.one_way_delay_ms for cell in series.cells)
+    found = span(_medians(series, "utilization", lambda c: c.one_way_delay_ms == most), ".2f")
+    return _some(longest_round_trip=f"{2 * most:g} ms", utilization_there=found)
+
+
+def data_centers(series: Series) -> dict[str, str]:
+    """Return the utilization at round trips of 2 ms and less."""
+    short = _medians(series, "utilization", lambda c: 2 * c.one_way_delay_ms <= _SHORT_MS)
+    return _some(utilization_at_2_ms_and_less=span(short, ".2f"))
+
+
+def constrained(series: Series) -> dict[str, str]:
+    """Return the utilization at 1 Mbit/s and less."""
+    return _some(
+        utilization_at_1_Mbit_per_s_and_less=span(
+            _medians(series, "utilization", lambda c: c.bandwidth_mbps <= _SLOW_MBPS), ".2f"
+        )
+    )
+
+
+def coverage(series: Series) -> dict[str, str]:
+    """Return which ranges the results span."""
+    rates = [cell.bandwidth_mbps for cell in series.cells]
+    rtts = [2 * cell.one_way_delay_ms for cell in series.cells]
+    losses = [cell.loss_pct for cell in series.cells]
+    return _some(
+        rates=f"{min(rates):g} to {max(rates):g} Mbit/s",
+        round_trips=f"{min(rtts):g} to {max(rtts):g} ms",
+        random_loss=f"{min(losses):g} to {max(losses):g} %",
+        bottleneck=series.setting.queue,
+    )
+
+
+def tail_drop(series: Series) -> dict[str, str]:
+    """Return utilization and loss at a FIFO."""
+    if series.setting.queue.partition(":")[0] not in ("bfifo", "pfifo"):
+        return {}
+    return _some(
+        bottleneck=series.setting.queue,
+        utilization=span(_medians(series, "utilization", bool), ".2f"),
+        lost=span(_medians(series, "lost_pct", _no_loss), ".2f", " %"),
+    )
+
+
+def aqm(series: Series) -> dict[str, str]:
+    """Return utilization and loss at a queue that is managed."""
+    if series.setting.queue.partition(":")[0] not in ("red", "fq_codel", "codel", "cake", "pie"):
+        return {}
+    return _some(
+        bottleneck=series.setting.queue,
+        utilization=span(_medians(series, "utilization", bool), ".2f"),
+        lost=span(_medians(series, "lost_pct", bool), ".2f", " %"),
+    )
+
+
+def policed(series: Series) -> dict[str, str]:
+    """Return utilization and loss behind a policer."""
+    if series.setting.queue != "policer":
+        return {}
+    return _some(
+        utilization=span(_medians(series, "utilization", bool), ".2f"),
+        lost=span(_medians(series, "lost_pct", bool), ".2f", " %"),
+    )
+
+
+def short_flows(series: Series) -> dict[str, str]:
+    """Return the utilization of transfers of at most one second's worth of data."""
+    if series.setting.transfer_s > 1:
+        return {}
+    return _some(
+        transfer=f"{series.setting.transfer_s:g} s at the link's rate",
+        utilization=span(_medians(series, "utilization", bool), ".2f"),
+    )
+
+
+def share(series: Series) -> dict[str, str]:
+    """Return the share beside a flow of the guest's kernel."""
+    return _some(
+        beside=f"a flow of {series.setting.rival}",
+        bottleneck=series.setting.queue,
+        share=span(_medians(series, "utilization", bool), ".2f"),
+        mean_queue_in_BDP=span(_medians(series, "queue_mean_bdp", bool), ".2f"),
+    )
+
+
+def share_with_own(series: Series) -> dict[str, str]:
+    """Return the share beside the kernel's flow of the same algorithm, if not of the same hand."""
+    rival = series.setting.rival
+    same = rival is not None and _MAINLINE.get(rival, rival) == series.utilization.scheme.algorithm
+    return share(series) if same else {}

@@ -1,0 +1,103 @@
+"""What is said of a clause and of the verdict on it."""
+
+import math
+from typing import TYPE_CHECKING
+
+import rich.console
+import rich.table
+
+from conformance.model.clauses.document import Clause
+from conformance.model.clauses.verdict import ClauseVerdict, Evidence
+from conformance.model.verdict import CONFIDENCE
+from conformance.reporting.text import clause_table
+
+if TYPE_CHECKING:  # a renderer knows what commands find out, not how
+    from conformance.commands.clause import Listed, Ran, Shown, Tabled
+
+
+def headline(scheme: str, clause: Clause, verdict: ClauseVerdict) -> str:
+    """Return who does what with which clause, and what it says: the first line of a failure."""
+    return (
+        f"{scheme} {verdict.status} {clause.id} ({clause.source}, {clause.level}): {verdict.reason}\n"
+        f"  clause     {clause.text}"
+    )
+
+
+def lines(clause: Clause, verdict: ClauseVerdict) -> list[tuple[str, str]]:
+    """Return (title, text) of what was measured, what is permitted, and in which packets it was seen."""
+    found = [("network", f"{clause.network.words}; hidden by: {clause.invisible}")]
+    if verdict.value is not None:
+        found = [
+            ("measured", measured(clause, verdict)),
+            ("permitted", f"{clause.bound.words(clause.observable.digits)}: {clause.bound.why}"),
+            ("seen", "; ".join(evidence(clause, one) for one in verdict.seen)),
+            ("network", clause.network.words),
+        ]
+    return found
+
+
+def measured(clause: Clause, verdict: ClauseVerdict) -> str:
+    """Return the observable's median with its interval, and of how many."""
+    digits = clause.observable.digits
+    of = f"{verdict.trials} trials" if verdict.n == verdict.trials else f"{verdict.n} values of {verdict.trials} trials"
+    low, high = verdict.interval or (-math.inf, math.inf)
+    interval = "too few for an interval"
+    if math.isfinite(low) and math.isfinite(high):
+        interval = f"{100 * CONFIDENCE:.5g}% interval {low:.{digits}f}..{high:.{digits}f}"
+    value = f"{verdict.value:.{digits}f} {clause.observable.unit}".strip()
+    return f"{clause.observable.title}: {value} (median of {of}; {interval})"
+
+
+def evidence(clause: Clause, one: Evidence) -> str:
+    """Return where in a trial a sample was seen."""
+    value = f"{one.value:.{clause.observable.digits}f} {clause.observable.unit}".strip()
+    return f"{value} at {one.at_s:.6f} s of seed {one.seed}, packet {one.packet}"
+
+
+def show_listed(listed: "Listed", console: rich.console.Console) -> None:
+    """Show the clauses, document by document."""
+    for specification in listed.specifications:
+        console.print(
+            f"{specification.name}: {specification.title} ({specification.url})", style="bold", soft_wrap=True
+        )
+        table = rich.table.Table(box=None, show_header=False)
+        for clause in specification.clauses:
+            table.add_row(clause.id, clause.section, clause.level, clause.text)
+        console.print(table)
+
+
+def show_shown(shown: "Shown", console: rich.console.Console) -> None:
+    """Show what a clause says, and how it is tested."""
+    clause = shown.clause
+    others = "".join(f"; also {name} {section}" for name, section in clause.also)
+    console.print(f"{clause.id} ({clause.source}, {clause.level}{others})", style="bold", soft_wrap=True)
+    rows = (
+        ("clause", clause.text),
+        ("applies to", f"{', '.join(clause.algorithms)} over {' and '.join(clause.transports)}"),
+        ("network", clause.network.words),
+        ("observable", f"{clause.observable.name}: {clause.observable.title}"),
+        ("permitted", f"{clause.bound.words(clause.observable.digits)}: {clause.bound.why}"),
+        ("trials", f"at least {clause.trials}"),
+        ("hidden by", clause.invisible),
+    )
+    for title, text in rows:
+        console.print(f"  {title:11} {text}", soft_wrap=True)
+
+
+def show_tabled(tabled: "Tabled", console: rich.console.Console) -> None:
+    """Print the record as Markdown."""
+    for line in clause_table.page(tabled.specifications, tabled.record):
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
+
+
+def show_ran(ran: "Ran", console: rich.console.Console) -> None:
+    """Show the verdict on each clause; of what does not conform, all that is known."""
+    for judged in ran.judged:
+        clause, verdict = judged.clause, judged.verdict
+        if verdict.status.passes:
+            console.print(f"{judged.scheme} {verdict.status} {clause.id}: {measured(clause, verdict)}", soft_wrap=True)
+            continue
+        console.print(headline(judged.scheme, clause, verdict), style="red" if judged.violates else "", soft_wrap=True)
+        for title, text in lines(clause, verdict):
+            console.print(f"  {title:10} {text}", soft_wrap=True)
+    console.print(f"results: {ran.results}", soft_wrap=True)

@@ -1,0 +1,134 @@
+"""`conformance clause`: lists, shows, judges with a room that makes packets up, and keeps its pages."""
+
+import dataclasses
+import json
+import random
+
+import click.testing
+import fake_room
+import pytest
+import senders
+
+from conformance.catalogue import clause_record, clauses
+from conformance.cli import main
+from conformance.engine import benches
+from conformance.model.trial import Measurement, Outcome
+from conformance.reporting.text import clause_table
+from conformance.support import paths, schema
+
+PAGES = {"clauses.md": ["rfc9002", "rfc9438", "rfc5681"], "bbr-draft.md": ["bbr_draft"]}
+HALVES = "CL012"
+
+
+class Packets(fake_room.Room):
+    """A Reno with random losses; `kind` is its beta."""
+
+    def run(self, adapter, batches, cancelled):
+        for trial in (trial for trials in batches for trial in trials):
+            draw = random.Random(trial.seed)
+            lost = frozenset(at for at in range(200, 6000) if draw.random() < 1 / 300)
+            sender = senders.Sender(lost=lost, ssthresh=20, beta=float(self.kind))
+            kept = senders.packets(sender, one_way_s=0.02, bytes_per_s=1.25e6).to_json()
+            metrics = {"bytes": 1, "completion_s": 1.0, "goodput_mbps": 1.0, "utilization": 0.5}
+            yield Measurement(trial=trial, outcome=Outcome.OK, metrics=metrics, packets=kept, host={"wall_s": 0.1})
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(benches, "find", benches.find)
+
+    def call(*arguments, status=0):
+        done = click.testing.CliRunner().invoke(main, ["clause", *arguments, "--format", "json"])
+        assert done.exit_code == status, done.output
+        data = json.loads(done.stdout)
+        schema.check(data["schema"].partition("/")[0], data, " ".join(arguments))
+        return data
+
+    return call
+
+
+def test_clauses_are_listed_and_shown(run):
+    listed = run("list", "rfc9438")
+    assert [one["name"] for one in listed["specifications"]] == ["rfc9438"]
+    assert run("show", HALVES)["permitted"] == "0.44..0.58"
+    for form in (["list"], ["show", HALVES], ["table", "rfc9002"]):
+        assert click.testing.CliRunner().invoke(main, ["clause", *form]).exit_code == 0
+
+
+def test_a_stack_that_halves_conforms_and_one_that_does_not_violates_again_with_fresh_seeds(run):
+    fake_room.install("0.5", Packets)
+    (judged,) = run("run", HALVES, "--results", "good.jsonl")["clauses"]
+    assert judged["verdict"] == "conforms"
+    fake_room.install("0.7", Packets)
+    (judged,) = run("run", HALVES, "--results", "bad.jsonl", status=1)["clauses"]
+    assert judged["verdict"] == "violates" and judged["seen"][0]["packet"] > 0
+    text = click.testing.CliRunner().invoke(main, ["clause", "run", HALVES, "--results", "bad.jsonl"]).output
+    assert "violates CL012 (RFC 9002, 7.3.2, MUST): above" in text and "On a loss, NewReno halves" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["run", "CL998"], "there is no clause 'CL998'"),
+        (["run", "CL030", "--algorithm", "vegas"], "none of these clauses applies"),
+        (["list", "rfc1"], "there are no clauses of 'rfc1'"),
+        (["run", "CL017", "--max-trials", "5"], "can never show"),
+    ],
+)
+def test_a_mistake_is_one_line(run, arguments, says):
+    fake_room.install("0.5", Packets)
+    done = click.testing.CliRunner().invoke(main, ["clause", *arguments])
+    assert done.exit_code == 2 and says in done.stderr and len(done.stderr.strip().splitlines()) == 1
+
+
+def test_what_is_recorded_takes_the_place_of_what_was(tmp_path, monkeypatch):
+    monkeypatch.setattr(clause_record, "path", lambda: tmp_path / "record.json")
+    old = {
+        "clause": HALVES, "scheme": "reno/a/1", "verdict": "violates", "reason": "r", "value": 0.7,
+        "interval": [0.6, 0.8], "trials": 5, "seen": None,
+    }  # fmt: skip
+    clause_record.record("a", [old])
+    clause_record.record("b", [old])
+    clause_record.record("a", [{**old, "scheme": "reno/a/2", "verdict": "conforms"}])
+    assert [(one["who"], one["scheme"]) for one in clause_record.load()] == [("a", "reno/a/2"), ("b", "reno/a/1")]
+
+
+def test_the_record_is_about_clauses_that_there_are():
+    known = {clause.id for clause in clauses.all_clauses()}
+    assert {one["clause"] for one in clause_record.load()} <= known
+
+
+@pytest.mark.parametrize(("page", "names"), PAGES.items())
+def test_pages_say_what_is_recorded(page, names):
+    """`python tests/unit/commands/test_clause_command.py` writes them anew."""
+    text = (paths.PACKAGE.parent / "docs" / page).read_text()
+    assert text == _written(text, names), "run `python tests/unit/commands/test_clause_command.py`"
+
+
+def _written(text, names):
+    chosen = [one for name in names for one in clauses.specifications() if one.name == name]
+    return clause_table.put(text, names, clause_table.page(chosen, clause_record.load()))
+
+
+def test_a_page_without_marks_is_refused():
+    with pytest.raises(ValueError, match="the page has no"):
+        clause_table.put("# Nothing", ["rfc9002"], [])
+
+
+def test_a_violation_is_shown_with_its_evidence():
+    (clause,) = [one for one in clauses.all_clauses() if one.id == HALVES]
+    (specification,) = [one for one in clauses.specifications() if one.name == clause.specification]
+    entry = {
+        "clause": HALVES, "who": "somestack", "scheme": "reno/somestack/1.2", "verdict": "violates", "reason": "above",
+        "value": 0.7, "interval": [0.69, 0.71], "trials": 5, "seen": {"seed": 1001, "at_s": 3.2, "packet": 2411},
+    }  # fmt: skip
+    lines = clause_table.lines(dataclasses.replace(specification, clauses=(clause,)), [entry])
+    assert any("somestack reno 0.70" in line for line in lines)
+    assert any("0.70 (0.69..0.71)" in line and "seed 1001, packet 2411, at 3.200 s" in line for line in lines)
+
+
+if __name__ == "__main__":
+    for page, names in PAGES.items():
+        path = paths.PACKAGE.parent / "docs" / page
+        path.write_text(_written(path.read_text(), names))

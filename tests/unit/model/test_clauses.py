@@ -1,0 +1,213 @@
+"""Clauses: packets are kept to the nanosecond, documents are read strictly, and verdicts are the bound's."""
+
+import dataclasses
+import json
+import random
+
+import helpers
+import numpy
+import pytest
+import senders
+
+from conformance.catalogue import clauses
+from conformance.model import packets
+from conformance.model.clauses import verdict
+from conformance.model.clauses.document import Bound, Specification
+from conformance.model.clauses.observables import OBSERVABLES
+from conformance.model.diagnosis.pcap import Packet
+from conformance.model.errors import UserError
+from conformance.model.setting import Setting
+from conformance.model.trial import Measurement, Outcome
+from conformance.model.verdict import Status
+from conformance.support import paths, schema
+
+RENO = clauses.find("CL012")
+#: of 10 Mbit/s and 20 ms, as the cell is where isolated losses are looked for
+FEW = {"one_way_s": 0.02, "bytes_per_s": 1.25e6, "queue_packets": 33}
+
+
+def frame(number, seconds, tos=0, to=b"\x0a\0\0\1", size=1514):
+    """A packet with an IPv4 header: number as identification, addresses, some bytes of what it carries."""
+    header = bytes([0x45, tos]) + size.to_bytes(2, "big") + number.to_bytes(4, "big") + b"\x40\x11"
+    checksum = (tos * 257 + number).to_bytes(4, "big")[2:]
+    return Packet(seconds, size, header + checksum + b"\x0a\0\0\3" + to + bytes(60))
+
+
+def measured(sender, seed=1, clause=RENO, **network):
+    trial = dataclasses.replace(
+        helpers.trial(seed, algorithm=clause.algorithms[0]), setting=clauses.setting(clause.network)
+    )
+    kept = senders.packets(sender, **{**FEW, **network}).to_json()
+    return Measurement(trial=trial, outcome=Outcome.OK, metrics={}, packets=kept)
+
+
+def lossy(seed, **changes):
+    """A Reno that loses a packet of three hundred, drawn by the seed."""
+    draw = random.Random(seed)
+    lost = frozenset(at for at in range(200, 6000) if draw.random() < 1 / 300)
+    return senders.Sender(lost=lost, ssthresh=20, **changes)
+
+
+def judge(clause, measurements, **how):
+    return verdict.judge(clause, clauses.setting(clause.network), measurements, **how)
+
+
+# --- packets
+
+
+def test_packets_come_back_from_a_line_as_they_went_in():
+    kept = senders.packets(lossy(1))
+    again = packets.Packets.from_json(json.loads(json.dumps(kept.to_json())))
+    for field in dataclasses.fields(kept):
+        assert numpy.array_equal(getattr(kept, field.name), getattr(again, field.name)), field.name
+    assert len(kept.to_json()["columns"]) < 8 * len(kept)
+
+
+def test_a_marked_packet_is_the_same_packet_and_a_doubled_one_is_no_stranger():
+    sent = [frame(number, number / 1000, tos=2) for number in range(5)]
+    came = [frame(0, 0.02, tos=2), frame(1, 0.021, tos=3), frame(1, 0.022, tos=3), frame(3, 0.023, tos=2)]
+    kept = packets.matched(sent, came, [])
+    assert list(kept.ecn_sent) == [packets.ECT_0] * 5
+    assert [int(mark) for mark, out in zip(kept.ecn_out, kept.out_ns, strict=True) if out >= 0] == [2, 3, 2]
+    assert list(kept.out_ns) == [20_000_000, 21_000_000, packets.LOST, 23_000_000, packets.LOST]
+
+
+def test_packets_of_other_clients_are_left_out():
+    mine, other = b"\x0a\1\0\1", b"\x0a\1\0\2"
+    sent = [frame(number, number / 1000, to=mine if number % 2 else other) for number in range(6)]
+    assert len(packets.matched(sent, sent, [], client=mine)) == 3
+
+
+def test_captures_of_two_transfers_are_refused():
+    with pytest.raises(UserError, match="never sent"):
+        packets.matched([frame(0, 0.0)], [frame(number, 1.0) for number in range(100, 120)], [])
+    with pytest.raises(UserError, match="nothing"):
+        packets.matched([], [], [])
+
+
+@pytest.mark.parametrize("columns", ["", "!", "eJw=", "eJwDAAAAAAE="])
+def test_packets_that_cannot_be_read_are_refused(columns):
+    with pytest.raises(UserError, match="packets of a result line"):
+        packets.Packets.from_json({"began_ns": 0, "sent": 3, "asked": 0, "columns": columns})
+
+
+def test_a_line_that_claims_to_hold_more_than_any_is_refused_before_it_is_unpacked():
+    with pytest.raises(UserError, match="at most"):
+        packets.Packets.from_json({"began_ns": 0, "sent": 10**9, "asked": 0, "columns": ""})
+
+
+# --- settings
+
+
+def test_a_setting_that_keeps_packets_is_another_setting_and_others_stay_what_they_are():
+    setting = clauses.setting(RENO.network)
+    plain = dataclasses.replace(setting, packets=False)
+    assert setting.packets and Setting.from_json(setting.to_json()) == setting
+    assert setting.profile_digest != plain.profile_digest
+    assert "packets" not in plain.to_json()
+
+
+# --- verdicts
+
+
+def test_a_reno_that_halves_conforms_and_one_that_keeps_seven_tenths_does_not():
+    right = judge(RENO, [measured(lossy(seed), seed) for seed in range(1, 6)])
+    assert right.status is Status.CONFORMS and right.n > right.trials == 5
+    wrong = judge(RENO, [measured(lossy(seed, beta=0.7), seed) for seed in range(1, 6)])
+    assert wrong.status is Status.VIOLATES and wrong.value == pytest.approx(0.7, abs=0.05)
+    assert wrong.p is not None and wrong.p < 1e-6
+    seen = wrong.seen[0]
+    assert seen.seed in range(1, 6) and seen.value > RENO.bound.high and seen.packet > 0
+
+
+def test_what_is_nowhere_to_be_seen_is_inconclusive_and_says_why():
+    lossless = [measured(senders.Sender(ssthresh=20, packets=300), seed) for seed in range(1, 6)]
+    found = judge(RENO, lossless)
+    assert found.status is Status.INCONCLUSIVE and found.hidden
+    assert found.reason == "not visible in 5 of 5 trials: no loss stood alone in a window of 8 packets or more"
+
+
+def test_what_few_trials_show_is_inconclusive():
+    some = [measured(lossy(seed), seed) for seed in range(1, 5)]
+    found = judge(RENO, [*some, measured(senders.Sender(ssthresh=20, packets=300), 5)])
+    assert found.status is Status.INCONCLUSIVE and not found.hidden
+
+
+def test_a_line_without_packets_is_not_judged():
+    bare = [dataclasses.replace(measured(lossy(seed), seed), packets=None) for seed in range(1, 6)]
+    assert judge(RENO, bare).reason.endswith("its packets were not kept")
+
+
+def test_an_error_and_an_unsupported_algorithm_say_nothing_of_the_stack():
+    good = measured(lossy(1))
+    for outcome, status in ((Outcome.ERROR, Status.ERROR), (Outcome.UNSUPPORTED, Status.UNSUPPORTED)):
+        bad = dataclasses.replace(good, outcome=outcome, message="why", packets=None)
+        assert judge(RENO, [bad] * 5).status is status
+    assert judge(RENO, []).status is Status.ERROR
+
+
+def test_runs_that_are_unlike_are_refused():
+    one = measured(lossy(1))
+    other = dataclasses.replace(one, trial=dataclasses.replace(one.trial, lab_digest="8" * 16))
+    with pytest.raises(UserError, match="unlike"):
+        judge(RENO, [one, other])
+
+
+def test_one_value_a_trial_takes_as_many_trials_as_the_family_asks_for():
+    bound = Bound(high=12.6, why="")
+    wide = [32.0] * 8
+    assert verdict._compare(bound, wide, 1, True)[0] is Status.INCONCLUSIVE
+    assert verdict._compare(bound, [32.0] * 13, 10, True)[0] is Status.VIOLATES
+    assert verdict._compare(bound, [10.0] * 5, 1000, True)[0] is Status.CONFORMS
+
+
+def test_a_sender_on_the_bound_is_seldom_said_to_violate():
+    """Median on the bound: the sign test holds its level whatever the distribution."""
+    draw = random.Random(7)
+    bound = Bound(high=1.0, why="")
+    rounds = 4000
+    wrong = sum(
+        verdict._compare(bound, [draw.gauss(1.0, 0.1) for _ in range(20)], 1, False)[0] is Status.VIOLATES
+        for _ in range(rounds)
+    )
+    assert wrong / rounds <= 0.01
+
+
+def test_too_few_trials_to_ever_violate_are_refused():
+    initial = clauses.find("CL017")
+    verdict.refuse_blind(initial, 10, 20)
+    with pytest.raises(UserError, match="CL017: 5 trials can never show"):
+        verdict.refuse_blind(initial, 10, 5)
+    verdict.refuse_blind(RENO, 10, 5)  # each of many losses is a value
+
+
+# --- documents
+
+
+def test_every_document_that_ships_is_read_and_every_clause_has_a_network():
+    for clause in clauses.all_clauses():
+        assert clauses.setting(clause.network).packets
+        assert clause.observable in OBSERVABLES.values()
+    assert set(clauses.files()) == {one.name for one in clauses.specifications()}
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"observable": "mood"}, "/clauses/0: observable 'mood' is not known"),
+        ({"bound": {"why": "no number at all"}}, "/clauses/0: the bound permits everything or nothing"),
+        ({"bound": {"low": 2, "high": 1, "why": "the wrong way round"}}, "/clauses/0: the bound permits"),
+        ({"id": "12"}, "/clauses/0: '12' is no id"),
+    ],
+)
+def test_a_mistake_in_a_document_is_named_by_its_place(change, says):
+    document = json.loads((paths.data("clauses") / "rfc9002.json").read_text())
+    document["clauses"][0] |= change
+    schema.check("clauses", document, "it")
+    with pytest.raises(UserError, match=says.replace("/", "/")):
+        Specification.from_json(document)
+
+
+def test_a_clause_that_is_misspelt_is_named():
+    with pytest.raises(UserError, match="CL999"):
+        clauses.find("CL999")
