@@ -24,6 +24,10 @@ _WARM_UP_NS, _WARM_UP_BYTES = 1_000_000_000, 20_000
 #: of two the kernel always tries the first one first, where it is free: of more it would draw one
 _PORTS_A_CLIENT = 2
 
+#: What all sockets of a guest may hold together, in pages: more than it has. The kernel's own limit is an eighth of the
+#: memory, and flows that reach it stop growing, whatever the network would carry.
+_TCP_PAGES = 2**30
+
 #: no segments, no addresses: all is in the Place of a SharedStage
 TOPOLOGY = Topology(segments=(), addresses={}, taps={})
 
@@ -33,6 +37,8 @@ def set_up(
 ) -> protocol.Network | protocol.Unsupported:
     """Configure all hosts as the job says, and return what the kernel then holds, or why it cannot."""
     job, net = stage.stage.job, stage.stage.net
+    with open("/proc/sys/net/ipv4/tcp_mem", "w") as f:
+        f.write(f"{_TCP_PAGES} {_TCP_PAGES} {_TCP_PAGES}")
     sysctls: dict[str, dict[str, str | None]] = {}
     name = None
     for group, sender, clients in zip(stage.network.groups, stage.place.senders, stage.place.receivers, strict=True):

@@ -263,7 +263,8 @@ class Reader:
                         return
                     made = shared_facts.measurement(trial, wire.to_json(shared_seen), known, {**host, **counted})
                     unseen = {side: lost for side, (_, lost) in shared_seen.captured.items()}
-                    yield self._with_packets(self._with_states(made, index), index, unseen)
+                    with_states = self._with_states(made, index, not any(unseen.values()))
+                    yield self._with_packets(with_states, index, unseen)
             case protocol.HopsTried(index=index, observed=hops):
                 self._hops[index] = wire.to_json(hops)
             case protocol.TrialFailed(index=index, seed=seed, message=message):
@@ -275,14 +276,17 @@ class Reader:
             case protocol.Fault(message=message):
                 yield from self.give_up(message, host)
 
-    def _with_states(self, found: Measurement, index: int) -> Measurement:
-        """Add to what came of a first pass when the states that its trial waits for began; others stay as they are."""
+    def _with_states(self, found: Measurement, index: int, whole: bool) -> Measurement:
+        """Add to what came of a first pass when the states that its trial waits for began; others stay as they are.
+
+        `whole`: all of its packets were captured.
+        """
         network, evidence = found.trial.setting.network, found.evidence
         if network is None or not network.states or not evidence or self._traces is None:
             return found
         try:
             folder = self._traces / f"{index}-{found.trial.seed}"
-            times = two_passes.times(found.trial, folder, self._adapter.manifest.transport)
+            times = two_passes.times(found.trial, folder, self._adapter.manifest.transport, whole)
         except UserError as why:
             return self._error(found.trial, f"first pass: {why}", found.host)
         return dataclasses.replace(found, evidence={**evidence, "states": times})

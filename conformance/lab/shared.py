@@ -15,7 +15,7 @@ from conformance.model.emulation import bonded, hop_checks, impairing, rtnl, sha
 from conformance.model.errors import UserError
 from conformance.model.flow_group import Flows
 from conformance.model.impairments import Impairments
-from conformance.model.links import WAYS, Direction, Link
+from conformance.model.links import WAYS, Link
 from conformance.model.network import Network
 from conformance.model.setting import Setting
 from conformance.model.trial import KERNEL_STACK, Trial
@@ -138,7 +138,7 @@ def _trial(trial: Trial) -> shared_job.SharedTrial:
             for at, link in enumerate(network.links)
         ),
         delay_tc=tuple(tuple(shaping.extra_delay_lines(group)) for group in network.flows),
-        watch_masks=tuple(_mask(network, link.data, lasts_s) for link in network.links),
+        watch_masks=tuple(_mask(network, link, lasts_s) for link in network.links),
         groups=tuple(_group(network, group, trial) for group in network.flows),
         changes=tuple(_changes(trial, network, off_ns)),
         impairments=tuple(
@@ -197,12 +197,13 @@ def _rules(network: Network, link: Link, way: str, trial: Trial) -> tuple[str, .
     return tuple(found)
 
 
-def _mask(network: Network, direction: Direction, lasts_s: float) -> int | None:
+def _mask(network: Network, link: Link, lasts_s: float) -> int | None:
     """Return how seldom the packets of a queue are watched: of every mask + 1 one; None where there is no queue."""
-    if direction.rate_mbps is None:
+    rate_mbps = network.highest_of(link, "data")
+    if rate_mbps is None:
         return None
     sizes = [network.transfer_bytes(group) for group in network.flows]
-    packets = direction.rate_mbps * 1e6 * lasts_s / _FRAME_BITS
+    packets = rate_mbps * 1e6 * lasts_s / _FRAME_BITS
     if all(size is not None for size in sizes):
         packets = min(
             packets, sum((size or 0) * group.count / 1400 for size, group in zip(sizes, network.flows, strict=True))

@@ -94,10 +94,10 @@ def _second(trial: Trial, found: Measurement, times: Times) -> Measurement:
     return dataclasses.replace(found, trial=trial, evidence=evidence)
 
 
-def times(trial: Trial, folder: pathlib.Path, transport: str) -> Times:
+def times(trial: Trial, folder: pathlib.Path, transport: str, whole: bool) -> Times:
     """Return when the states that a trial waits for began, from the captures of its first pass in a folder.
 
-    Raises UserError where the captures say nothing.
+    `whole`: all packets were captured. Raises UserError where the captures say nothing.
     """
     from conformance.model import states  # late: numpy is not worth its import where nobody waits for a state
     from conformance.model.diagnosis import flow as flows
@@ -123,6 +123,8 @@ def times(trial: Trial, folder: pathlib.Path, transport: str) -> Times:
         sent, came, asked, one_way_s=rtt_s / 2, bytes_per_s=(network.rate_mbps(tested) or 0) * 1e6 / 8
     )  # fmt: skip
     began = {state: states.BEGINS_S[state](found) for state in network.states}
+    if None in began.values() and not whole:
+        raise UserError("its packets did not fit into the memory for captures", "take a lower rate or less time")
     return {state: (round(found.began_s + at_s, 9), rtt_s) for state, at_s in began.items() if at_s is not None}
 
 

@@ -295,7 +295,7 @@ METRICS: Mapping[str, Metric] = {
             recovery_metrics.recovery_s,
             unit="s",
             digits=2,
-            margin=0.3,
+            margin=1.0,  # where a timer that backs off happens to stand when an outage of a second ends
             full_scale=10.0,
             only_above=True,
         ),

@@ -189,18 +189,15 @@ class Network:
         kept = math.prod(1 - link.direction(way).loss_pct / 100 for link, way in self.towards_client(group))
         return 100 * (1 - kept)
 
-    def highest_mbps(self, group: Flows) -> float | None:
-        """Return the highest rate that a group's bottleneck, or its bond, ever has; None where nothing limits it."""
-        found = self.bottleneck(group)
-        if found is None:
-            return None
-        if self.is_bonded(group) and self.bond is not None:
-            return math.fsum(self._highest_mbps(link, "data") for link in self.bond.of(self.links))
-        return self._highest_mbps(*found)
+    def highest_of(self, link: Link, way: str) -> float | None:
+        """Return the highest rate that a link's direction has at a time; None where nothing limits it."""
+        return schedules.highest_mbps(self.schedule, link, way)
 
-    def _highest_mbps(self, link: Link, way: str) -> float:
-        changed = [one.direction.rate_mbps or 0 for one in self.changes(link, way, math.inf)]
-        return max(link.direction(way).rate_mbps or 0, *changed, 0)
+    def highest_mbps(self, group: Flows) -> float | None:
+        """Return the most that a group's way ever carries; None where nothing limits it."""
+        each = (self.highest_of(link, way) for link, way in self.towards_client(group))
+        known = [rate for rate in each if rate is not None]
+        return math.fsum(known) if self.is_bonded(group) else min(known, default=None)
 
     @property
     def tested(self) -> Flows:

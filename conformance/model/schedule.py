@@ -173,6 +173,15 @@ def is_held(schedule: Sequence[Entry], link: str, way: str) -> bool:
     )
 
 
+def highest_mbps(schedule: Sequence[Entry], link: Link, way: str) -> float | None:
+    """Return the highest rate that a link's direction has at a time; None where nothing limits it."""
+    rates = [link.direction(way).rate_mbps]
+    for entry in schedule:
+        if entry.on(link.name, way):
+            rates += [dict(entry.set).get("rate_mbps"), *(entry.trace.rates_mbps if entry.trace else ())]
+    return max((rate for rate in rates if rate is not None), default=None)
+
+
 def is_impaired(schedule: Sequence[Entry], link: Link, way: str) -> bool:
     """Return whether a link's direction has impairments at a time."""
     return link.direction(way).impairments is not None or any(

@@ -57,12 +57,13 @@ def _pipe_is_full(flow: Flow) -> float | None:
 
 def probe_up(flow: Flow) -> float | None:
     """Return when, after start-up, a round trip begins in which more is sent than the bottleneck carries."""
-    return _first_round(flow, lambda sent, carried: sent > carried * _PROBES, 1)
+    carries = flow.bytes_per_s * flow.base_rtt_s
+    return _first_round(flow, lambda sent, delivered: sent > carries * _PROBES, 1)
 
 
 def cruise(flow: Flow) -> float | None:
     """Return when, after start-up, the first of four round trips begins in which as much is sent as is delivered."""
-    return _first_round(flow, lambda sent, carried: abs(sent - carried) <= carried * _EVEN, _EVEN_ROUNDS)
+    return _first_round(flow, lambda sent, delivered: abs(sent - delivered) <= delivered * _EVEN, _EVEN_ROUNDS)
 
 
 def _first_round(flow: Flow, holds: Callable[[float, float], bool], rounds: int) -> float | None:

@@ -15,6 +15,8 @@ from conformance.model.diagnosis.flow import Floats, Flow
 _FILLED, _DRAINING = 0.8, 0.8
 #: in flight when Drain is over (BBRCheckDrain: the BDP, and what is on its way)
 _DRAINED = 1.05
+#: stretches of ProbeBW that show how it cruises
+_BLOCK_S = 2
 #: start-up is over after so many round trips; ProbeBW shows after so many seconds
 _SETTLED_RTTS = 60
 #: a phase of ProbeBW faster or slower than this is UP or DOWN
@@ -96,12 +98,13 @@ def _drain_rate(seen: Seen) -> Samples:
 
 
 def _cruise_rate(seen: Seen) -> Samples:
-    """Return the median r once start-up is over."""
+    """Return the median r of each two seconds once start-up is over."""
     flow = seen.flow
     at, rate = _rates(flow, _settled_s(flow), float(flow.sent_s[-1]))
-    if len(rate) < 40:
-        raise Invisible("the transfer was over too soon after start-up")
-    return _one(float(numpy.median(rate)), float(at[0]))
+    blocks = max(int((at[-1] - at[0]) / _BLOCK_S), 0) if len(at) else 0
+    parts = zip(numpy.array_split(at, blocks), numpy.array_split(rate, blocks), strict=True) if blocks else ()
+    pairs = [(float(numpy.median(rates)), float(times[0])) for times, rates in parts]
+    return _samples(pairs, "the transfer was over too soon after start-up")
 
 
 def _phases(seen: Seen, up: bool) -> list[tuple[float, float, float]]:
@@ -186,9 +189,9 @@ def _dip_length(seen: Seen) -> Samples:
 
 
 def _flight_packets(seen: Seen) -> Samples:
-    """Return the 95th percentile of the flight once start-up is over, in full packets."""
+    """Return the 95th percentile of the flight in the second half, in full packets."""
     flow = seen.flow
-    inside = flow.sent_s >= min(_settled_s(flow), float(flow.sent_s[-1]) / 2)
+    inside = flow.sent_s >= float(flow.sent_s[-1]) / 2
     if inside.sum() < 20:
         raise Invisible("the transfer was over too soon")
     return _one(float(numpy.percentile(flow.flight[inside], 95) / flow.full_bytes), float(flow.sent_s[inside][0]))
@@ -235,13 +238,28 @@ ROWS = (
     ),
     Observable(name="bbr_drain_rate", title="rate of Drain, by the link's", unit="", digits=2, of=_drain_rate),
     Observable(
-        name="bbr_cruise_rate", title="median rate after start-up, by the link's", unit="", digits=3, of=_cruise_rate
+        name="bbr_cruise_rate",
+        title="median rate after start-up, by the link's",
+        unit="",
+        digits=3,
+        of=_cruise_rate,
+        independent=True,
     ),
     Observable(
-        name="bbr_up_rate", title="rate while it probes for bandwidth, by the link's", unit="", digits=2, of=_up_rate
+        name="bbr_up_rate",
+        title="rate while it probes for bandwidth, by the link's",
+        unit="",
+        digits=2,
+        of=_up_rate,
+        independent=True,
     ),
     Observable(
-        name="bbr_up_flight", title="most in flight while it probes for bandwidth", unit=_BDP, digits=2, of=_up_flight
+        name="bbr_up_flight",
+        title="most in flight while it probes for bandwidth",
+        unit=_BDP,
+        digits=2,
+        of=_up_flight,
+        independent=True,
     ),
     Observable(
         name="bbr_down_rate",
@@ -249,12 +267,20 @@ ROWS = (
         unit="",
         digits=2,
         of=_down_rate,
+        independent=True,
     ),
     Observable(
-        name="bbr_dip_interval", title="seconds from one ProbeRTT to the next", unit="s", digits=1, of=_dip_interval
+        name="bbr_dip_interval",
+        title="seconds from one ProbeRTT to the next",
+        unit="s",
+        digits=1,
+        of=_dip_interval,
+        independent=True,
     ),
-    Observable(name="bbr_dip_depth", title="least in flight in ProbeRTT", unit=_BDP, digits=2, of=_dip_depth),
-    Observable(name="bbr_dip_length", title="length of ProbeRTT", unit="s", digits=2, of=_dip_length),
+    Observable(
+        name="bbr_dip_depth", title="least in flight in ProbeRTT", unit=_BDP, digits=2, of=_dip_depth, independent=True
+    ),
+    Observable(name="bbr_dip_length", title="length of ProbeRTT", unit="s", digits=2, of=_dip_length, independent=True),
     Observable(
         name="flight_packets", title="95th percentile of the flight", unit="packets", digits=1, of=_flight_packets
     ),

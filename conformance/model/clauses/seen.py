@@ -35,10 +35,16 @@ class Seen:
     requests: tuple[tuple[float, int], ...] = ()
 
     @classmethod
-    def of(cls, measurement: Measurement) -> Self:
+    def of(cls, measurement: Measurement) -> "Seen":
         """Return what is seen of a measurement. Raises Invisible where it keeps no packets, UserError for bad ones."""
         if measurement.packets is None:
             raise Invisible("its packets were not kept")
+        return _seen(_ByTrial(measurement))
+
+    @classmethod
+    def read(cls, measurement: Measurement) -> Self:
+        """Read a measurement that keeps packets, anew. Raises UserError for bad ones."""
+        assert measurement.packets is not None  # or nobody asks
         trial, packets = measurement.trial, Packets.from_json(measurement.packets)
         judged = next((flow for flow in measurement.flows if flow["judged"]), {})
         requests = judged.get("requests") or ()
@@ -108,6 +114,26 @@ class Seen:
         return float(sum(link.direction(way).delay_ms for link, way in ways) / 1000)
 
 
+class _ByTrial:
+    """A measurement, known by its trial and its packets."""
+
+    def __init__(self, measurement: Measurement) -> None:
+        self.measurement = measurement
+        self._key = measurement.trial.key, (measurement.packets or {}).get("columns")
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ByTrial) and other._key == self._key
+
+
+@functools.lru_cache(maxsize=64)
+def _seen(by_trial: _ByTrial) -> Seen:
+    # Many clauses ask about one trial, each at every look.
+    return Seen.read(by_trial.measurement)
+
+
 #: what of a trial's samples may be its value
 _TAKES: Mapping[str, Callable[[Floats], Any]] = {
     "median": numpy.median, "mean": numpy.mean, "most": numpy.max, "least": numpy.min,
@@ -119,7 +145,8 @@ class Observable:
     """Something that packets show: one value of each trial.
 
     `of`: returns its samples, raises Invisible. `take`: what of a trial's samples is its value. `least`: samples of a
-    trial; fewer say nothing. `independent`: whether samples are: of losses at random, each draws anew.
+    trial; fewer say nothing. `independent`: whether samples are, as each draws anew:
+    of losses at random, and of cycles of ProbeBW.
     """
 
     name: str

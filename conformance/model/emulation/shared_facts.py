@@ -202,6 +202,9 @@ def _stack_faults(trial: Trial, group: Flows, of: Facts, facts: Facts, network: 
             if status != 0:
                 how = f"{credibility.status(seen['client'])}{credibility.said(seen['client'])}"
                 yield credibility.Fault(f"{where}: the client of {stack} ended with {how}")
+            elif case.facts["transfer_bytes"] is None and not group.requests:
+                # Its body is more than its way carries in its time, headers included.
+                yield credibility.Fault(f"{where}: the client of {stack} ended before its time was over")
             elif lie := credibility.lie(case) or request_facts.lie(group, case.report or {}):
                 yield credibility.Fault(f"{where}: the client of {stack} {lie}")
         name = network.get("kernel_algorithm")

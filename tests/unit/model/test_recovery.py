@@ -1,12 +1,13 @@
 """Phases of a network that changes, and the metrics of the last one."""
 
 import copy
+import itertools
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.catalogue import scenarios
+from conformance.catalogue import documents, scenarios
 from conformance.model import metrics
 from conformance.model.emulation import phases
 from conformance.model.network import Network
@@ -150,3 +151,17 @@ def test_a_value_may_mean_something_else_at_each_place():
     made = Scenario.from_json(document)
     found = [made.network(point) for point in made.grid("all")]
     assert [(one.flows[0].bytes, one.links[0].data.queue.size) for one in found] == [(5, 7), (6, 8)]
+
+
+@pytest.mark.parametrize(("measured", "zone"), list(itertools.permutations(["cubic", "reno", "bbrv1"], 2)))
+def test_recovery_tells_algorithms_apart(measured, zone):
+    """The reference of each is outside of the others' zones at some point, by time or by loss."""
+    outside = []
+    for kind in ("recovery-time", "recovery-loss"):
+        own, other = documents.zone_of(measured, kind), documents.zone_of(zone, kind)
+        outside += [
+            (kind, place.id)
+            for place, interval in own.intervals.items()
+            if not other.intervals[place].low <= interval.basis.median <= other.intervals[place].high
+        ]
+    assert outside

@@ -254,3 +254,11 @@ def test_a_trace_that_holds_packets_needs_a_queue_that_can():
 def test_a_network_of_json_needs_no_file():
     made = setting({"at_s": 0, "trace": {"file": "t", "format": "steps"}}, load=lambda name: b"1\n0\n").network
     assert Network.from_json(made.to_json()) == made
+
+
+def test_the_most_that_a_way_carries_counts_all_that_its_rate_ever_is():
+    made = setting({"at_s": 1, "set": {"rate_mbps": 100}, "for_s": 1}, {"at_s": 3, "set": {"rate_mbps": 1}}).network
+    assert made.highest_mbps(made.tested) == 100
+    traced = {"at_s": 0, "trace": {"file": "t", "format": "steps"}}
+    made = setting(traced, load=lambda name: b"12\n3\n").network
+    assert made.highest_mbps(made.tested) == 12
