@@ -8,45 +8,16 @@ reach and why.
 
 import collections
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.catalogue import clause_record, clauses
 from conformance.model import statistics
 from conformance.model.metrics import METRICS
-from conformance.model.network import Network
 from conformance.model.place import Point
 from conformance.model.trial import Measurement, Scheme
 from conformance.reporting.heatmaps import Series
 from conformance.reporting.html import rfc9743_figures as figures
-
-MEASURED, PARTLY, NOT = "measured", "measured in part", "not measured"
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Criterion:
-    """`title` is the RFC's; `asks` is told in our words.
-
-    `figures` maps a Series to {column: text}, or to {} where this series says nothing to it; `shared`: it is about
-    series with a rival, which say nothing to any other criterion. `scenarios` and `metrics`: figures of flows that
-    share a network, where `network` says so of it. `clauses`: ids of those that speak to it.
-    """
-
-    section: str
-    title: str
-    asks: str
-    status: str
-    says: str
-    figures: Callable[[Series], dict[str, str]] | None = None
-    shared: bool = False
-    scenarios: tuple[str, ...] = ()
-    metrics: tuple[str, ...] = ()
-    network: Callable[[Network], bool] = lambda network: True
-    clauses: tuple[str, ...] = ()
-
-    @property
-    def has_figures(self) -> bool:
-        """Whether results could say something to it."""
-        return bool(self.figures or self.scenarios or self.clauses)
+from conformance.reporting.html.rfc9743_criteria import CRITERIA, NOT, Criterion
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +53,6 @@ class Answer:
 
 def answers(all_series: Sequence[Series], measurements: Iterable[Measurement] = ()) -> list[Answer]:
     """Return one Answer for each criterion, in the RFC's order. Raises UserError."""
-    from conformance.reporting.html.rfc9743_criteria import CRITERIA  # late: it is made of what is above
-
     runs = _runs(measurements)
     record = clause_record.load()
     return [

@@ -1,7 +1,40 @@
 """The criteria of sections 5 to 8 of RFC 9743, in its order and with its titles."""
 
+import dataclasses
+from collections.abc import Callable
+
+from conformance.model.network import Network
+from conformance.reporting.heatmaps import Series
 from conformance.reporting.html import rfc9743_figures as figures
-from conformance.reporting.html.rfc9743 import MEASURED, NOT, PARTLY, Criterion
+
+MEASURED, PARTLY, NOT = "measured", "measured in part", "not measured"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Criterion:
+    """`title` is the RFC's; `asks` is told in our words.
+
+    `figures` maps a Series to {column: text}, or to {} where this series says nothing to it; `shared`: it is about
+    series with a rival, which say nothing to any other criterion. `scenarios` and `metrics`: figures of flows that
+    share a network, where `network` says so of it. `clauses`: ids of those that speak to it.
+    """
+
+    section: str
+    title: str
+    asks: str
+    status: str
+    says: str
+    figures: Callable[[Series], dict[str, str]] | None = None
+    shared: bool = False
+    scenarios: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
+    network: Callable[[Network], bool] = lambda network: True
+    clauses: tuple[str, ...] = ()
+
+    @property
+    def has_figures(self) -> bool:
+        """Whether results could say something to it."""
+        return bool(self.figures or self.scenarios or self.clauses)
 
 
 def _not(section: str, title: str, asks: str, why: str) -> Criterion:
