@@ -9,7 +9,16 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from conformance.model.emulation import calibration, congestion, credibility, impairing, phases, request_facts, shaping
+from conformance.model.emulation import (
+    bonded,
+    calibration,
+    congestion,
+    credibility,
+    impairing,
+    phases,
+    request_facts,
+    shaping,
+)
 from conformance.model.emulation.credibility import Case, Facts
 from conformance.model.flow_group import Flows
 from conformance.model.links import WAYS, Direction, Link
@@ -70,6 +79,7 @@ def measurement(trial: Trial, facts: Facts, network: Facts, host: Facts) -> Meas
                 for group, of in zip(shared.flows, facts["groups"], strict=True)
             },
             **_changes(facts),
+            **({} if facts["bond"] is None else {"bond": {side: facts["bond"][side] for side in ("split", "merge")}}),
         },
         host=dict(host),
         flows=tuple(flows),
@@ -96,6 +106,8 @@ def _faults(trial: Trial, shared: Network, facts: Facts, network: Facts) -> Iter
         )
     )
     problems += _change_problems(facts)
+    if shared.bond is not None and facts["bond"] is not None:
+        problems += bonded.problems(shared.bond, shared.links, facts["bond"])
     problems += calibration.sysctl_problems(trial.setting, network["sysctls"])
     problems += [
         problem
