@@ -3,5 +3,5 @@
 from conformance.lab import load, pki, proxy
 
 print(pki.ensure())
-for program in (proxy.PROGRAM, load.PROGRAM):
+for program in (proxy.PROGRAM, load.PROGRAM, load.BOND_PROGRAM):
     print(program.ensure())

@@ -83,7 +83,7 @@ def _programs() -> Iterator[tuple[str, list[pathlib.Path]]]:
         folder = adapter.build(name)
         assert folder, f"{name} compiles nothing"
         yield building.brought(name, adapter.files_digest(manifest.read(name))), sorted(folder.iterdir())
-    for program in (proxy.PROGRAM, load.PROGRAM):
+    for program in (proxy.PROGRAM, load.PROGRAM, load.BOND_PROGRAM):
         yield program.brought(), sorted(program.ensure().iterdir())
 
 

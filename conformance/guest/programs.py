@@ -1,4 +1,4 @@
-"""Programs of ours beside the flows of a trial: watches of queues, what changes links, what impairs packets."""
+"""Programs of ours beside the flows of a trial: watches of queues, what changes links, impairs packets, or bonds."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import time
 
 from conformance.guest import hop_probe, trial
+from conformance.guest.bonding import Bonding
 from conformance.guest.capture import Capture
 from conformance.guest.changes import Changes
 from conformance.guest.flow_looks import QueueLooks
@@ -49,6 +50,17 @@ def changes(stage: SharedStage, asked: SharedTrial, begin_ns: int, cleanup: cont
     program = os.path.join(stage.stage.scratch, stage.network.change)
     nodes = {port.node: stage.stage.net[port.node] for both in stage.place.directions for port in both}
     found = Changes(program, folder(stage), nodes, stage.place.directions, asked.changes, begin_ns)
+    cleanup.callback(found.end)
+    return found
+
+
+def bond(stage: SharedStage, asked: SharedTrial, cleanup: contextlib.ExitStack) -> Bonding | None:
+    """Start what bonds two links; None where nothing does."""
+    where, about = stage.place.bond, stage.network.bond
+    if where is None or about is None or asked.bond is None:
+        return None
+    program = os.path.join(stage.stage.scratch, about.program)
+    found = Bonding(program, folder(stage), stage.stage.net, where, asked.bond)
     cleanup.callback(found.end)
     return found
 

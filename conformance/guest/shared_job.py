@@ -17,6 +17,15 @@ class SharedLink:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class SharedBond:
+    """A bond: its nodes, the client's side first, its links by their index, and the program's file."""
+
+    ends: tuple[str, str]
+    links: tuple[int, int]
+    program: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Group:
     """A group of flows, and the nodes that its receivers and its sender are at.
 
@@ -42,6 +51,7 @@ class SharedNetwork:
     watch: str
     change: str
     hop: str
+    bond: SharedBond | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -81,6 +91,22 @@ class Change:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class BondTrial:
+    """What a bond does in a trial: of a batch the first packets take the first link, or all take both (copies).
+
+    `timer_ns`: how long what is missing is waited for, 0: not at all. `cost_tc`: the command for the egress {dev} of
+    each side that delays each packet by `cost_ns`, none where nothing does.
+    """
+
+    batch: int
+    first: int
+    copies: bool
+    timer_ns: int
+    cost_ns: int
+    cost_tc: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class SharedTrial:
     """A trial: for each link the commands of both directions (data, acks), for each group those of its sender's delay.
 
@@ -98,6 +124,7 @@ class SharedTrial:
     impairments: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
     tested: int
     captures: bool
+    bond: BondTrial | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -200,6 +227,19 @@ class ChangeSeen:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class BondSeen:
+    """What both programs of a bond counted, what the kernel counted at their interfaces, and what tc shows there.
+
+    `interfaces`: counters by "node:interface".
+    """
+
+    split: dict[str, int]
+    merge: dict[str, int]
+    interfaces: dict[str, dict[str, int]]
+    qdiscs: tuple[dict[str, object], ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class SharedFacts:
     """One trial of flows that share a network. `captured`: frames written down and lost, by side; none unless asked."""
 
@@ -212,6 +252,7 @@ class SharedFacts:
     links: tuple[tuple[DirectionSeen, DirectionSeen], ...]
     changes: tuple[ChangeSeen, ...]
     captured: dict[str, tuple[int, int]]
+    bond: BondSeen | None
 
     def __post_init__(self) -> None:
         require(bool(self.groups) and bool(self.links), "a trial without flows or links")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 
-from conformance.guest import tc
+from conformance.guest import bonding, tc
 from conformance.guest.netns import inside
 from conformance.guest.topology import Interface
 
@@ -40,13 +40,14 @@ class Place:
     """Where things of a job are: sender and receivers of each group, and the egress of each link's directions.
 
     `hops`: of each link that has one, the node in its middle, with an interface towards the client and one towards the
-    server.
+    server. `bond`: None where there is none.
     """
 
     senders: tuple[Host, ...]
     receivers: tuple[tuple[Host, ...], ...]
     directions: tuple[tuple[Interface, Interface], ...]
     hops: tuple[str | None, ...]
+    bond: bonding.BondPlace | None
 
     @property
     def hosts(self) -> tuple[Host, ...]:
@@ -77,7 +78,11 @@ def place(network: SharedNetwork) -> Place:
         for at, link in enumerate(network.links)
     )
     hops = tuple(f"h{at}" if any(link.impaired) else None for at, link in enumerate(network.links))
-    return Place(senders=tuple(senders), receivers=tuple(receivers), directions=directions, hops=hops)
+    bond = None
+    if network.bond is not None:
+        client, server = map(_bridge, network.bond.ends)
+        bond = bonding.place(network.bond, (client, server), directions)
+    return Place(senders=tuple(senders), receivers=tuple(receivers), directions=directions, hops=hops, bond=bond)
 
 
 def build(network: SharedNetwork, where: Place) -> Any:
@@ -86,7 +91,9 @@ def build(network: SharedNetwork, where: Place) -> Any:
     from mininet.topo import Topo
 
     topo = Topo()
-    bridges = list(dict.fromkeys(port.node for pair in where.directions for port in pair))
+    joints = where.bond.joints if where.bond else ()
+    ends = where.bond.ends if where.bond else ()
+    bridges = list(dict.fromkeys([*(port.node for pair in where.directions for port in pair), *ends]))
     for bridge in bridges:
         topo.addHost(bridge, ip=None)
     for host in where.hosts:
@@ -99,7 +106,15 @@ def build(network: SharedNetwork, where: Place) -> Any:
             topo.addHost(hop, ip=None)
             topo.addLink(acks.node, hop, intfName1=acks.name, intfName2=TO_CLIENT)
             topo.addLink(hop, data.node, intfName1=TO_SERVER, intfName2=data.name)
+    for node in dict.fromkeys(own.node for _, own in joints):
+        topo.addHost(node, ip=None)
+    for port, own in joints:
+        topo.addLink(port.node, own.node, intfName1=port.name, intfName2=own.name)
     net = Mininet(topo, controller=None)
+    for _, own in joints:
+        _batch(net[own.node], "ip", [f"link set {own.name} up"])
+    if where.bond:
+        bonding.connect(net)
     for link, hop in zip(network.links, where.hops, strict=True):
         if hop is not None:
             _batch(net[hop], "ip", [f"link set {name} up" for name in (TO_CLIENT, TO_SERVER)])
@@ -108,13 +123,14 @@ def build(network: SharedNetwork, where: Place) -> Any:
     for bridge in bridges:
         ports = [port.name for pair in where.directions for port in pair if port.node == bridge]
         ports += [host.port.name for host in where.hosts if host.port.node == bridge]
+        ports += [port.name for port, _ in joints if port.node == bridge]
         lines = [
             "link add bridge0 type bridge mcast_snooping 0",
             *(f"link set {port} master bridge0" for port in ports),
         ]
         lines += [f"link set {port} type bridge_slave learning off flood off" for port in ports]
         _batch(net[bridge], "ip", [*lines, "link set bridge0 up"])
-        out = {host.mac: _port(bridge, host, ways[bridge]) for host in where.hosts}
+        out = {host.mac: _port(bridge, host, ways[bridge], where.bond) for host in where.hosts}
         _batch(net[bridge], "bridge", [f"fdb add {mac} dev {port} master static" for mac, port in out.items() if port])
     for sender, clients in zip(where.senders, where.receivers, strict=True):
         _batch(net[sender.node], "ip", [_neighbour(host) for host in clients])
@@ -153,8 +169,12 @@ def _ways(bridge: str, directions: Sequence[tuple[Interface, Interface]]) -> Map
     return found
 
 
-def _port(bridge: str, host: Host, ways: Mapping[str, str]) -> str | None:
-    return host.port.name if host.port.node == bridge else ways.get(host.port.node)
+def _port(bridge: str, host: Host, ways: Mapping[str, str], bond: bonding.BondPlace | None) -> str | None:
+    if host.port.node == bridge:
+        return host.port.name
+    if bond and host.port.node in bond.ends:
+        return bond.ways.get((bridge, host.port.node))
+    return ways.get(host.port.node)
 
 
 def _batch(node: Any, program: str, lines: Sequence[str]) -> None:

@@ -15,7 +15,7 @@ import select
 import signal
 import time
 
-from conformance.guest import folders, kernel_flows, netns, programs, tc, trial
+from conformance.guest import bonding, folders, kernel_flows, netns, programs, tc, trial
 from conformance.guest.flow_looks import FLOW_COLUMNS, Algorithm, Connections, table
 from conformance.guest.kernel_flows import LOOK_NS, KernelGroup, first_known
 from conformance.guest.process import StackProcess, kill_descendants
@@ -76,11 +76,13 @@ def run(stage: SharedStage, asked: SharedTrial) -> SharedFacts:
             return SharedFacts(
                 seed=asked.seed, virtual_s=_s(time.monotonic_ns() - began_ns), elapsed_s=0.0, timed_out=False,
                 system_calls=trial.system_calls(calls), links=_links(stage, [], [], {}), changes=(), captured={},
+                bond=None,
                 groups=tuple(group.seen() if group else GroupSeen(algorithm=None, server=None, ready=True, flows=())
                              for group in stacks),
             )  # fmt: skip
         begin_ns = (time.monotonic_ns() + _LEAD_NS) // _STEP_NS * _STEP_NS + _STEP_NS
         hops = programs.hops(stage, asked, begin_ns, cleanup)
+        bond = programs.bond(stage, asked, cleanup)
         kernels = _kernel_groups(stage, asked, begin_ns, cleanup)
         watches, queues = programs.watches(stage, asked, cleanup)
         changes = programs.changes(stage, asked, begin_ns, cleanup)
@@ -94,12 +96,13 @@ def run(stage: SharedStage, asked: SharedTrial) -> SharedFacts:
                 seen[at] = GroupSeen(algorithm=kernel[1], server=None, ready=True, flows=kernel[0].stop())
             links = _links(stage, watches, queues, hops)
             changed = changes.stop() if changes else ()
+            bonded = bond.stop() if bond else None
         except RuntimeError as error:
             raise Fault(str(error)) from error
         return SharedFacts(
             seed=asked.seed, virtual_s=_s(time.monotonic_ns() - began_ns), elapsed_s=_s(elapsed_ns),
             timed_out=timed_out, system_calls=trial.system_calls(calls), links=links, changes=changed,
-            captured={name: capture.write(path) for path, (name, capture) in captures.items()},
+            captured={name: capture.write(path) for path, (name, capture) in captures.items()}, bond=bonded,
             groups=tuple(group for group in seen if group),
         )  # fmt: skip
 
@@ -131,6 +134,9 @@ def _fresh_start(stage: SharedStage, asked: SharedTrial) -> None:
             add(interface, chain)
     for sender, chain in zip(stage.place.senders, asked.delay_tc, strict=True):
         add(sender.port, chain)
+    if stage.place.bond is not None and asked.bond is not None:
+        for node, own in bonding.fresh_start(stage.place.bond, asked.bond).items():
+            lines.setdefault(node, []).extend(own)
     trial.start_clock(stage.stage, asked.seed)
     for node, own in lines.items():
         tc.run(stage.stage.net[node], own)

@@ -11,7 +11,7 @@ from conformance.guest import hop_probe, shared_job
 from conformance.lab import load
 from conformance.lab.adapter import Adapter
 from conformance.lab.manifest import SEVERAL_REQUESTS
-from conformance.model.emulation import hop_checks, impairing, rtnl, shaping
+from conformance.model.emulation import bonded, hop_checks, impairing, rtnl, shaping
 from conformance.model.errors import UserError
 from conformance.model.flow_group import Flows
 from conformance.model.impairments import Impairments
@@ -42,6 +42,9 @@ def network_of(network: Network, stack: str, scratch: pathlib.Path) -> shared_jo
     """Return what a guest builds, and put the programs that it needs into the scratch folder. Raises UserError."""
     for name, path in load.programs().items():
         shutil.copy(path, scratch / name)
+    if network.bond is not None:
+        shutil.copy(load.bond(), scratch / load.BOND)
+    names = [link.name for link in network.links]
     return shared_job.SharedNetwork(
         links=tuple(
             shared_job.SharedLink(name=link.name, ends=link.ends, impaired=network.impaired(link))
@@ -58,6 +61,11 @@ def network_of(network: Network, stack: str, scratch: pathlib.Path) -> shared_jo
         watch=load.WATCH,
         change=load.CHANGE,
         hop=load.HOP,
+        bond=None if network.bond is None else shared_job.SharedBond(
+            ends=network.bond.ends,
+            links=(names.index(network.bond.links[0]), names.index(network.bond.links[1])),
+            program=load.BOND,
+        ),
     )  # fmt: skip
 
 
@@ -138,7 +146,19 @@ def _trial(trial: Trial) -> shared_job.SharedTrial:
         ),
         tested=network.flows.index(network.tested),
         captures=bool(network.states) or trial.setting.packets,
+        bond=_bond(network),
     )
+
+
+def _bond(network: Network) -> shared_job.BondTrial | None:
+    bond = network.bond
+    if bond is None:
+        return None
+    return shared_job.BondTrial(
+        batch=bond.batch, first=bond.packets(network.links)[0], copies=bond.duplicate,
+        timer_ns=round(bond.reorder_ms * 1e6), cost_ns=round(bond.cost_ms * 1e6),
+        cost_tc=tuple(bonded.cost_lines(bond)),
+    )  # fmt: skip
 
 
 def _off_ns(link: int, seed: int) -> int:

@@ -17,6 +17,7 @@ from conformance.support import paths
 
 #: Files that decide what a trial measures. tests/unit/lab/test_lab_version.py holds this list to what the lab imports.
 SOURCES = (
+    "conformance/bond/*",
     "conformance/guest/*.py",
     "conformance/lab/adapter.py",
     "conformance/lab/calibrations.py",
@@ -35,6 +36,7 @@ SOURCES = (
     "conformance/model/diagnosis/pcap.py",
     "conformance/model/emulation/*.py",
     "conformance/load/*",
+    "conformance/model/bond.py",
     "conformance/model/flow_group.py",
     "conformance/model/legacy.py",
     "conformance/model/impairments.py",

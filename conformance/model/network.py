@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from conformance.model import schedule as schedules
+from conformance.model.bond import Bond
 from conformance.model.errors import UserError, located
 from conformance.model.flow_group import Flows, Request, Start
 from conformance.model.impairments import Impairments
@@ -35,6 +36,8 @@ class Network:
     sysctls: tuple[tuple[str, str], ...] = ()
     #: what changes while a trial runs
     schedule: tuple[Entry, ...] = ()
+    #: a box that bonds two of the links, or none
+    bond: Bond | None = None
 
     def __post_init__(self) -> None:
         for where, why in self._problems():
@@ -55,6 +58,10 @@ class Network:
                 yield from ((f"/links/{at}/{name}{where}", why) for where, why in direction.problems())
             if self._closes_a_loop(at):
                 yield f"/links/{at}/ends", "links form a loop; only one way may lead from a node to another"
+        if self.bond is not None:
+            yield from ((f"/boxes/0{where}", why) for where, why in self.bond.problems(self.links))
+            if self.offload:
+                yield "/offload", "a bond deals packets, one by one; leave out offload"
         for at, group in enumerate(self.flows):
             yield from ((f"/flows/{at}{where}", why) for where, why in group.problems())
             if group.ends[0] == group.ends[1] or not self.route(group):
@@ -127,11 +134,22 @@ class Network:
         return tuple(dict.fromkeys(end for link in self.links for end in link.ends))
 
     def route(self, group: Flows) -> tuple[Link, ...]:
-        """Return the links that a group crosses, from receiver to sender; none where there is no way."""
+        """Return the links that a group crosses, from receiver to sender; none where there is no way.
+
+        Those of a bond are side by side.
+        """
+        if self.is_bonded(group) and self.bond is not None:
+            return self.bond.of(self.links)
         return _way(self.links, *group.ends) or ()
+
+    def is_bonded(self, group: Flows) -> bool:
+        """Return whether a group's data go through the bond."""
+        return self.bond is not None and group.ends == self.bond.ends
 
     def towards_client(self, group: Flows) -> tuple[tuple[Link, str], ...]:
         """Return (link, "data" or "acks") that a group's data go through, in order from the sender."""
+        if self.is_bonded(group):
+            return tuple((link, "data") for link in self.route(group))
         found, at = [], group.ends[1]
         for link in reversed(self.route(group)):
             name = "data" if link.ends[1] == at else "acks"
@@ -141,6 +159,8 @@ class Network:
 
     def rtt_s(self, group: Flows) -> float:
         """Return the round-trip time of an empty path: the delays of its links both ways, and its own."""
+        if self.is_bonded(group) and self.bond is not None:
+            return self.bond.rtt_s(self.links) + group.extra_delay_ms / 1000
         ms = math.fsum(link.data.delay_ms + link.acks.delay_ms for link in self.route(group))
         return (ms + group.extra_delay_ms) / 1000
 
@@ -150,9 +170,24 @@ class Network:
         return min(limits, key=lambda one: one[0].direction(one[1]).rate_mbps or 0, default=None)
 
     def rate_mbps(self, group: Flows) -> float | None:
-        """Return the rate of a group's bottleneck; None where nothing limits it."""
+        """Return the rate of a group's bottleneck, or what its bond carries; None where nothing limits it."""
+        if self.is_bonded(group) and self.bond is not None:
+            return self.bond.rate_mbps(self.links)
         found = self.bottleneck(group)
         return None if found is None else found[0].direction(found[1]).rate_mbps
+
+    def bound_mbps(self, group: Flows) -> float | None:
+        """Return the most that a group can get: its bottleneck's rate, or what comes through its bond at that split."""
+        if self.is_bonded(group) and self.bond is not None:
+            return self.bond.bound_mbps(self.links)
+        return self.rate_mbps(group)
+
+    def loss_pct(self, group: Flows) -> float:
+        """Return what share of a group's data is lost at random on its way."""
+        if self.is_bonded(group) and self.bond is not None:
+            return self.bond.loss_pct(self.links)
+        kept = math.prod(1 - link.direction(way).loss_pct / 100 for link, way in self.towards_client(group))
+        return 100 * (1 - kept)
 
     def highest_of(self, link: Link, way: str) -> float | None:
         """Return the highest rate that a link's direction has at a time; None where nothing limits it."""
@@ -161,7 +196,8 @@ class Network:
     def highest_mbps(self, group: Flows) -> float | None:
         """Return the most that a group's way ever carries; None where nothing limits it."""
         each = (self.highest_of(link, way) for link, way in self.towards_client(group))
-        return min((rate for rate in each if rate is not None), default=None)
+        known = [rate for rate in each if rate is not None]
+        return math.fsum(known) if self.is_bonded(group) else min(known, default=None)
 
     @property
     def tested(self) -> Flows:
@@ -206,6 +242,7 @@ class Network:
             bursts=data.get("bursts", False),
             sysctls=tuple(sorted(data.get("sysctls", {}).items())),
             schedule=tuple(_entries(data.get("schedule", ()))),
+            bond=Bond.from_json(data["bond"]) if "bond" in data else None,
         )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from conformance.model import legacy
+from conformance.model.bond import Bond
 from conformance.model.errors import UserError, located
 from conformance.model.network import Network
 from conformance.model.place import Point, Value, parse_values, plain
@@ -24,6 +25,8 @@ def _no_file(path: str) -> bytes:
     raise UserError(f"there is no file {path!r} beside this document", "give the scenario as a file")
 
 
+#: what a box does that bonds links
+BOND = "bond"
 #: the grid that every scenario has: all values of all axes
 ALL = "all"
 
@@ -163,6 +166,9 @@ class Scenario:
         found = self.document(point)
         self.check({"name": self.name, "title": self.title, "timeout_s": self.timeout_s, **found})
         own = with_traces({name: found[name] for name in _NETWORK if name in found}, self.load)
+        for at, box in enumerate(found.get("boxes", ())):
+            if box["does"] == BOND:
+                own["bond"] = Bond.of_box(box, f"/boxes/{at}").to_json()
         network = Network.from_json(own)
         for where, why in schedule_problems(network.schedule, network.links, self.timeout_s):
             raise UserError(*f"{where}: {why}".split("; ", 1))
@@ -175,10 +181,10 @@ class Scenario:
         """
         found, network = self.document(point), self.network(point)
         boxes = found.get("boxes", ())
-        known = legacy.setting(self.name, network, boxes, self.timeout_s)
+        known = None if network.bond else legacy.setting(self.name, network, boxes, self.timeout_s)
         if known is not None:
             return known
-        if boxes:
+        if boxes and not network.bond:
             raise UserError("/boxes: a box stands between two links of one flow", "see docs/scenarios.md")
         if network.bursts:
             raise UserError("/bursts: packets sent at once are seen of one flow alone", "leave it out")

@@ -297,11 +297,10 @@ class Setting:
         if bottleneck is None:
             raise UserError("/links: nothing limits the rate of the group that is judged", "give a link rate_mbps")
         direction = bottleneck[0].direction(bottleneck[1])
-        kept = math.prod(1 - link.direction(way).loss_pct / 100 for link, way in network.towards_client(tested))
-        rate_mbps = direction.rate_mbps or 0
+        rate_mbps = network.rate_mbps(tested) or 0
         lasts_s = tested.seconds or tested.seconds_at_rate or 8 * (tested.total_bytes or 0) / rate_mbps / 1e6
         return cls(
-            cell=Cell(rate_mbps, round(500 * network.rtt_s(tested), 9), round(100 * (1 - kept), 9)),
+            cell=Cell(rate_mbps, round(500 * network.rtt_s(tested), 9), round(network.loss_pct(tested), 9)),
             profile=name,
             queue=direction.queue.kind if direction.queue else "pfifo",
             offload=network.offload,
@@ -349,4 +348,6 @@ class Setting:
         impaired = [self.network.impaired(link) for link in self.network.links]
         if any(map(any, impaired)):
             structure.append(impaired)
+        if self.network.bond is not None:
+            structure.append([self.network.bond.ends, self.network.bond.links])
         return digest.of_value(structure)

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from conformance.model.flow_group import Flows
 from conformance.model.network import Network
 
 Record = Mapping[str, Any]
@@ -44,6 +45,10 @@ class Measured(Protocol):
 OfGroup = Callable[[Measured, str | None], float | None]
 
 
+def _group_of(network: Network, group: str | None) -> Flows:
+    return network.tested if group is None else next(one for one in network.flows if one.name == group)
+
+
 def flows_of(measured: Measured, group: str | None) -> list[Record]:
     """Return the flows of a group; with None, all that are judged."""
     return [flow for flow in measured.flows if (flow["judged"] if group is None else flow["group"] == group)]
@@ -71,11 +76,12 @@ def link_utilization(measured: Measured, group: str | None) -> float | None:
     """Return the bytes of a group's flows, from the first start to the last end, over what their bottleneck carries."""
     flows = flows_of(measured, group)
     sizes, ends = _all(flows, "bytes"), _all(flows, "end_s")
-    link = bottleneck(measured, group)
-    if sizes is None or ends is None or link is None:
+    network = measured.setting.network
+    rate_mbps = network.bound_mbps(_group_of(network, group)) if network else None
+    if sizes is None or ends is None or not rate_mbps:
         return None
     lasted_s = max(ends) - min(flow["start_s"] for flow in flows)
-    return 8 * math.fsum(sizes) / lasted_s / 1e6 / link["rate_mbps"] if lasted_s > 0 else None
+    return 8 * math.fsum(sizes) / lasted_s / 1e6 / rate_mbps if lasted_s > 0 else None
 
 
 def latency_mean_ms(measured: Measured, group: str | None) -> float | None:
@@ -84,8 +90,7 @@ def latency_mean_ms(measured: Measured, group: str | None) -> float | None:
     delays = (bottleneck(measured, group) or {}).get("queue_delay_ms")
     if network is None or delays is None:
         return None
-    of = network.tested if group is None else next(one for one in network.flows if one.name == group)
-    value: float = 1000 * network.rtt_s(of) + delays["mean"]
+    value: float = 1000 * network.rtt_s(_group_of(network, group)) + delays["mean"]
     return value
 
 
@@ -137,8 +142,7 @@ def bottleneck(measured: Measured, group: str | None) -> Record | None:
     network = measured.setting.network
     if network is None:
         return None
-    of = network.tested if group is None else next(one for one in network.flows if one.name == group)
-    found = network.bottleneck(of)
+    found = network.bottleneck(_group_of(network, group))
     if found is None:
         return None
     return next(

@@ -38,7 +38,7 @@ print(json.dumps({
     "adapters": {about.name: adapter.files_digest(about) for about in manifest.shipped()},
     "lab": version.source_digest(),
     "patches": {str(v): [p.name for p in build.own_patches(v)] for v in ((6, 1), (6, 12), (7, 2))},
-    "programs": [program.brought() for program in (proxy.PROGRAM, load.PROGRAM)],
+    "programs": [program.brought() for program in (proxy.PROGRAM, load.PROGRAM, load.BOND_PROGRAM)],
     "schemas": sorted(p.name for p in (paths.PACKAGE / "schemas").iterdir()),
     "data": {
         str(path.relative_to(paths.data())): digest.of_bytes(path.read_bytes())
@@ -189,7 +189,12 @@ def places():
         building.brought(name, adapter.files_digest(manifest.read(name))): "client"
         for name in ("linux-tcp", "h3-client")
     }
-    return {**stacks, proxy.PROGRAM.brought(): "splitter", load.PROGRAM.brought(): "flows"}
+    return {
+        **stacks,
+        proxy.PROGRAM.brought(): "splitter",
+        load.PROGRAM.brought(): "flows",
+        load.BOND_PROGRAM.brought(): "bond",
+    }
 
 
 def build_kernel_wheel(cache, folder):

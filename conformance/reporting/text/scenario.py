@@ -91,6 +91,12 @@ def show_shown(shown: "Shown", console: rich.console.Console) -> None:
     for link in network.links:
         for way, direction in link.directions:
             console.print(f"  link {link.name}, {way}: {_words(direction.to_json())}", soft_wrap=True)
+    if network.bond is not None:
+        counts = " and ".join(
+            f"{n} by {name}" for n, name in zip(network.bond.packets(network.links), network.bond.links, strict=True)
+        )
+        about = {key: value for key, value in network.bond.to_json().items() if key not in ("links", "ends")}
+        console.print(f"  bond: of {network.bond.batch} packets {counts}; {_words(about)}", soft_wrap=True)
     for group in network.flows:
         about = {key: value for key, value in group.to_json().items() if key not in ("name", "ends")}
         rtt_ms = 1000 * network.rtt_s(group)

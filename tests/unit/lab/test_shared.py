@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from conformance.catalogue import scenarios
 from conformance.guest import protocol, shared_network, wire
-from conformance.guest.shared_job import Group, SharedLink, SharedNetwork
+from conformance.guest.shared_job import Group, SharedBond, SharedLink, SharedNetwork
 from conformance.lab import shared
 from conformance.model.errors import UserError
 from conformance.model.flow_group import Flows, Start
@@ -133,9 +133,38 @@ def test_a_bridge_knows_the_way_to_every_other():
     network = SharedNetwork(
         links=tuple(SharedLink(name=a + b, ends=(a, b), impaired=(False, False)) for a, b in ("ab", "bc", "bd", "de")),
         groups=(Group(name="g", stack=True, clients=3, ends=("a", "e"), ecn=None, host_queue=None),),
-        flows="flows", watch="watch", change="change", hop="hop",
+        flows="flows", watch="watch", change="change", hop="hop", bond=None,
     )  # fmt: skip
     place = shared_network.place(network)
     ways = shared_network._ways("n-b", place.directions)
     assert ways == {"n-a": "data0", "n-c": "acks1", "n-d": "acks2", "n-e": "acks2"}
     assert len({host.address for host in place.hosts}) == len({host.mac for host in place.hosts}) == 4
+
+
+def test_a_bond_survives_the_wire_and_tells_the_program_its_turns():
+    own = dataclasses.replace(helpers.trial(), setting=setting("bonded", "split=9:1,batch=10"))
+    cell = shared.cell_of([own])
+    assert protocol.parse_shared_cell(wire.dumps(cell)) == cell
+    bond = cell.trials[0].bond
+    assert (bond.batch, bond.first, bond.copies, bond.timer_ns, bond.cost_ns) == (10, 9, False, 200_000_000, 1_000_000)
+    assert bond.cost_tc == ("qdisc add dev {dev} root handle 1: netem limit 1000000 delay 1000us",)
+    assert shared.cell_of([trial()]).trials[0].bond is None
+
+
+def test_bridges_of_a_bond_send_data_by_their_link_and_acknowledgements_by_the_first_one():
+    bond = SharedBond(ends=("phone", "site"), links=(0, 1), program="bond")
+    ends = (("near-one", "far-one"), ("near-two", "far-two"))
+    network = SharedNetwork(
+        links=tuple(SharedLink(name=one[0], ends=one, impaired=(False, False)) for one in ends),
+        groups=(Group(name="g", stack=True, clients=1, ends=bond.ends, ecn=None, host_queue=None),),
+        flows="flows", watch="watch", change="change", hop="hop", bond=bond,
+    )  # fmt: skip
+    found = shared_network.place(network).bond
+    phone, site = "n-phone", "n-site"
+    assert [found.ways[f"n-{node}", phone] for node in ("site", "far-one", "near-one", "far-two", "near-two")] == [
+        "bond", "data0", "bond", "data1", "bond",
+    ]  # fmt: skip
+    assert [found.ways[f"n-{node}", site] for node in ("phone", "near-one", "far-one")] == ["bond", "acks0", "bond"]
+    assert {(gate.node, gate.name) for gate in found.gates} == {
+        (site, "bond"), ("n-near-one", "bond"), ("n-near-two", "bond"),
+    }  # fmt: skip

@@ -1,0 +1,126 @@
+"""A box that bonds two links: its two nodes, the programs on them (conformance/bond), and what they counted.
+
+Data that hosts at the bond's second end send go through the node SPLIT, which deals them to both links; at the other
+end of the links, MERGE puts them in order. Acknowledgements the kernel hands on over the first link.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import time
+
+from conformance.guest import netns, tc
+from conformance.guest.kernel_flows import Program
+from conformance.guest.shared_job import BondSeen
+from conformance.guest.topology import Interface
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from conformance.guest.shared_job import BondTrial, SharedBond
+
+SPLIT, MERGE = "b-split", "b-merge"
+#: their interfaces, towards hosts and towards links; and the port of each bridge that leads to one of them
+_HOSTS, _LINKS, _PORT = "hosts", ("one", "two"), "bond"
+#: what is dropped at the gates is counted nowhere; what has passed them is through when so much time is over
+_DROP_ALL = "netem loss 100%"
+_LAST_NS = 5_000_000
+_COUNTS = ("rx_packets", "rx_bytes", "tx_packets", "tx_bytes")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BondPlace:
+    """Where a bond's things are.
+
+    `joints`: bridges' ports, and the interfaces of SPLIT and MERGE that they lead to. `ways`: {(bridge, bridge of the
+    bond's end): the port that leads there}. `gates`: ports by which data come to SPLIT and MERGE.
+    """
+
+    ends: tuple[str, str]
+    joints: tuple[tuple[Interface, Interface], ...]
+    ways: Mapping[tuple[str, str], str]
+    gates: tuple[Interface, ...]
+
+
+def place(bond: SharedBond, ends: tuple[str, str], directions: Sequence[tuple[Interface, Interface]]) -> BondPlace:
+    """Return where a bond is; `ends`: the bridges at its ends. `directions`: egresses of all links (Place)."""
+    client, server = ends
+    ways = {(client, server): _PORT, (server, client): _PORT}
+    joints = [
+        (Interface(server, _PORT), Interface(SPLIT, _HOSTS)),
+        (Interface(client, _PORT), Interface(MERGE, _HOSTS)),
+    ]
+    gates = [Interface(server, _PORT)]
+    for link, name in zip(bond.links, _LINKS, strict=True):
+        data, acks = directions[link]
+        far, near = data.node, acks.node
+        joints += [
+            (Interface(far, _PORT), Interface(SPLIT, name)),
+            (Interface(near, _PORT), Interface(MERGE, name)),
+        ]
+        ways |= {(far, client): data.name, (near, client): _PORT, (near, server): acks.name, (far, server): _PORT}
+        gates.append(Interface(near, _PORT))
+    return BondPlace(ends=ends, joints=tuple(joints), ways=ways, gates=tuple(gates))
+
+
+def connect(net: Mapping[str, Any]) -> None:
+    """Let acknowledgements through, by the first link."""
+    one = _LINKS[0]
+    for node, come, go in ((net[MERGE], _HOSTS, one), (net[SPLIT], one, _HOSTS)):
+        whole = f"dev {come} parent ffff: protocol all matchall action mirred egress redirect dev {go}"
+        tc.run(node, [f"qdisc add dev {come} handle ffff: ingress", f"filter add {whole}"])
+
+
+def fresh_start(where: BondPlace, asked: BondTrial) -> dict[str, list[str]]:
+    """Return {node: tc's commands} that open the gates and set what each packet's treatment costs."""
+    found: dict[str, list[str]] = {}
+    slow = [Interface(SPLIT, _LINKS[0]), Interface(SPLIT, _LINKS[1]), Interface(MERGE, _HOSTS)]
+    for own in (*where.gates, *slow):
+        lines = found.setdefault(own.node, [])
+        # Deleting what is not there is an error; so there is something.
+        lines.append(f"qdisc replace dev {own.name} root handle 99: pfifo limit 1000")
+        lines.append(f"qdisc del dev {own.name} root")
+        lines += [line.replace("{dev}", own.name) for line in (asked.cost_tc if own in slow else ())]
+    return found
+
+
+class Bonding:
+    """The bond's programs of one trial. Call `stop()`, and `end()`."""
+
+    def __init__(self, program: str, folder: str, net: Mapping[str, Any], where: BondPlace, asked: BondTrial) -> None:
+        self._net, self._where, self._cost_ns = net, where, asked.cost_ns
+        self._before = self._counters()
+        turns = [str(asked.batch), str(asked.first), str(int(asked.copies))]
+        self._split = Program(net[SPLIT], [program, "split", _HOSTS, *_LINKS, *turns], os.path.join(folder, "split"))
+        order = [*_LINKS, _HOSTS, str(asked.timer_ns)]
+        self._merge = Program(net[MERGE], [program, "merge", *order], os.path.join(folder, "merge"))
+
+    def stop(self) -> BondSeen:
+        """Close the gates, end the programs, and return what they and the interfaces counted. Raises RuntimeError."""
+        for gate in self._where.gates:
+            tc.run(self._net[gate.node], [f"qdisc replace dev {gate.name} root handle 98: {_DROP_ALL}"])
+        time.sleep((self._cost_ns + _LAST_NS) / 1e9)
+        split, merge = json.loads(self._split.stop()), json.loads(self._merge.stop())
+        # What the second side gave on last stands in the queue that is its cost.
+        time.sleep((self._cost_ns + _LAST_NS) / 1e9)
+        after = self._counters()
+        counted = {
+            name: {what: after[name][what] - self._before[name][what] for what in _COUNTS} for name in self._before
+        }
+        qdiscs = [q for node in (SPLIT, MERGE) for q in tc.read_qdiscs(self._net[node], [*_LINKS, _HOSTS])]
+        return BondSeen(split=split, merge=merge, interfaces=counted, qdiscs=tuple(qdiscs))
+
+    def _counters(self) -> dict[str, dict[str, int]]:
+        return {
+            f"{node}:{name}": dataclasses.asdict(found)
+            for node in (SPLIT, MERGE)
+            for name, found in netns.interface_counters(self._net[node]).items()
+        }
+
+    def end(self) -> None:
+        self._split.end()
+        self._merge.end()

@@ -1,0 +1,162 @@
+"""A box that bonds two links of a network: which packets take which link, and how they come in order again.
+
+Two sides, as a 5G base station's PDCP and a phone's have for dual connectivity (3GPP TS 36.323): data that come to the
+bond's second end are numbered and dealt to the links by turns; at its first end they are put in order, with one timer.
+Acknowledgements go over the first link, as they come.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self
+
+from conformance.model.errors import UserError
+from conformance.model.links import Link
+from conformance.model.records import sparse
+
+#: what deals packets by their rates
+AS_RATES = "as_rates"
+BATCH, REORDER_MS = 100, 200
+_WHOLE_PCT, _SLACK_PCT = 100, 1e-6
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Bond:
+    """A bond between two nodes, the client's side first, over two links.
+
+    Of each `batch` of packets the first link gets its share, then the second: `split_pct`, or AS_RATES, as the links'
+    rates are. `duplicate`: each packet takes both. `reorder_ms`: how long one that is missing is waited for, 0: not at
+    all. `cost_ms`: how long each of both sides holds each packet.
+    """
+
+    ends: tuple[str, str]
+    links: tuple[str, str]
+    batch: int = BATCH
+    split_pct: tuple[float, float] | str = (50, 50)
+    duplicate: bool = False
+    reorder_ms: float = REORDER_MS
+    cost_ms: float = 0
+
+    def to_json(self) -> dict[str, Any]:
+        found = {**sparse(self), "ends": list(self.ends), "links": list(self.links)}
+        if "split_pct" in found and not isinstance(self.split_pct, str):
+            found["split_pct"] = [int(one) if float(one).is_integer() else one for one in self.split_pct]
+        return found
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Return the Bond that to_json() wrote."""
+        split = data.get("split_pct", (50, 50))
+        made = {**data, "ends": tuple(data["ends"]), "links": tuple(data["links"])}
+        return cls(**{**made, "split_pct": split if isinstance(split, str) else tuple(split)})
+
+    @classmethod
+    def of_box(cls, box: Mapping[str, Any], where: str) -> Self:
+        """Return the Bond that a box of a scenario's document is. Raises UserError with the JSON pointer, `where`."""
+        for name, kind in (("ends", "nodes, the client's side first"), ("links", "links")):
+            count = len(box.get(name, ()))
+            if count != 2:
+                raise UserError(f"{where}/{name}: a bond has two {name}, and here are {count}", f"name two {kind}")
+        if "node" in box:
+            raise UserError(f"{where}/node: a bond stands at two nodes", "name them as its ends")
+        options = dict(box.get("options", {}))
+        known = [field.name for field in dataclasses.fields(cls) if field.name not in ("ends", "links")]
+        for name in options:
+            if name not in known:
+                raise UserError(f"{where}/options/{name}: a bond has no such option", f"there are {', '.join(known)}")
+        found = cls.from_json({**options, "ends": box["ends"], "links": box["links"]})
+        for place, why in found.form_problems():
+            cause, _, mend = why.partition("; ")
+            raise UserError(f"{where}/options{place}: {cause}", mend or None)
+        return found
+
+    def form_problems(self) -> Iterator[tuple[str, str]]:
+        """Yield (JSON pointer from its options, what is wrong) with no more known than they."""
+        if isinstance(self.batch, bool) or not isinstance(self.batch, int) or not 1 <= self.batch <= 1_000_000:
+            yield "/batch", f"a batch of {self.batch} packets deals none; give a whole number from 1 to 1000000"
+        if not isinstance(self.split_pct, str):
+            parts = self.split_pct
+            if len(parts) != 2 or any(not _is_number(part) or part < 0 for part in parts):
+                yield "/split_pct", "it is not the shares of two links; give two percentages, or as_rates"
+            elif abs(sum(parts) - _WHOLE_PCT) > _SLACK_PCT:
+                yield "/split_pct", f"{_text(parts)} sum to {sum(parts):g}; give percentages that sum to 100"
+        elif self.split_pct != AS_RATES:
+            yield "/split_pct", f"{self.split_pct!r} is no split; give two percentages, or {AS_RATES}"
+        if not isinstance(self.duplicate, bool):
+            yield "/duplicate", "it is neither true nor false"
+        for name, value, most in (("reorder_ms", self.reorder_ms, 100_000), ("cost_ms", self.cost_ms, 1000)):
+            if not _is_number(value) or not 0 <= value <= most:
+                yield f"/{name}", f"{value} ms make no sense; give 0 to {most}"
+
+    def problems(self, links: Sequence[Link]) -> Iterator[tuple[str, str]]:
+        """Yield (JSON pointer from its box, what is wrong) beside the links of its network."""
+        known = {link.name: link for link in links}
+        for at, name in enumerate(self.links):
+            if name not in known:
+                yield f"/links/{at}", f"there is no link {name}; choose two of {', '.join(known)}"
+            elif known[name].data.rate_mbps is None:
+                yield f"/links/{at}", f"link {name} has no rate; give it rate_mbps"
+        if self.links[0] == self.links[1]:
+            yield "/links/1", f"link {self.links[1]} stands there twice; name two"
+        elif all(name in known for name in self.links):
+            for node in sorted(set(known[self.links[0]].ends) & set(known[self.links[1]].ends)):
+                yield "/links/1", f"links {self.links[0]} and {self.links[1]} meet at {node}; give each two nodes"
+        ends = [end for link in links for end in link.ends]
+        for at, end in enumerate(self.ends):
+            if end in ends:
+                yield f"/ends/{at}", f"a link ends at {end}, too; give the bond a node of its own"
+        if self.ends[0] == self.ends[1]:
+            yield "/ends/1", f"both ends are {self.ends[1]}; name two nodes"
+        if all(name in known and known[name].data.rate_mbps for name in self.links):
+            share = self.share(links)
+            for at, part in enumerate((share, 1 - share)):
+                if part > 0 and not self.duplicate and self.packets(links)[at] == 0:
+                    yield "/options/batch", f"of {self.batch} packets link {self.links[at]} would get none; give more"
+
+    def of(self, links: Sequence[Link]) -> tuple[Link, Link]:
+        """Return its links."""
+        one, two = (next(link for link in links if link.name == name) for name in self.links)
+        return one, two
+
+    def share(self, links: Sequence[Link]) -> float:
+        """Return what part of the packets the first link is to get."""
+        if not isinstance(self.split_pct, str):
+            return self.split_pct[0] / _WHOLE_PCT
+        one, two = (link.data.rate_mbps or 0 for link in self.of(links))
+        return one / (one + two)
+
+    def packets(self, links: Sequence[Link]) -> tuple[int, int]:
+        """Return how many packets of a batch each link gets: whole ones, halves for the first."""
+        first = int(self.batch * self.share(links) + 0.5)
+        return first, self.batch - first
+
+    def rate_mbps(self, links: Sequence[Link]) -> float:
+        """Return what both links carry together; with duplicates, what the faster one does."""
+        rates = [link.data.rate_mbps or 0 for link in self.of(links)]
+        return max(rates) if self.duplicate else sum(rates)
+
+    def bound_mbps(self, links: Sequence[Link]) -> float:
+        """Return the most that comes through in order without end: the links' rates over their shares, the lesser."""
+        if self.duplicate:
+            return self.rate_mbps(links)
+        rates = [link.data.rate_mbps or 0 for link in self.of(links)]
+        counts = self.packets(links)
+        return min(rate * self.batch / count for rate, count in zip(rates, counts, strict=True) if count)
+
+    def rtt_s(self, links: Sequence[Link]) -> float:
+        """Return the round-trip time of the empty path: data by the shorter link, acknowledgements by the first."""
+        one, two = self.of(links)
+        return (min(one.data.delay_ms, two.data.delay_ms) + one.acks.delay_ms + 2 * self.cost_ms) / 1000
+
+    def loss_pct(self, links: Sequence[Link]) -> float:
+        """Return what share of packets is lost at random."""
+        one, two = (link.data.loss_pct / 100 for link in self.of(links))
+        share = self.share(links)
+        return 100 * (one * two if self.duplicate else share * one + (1 - share) * two)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _text(parts: Sequence[float]) -> str:
+    return " and ".join(f"{part:g}" for part in parts)

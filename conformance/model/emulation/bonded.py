@@ -1,0 +1,81 @@
+"""A bond's box: what each packet's treatment costs, as tc's command, and whether it did what was asked for."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from conformance.model.bond import Bond
+from conformance.model.links import Link
+
+#: far more than ever stands there
+_NO_LIMIT_PACKETS = 1_000_000
+#: Each side reads a packet when it comes: one of many that come at once waits for a system call or two of each before.
+_MOST_STOOD_NS = 2_000_000
+
+Counts = Mapping[str, int]
+
+
+def cost_lines(bond: Bond) -> list[str]:
+    """Return the commands for the egress {dev} of a side; none where a packet costs no time.
+
+    Packets that are treated at once leave as late, and as close together: the study's cost is latency, and no rate.
+    """
+    if not bond.cost_ms:
+        return []
+    cost = f"delay {bond.cost_ms * 1000:.12g}us"
+    return [f"qdisc add dev {{dev}} root handle 1: netem limit {_NO_LIMIT_PACKETS} {cost}"]
+
+
+def problems(bond: Bond, links: Sequence[Link], seen: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a bond did that it was not asked for, and where the kernel counted otherwise than its programs."""
+    split, merge = seen["split"], seen["merge"]
+    yield from _other_counts(split, merge, seen["interfaces"])
+    for side, counts in (("split", split), ("merge", merge)):
+        if counts["dropped"]:
+            yield f"the bond's {side} had no room for {counts['dropped']} packets"
+        if counts["stood_ns"] > _MOST_STOOD_NS:
+            yield f"a packet stood {counts['stood_ns'] / 1e6:g} ms before the bond's {side} read it"
+    asked = dealt(bond, links, split["came"] - split["other"])
+    found = split["one"] - split["other"], split["two"]
+    if found != asked:
+        yield f"the bond dealt {found[0]} and {found[1]} packets to its links, and {asked[0]} and {asked[1]} were due"
+    delayed = sum(q.get("kind") == "netem" for q in seen["qdiscs"])
+    if delayed != (3 if bond.cost_ms else 0):
+        yield f"{delayed} sides of the bond hold packets, asked was a cost of {bond.cost_ms:g} ms"
+    came = merge["one"] + merge["two"] - merge["other"]
+    through = merge["left"] + merge["copies"] + merge["late"] + merge["beyond"] + merge["waiting"]
+    if came != through:
+        yield f"{came} packets came to the bond's far side, which knows of {through}"
+    if merge["copies"] and not bond.duplicate:
+        yield f"{merge['copies']} packets came twice, and none was sent twice"
+    if not bond.reorder_ms and (merge["held"] or merge["expiries"]):
+        yield f"{merge['held']} packets were held, and none should have been"
+
+
+def _other_counts(split: Counts, merge: Counts, interfaces: Mapping[str, Counts]) -> Iterator[str]:
+    """Yield where an interface's counters are not what a program counted there."""
+    for interface, way, counts, names in (
+        ("b-split:hosts", "rx", split, ("came",)),
+        ("b-split:one", "tx", split, ("one",)),
+        ("b-split:two", "tx", split, ("two",)),
+        ("b-merge:one", "rx", merge, ("one",)),
+        ("b-merge:two", "rx", merge, ("two",)),
+        ("b-merge:hosts", "tx", merge, ("left",)),
+    ):
+        for unit in ("packets", "bytes"):
+            (name,) = names
+            counted = counts[name if unit == "packets" else f"{name}_bytes"]
+            if name == "left" and merge["other"]:
+                continue  # frames that are no packets pass uncounted
+            kernel = interfaces[interface][f"{way}_{unit}"]
+            if kernel != counted:
+                yield f"{interface} counted {kernel} {unit}, and the bond {counted}"
+
+
+def dealt(bond: Bond, links: Sequence[Link], packets: int) -> tuple[int, int]:
+    """Return how many of so many packets each link is dealt."""
+    if bond.duplicate:
+        return packets, packets
+    first = bond.packets(links)[0]
+    turns, rest = divmod(packets, bond.batch)
+    one = turns * first + min(rest, first)
+    return one, packets - one
