@@ -162,24 +162,10 @@ def _beyond_rate(direction: Direction, changes: Sequence[Change], seen: Facts) -
 
 def _too_early(shared: Network, group: Flows, of: Facts, elapsed_s: float) -> Iterator[str]:
     """Yield where a round trip was shorter than the delays on its way at their least: then one of them was none."""
-    asked_ms = group.extra_delay_ms + _least_ms(shared, group, elapsed_s)
-    for number, seen in enumerate(of["flows"]):
-        found_ms = seen["min_rtt_ms"]
+    asked_ms = shared.least_rtt_ms(group, elapsed_s)
+    for number, found_ms in enumerate(seen["min_rtt_ms"] for seen in of["flows"]):
         if found_ms is not None and found_ms < asked_ms - _STAMP_MS - _OFF_MS * len(shared.links):
             yield f"flow {number} of group {group.name} had a round trip of {found_ms:g} ms, asked were {asked_ms:g}"
-
-
-def _least_ms(shared: Network, group: Flows, until_s: float) -> float:
-    """Return the least that the delays on a group's way ever come to, both ways; of a bond by the shorter link."""
-    links = shared.route(group)
-    data, acks = (
-        [min(one.delay_ms for one in (link.direction(way), *(c.direction for c in shared.changes(link, way, until_s))))
-         for link in links]
-        for way in WAYS
-    )  # fmt: skip
-    if shared.bond is not None and shared.is_bonded(group):
-        return min(data) + acks[0] + 2 * shared.bond.cost_ms
-    return math.fsum([*data, *acks])
 
 
 def _kernel_faults(trial: Trial, group: Flows, of: Facts) -> Iterator[credibility.Fault]:

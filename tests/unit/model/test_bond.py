@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from conformance.catalogue import scenarios
 from conformance.model.bond import Bond
-from conformance.model.emulation import bonded, shared_facts
+from conformance.model.emulation import bonded
 from conformance.model.errors import UserError
 from conformance.model.network import Network
 
@@ -74,7 +74,7 @@ def test_a_bonded_flow_crosses_both_links_and_its_path_is_the_shorter_one():
     # Data by the second link, which is shorter; both sides' cost; acknowledgements by the first.
     assert found.rtt_s(group) == pytest.approx(0.010 + 0.002 + 0.003)
     # Nor is a round trip too short to be believed that is no shorter than that.
-    assert shared_facts._least_ms(found, group, until_s=10) == pytest.approx(15)
+    assert found.least_rtt_ms(group, until_s=10) == pytest.approx(15)
 
 
 def test_duplicates_carry_what_one_link_does_and_lose_what_both_lose():
