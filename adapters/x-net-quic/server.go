@@ -102,5 +102,6 @@ func respond(stream *quic.Stream) error {
 		// In one piece, as the window counts as not used up wherever there is nothing to send.
 		stream.Write(append(found(len(content)), content...))
 	}
-	return stream.CloseWrite()
+	// Both ways: else it would count as open for ever, and the client be allowed no more than 100 of them.
+	return stream.Close()
 }

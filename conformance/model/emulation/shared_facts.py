@@ -16,6 +16,7 @@ from conformance.model.emulation import (
     credibility,
     impairing,
     phases,
+    queue_counts,
     request_facts,
     shaping,
 )
@@ -132,7 +133,7 @@ def _direction_problems(shared: Network, link: Link, way: str, seen: Facts, fact
     if seen["hop"] is not None:
         impaired = [one.direction.impairments for one in changes if one.direction.impairments != one.before.impairments]
         found += impairing.problems([link.direction(way).impairments, *impaired], seen["hop"])
-        out, came = _root(seen["qdiscs"]).get("packets"), seen["hop"]["came"] + seen["hop"]["other"]
+        out, came = queue_counts.root(seen["qdiscs"]).get("packets"), seen["hop"]["came"] + seen["hop"]["other"]
         # The hop ends before the counter is read.
         if out is not None and not 0 <= out - came <= _LAST_PACKETS:
             found.append(f"{out} packets left the queue, and {came} came to the hop")
@@ -295,7 +296,7 @@ def _link(shared: Network, link: Link, way: str, seen: Facts, elapsed_s: float) 
     direction, changes = link.direction(way), shared.changes(link, way, elapsed_s)
     queues: Sequence[Mapping[str, Any]] = seen["qdiscs"]
     # Where nothing is delayed, limited or lost there is no queue, and the kernel counts nothing.
-    root = _root(queues)
+    root = queue_counts.root(queues)
     looks = seen["looks"]
     standing = looks.get("queue_bytes") or ()
     has_queue = direction.rate_mbps is not None
@@ -306,11 +307,11 @@ def _link(shared: Network, link: Link, way: str, seen: Facts, elapsed_s: float) 
         "out_bytes": root.get("bytes"),
         "out_packets": root.get("packets"),
         "dropped_packets": root.get("drops"),
-        "marked_packets": _marked(queues, seen["hop"]) if has_queue else None,
+        "marked_packets": queue_counts.marked(queues, seen["hop"]) if has_queue else None,
         "queue_mean_bytes": _rounded(sum(standing) / len(standing), 1) if standing else None,
         "queue_peak_bytes": max(standing, default=None),
         # Of delays that change nobody knows which part of a packet's time was the queue's.
-        "queue_delay_ms": _less(seen["delays_ms"], direction.delay_ms)
+        "queue_delay_ms": queue_counts.less(seen["delays_ms"], direction.delay_ms)
         if has_queue and not any(one.direction.delay_ms != one.before.delay_ms for one in changes)
         else None,
         "queue_delay_packets": seen["delays"],
@@ -325,29 +326,6 @@ def _mean_rate_mbps(direction: Direction, changes: Sequence[Change], elapsed_s: 
     if not any(one.direction.rate_mbps != one.before.rate_mbps for one in changes) or elapsed_s <= 0:
         return direction.rate_mbps
     return round(8 * carried_bytes(direction, changes, 0, elapsed_s) / elapsed_s / 1e6, 6)
-
-
-def _root(queues: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Return the root of an interface's queues as tc shows it; empty where nothing is delayed, limited or lost."""
-    return next((queue for queue in queues if queue.get("root") and queue.get("kind") != "noqueue"), {})
-
-
-def _less(delays_ms: Mapping[str, float] | None, delay_ms: float) -> dict[str, float] | None:
-    """Return how long packets stood without the delay that they stand in netem for, where the chain has one."""
-    if delays_ms is None:
-        return None
-    # To within 10 us, by which each trial's delay differs.
-    return {name: round(max(value - delay_ms, 0.0), 6) for name, value in delays_ms.items()}
-
-
-def _marked(queues: Sequence[Mapping[str, Any]], hop: Mapping[str, int] | None) -> int:
-    """Return how many packets were marked, by queues and behind them."""
-    return sum(map(_marks, queues)) + (hop["marked"] if hop else 0)
-
-
-def _marks(queue: Mapping[str, Any]) -> int:
-    own = sum(queue.get(name, 0) for name in ("ecn_mark", "ce_mark"))
-    return int(own + sum(tin.get("ecn_mark", 0) for tin in queue.get("tins", ())))
 
 
 def _rates(looks: Facts) -> list[float]:
