@@ -15,7 +15,7 @@ from conformance.model.bond import Bond
 from conformance.model.errors import UserError, located
 from conformance.model.flow_group import Flows, Request, Start
 from conformance.model.impairments import Impairments
-from conformance.model.links import Direction, Link, Queue
+from conformance.model.links import WAYS, Direction, Link, Queue
 from conformance.model.records import sparse
 from conformance.model.schedule import Entry
 
@@ -163,6 +163,18 @@ class Network:
             return self.bond.rtt_s(self.links) + group.extra_delay_ms / 1000
         ms = math.fsum(link.data.delay_ms + link.acks.delay_ms for link in self.route(group))
         return (ms + group.extra_delay_ms) / 1000
+
+    def least_rtt_ms(self, group: Flows, until_s: float) -> float:
+        """Return the least that the delays of a group's way come to before `until_s`, by a bond's shorter link."""
+        links = self.route(group)
+        data, acks = ([self._least_ms(link, way, until_s) for link in links] for way in WAYS)
+        if self.bond is not None and self.is_bonded(group):
+            return group.extra_delay_ms + min(data) + acks[0] + 2 * self.bond.cost_ms
+        return group.extra_delay_ms + math.fsum([*data, *acks])
+
+    def _least_ms(self, link: Link, way: str, until_s: float) -> float:
+        changed = (change.direction.delay_ms for change in self.changes(link, way, until_s))
+        return min((link.direction(way).delay_ms, *changed))
 
     def bottleneck(self, group: Flows) -> tuple[Link, str] | None:
         """Return the slowest (link, direction) of a group's data, of equals the first; None where nothing limits it."""

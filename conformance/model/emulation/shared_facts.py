@@ -163,13 +163,8 @@ def _beyond_rate(direction: Direction, changes: Sequence[Change], seen: Facts) -
 
 def _too_early(shared: Network, group: Flows, of: Facts, elapsed_s: float) -> Iterator[str]:
     """Yield where a round trip was shorter than the delays on its way at their least: then one of them was none."""
-    asked_ms = group.extra_delay_ms + math.fsum(
-        min(one.delay_ms for one in (link.direction(way), *(c.direction for c in shared.changes(link, way, elapsed_s))))
-        for link in shared.route(group)
-        for way in WAYS
-    )
-    for number, seen in enumerate(of["flows"]):
-        found_ms = seen["min_rtt_ms"]
+    asked_ms = shared.least_rtt_ms(group, elapsed_s)
+    for number, found_ms in enumerate(seen["min_rtt_ms"] for seen in of["flows"]):
         if found_ms is not None and found_ms < asked_ms - _STAMP_MS - _OFF_MS * len(shared.links):
             yield f"flow {number} of group {group.name} had a round trip of {found_ms:g} ms, asked were {asked_ms:g}"
 

@@ -73,6 +73,8 @@ def test_a_bonded_flow_crosses_both_links_and_its_path_is_the_shorter_one():
     assert found.rate_mbps(group) == 40
     # Data by the second link, which is shorter; both sides' cost; acknowledgements by the first.
     assert found.rtt_s(group) == pytest.approx(0.010 + 0.002 + 0.003)
+    # Nor is a round trip too short to be believed that is no shorter than that.
+    assert found.least_rtt_ms(group, until_s=10) == pytest.approx(15)
 
 
 def test_duplicates_carry_what_one_link_does_and_lose_what_both_lose():
