@@ -66,3 +66,10 @@ def records(seen: Sequence[Sequence[float | None]], start_s: float = 0.0) -> lis
         }
         for size, *times in seen
     ]
+
+
+def of_flow(seen: Mapping[str, Any], report: Mapping[str, Any] | None) -> list[dict[str, Any]] | None:
+    """Return what is known of a flow's requests: what our own program saw, or its client's word; else None."""
+    if seen["requests"] is not None:
+        return records(seen["requests"])
+    return records(report["requests"], seen["start_s"]) if report else None

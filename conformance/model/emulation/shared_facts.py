@@ -253,15 +253,8 @@ def _flow(trial: Trial, group: Flows, number: int, seen: Facts, elapsed_s: float
         **{name: seen[name] for name in _COUNTS},
         "rtt_ms": _quantiles(rtts),
         "goodput_series_mbps": _series(seen["looks"], start_s, end_s if end_s is not None else elapsed_s),
-        **({"requests": _requests(seen, report)} if group.requests else {}),
+        **({"requests": request_facts.of_flow(seen, report)} if group.requests else {}),
     }
-
-
-def _requests(seen: Facts, report: Facts | None) -> list[dict[str, Any]] | None:
-    """Return what is known of a flow's requests: what our own program saw, or the client's word; else None."""
-    if seen["requests"] is not None:
-        return request_facts.records(seen["requests"])
-    return request_facts.records(report["requests"], seen["start_s"]) if report else None
 
 
 def _series(looks: Facts, start_s: float, end_s: float) -> list[float]:
