@@ -33,7 +33,9 @@ quick: lint  ## lint, then the tests of model, engine and documents (half a minu
 #: guests wait for their cores, so one more process than there are cores keeps these busy
 AT_ONCE = $(shell expr $$(nproc) + 1)
 
-test: lint fast guests  ## the suite's own tests: lint, those that boot nothing, those that boot guests (eight minutes)
+test: lint kernel  ## the suite's own tests: lint, those that boot nothing, then those that boot guests (eight minutes)
+	./setup.sh quic
+	$(PYTEST) tests -q -m "not thorough" -n $(AT_ONCE)
 
 # Commands look a kernel up before they do anything, so their tests need one, although they boot none.
 fast: kernel  ## the tests that boot no guest
