@@ -11,13 +11,12 @@ import numpy
 from conformance.model.clauses import observables_bbr, observables_events, observables_requests
 from conformance.model.clauses.seen import Invisible, Observable, Seen
 from conformance.model.diagnosis import features
-from conformance.model.diagnosis.features import Samples
 from conformance.model.diagnosis.flow import Flow, loss_events
+from conformance.model.diagnosis.samples import Samples, burst_begins, samples
 from conformance.model.packets import ECT_1
 
-#: packets closer than this share of their time at the bottleneck were sent at once, as in guest/bursts.py; and the
 #: share of packets whose bursts are looked at: a single longer one says little
-_AT_ONCE, _USUAL = 0.1, 0.99
+_USUAL = 0.99
 #: a window that is above this share of what it was is the old one
 _AS_BEFORE = 0.95
 #: round trips after a loss in which the old window is back only if the reduction was taken back
@@ -40,11 +39,10 @@ def _feature(of: Callable[[Flow], Samples], invisible: str) -> Callable[[Seen], 
 
 def _samples(pairs: list[tuple[float, float]], invisible: str) -> Samples:
     """Return samples of (value, time) pairs. Raises Invisible where there are none."""
-    kept = [(value, at) for value, at in pairs if numpy.isfinite(value)]
-    if not kept:
+    found = samples(pairs)
+    if not len(found):
         raise Invisible(invisible)
-    values, times = zip(*kept, strict=True)
-    return Samples(values=numpy.array(values, dtype=float), times_s=numpy.array(times, dtype=float))
+    return found
 
 
 def _burst(seen: Seen) -> Samples:
@@ -54,8 +52,7 @@ def _burst(seen: Seen) -> Samples:
     if len(flow.sent_s) - first < 2:
         raise Invisible("nothing was sent after the first round trip")
     sent_s, sizes = flow.sent_s[first:], flow.bytes[first:]
-    apart = numpy.flatnonzero(numpy.diff(sent_s) > _AT_ONCE * flow.full_bytes / flow.bytes_per_s) + 1
-    begins = numpy.concatenate(([0], apart))
+    begins = burst_begins(flow, first, len(flow.sent_s))
     packets = numpy.add.reduceat(sizes, begins) / flow.full_bytes
     order = numpy.argsort(packets, kind="stable")
     within = numpy.searchsorted(numpy.cumsum(packets[order]), _USUAL * packets.sum())

@@ -8,8 +8,8 @@ import itertools
 import numpy
 
 from conformance.model.clauses.seen import Invisible, Observable, Seen
-from conformance.model.diagnosis.features import Samples
 from conformance.model.diagnosis.flow import Floats, Flow
+from conformance.model.diagnosis.samples import Samples, one, stretches
 
 #: start-up has filled the path when so much of a round trip's worth was sent, and drains below so much
 _FILLED, _DRAINING = 0.8, 0.8
@@ -45,10 +45,6 @@ def _settled_s(flow: Flow) -> float:
     return flow.request_s + _SETTLED_RTTS * flow.base_rtt_s
 
 
-def _one(value: float, at_s: float) -> Samples:
-    return Samples(values=numpy.array([value], dtype=float), times_s=numpy.array([at_s], dtype=float))
-
-
 def _start_up(flow: Flow) -> tuple[float, float]:
     """Return when start-up had filled the path, and when it began to drain. Raises Invisible."""
     at, rate = _rates(flow, flow.request_s, _settled_s(flow))
@@ -73,7 +69,7 @@ def _start_up_rounds(seen: Seen) -> Samples:
         # A round ends when the first packet that was sent in it is acknowledged (RFC 9438's and BBR's packet-timed).
         at_s = max(float(flow.known_s[number]), at_s + flow.base_rtt_s / 2)
         rounds += 1
-    return _one(rounds, end_s)
+    return one(rounds, end_s)
 
 
 def _start_up_flight(seen: Seen) -> Samples:
@@ -82,7 +78,7 @@ def _start_up_flight(seen: Seen) -> Samples:
     _, end_s = _start_up(flow)
     inside = flow.sent_s < end_s + flow.base_rtt_s
     at = int(flow.flight[inside].argmax())
-    return _one(float(flow.flight[at] / flow.bdp_bytes), float(flow.sent_s[at]))
+    return one(float(flow.flight[at] / flow.bdp_bytes), float(flow.sent_s[at]))
 
 
 def _drain_rate(seen: Seen) -> Samples:
@@ -94,7 +90,7 @@ def _drain_rate(seen: Seen) -> Samples:
     inside = rate[: low[0]] if len(low) else rate
     if not len(inside):
         raise Invisible("it drained within a round trip")
-    return _one(float(numpy.median(inside)), begin_s)
+    return one(float(numpy.median(inside)), begin_s)
 
 
 def _cruise_rate(seen: Seen) -> Samples:
@@ -115,9 +111,8 @@ def _phases(seen: Seen, up: bool) -> list[tuple[float, float, float]]:
     inside = (rate > _UP) if up else ((rate < _DOWN) & (rate > 0.6))
     for begin_s, end_s in dips:
         inside &= (at < begin_s) | (at > end_s)
-    edges = numpy.flatnonzero(numpy.diff(numpy.concatenate(([0], inside.astype(int), [0]))))
     found = []
-    for first, last in zip(edges[::2], edges[1::2], strict=True):
+    for first, last in stretches(inside):
         if last - first >= 4:  # a round trip and more
             middle = rate[first:last]
             found.append((float(at[first]), float(at[last - 1]) + flow.base_rtt_s, float(numpy.median(middle))))
@@ -161,8 +156,7 @@ def _dips(seen: Seen) -> list[tuple[float, float]]:
         return []
     flights, times = flow.flight[inside], flow.sent_s[inside]
     low = flights < _DIP * numpy.median(flights)
-    edges = numpy.flatnonzero(numpy.diff(numpy.concatenate(([0], low.astype(int), [0]))))
-    ends = zip(edges[::2], edges[1::2], strict=True)
+    ends = stretches(low)
     return [(float(times[a]), float(times[b])) for a, b in ends if b < len(times) and times[b] - times[a] >= _DIP_S]
 
 
@@ -194,14 +188,14 @@ def _flight_packets(seen: Seen) -> Samples:
     inside = flow.sent_s >= float(flow.sent_s[-1]) / 2
     if inside.sum() < 20:
         raise Invisible("the transfer was over too soon")
-    return _one(float(numpy.percentile(flow.flight[inside], 95) / flow.full_bytes), float(flow.sent_s[inside][0]))
+    return one(float(numpy.percentile(flow.flight[inside], 95) / flow.full_bytes), float(flow.sent_s[inside][0]))
 
 
 def _later_lost(seen: Seen) -> Samples:
     """Return the share of packets of the second half that were lost."""
     flow = seen.flow
     half = flow.sent_s >= float(flow.sent_s[-1]) / 2
-    return _one(float(flow.lost[half].mean()), float(flow.sent_s[half][0]))
+    return one(float(flow.lost[half].mean()), float(flow.sent_s[half][0]))
 
 
 def _later_throughput(seen: Seen) -> Samples:
@@ -209,7 +203,7 @@ def _later_throughput(seen: Seen) -> Samples:
     flow = seen.flow
     end_s = float(numpy.nanmax(flow.out_s))
     inside = ~flow.lost & (flow.out_s >= end_s / 2)
-    return _one(float(flow.bytes[inside].sum() / flow.bytes_per_s / (end_s / 2)), end_s / 2)
+    return one(float(flow.bytes[inside].sum() / flow.bytes_per_s / (end_s / 2)), end_s / 2)
 
 
 def _growth_after_dip(seen: Seen) -> Samples:
@@ -221,7 +215,7 @@ def _growth_after_dip(seen: Seen) -> Samples:
         raise Invisible("the transfer was over before ProbeRTT")
     if before.max() >= _FILLED:
         raise Invisible("start-up was over before five seconds")
-    return _one(float(after.max()), flow.request_s + 5)
+    return one(float(after.max()), flow.request_s + 5)
 
 
 _BDP = "BDP"

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy
 
 from conformance.model.clauses.seen import Invisible, Observable, Seen
-from conformance.model.diagnosis.features import Samples
 from conformance.model.diagnosis.flow import Floats
+from conformance.model.diagnosis.samples import Samples
 from conformance.model.packets import CE, NOT_ECT
 from conformance.model.schedule import Occasion
 

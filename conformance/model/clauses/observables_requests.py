@@ -3,10 +3,8 @@
 import numpy
 
 from conformance.model.clauses.seen import Invisible, Observable, Seen
-from conformance.model.diagnosis.features import Samples
+from conformance.model.diagnosis.samples import Samples, burst_begins, one
 
-#: packets closer than this share of their time at the bottleneck were sent at once, as in guest/bursts.py
-_AT_ONCE = 0.1
 #: a sender is silent where it sends nothing for so long
 _SILENT_S = 0.5
 #: a body is a large one from so many bytes on
@@ -14,10 +12,6 @@ _LARGE_BYTES = 1_000_000
 #: round trips after a pause in which the window shows
 _SOON = 3
 _PACKETS = "packets"
-
-
-def _one(value: float, at_s: float) -> Samples:
-    return Samples(values=numpy.array([value], dtype=float), times_s=numpy.array([at_s], dtype=float))
 
 
 def _bulk_s(seen: Seen) -> float:
@@ -54,11 +48,10 @@ def _burst_after_pause(seen: Seen) -> Samples:
     times, sizes = flow.sent_s[a:b], flow.bytes[a:b]
     if len(times) < 2:
         raise Invisible("nothing was sent after the silence")
-    apart = numpy.flatnonzero(numpy.diff(times) > _AT_ONCE * flow.full_bytes / flow.bytes_per_s) + 1
-    begins = numpy.concatenate(([0], apart))
+    begins = burst_begins(flow, a, b)
     packets = numpy.add.reduceat(sizes, begins) / flow.full_bytes
     at = int(packets.argmax())
-    return _one(float(packets[at]), float(times[begins[at]]))
+    return one(float(packets[at]), float(times[begins[at]]))
 
 
 def _window_after_pause(seen: Seen) -> Samples:
@@ -69,7 +62,7 @@ def _window_after_pause(seen: Seen) -> Samples:
     after = flow.window(bulk_s, bulk_s + _SOON * flow.base_rtt_s)
     if not before or numpy.isnan(before) or numpy.isnan(after):
         raise Invisible("the window before the silence is not known")
-    return _one(after / before, bulk_s)
+    return one(after / before, bulk_s)
 
 
 def _rate_after_pause(seen: Seen) -> Samples:
@@ -77,7 +70,7 @@ def _rate_after_pause(seen: Seen) -> Samples:
     _, bulk_s = _paused(seen)
     flow = seen.flow
     a, b = numpy.searchsorted(flow.sent_s, (bulk_s - 1e-9, bulk_s + flow.base_rtt_s))
-    return _one(float(flow.bytes[a:b].sum() / flow.bdp_bytes), bulk_s)
+    return one(float(flow.bytes[a:b].sum() / flow.bdp_bytes), bulk_s)
 
 
 def _unused_growth(seen: Seen) -> Samples:
@@ -88,7 +81,7 @@ def _unused_growth(seen: Seen) -> Samples:
     if numpy.isnan(before) or before < 1:
         raise Invisible("nothing was in flight before the large body")
     a, b = numpy.searchsorted(flow.sent_s, (bulk_s - 1e-9, bulk_s + 0.95 * flow.base_rtt_s))
-    return _one(float(flow.bytes[a:b].sum() / flow.full_bytes / before), bulk_s)
+    return one(float(flow.bytes[a:b].sum() / flow.full_bytes / before), bulk_s)
 
 
 ROWS = (

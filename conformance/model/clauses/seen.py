@@ -9,8 +9,8 @@ import numpy
 
 from conformance.model.diagnosis import flow as flows
 from conformance.model.diagnosis import pcap
-from conformance.model.diagnosis.features import Samples
 from conformance.model.diagnosis.flow import Floats, Flow
+from conformance.model.diagnosis.samples import Samples
 from conformance.model.errors import UserError
 from conformance.model.packets import LOST, Packets
 from conformance.model.setting import Setting

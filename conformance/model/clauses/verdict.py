@@ -15,7 +15,7 @@ import numpy
 from conformance.model import statistics, verdict
 from conformance.model.clauses.document import Bound, Clause
 from conformance.model.clauses.seen import Invisible, Seen
-from conformance.model.diagnosis.features import Samples
+from conformance.model.diagnosis.samples import Samples
 from conformance.model.errors import UserError
 from conformance.model.place import Place
 from conformance.model.setting import Setting

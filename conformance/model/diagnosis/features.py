@@ -6,14 +6,14 @@ missing is never zero. Windows are the most in flight in a round trip, in full p
 algorithm or a limit.
 """
 
-import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy
 import numpy.typing
 
 from conformance.model.diagnosis.flow import Floats, Flow, LossEvent, loss_events
+from conformance.model.diagnosis.samples import Samples, burst_begins, one, samples, stretches
 
 #: round trips that nothing else may be lost in, before and after an isolated loss
 _QUIET_BEFORE, _QUIET_AFTER = 4, 3
@@ -25,8 +25,6 @@ REDUCED = 0.95
 _LEAST_EPOCH, _LEAST_SHAPE, _LEAST_RISE = 4, 10, 5
 #: of the bottleneck's rate: start-up has filled the path; it has ended when no round trip is faster any more
 _FILLED, _FASTER = 0.8, 1.35
-#: packets closer than this share of their serialization time at the bottleneck were sent at once
-_AT_ONCE = 0.1
 #: a dip: less than this share of the median flight, for so long. BBRv1 leaves four packets, BBRv3 half of the BDP,
 #: which a loss may do as well: then nothing may have been lost for so long before.
 _DEEP_SHARE, _DIP_SHARE, _DIP_S, _DIP_QUIET_S = 0.25, 0.6, 0.1, 2
@@ -36,28 +34,6 @@ _FRAME_BYTES = 1514
 _SETTLED, _BEGINNING = 60, 10
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Samples:
-    """`values` and `times_s` (since the first packet), arrays of the same length."""
-
-    values: Floats
-    times_s: Floats
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-
-def _samples(pairs: Iterable[tuple[float | None, float]]) -> Samples:
-    """Samples of (value, time) pairs, those without a value left out."""
-    kept = [(value, at) for value, at in pairs if value is not None and numpy.isfinite(value)]
-    values, times = zip(*kept, strict=True) if kept else ((), ())
-    return Samples(values=numpy.array(values, dtype=float), times_s=numpy.array(times, dtype=float))
-
-
-def _one(value: float | None, at_s: float) -> Samples:
-    return _samples([(value, at_s)])
-
-
 def initial_window(flow: Flow) -> Samples:
     """Full packets' worth sent in the round trip after the request, before any of them can be acknowledged.
 
@@ -65,21 +41,21 @@ def initial_window(flow: Flow) -> Samples:
     """
     sizes = numpy.sort(_sizes(flow, flow.request_s, flow.request_s + 0.95 * flow.base_rtt_s))
     if not len(sizes):
-        return _one(0.0, flow.request_s)
+        return one(0.0, flow.request_s)
     second = sizes[-2:][0]
     full = second if second > sizes[-1] / 2 else sizes[-1]
-    return _one(float(sizes.sum() / full), flow.request_s)
+    return one(float(sizes.sum() / full), flow.request_s)
 
 
 def start_up_growth(flow: Flow) -> Samples:
     """By how much each round trip's packets outnumber those of the one before, until the path is full or loses."""
     rounds = _start_up_rounds(flow)
-    return _samples([(b / a, at) for (_, a), (at, b) in itertools.pairwise(rounds) if a])
+    return samples([(b / a, at) for (_, a), (at, b) in itertools.pairwise(rounds) if a])
 
 
 def start_up_time(flow: Flow) -> Samples:
     """Round trips from the request until one is filled to 80 %."""
-    return _one(len(_start_up_rounds(flow)), flow.request_s)
+    return one(len(_start_up_rounds(flow)), flow.request_s)
 
 
 def start_up_length(flow: Flow) -> Samples:
@@ -92,17 +68,17 @@ def start_up_length(flow: Flow) -> Samples:
             last = count
         elif count - last > _BEGINNING:
             break
-    return _one(last or None, at + last * flow.base_rtt_s)
+    return one(last or None, at + last * flow.base_rtt_s)
 
 
 def start_up_losses(flow: Flow) -> Samples:
     """Packets lost until two round trips after the first loss was known, in BDP."""
     events = loss_events(flow)
     if not events:
-        return _one(0.0, flow.request_s)
+        return one(0.0, flow.request_s)
     until_s = events[0].known_s + 2 * events[0].rtt_s
     lost = sum(event.losses for event in events if event.known_s < until_s)
-    return _one(lost * flow.full_bytes / flow.bdp_bytes, events[0].known_s)
+    return one(lost * flow.full_bytes / flow.bdp_bytes, events[0].known_s)
 
 
 def start_up_burst(flow: Flow) -> Samples:
@@ -118,7 +94,7 @@ def burst(flow: Flow) -> Samples:
 
 def kept(flow: Flow) -> Samples:
     """The share of the window that each isolated loss left."""
-    return _samples([(event.kept, event.known_s) for event in _isolated(flow)])
+    return samples([(event.kept, event.known_s) for event in _isolated(flow)])
 
 
 def trough(flow: Flow) -> Samples:
@@ -130,19 +106,19 @@ def trough(flow: Flow) -> Samples:
         a, b = numpy.searchsorted(flow.sent_s, (event.known_s, event.known_s + _QUIET_AFTER * event.rtt_s))
         if b > a:
             pairs.append(((flow.flight[a:b] - flow.bytes[a:b]).min() / flow.full_bytes / event.before, event.known_s))
-    return _samples(pairs)
+    return samples(pairs)
 
 
 def responded(flow: Flow) -> Samples:
     """1 for each loss event that was followed by a smaller window, 0 for others."""
     events = [event for event in loss_events(flow) if event.before >= _SURE_WINDOW and event.after > 0]
-    return _samples([(float(event.kept < REDUCED), event.known_s) for event in events])
+    return samples([(float(event.kept < REDUCED), event.known_s) for event in events])
 
 
 def kept_of_several(flow: Flow) -> Samples:
     """The share of the window that events of several lost packets left."""
     events = loss_events(flow)
-    return _samples(
+    return samples(
         [
             (event.kept, event.known_s)
             for event, later in itertools.zip_longest(events, events[1:])
@@ -153,12 +129,12 @@ def kept_of_several(flow: Flow) -> Samples:
 
 def growth(flow: Flow) -> Samples:
     """Packets per round trip by which the window grows between losses: the slope of each epoch."""
-    return _samples([(_slope(windows), at) for at, _, windows in _epochs(flow) if len(windows) >= _LEAST_EPOCH])
+    return samples([(_slope(windows), at) for at, _, windows in _epochs(flow) if len(windows) >= _LEAST_EPOCH])
 
 
 def doubling(flow: Flow) -> Samples:
     """By how much the window of the third round trip after a reduction exceeds that of the second."""
-    return _samples(
+    return samples(
         [
             (windows[1] / windows[0], at)
             for at, _, windows in _epochs(flow)
@@ -175,13 +151,13 @@ def half_time_share(flow: Flow) -> Samples:
         if rise >= _LEAST_RISE:
             middle = numpy.interp((len(windows) - 1) / 2, range(len(windows)), windows)
             pairs.append(((middle - windows[0]) / rise, at))
-    return _samples(pairs)
+    return samples(pairs)
 
 
 def epoch_s(flow: Flow) -> Samples:
     """Seconds from one reduction to the next."""
     times = [event.known_s for event in loss_events(flow)]
-    return _samples([(b - a, a) for a, b in itertools.pairwise(times)])
+    return samples([(b - a, a) for a, b in itertools.pairwise(times)])
 
 
 def mean_window(flow: Flow) -> Samples:
@@ -189,23 +165,23 @@ def mean_window(flow: Flow) -> Samples:
     start_s, end_s = _settled_s(flow), flow.sent_s[-1]
     inside = (flow.sent_s >= start_s) & (flow.sent_s < end_s)
     if inside.sum() < 2:
-        return _samples([])
+        return samples([])
     lengths = numpy.diff(flow.sent_s[inside])
     total = lengths.sum()
-    return _one((flow.flight[inside][:-1] * lengths).sum() / total / flow.full_bytes if total else None, start_s)
+    return one((flow.flight[inside][:-1] * lengths).sum() / total / flow.full_bytes if total else None, start_s)
 
 
 def throughput(flow: Flow) -> Samples:
     """What left the queue, of what it could have, from the request to the end."""
     arrived = ~flow.lost
     took_s = flow.out_s[arrived][-1] - flow.request_s
-    return _one(flow.bytes[arrived].sum() / flow.bytes_per_s / took_s if took_s > 0 else None, flow.request_s)
+    return one(flow.bytes[arrived].sum() / flow.bytes_per_s / took_s if took_s > 0 else None, flow.request_s)
 
 
 def queue_mean(flow: Flow) -> Samples:
     """Mean time in the queue when start-up is over, in base round trips: the queue in BDP."""
     waits, times = _waits(flow, _settled_s(flow), flow.sent_s[-1])
-    return _one(waits.mean() if len(waits) else None, times[0] if len(waits) else 0.0)
+    return one(waits.mean() if len(waits) else None, times[0] if len(waits) else 0.0)
 
 
 def queue_low(flow: Flow) -> Samples:
@@ -213,14 +189,14 @@ def queue_low(flow: Flow) -> Samples:
     there.
     """
     waits, times = _waits(flow, _settled_s(flow), flow.sent_s[-1])
-    return _one(numpy.percentile(waits, 5) if len(waits) else None, times[0] if len(waits) else 0.0)
+    return one(numpy.percentile(waits, 5) if len(waits) else None, times[0] if len(waits) else 0.0)
 
 
 def queue_after_start_up(flow: Flow) -> Samples:
     """Mean time in the queue in the second half of the first 60 round trips, in base round trips."""
     middle_s = flow.request_s + _SETTLED / 3 * flow.base_rtt_s
     waits, _ = _waits(flow, middle_s, _settled_s(flow))
-    return _one(waits.mean() if len(waits) else None, middle_s)
+    return one(waits.mean() if len(waits) else None, middle_s)
 
 
 def rate_high(flow: Flow) -> Samples:
@@ -237,7 +213,7 @@ def flight_high(flow: Flow) -> Samples:
     """The 95th percentile of the flight when start-up is over, in BDP."""
     a = numpy.searchsorted(flow.sent_s, _settled_s(flow))
     flights = flow.flight[a:] / flow.bdp_bytes
-    return _one(numpy.percentile(flights, 95) if len(flights) else None, _settled_s(flow))
+    return one(numpy.percentile(flights, 95) if len(flights) else None, _settled_s(flow))
 
 
 def dips_per_10_s(flow: Flow) -> Samples:
@@ -247,7 +223,7 @@ def dips_per_10_s(flow: Flow) -> Samples:
     start_s, end_s = _settled_s(flow), flow.sent_s[-1]
     inside = flow.sent_s >= start_s
     if end_s - start_s < 10 or not inside.any():
-        return _samples([])
+        return samples([])
     flights, times = flow.flight[inside] / numpy.median(flow.flight[inside]), flow.sent_s[inside]
     found = _stretches(times, flights < _DEEP_SHARE)
     found += [
@@ -255,20 +231,19 @@ def dips_per_10_s(flow: Flow) -> Samples:
         for at in _stretches(times, flights < _DIP_SHARE)
         if not _lost_between(flow, at - _DIP_QUIET_S, at) and all(abs(at - other) > 1 for other in found)
     ]
-    return _one(10 * len(found) / (end_s - start_s), min(found, default=start_s))
+    return one(10 * len(found) / (end_s - start_s), min(found, default=start_s))
 
 
 def _stretches(times: Floats, low: numpy.typing.NDArray[numpy.bool_]) -> list[float]:
     """When stretches of samples that are `low` begin, those that last."""
-    edges = numpy.flatnonzero(numpy.diff(numpy.concatenate(([0], low.astype(int), [0]))))
-    ends = zip(edges[::2], edges[1::2], strict=True)
+    ends = stretches(low)
     return [times[a] for a, b in ends if b < len(times) and times[b] - times[a] >= _DIP_S]
 
 
 def packet_fill(flow: Flow) -> Samples:
     """Mean size of what is sent after the request, by that of a full packet."""
     a = numpy.searchsorted(flow.sent_s, flow.request_s)
-    return _one(flow.bytes[a:].mean() / flow.full_bytes if len(flow.bytes) > a else None, flow.request_s)
+    return one(flow.bytes[a:].mean() / flow.full_bytes if len(flow.bytes) > a else None, flow.request_s)
 
 
 def payload(flow: Flow) -> Samples:
@@ -279,12 +254,12 @@ def payload(flow: Flow) -> Samples:
     a = numpy.searchsorted(flow.sent_s, flow.request_s)
     sizes = numpy.minimum(flow.bytes[a:], _FRAME_BYTES)
     large = sizes[sizes > min(flow.full_bytes, _FRAME_BYTES) / 2]
-    return _one(large.mean() - flow.header_bytes if len(large) else None, flow.request_s)
+    return one(large.mean() - flow.header_bytes if len(large) else None, flow.request_s)
 
 
 def ack_ratio(flow: Flow) -> Samples:
     """Packets of the client's for each of the server's."""
-    return _one(flow.ack_ratio, flow.request_s)
+    return one(flow.ack_ratio, flow.request_s)
 
 
 def _sizes(flow: Flow, start_s: float, end_s: float) -> Floats:
@@ -368,11 +343,10 @@ def _bursts(flow: Flow, start_s: float, end_s: float) -> Samples:
     """Mean over packets of the length of the burst that each is in."""
     a, b = numpy.searchsorted(flow.sent_s, (start_s, end_s))
     if b - a < 2:
-        return _samples([])
-    apart = numpy.diff(flow.sent_s[a:b]) > _AT_ONCE * flow.full_bytes / flow.bytes_per_s
-    lengths = numpy.diff(numpy.concatenate(([0], numpy.flatnonzero(apart) + 1, [b - a])))
+        return samples([])
+    lengths = numpy.diff(burst_begins(flow, a, b), append=b - a)
     longest = a + int(numpy.cumsum(lengths)[lengths.argmax()] - lengths.max())
-    return _one(float((lengths**2).sum() / lengths.sum()), float(flow.sent_s[longest]))
+    return one(float((lengths**2).sum() / lengths.sum()), float(flow.sent_s[longest]))
 
 
 def _waits(flow: Flow, start_s: float, end_s: float) -> tuple[Floats, Floats]:
@@ -388,10 +362,10 @@ def _rate_percentile(flow: Flow, percentile: float) -> Samples:
     start_s = _settled_s(flow)
     starts = numpy.arange(start_s, flow.sent_s[-1] - flow.base_rtt_s, flow.base_rtt_s / 4)
     if len(starts) < 40:
-        return _samples([])
+        return samples([])
     rates = numpy.array([_rate(flow, at) for at in starts])
     value = float(numpy.percentile(rates, percentile))
-    return _one(value, float(starts[numpy.abs(rates - value).argmin()]))
+    return one(value, float(starts[numpy.abs(rates - value).argmin()]))
 
 
 def _lost_between(flow: Flow, start_s: float, end_s: float) -> bool:

@@ -11,6 +11,7 @@ import rich.text
 
 from conformance.model.diagnosis import feature_table, features, flow
 from conformance.model.diagnosis.ranking import Evidence, Suspect
+from conformance.model.diagnosis.samples import Samples
 from conformance.reporting.text import markdown
 from conformance.support.console import printable
 
@@ -90,7 +91,7 @@ def _where(report: "Report", evidence: Evidence) -> str:
     return f"see {cell}, seed {seed}, {at_s:.2f} s"
 
 
-def _fact(report: "Report", function: Callable[[flow.Flow], features.Samples]) -> str | None:
+def _fact(report: "Report", function: Callable[[flow.Flow], Samples]) -> str | None:
     """Say what is no suspect, but may explain one; None where it was not seen."""
     found = next(iter(report.stack.flows.values()))
     values = function(next(iter(found.values()))).values
