@@ -31,34 +31,29 @@ def run(once: Callable[[Batches], Iterator[Measurement]], batches: Batches) -> I
     seconds: collections.deque[Sequence[Trial]] = collections.deque()
     asked: dict[str, tuple[Trial, Times]] = {}
     rest = iter(batches)
+    waited_for: set[str] = set()
 
     def supply() -> Iterator[Sequence[Trial]]:
         while True:
             if seconds:
                 yield seconds.popleft()
             elif (batch := next(rest, None)) is not None:
+                waited_for.update(trial.key for trial in batch if _states(trial))
                 yield batch
-            elif asked_first:
+            elif waited_for:
                 yield ()
             else:
                 return
 
-    asked_first: set[str] = set()
-
-    def noted() -> Iterator[Sequence[Trial]]:
-        for batch in supply():
-            asked_first.update(trial.key for trial in batch if _states(trial))
-            yield batch
-
-    for found in once(noted()):
+    for found in once(supply()):
         if found.trial.key in asked:
             trial, times = asked.pop(found.trial.key)
             yield _second(trial, found, times)
         elif not _states(found.trial) or found.outcome not in (Outcome.OK, Outcome.TIMEOUT):
-            asked_first.discard(found.trial.key)
+            waited_for.discard(found.trial.key)
             yield found
         else:
-            asked_first.discard(found.trial.key)
+            waited_for.discard(found.trial.key)
             times = found.evidence["states"]
             try:
                 then = second_pass(found.trial, times)
