@@ -5,9 +5,7 @@ from helpers import line, setting
 from test_guest import go
 
 from conformance.catalogue import documents
-from conformance.engine import benches
 from conformance.lab import manifest
-from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
 
@@ -15,11 +13,8 @@ pytestmark = pytest.mark.guest
 
 
 @pytest.fixture(scope="module")
-def bench():
-    try:
-        return benches.find(benches.Choice(stack="ngtcp2"))
-    except UserError as error:
-        pytest.skip(str(error))
+def bench(bench_of):
+    return bench_of("ngtcp2")
 
 
 def packets(cell):
@@ -73,12 +68,9 @@ def test_each_algorithm_is_the_one_asked_for(bench):
     assert found["bbrv1"].utilization > 2 * found["reno"].utilization
 
 
-def test_a_server_takes_what_the_client_asks_for():
+def test_a_server_takes_what_the_client_asks_for(bench_of):
     """Google's QUICHE has no setting for Reno: unless the client's option reached it, this would be BBR twice."""
-    try:
-        bench = benches.find(benches.Choice(stack="google-quiche-options"))
-    except UserError as error:
-        pytest.skip(str(error))
+    bench = bench_of("google-quiche-options")
     found = {name: go(bench, [packets(Cell(10, 100, 2))], algorithm=name)[0] for name in ("reno", "bbrv1")}
     assert all(m.outcome is Outcome.OK for m in found.values()), [m.message for m in found.values()]
     assert found["bbrv1"].utilization > 2 * found["reno"].utilization

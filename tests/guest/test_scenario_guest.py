@@ -10,7 +10,6 @@ from helpers import line
 from conformance.catalogue import documents, scenarios
 from conformance.engine import benches
 from conformance.model import metrics
-from conformance.model.errors import UserError
 from conformance.model.scenario import Scenario
 from conformance.model.setting import Cell, Setting
 from conformance.model.trial import Outcome
@@ -188,11 +187,8 @@ def test_bodies_come_at_a_pace_and_after_silence(bench):
     assert first.metrics["completion_s"] == pytest.approx(ends[-1] - ours["start_s"], abs=0.03)
 
 
-def test_a_stack_over_quic_is_asked_on_one_connection():
-    try:
-        quic = benches.find(benches.Choice(stack="ngtcp2"))
-    except UserError as error:
-        pytest.skip(str(error))
+def test_a_stack_over_quic_is_asked_on_one_connection(bench_of):
+    quic = bench_of("ngtcp2")
     asked = network([{"name": "test", "requests": ASKED}], FIFO)
     first, again = measure(quic, (asked, 1), (asked, 1))
     assert line(first) == line(again)
