@@ -10,11 +10,12 @@ from collections.abc import Iterable, Mapping
 from conformance.catalogue import documents
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
+from conformance.model import place as places
 from conformance.model.errors import UserError
 from conformance.model.margins import Median, Spread, spreads
-from conformance.model.metrics import UTILIZATION
-from conformance.model.setting import Cell
+from conformance.model.place import Place
 from conformance.model.trial import Measurement, Outcome
+from conformance.model.zone import Zone, judges
 from conformance.results import store
 from conformance.support import files, paths, schema
 
@@ -51,18 +52,16 @@ def compute(results: Iterable[pathlib.Path], record: bool = False) -> Margins:
     """Compute margins from measurements of the stacks that path() calls honest. Raise UserError.
 
     With `record`, path() keeps them, and zones have to be derived anew. An algorithm without any of its honest stacks
-    in `results` is left out.
+    in `results` is left out, and so is a zone that fewer than two of them were measured by.
     """
     kept = schema.load("margins", path())
     held = [m for one in results for m in store.read(one)]
     found: dict[str, tuple[Spread, ...]] = {}
     for algorithm, honest in kept["honest"].items():
-        zone = documents.zone_of(algorithm, _KIND, _PROFILE)
-        medians = {
-            stack: of_stack for stack in honest if (of_stack := _medians(held, algorithm, stack, zone.profile_digest))
-        }
-        if medians:
-            found[zone.id] = tuple(spreads(zone, medians))
+        for zone in [documents.zone_of(algorithm, _KIND, _PROFILE), *_of_scenarios(algorithm)]:
+            medians = {stack: of_stack for stack in honest if (of_stack := _medians(held, algorithm, stack, zone))}
+            if found_kinds := spreads(zone, medians):
+                found[zone.id] = tuple(found_kinds)
     if not found:
         names = sorted({stack for honest in kept["honest"].values() for stack in honest})
         raise UserError("these results hold no stack that margins rest on", f"measure {', '.join(names)}")
@@ -73,17 +72,25 @@ def compute(results: Iterable[pathlib.Path], record: bool = False) -> Margins:
     return Margins(zones=found, path=path() if record else None)
 
 
-def _medians(held: Iterable[Measurement], algorithm: str, stack: str, profile_digest: str) -> dict[Cell, Median]:
-    """Return {cell: Median} of a stack's trials of an algorithm that ended."""
-    by_cell: dict[Cell, list[Measurement]] = collections.defaultdict(list)
+def _of_scenarios(algorithm: str) -> list[Zone]:
+    """Return the zones of an algorithm over points of scenarios."""
+    found = [documents.any_zone(one) for one in documents.judging_files()]
+    return [one for one in found if isinstance(one, Zone) and one.digests and one.algorithm == algorithm]
+
+
+def _medians(held: Iterable[Measurement], algorithm: str, stack: str, zone: Zone) -> dict[Place, Median]:
+    """Return {place: Median} of the zone's metric of a stack's trials of an algorithm that ended."""
+    by_place: dict[Place, list[Measurement]] = collections.defaultdict(list)
     for m in held:
-        scheme = (m.trial.scheme.stack, m.trial.scheme.algorithm, m.trial.setting.profile_digest)
-        if scheme == (stack, algorithm, profile_digest) and m.outcome is Outcome.OK and not m.trial.setting.segments:
-            by_cell[m.trial.setting.cell].append(m)
-    found: dict[Cell, Median] = {}
-    for cell, measurements in by_cell.items():
-        values = [value for m in measurements if (value := m.value(UTILIZATION.name)) is not None]
+        setting = m.trial.setting
+        if (m.trial.scheme.stack, m.trial.scheme.algorithm, m.outcome) != (stack, algorithm, Outcome.OK):
+            continue
+        if not setting.segments and judges(zone, setting, place := places.of(setting)):
+            by_place[place].append(m)
+    found: dict[Place, Median] = {}
+    for place, measurements in by_place.items():
+        values = [value for m in measurements if (value := m.value(zone.metric)) is not None]
         sizes = [size for m in measurements if (size := m.packet_bytes) is not None]
         if values:
-            found[cell] = statistics.median(values), statistics.median(sizes) if sizes else None
+            found[place] = statistics.median(values), statistics.median(sizes) if sizes else None
     return found

@@ -1,14 +1,17 @@
-"""What honest implementations differ by, and the margin that follows: by algorithm, and by kind of cell.
+"""What honest implementations differ by, and the margin that follows: by algorithm, and by kind of cell or point.
 
 A kind of cell is a condition in which the same things part implementations: without random loss how a sender fills a
-queue, at a delay of 1 ms its timers, else how often it meets a timeout. The spread is measured between implementations
-that share no code (those that zones/margins.json names, with the reference and the documents), after the size of their
-packets is taken out (Interval.at). It has two figures for each kind:
+queue, at a delay of 1 ms its timers, else how often it meets a timeout. The points of a scenario are of one kind. The
+spread is measured between implementations that share no code (those that zones/margins.json names, with the reference
+and the documents), after the size of their packets is taken out (Interval.at). It has two figures for each kind:
 
-- `spread`, the standard deviation of the logarithms of their medians within a cell: what they differ by;
-- `farthest`, how far the farthest of their medians is outside what the bases span, as a share: what a margin is for.
+- `spread`, the standard deviation of the logarithms of their medians within a place, the zone's absolute margin added
+  to each so that there is one of 0: what they differ by;
+- `farthest`, how far the farthest of their medians is outside what the bases span with the absolute margin, as a share,
+  on the sides that the metric is judged on: what a relative margin is for.
 
-The margin is RELATIVE_MARGIN, or as much more as `farthest` asks for, in whole percent.
+The margin is RELATIVE_MARGIN, or as much more as `farthest` asks for, in whole percent. Where the bases are 0, no share
+of them suffices, and the absolute margin alone is what a metric has.
 """
 
 import dataclasses
@@ -17,8 +20,9 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from conformance.model.metric import RELATIVE_MARGIN
-from conformance.model.setting import Cell
+from conformance.model.metric import RELATIVE_MARGIN, Metric
+from conformance.model.metrics import METRICS
+from conformance.model.place import Place
 from conformance.model.zone import Zone, kind_of
 
 #: of a percent, in which margins are rounded
@@ -29,7 +33,7 @@ Median = tuple[float, float | None]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """What implementations differ by in the cells of one kind."""
+    """What implementations differ by in the cells, or points, of one kind."""
 
     kind: str
     implementations: tuple[str, ...]
@@ -50,24 +54,27 @@ class Spread:
         }  # fmt: skip
 
 
-def spreads(zone: Zone, medians: Mapping[str, Mapping[Cell, Median]]) -> list[Spread]:
-    """Return the Spread of each kind of a zone's cells; `medians`: {implementation: {cell: Median}}.
+def spreads(zone: Zone, medians: Mapping[str, Mapping[Place, Median]]) -> list[Spread]:
+    """Return the Spread of each kind of a zone's places; `medians`: {implementation: {place: Median}}.
 
-    Cells that fewer than two implementations have are left out.
+    Places that fewer than two implementations have are left out.
     """
     logs: dict[str, list[list[float]]] = {}
     outside: dict[str, list[float]] = {}
-    for cell, permitted in zone.by_cell.items():
-        own = {name: found[cell] for name, found in medians.items() if cell in found}
+    for place, permitted in zone.intervals.items():
+        own = {name: found[place] for name, found in medians.items() if place in found}
         if len(own) < 2:
             continue
         bases = [basis.median for basis in permitted.bases]
         scaled = []
         for value, packet_bytes in own.values():
-            factor = permitted.at(packet_bytes).bases[0].median / bases[0]
+            factor = permitted.at(packet_bytes).bases[0].median / bases[0] if bases[0] else 1.0
             scaled.append(value / factor)
-        logs.setdefault(kind_of(cell), []).append([math.log(value) for value in [*scaled, *bases]])
-        outside.setdefault(kind_of(cell), []).extend(_beyond(value, min(bases), max(bases)) for value in scaled)
+        absolute = permitted.margin.absolute
+        logs.setdefault(kind_of(place), []).append([math.log(value + absolute) for value in [*scaled, *bases]])
+        outside.setdefault(kind_of(place), []).extend(
+            _beyond(value, min(bases), max(bases), absolute, METRICS[zone.metric]) for value in scaled
+        )
     return [
         Spread(
             kind=kind, implementations=tuple(sorted(medians)), cells=len(found), spread=_within(found),
@@ -77,9 +84,12 @@ def spreads(zone: Zone, medians: Mapping[str, Mapping[Cell, Median]]) -> list[Sp
     ]  # fmt: skip
 
 
-def _beyond(value: float, least: float, most: float) -> float:
-    """Return how far a value is outside an interval, as a share of the end that it is beyond; 0 inside."""
-    return max(0.0, 1 - value / least, value / most - 1)
+def _beyond(value: float, least: float, most: float, absolute: float, metric: Metric) -> float:
+    """Return how far a value is outside an interval that an absolute margin widens, as a share of the end that it is
+    beyond; 0 inside, and beyond an end that is 0."""
+    below = 1 - (value + absolute) / least if least and not metric.only_above else 0.0
+    above = (value - absolute) / most - 1 if most and not metric.only_below else 0.0
+    return max(0.0, below, above)
 
 
 def _within(groups: Iterable[Sequence[float]]) -> float:

@@ -57,8 +57,10 @@ class Basis:
         )  # fmt: skip
 
 
-def kind_of(cell: Cell) -> str:
-    """Return what kind of cell it is, in words: kinds of margin_rule, see margins.py."""
+def kind_of(cell: Place) -> str:
+    """Return what kind of cell or point it is, in words: kinds of margin_rule, see margins.py."""
+    if not isinstance(cell, Cell):
+        return "all points"
     if not cell.loss_pct:
         return "no random loss"
     if cell.one_way_delay_ms <= 1:
@@ -75,9 +77,9 @@ class Margin:
 
     @classmethod
     def of(cls, rule: Mapping[str, Any], place: Place | None = None) -> "Margin":
-        """Return the margin by a zone's margin rule: of a cell, that of its kind where the rule has kinds."""
+        """Return the margin by a zone's margin rule: of a place, that of its kind where the rule has kinds."""
         kinds: Mapping[str, Mapping[str, Any]] = rule.get("kinds", {})
-        relative = kinds.get(kind_of(place), rule)["relative"] if isinstance(place, Cell) else rule["relative"]
+        relative = (rule if place is None else kinds.get(kind_of(place), rule))["relative"]
         return cls(relative=relative, absolute=rule["absolute"])
 
     def below(self, value: float) -> float:

@@ -7,6 +7,7 @@ import pytest
 from helpers import zone, zone_on
 
 from conformance.model.margins import spreads
+from conformance.model.place import Point
 from conformance.model.setting import Cell
 from conformance.model.zone import Basis, Margin, kind_of
 
@@ -63,6 +64,34 @@ def test_the_size_of_packets_is_taken_out():
     small = {name: dict.fromkeys(CELLS, (0.83 * 0.5, 1200)) for name in "ab"}
     (found,) = spreads(of(basis("linux", 0.5), small_packets=0.83), small)
     assert found.spread == pytest.approx(0, abs=1e-9) and found.farthest == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("metric", "median", "farthest"),
+    [
+        ("utilization", 0.7, (0.7 - 0.05) / 0.5 - 1),
+        ("utilization", 0.54, 0),  # inside what the absolute margin permits
+        ("utilization", 0.3, 1 - (0.3 + 0.05) / 0.5),
+        ("jain_index", 0.7, 0),  # being fairer is no fault
+        ("jain_index", 0.3, 1 - (0.3 + 0.05) / 0.5),
+        ("harm_pct", 0.3, 0),  # nor is doing less harm
+        ("harm_pct", 0.7, (0.7 - 0.05) / 0.5 - 1),
+    ],
+)
+def test_beyond_the_absolute_margin_and_on_the_sides_that_are_judged(metric, median, farthest):
+    point = Point((("flows", 2),))
+    permitted = zone_on(basis("linux", 0.5), absolute=0.05).intervals[Cell(10, 20, 1)]
+    of_points = zone(intervals={point: permitted}, metric=metric, digests={point: "0" * 16})
+    (found,) = spreads(of_points, {name: {point: (median, None)} for name in "ab"})
+    assert found.kind == "all points" and found.farthest == pytest.approx(farthest)
+
+
+def test_no_share_of_nothing_is_a_margin():
+    point = Point((("flows", 2),))
+    permitted = zone_on(Basis.of("linux", [0.0, 0.0]), absolute=0.05).intervals[Cell(10, 20, 1)]
+    of_points = zone(intervals={point: permitted}, metric="harm_pct", digests={point: "0" * 16})
+    (found,) = spreads(of_points, {name: {point: (0.0, None)} for name in "ab"})
+    assert found.farthest == found.spread == 0 and found.relative == 0.1
 
 
 def test_one_implementation_says_nothing_of_a_spread():
