@@ -53,7 +53,7 @@ def grid_and_zones(option: Options) -> tuple[str, list[tuple[str, Zone]]]:
 def cases(option: Options) -> Iterator[Case]:
     """Yield the cases of all algorithms, algorithm by algorithm. Raise UserError for a mistake in the options."""
     grid, zones = grid_and_zones(option)
-    zones = [(kind, zone) for kind, zone in zones if not zone.digests or _asks_for_points(option, kind)]
+    zones = [(kind, zone) for kind, zone in zones if not zone.digests or _asks_for_points(option, kind, zone)]
     stack = options.stack_name(option)
     splits = {}
     if not option.baseline:
@@ -83,13 +83,16 @@ def _clause_cases(option: Options, stack: str) -> Iterator[Case]:
         )
 
 
-def _asks_for_points(option: Options, kind: str) -> bool:
+def _asks_for_points(option: Options, kind: str, zone: Zone) -> bool:
     """Return whether points of a scenario are asked for: by its marker, by --grid, or as there is no -m.
 
-    What honest implementations differ by there is not measured yet, so `-m cubic` leaves them out.
+    An algorithm's marker alone asks for those whose margin rests on what honest implementations were seen to differ by,
+    and not in the smoke tier, which is a first verdict within a minute.
     """
     words = _words(option)
-    return not words or option.grid is not None or documents.marker(kind) in words
+    if not words or option.grid is not None or documents.marker(kind) in words:
+        return True
+    return "kinds" in zone.margin_rule and "smoke" not in words
 
 
 def _words(option: Options) -> list[str]:
