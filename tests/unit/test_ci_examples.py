@@ -61,6 +61,14 @@ def test_every_command_exists_with_these_options(name):
     assert len(names) >= least[name], names
 
 
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_verdict_within_a_budget_names_suspects(name):
+    """With a budget the gate looks for them only if it is asked; a part of the cells has no verdict."""
+    gates = [words for words in commands(name) if words[1] == "gate" and "--budget" in words]
+    judging = [words for words in gates if "--out" in words]
+    assert judging and all("--why" in words for words in judging)
+
+
 @pytest.mark.parametrize("page", sorted((*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"))), ids=lambda page: page.name)
 def test_every_command_of_every_page_exists(page):
     for words in commands(str(page.relative_to(ROOT))):
