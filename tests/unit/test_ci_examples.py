@@ -251,6 +251,15 @@ def test_a_release_tests_what_it_publishes_and_names_no_registry():
     assert "://" not in text
 
 
+def test_a_release_says_where_the_project_is_in_all_that_it_publishes():
+    text = (ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8")
+    (replaced,) = re.findall(r'sed -i "s#OWNER/cc-conformance#\$GITHUB_REPOSITORY#" (.*)', text)
+    files = [*ROOT.glob("*.*"), *ROOT.glob("kernel-wheel/*.*")]
+    naming = {str(f.relative_to(ROOT)) for f in files if f.is_file() and b"OWNER/cc-conformance" in f.read_bytes()}
+    assert set(replaced.split()) == naming
+    assert "cp CITATION.cff dist/* release/" in text
+
+
 def test_help_lists_every_target():
     made = subprocess.run(
         ["make", "--no-print-directory", "help"], cwd=ROOT, capture_output=True, text=True, check=True
