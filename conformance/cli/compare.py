@@ -37,6 +37,7 @@ from conformance.engine.benches import Choice
     "--matters", default=0.5, show_default=True, type=Finite(0, 1, min_open=True),
     help="Smallest change that counts, as a share of what two implementations may differ by.",
 )  # fmt: skip
+@click.option("--across-stacks", is_flag=True, help="Compare two different stacks, which is refused otherwise.")
 @click.option(
     "--budget", default="2m", show_default=True, help="Stop measuring after this long, such as 90s, 10m or 1h."
 )

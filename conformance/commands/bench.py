@@ -14,7 +14,7 @@ from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches, runs
 from conformance.engine.benches import Bench, Choice
-from conformance.lab import manifest
+from conformance.lab import building, manifest
 from conformance.lab.virtual import VirtualRoom
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
@@ -151,6 +151,9 @@ def compute_stacks(choice: Choice, trials: int) -> Benchmark:
             continue
         try:
             bench = benches.find(dataclasses.replace(choice, stack=about.name, source=()))
+        except building.NotBuilt:
+            rows.append(CellCost(stack=about.name, trouble="not built"))
+            continue
         except UserError as error:
             rows.append(CellCost(stack=about.name, trouble=str(error.cause)))
             continue

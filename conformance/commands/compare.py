@@ -60,6 +60,8 @@ class Options:
     matters: float = comparison.MATTERS
     budget_s: float | None = None
     workers: int | None = None
+    #: whether the sides may be different stacks
+    across_stacks: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +176,9 @@ def of_sides(
     began_s = time.monotonic()
     both = base, head
     algorithms = list(dict.fromkeys(options.algorithms)) or sides.common(*both)
-    schemes = {algorithm: tuple(side.scheme(algorithm) for side in both) for algorithm in algorithms}
+    schemes = {algorithm: (base.scheme(algorithm), head.scheme(algorithm)) for algorithm in algorithms}
+    for of in () if options.across_stacks else schemes.values():
+        sides.require_one_stack(*of)
     same = tuple(a for a, (x, y) in schemes.items() if _digests(x) == _digests(y) and sides.same_lab(*both))
     asked = [algorithm for algorithm in algorithms if algorithm not in same]
     works = {algorithm: _work(both, algorithm, options) for algorithm in asked}

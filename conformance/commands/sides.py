@@ -2,6 +2,7 @@
 
 import dataclasses
 import pathlib
+import re
 import shlex
 from collections.abc import Sequence
 
@@ -15,6 +16,8 @@ from conformance.model.trial import Measurement, Scheme
 from conformance.results import features, store
 
 _RESULTS = (".jsonl", ".jsonl.xz", ".jsonl.gz")
+#: ngtcp2-1.11 is another version of the stack ngtcp2
+_OF_VERSION = re.compile(r"-\d[\d.]*$")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -114,6 +117,15 @@ def _labs(side: Stack | Results) -> set[str]:
     if isinstance(side, Stack):
         return {side.bench.lab_digest}
     return {m.trial.lab_digest for m in side.measurements} | {f.trial.lab_digest for f in side.features}
+
+
+def require_one_stack(first: Scheme, second: Scheme) -> None:
+    """Raise UserError if two schemes are of different stacks: what differs is then no change of either."""
+    if _OF_VERSION.sub("", first.stack) != _OF_VERSION.sub("", second.stack):
+        raise UserError(
+            f"{first.stack} and {second.stack} are different stacks",
+            "compare two builds of one, or say --across-stacks if you mean it",
+        )
 
 
 def common(first: Stack | Results, second: Stack | Results) -> list[str]:

@@ -1,5 +1,6 @@
 """The CI examples: they parse, and every command in them exists with the options it is given."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -8,7 +9,7 @@ import click
 import pytest
 
 from conformance.cli import main
-from conformance.support import paths
+from conformance.support import paths, trees
 
 ROOT = paths.PACKAGE.parent
 PAGES = ["docs/ci.md", "docs/scale-out.md"]
@@ -60,6 +61,14 @@ def test_every_command_exists_with_these_options(name):
     assert len(names) >= least[name], names
 
 
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_verdict_within_a_budget_names_suspects(name):
+    """With a budget the gate looks for them only if it is asked; a part of the cells has no verdict."""
+    gates = [words for words in commands(name) if words[1] == "gate" and "--budget" in words]
+    judging = [words for words in gates if "--out" in words]
+    assert judging and all("--why" in words for words in judging)
+
+
 @pytest.mark.parametrize("page", sorted((*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"))), ids=lambda page: page.name)
 def test_every_command_of_every_page_exists(page):
     for words in commands(str(page.relative_to(ROOT))):
@@ -88,6 +97,122 @@ def test_the_action_is_one():
             assert step["shell"] == "bash"
             # An input that stands in a script is code; in an environment variable it is text.
             assert "${{" not in step["run"]
+
+
+class Checkout:
+    """A repository whose pull request changes the tree `stack`, and the action's steps, run in it."""
+
+    def __init__(self, folder):
+        self.root, self.temp, self.called = folder / "work", folder / "temp", folder / "called"
+        for made in (self.root / "stack", self.temp, folder / "bin"):
+            made.mkdir(parents=True)
+        program = folder / "bin" / "conformance"
+        program.write_text(f'#!/bin/sh\necho "$*" >> {self.called}\necho {{}} >> conformance.jsonl\n')
+        program.chmod(0o755)
+        self.env = dict(os.environ, PATH=f"{program.parent}:{os.environ['PATH']}", RUNNER_TEMP=str(self.temp))
+        self.env |= dict.fromkeys(("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"), os.devnull)
+        for kind in ("AUTHOR", "COMMITTER"):
+            self.env |= {f"GIT_{kind}_NAME": "a", f"GIT_{kind}_EMAIL": "a@example.org"}
+        self.git("init", "-q")
+        self.git("remote", "add", "origin", str(self.root))
+        self.base = self.commit("before")
+        self.commit("after")
+
+    def git(self, *words):
+        run = subprocess.run(["git", *words], cwd=self.root, env=self.env, check=True, capture_output=True, text=True)
+        return run.stdout.strip()
+
+    def commit(self, text, *more):
+        for name in ("stack/tree", *more):
+            (self.root / name).write_text(text)
+        self.git("add", ".")
+        self.git("commit", "-qm", text)
+        return self.git("rev-parse", "HEAD")
+
+    def run(self, name, **inputs):
+        """Run a step; return what it called, with the names of its folders replaced, and its outputs."""
+        (step,) = [step for step in load("action.yml")["runs"]["steps"] if step["name"] == name]
+        defaults = {key: about.get("default", "") for key, about in load("action.yml")["inputs"].items()}
+        words = {f"${{{{ inputs.{key} }}}}": value for key, value in (defaults | inputs).items()}
+        env = {key: words.get(value, "") for key, value in step["env"].items()}
+        output = self.temp / "output"
+        env |= {"CC_BASE": self.base} if "CC_BASE" in env else {}
+        run = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
+        subprocess.run(run, cwd=self.root, env=self.env | env | {"GITHUB_OUTPUT": str(output)}, check=True)
+        called = self.called.read_text().splitlines() if self.called.exists() else []
+        return [line.replace(str(self.temp), "TEMP").replace(str(self.root), "WORK") for line in called], output
+
+
+OPTIONS = "--client common --budget 5m --results conformance.jsonl --out conformance-report/compare"
+COMPARE = "Compare the pull request with its base"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source", ["quinn-proto=stack,quinn=../udp", "quinn-proto=WORK/stack,quinn=../udp"])
+def test_a_pull_request_to_a_source_is_compared_with_the_base_s_tree(tmp_path, source):
+    checkout = Checkout(tmp_path)
+    (checkout.root / "quinn").mkdir()  # a folder of the repository that is called as the stack is
+    checkout.commit("after", "quinn/lib")
+    source = source.replace("WORK", str(checkout.root))
+    called, output = checkout.run(COMPARE, stack="quinn", source=source, algorithms="cubic reno")
+    own = source.replace(str(checkout.root), "WORK").split(",")[0]
+    base = "quinn-proto=TEMP/cc-base/stack"
+    assert called == [
+        f"adapter build quinn --source {base} --source quinn=../udp",
+        f"compare quinn quinn --base-source {base} --source {own} --base-source quinn=../udp --source quinn=../udp"
+        f" --cca cubic --cca reno {OPTIONS}",
+    ]
+    assert (checkout.temp / "cc-base" / "stack" / "tree").read_text() == "before"
+    assert output.read_text() == "status=0\n"
+    for words in called:
+        check(["conformance", *words.split()])
+
+
+@pytest.mark.slow
+def test_a_pull_request_to_an_adapter_is_compared_with_the_base_s_adapter(tmp_path):
+    called, output = Checkout(tmp_path).run(COMPARE, stack="stack/tree")
+    assert called == [
+        "adapter build TEMP/cc-base/stack/tree",
+        f"compare TEMP/cc-base/stack/tree stack/tree {OPTIONS}",
+    ]
+    assert output.read_text() == "status=0\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stack", ["quinn", "stack/new.json", "new.json"])
+def test_a_stack_that_the_base_lacks_is_compared_with_nothing(tmp_path, stack, capfd):
+    called, output = Checkout(tmp_path).run(COMPARE, stack=stack)
+    assert not called and output.read_text() == "status=4\n"
+    assert "nothing is compared" in capfd.readouterr().out
+
+
+@pytest.mark.slow
+def test_what_makes_a_source_ready_runs_in_head_and_base(tmp_path):
+    checkout = Checkout(tmp_path)
+    prepare = {"source": "picoquic=.", "prepare": "cp stack/tree program", "stack": "picoquic"}
+    checkout.run("Build the guest kernel and the stack", **prepare)
+    checkout.run(COMPARE, **prepare)
+    made = {place: (place / "program").read_text() for place in (checkout.root, checkout.temp / "cc-base")}
+    assert list(made.values()) == ["after", "before"]
+
+
+@pytest.mark.slow
+def test_a_base_that_cannot_be_made_ready_is_said_and_ends_nothing(tmp_path):
+    called, output = Checkout(tmp_path).run(COMPARE, stack="picoquic", source="picoquic=.", prepare="exit 7")
+    assert not called and output.read_text() == "status=7\n"
+
+
+@pytest.mark.slow
+def test_what_the_steps_write_does_not_change_the_digest_of_a_source(tmp_path):
+    checkout = Checkout(tmp_path)
+    before = trees.read(checkout.root).digest
+    checkout.run("Build the guest kernel and the stack", stack="quinn", source="quinn-proto=.")
+    for name in ("conformance.jsonl", "conformance.features.jsonl", "conformance-report/summary.md"):
+        (checkout.root / name).parent.mkdir(exist_ok=True)
+        (checkout.root / name).write_text("new")
+    assert trees.read(checkout.root).digest == before
+    (checkout.root / "new").write_text("new")
+    assert trees.read(checkout.root).digest != before
 
 
 @pytest.mark.parametrize("name", ["action.yml", ".github/workflows/ci.yml", ".github/workflows/release.yml"])
@@ -124,6 +249,15 @@ def test_a_release_tests_what_it_publishes_and_names_no_registry():
     assert tests and all((ROOT / test).is_file() for test in tests)
     assert run.index("make dist") < run.index(next(line for line in run if "source.py" in line))
     assert "://" not in text
+
+
+def test_a_release_says_where_the_project_is_in_all_that_it_publishes():
+    text = (ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8")
+    (replaced,) = re.findall(r'sed -i "s#OWNER/cc-conformance#\$GITHUB_REPOSITORY#" (.*)', text)
+    files = [*ROOT.glob("*.*"), *ROOT.glob("kernel-wheel/*.*")]
+    naming = {str(f.relative_to(ROOT)) for f in files if f.is_file() and b"OWNER/cc-conformance" in f.read_bytes()}
+    assert set(replaced.split()) == naming
+    assert "cp CITATION.cff dist/* release/" in text
 
 
 def test_help_lists_every_target():

@@ -1,5 +1,6 @@
 """How `bench` shows what trials and sites cost."""
 
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import rich.console
@@ -8,26 +9,48 @@ import rich.table
 from conformance.support.console import duration
 
 if TYPE_CHECKING:
-    from conformance.commands.bench import Benchmark, CellCost, SiteBenchmark
+    from conformance.commands.bench import Benchmark, CellCost, Cost, SiteBenchmark
     from conformance.commands.bench_figures import Figures
 
 _GRID = "150 cells x 20 trials"
+#: {header of a column: its text}; folded so that the table of stacks is not wider than 80
+_Columns = dict[str, Callable[["CellCost", "Cost"], str]]
+_STACK, _ALGORITHM, _RATE, _CELL, _VIRTUAL = "stack", "algo-\nrithm", "Mbit/s", "cell", "virtual\ns"
+_COSTS: _Columns = {
+    "utili-\nzation": lambda row, cost: f"{cost.utilization:.3f}",
+    "wall\ns": lambda row, cost: f"{cost.wall_s:.2f}",
+    _VIRTUAL: lambda row, cost: f"{cost.virtual_s:.1f}",
+    "virtual\n/ wall": lambda row, cost: f"{cost.virtual_s / cost.wall_s:.0f}",
+    "system\ncalls a\npacket": lambda row, cost: "" if cost.calls_a_packet is None else f"{cost.calls_a_packet:.1f}",
+}
+_BY_CELL: _Columns = {_CELL: lambda row, cost: row.cell.id if row.cell else "", **_COSTS}
+_BY_STACK: _Columns = {
+    _STACK: lambda row, cost: row.stack,
+    _ALGORITHM: lambda row, cost: row.algorithm,
+    _RATE: lambda row, cost: f"{row.cell.bandwidth_mbps:g}" if row.cell else "",
+    **{name: text for name, text in _COSTS.items() if name != _VIRTUAL},
+}
 
 
 def show(found: "Benchmark", console: rich.console.Console) -> None:
     """Show a row for each cell, then what a whole grid would take; or a row for each stack and rate."""
-    title = "cost of a 10-second trial on one core, by stack"
+    title = "cost of a 10-second trial at 20 ms on one core, by stack"
     if not found.by_stack:
         title = f"{found.rows[0].algorithm} on {found.rows[0].stack}: cost of a trial on one core"
     table = rich.table.Table(title=title, title_justify="left")
-    for name in ("stack", "algorithm", "cell") if found.by_stack else ("cell",):
-        table.add_column(name, overflow="fold")  # half of a cell's id says nothing
-    for name in ("utilization", "wall s", "virtual s", "virtual / wall", "system calls a packet"):
-        table.add_column(name, justify="right")
+    columns = _BY_STACK if found.by_stack else _BY_CELL
+    for header in columns:
+        # Half of a stack's name or of a cell's id says nothing.
+        names = header in (_STACK, _CELL)
+        words = names or header == _ALGORITHM
+        table.add_column(header, justify="left" if words else "right", overflow="fold", no_wrap=names)
     for row in found.rows:
-        cell = row.cell.id if row.cell else ""
-        table.add_row(*((row.stack, row.algorithm, cell) if found.by_stack else (cell,)), *_figures(row))
-    console.print(table)
+        if row.cost:
+            table.add_row(*(text(row, row.cost) for text in columns.values()))
+    if table.row_count:
+        console.print(table)
+    for note in _not_measured(found):
+        console.print(note, soft_wrap=True)
     if found.known and not found.by_stack:
         console.print(
             f"start and calibration: {found.start_s:.2f} s a cell; {_GRID} on {found.cores} cores:"
@@ -35,15 +58,16 @@ def show(found: "Benchmark", console: rich.console.Console) -> None:
         )
 
 
-def _figures(row: "CellCost") -> tuple[str, ...]:
-    cost = row.cost
-    if cost is None:
-        return (row.trouble or "",)
-    calls = "" if cost.calls_a_packet is None else f"{cost.calls_a_packet:.1f}"
-    return (
-        f"{cost.utilization:.3f}", f"{cost.wall_s:.2f}", f"{cost.virtual_s:.1f}",
-        f"{cost.virtual_s / cost.wall_s:.0f}", calls,
-    )  # fmt: skip
+def _not_measured(found: "Benchmark") -> Iterator[str]:
+    """Yield a line for each cell that failed, then one of all stacks that could not be asked."""
+    asked = [row for row in found.rows if row.trouble and row.cell]
+    yield from (f"{row.algorithm} on {row.stack} at {row.cell and row.cell.id}: {row.trouble}" for row in asked)
+    why: dict[str, list[str]] = {}
+    for row in found.rows:
+        if row.trouble and not row.cell:
+            why.setdefault(row.trouble, []).append(row.stack)
+    if why:
+        yield "not measured: " + "; ".join(f"{', '.join(stacks)} ({trouble})" for trouble, stacks in why.items())
 
 
 def show_figures(found: "Figures", console: rich.console.Console) -> None:

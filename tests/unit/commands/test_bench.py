@@ -6,12 +6,17 @@ import re
 import click.testing
 import fake_room
 import pytest
+import rich.console
 
 from conformance.cli import main
+from conformance.commands import bench as command
 from conformance.commands import bench_figures
 from conformance.engine import benches
+from conformance.lab import building, manifest
 from conformance.lab.virtual import VirtualRoom
 from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+from conformance.reporting.text import bench as shown
 from conformance.support import schema
 
 
@@ -77,3 +82,48 @@ def test_a_bench_that_forgets_makes_every_calibration(monkeypatch):
     changed = type(bench)(**{**vars(bench), "place": lambda algorithm: place})
     room = bench_figures.forgetful(changed).place("cubic").room
     assert (room.kernel, room._remembers, place.room._remembers) == ("kernel", False, True)
+
+
+COST = command.Cost(wall_s=123.4, start_s=1, virtual_s=10, utilization=0.978, calls_a_packet=12.3)
+
+
+def rendered(rows, width=80):
+    console = rich.console.Console(record=True, width=width, markup=False, highlight=False)
+    shown.show(command.Benchmark(rows=tuple(rows), by_stack=True, cores=2), console)
+    return console.export_text()
+
+
+def test_no_word_and_no_number_of_the_table_of_stacks_is_broken_at_80_columns():
+    cells = [(name, cell) for name in manifest.names() for cell in (Cell(10, 20, 0), Cell(50, 20, 0))]
+    rows = [command.CellCost(stack=name, algorithm="cubic", cell=cell, cost=COST) for name, cell in cells]
+    text = rendered(rows)
+    assert max(map(len, text.splitlines())) <= 80
+    told = [line.split("│")[1:-1] for line in text.splitlines() if line.startswith("│")]
+    numbers = ["0.978", "123.40", "0", "12.3"]
+    assert [[word.strip() for word in line] for line in told] == [
+        [name, "cubic", f"{cell.bandwidth_mbps:g}", *numbers] for name, cell in cells
+    ]
+
+
+@pytest.mark.parametrize("width", [40, 60])
+def test_where_a_terminal_is_narrow_the_name_of_a_stack_stays_whole(width):
+    text = rendered(
+        [command.CellCost(stack="cloudflare-quiche-0.24", algorithm="cubic", cell=Cell(10, 20, 0), cost=COST)], width
+    )
+    assert "│ cloudflare-quiche-0.24 │" in text
+
+
+def test_stacks_that_could_not_be_asked_are_one_line_and_a_cell_that_failed_is_one(monkeypatch):
+    def find(choice):
+        if choice.stack == "msquic":
+            raise UserError("building msquic needs cmake", "install it")
+        raise building.NotBuilt(f"stack {choice.stack} is not built", "build it")
+
+    monkeypatch.setattr(benches, "find", find)
+    found = command.compute_stacks(benches.Choice(), 2)
+    schema.check("bench", found.to_json(), "bench")
+    failed = command.CellCost(stack="quinn", algorithm="cubic", cell=Cell(10, 20, 0), trouble="error: no rate")
+    lines = rendered((*found.rows, failed)).splitlines()
+    assert lines[0] == "cubic on quinn at 10mbps-20ms-0pct: error: no rate"
+    names = [name for name in manifest.names() if name not in ("h3-client", "interop", "msquic")]
+    assert lines[1:] == [f"not measured: {', '.join(names)} (not built); msquic (building msquic needs cmake)"]

@@ -83,7 +83,7 @@ def world(monkeypatch, tmp_path):
 
     class Bench(benches.Bench):
         def scheme(self, algorithm):
-            return scheme(algorithm, stack="fake", kernel_digest=self.place(algorithm).room.kernel)
+            return scheme(algorithm, stack=self.choice.stack, kernel_digest=self.place(algorithm).room.kernel)
 
     def make(like=None, outcome=Outcome.OK, shift=None, offers=()):
         def bench(choice):
@@ -341,9 +341,17 @@ def test_two_results_files_are_compared_without_measuring(world, tmp_path):
         ("nonesuch.jsonl", "@b", {}, "cannot read results nonesuch.jsonl"),
         ("@a", "@b", {"trials": 2}, "2 trials a side can never show that one of 4 quantities moved"),
         ("@a", "@b", {"algorithms": ("cubik",)}, "fake does not offer cubik"),
+        ("@a", "other@a", {}, "fake and other are different stacks; compare two builds of one, or say --across-stacks"),
+        ("fake-1.11@a", "fake-tcp@a", {}, "fake-1.11 and fake-tcp are different stacks"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(world, base, head, changes, words):
     with pytest.raises(UserError) as refused:
         compare.compute(base, head, *asked(world(offers=("cubic",)), **changes))
     assert words in str(refused.value)
+
+
+@pytest.mark.parametrize(("head", "across"), [("other@b", True), ("fake-1.11@b", False)])
+def test_two_stacks_are_compared_on_purpose_and_two_versions_of_one_anyway(world, head, across):
+    found = compare.compute("@a", head, *asked(world(shift={"a": 1.0, "b": 0.8}), across_stacks=across))
+    assert len(found.of(Change.MOVED)) == 2

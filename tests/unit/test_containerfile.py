@@ -1,0 +1,54 @@
+"""The container images build every stack that they can, and have what stacks are built with and run on."""
+
+import re
+
+import pytest
+
+from conformance.lab import manifest, sources
+from conformance.support import paths
+
+TEXT = (paths.PACKAGE.parent / "Containerfile").read_text(encoding="utf-8").replace("\\\n", " ")
+#: packages that every Debian 12 has
+OF_DEBIAN = {"apt", "coreutils", "dpkg", "libc-bin", "libgnutls30", "sed"}
+#: packages that have a program of another name, or another version of it
+HAS = {"openjdk-17-jdk-headless": {"openjdk-17-jre-headless"}, "ngtcp2-server": {"gtlsserver"}}
+HAS |= {"openjdk-17-jre-headless": {"java"}, "nginx-light": {"nginx"}}
+IN_ALL = {"python3", "dpkg-query", "cat", "sed", "sha256sum"}
+
+
+def stages():
+    """Return {stage: its text with that of the stages that it begins with}."""
+    found = {}
+    for text in re.split(r"^(?=FROM )", TEXT, flags=re.MULTILINE)[1:]:
+        base, name = re.match(r"FROM (\S+) AS (\S+)", text).groups()
+        found[name] = found.get(base, "") + text
+    return found
+
+
+def installed(stage):
+    """Return the packages that a stage installs, and what they have."""
+    words = {word for line in re.findall(r"apt-get install ([^&\n]*)", stages()[stage]) for word in line.split()}
+    return words.union(*(HAS.get(word, ()) for word in words))
+
+
+def stacks():
+    """Return the adapters that the full image builds besides the slim one's."""
+    return re.search(r'^ARG STACKS="([^"]*)"', TEXT, re.MULTILINE)[1].split()
+
+
+def test_every_adapter_is_built_but_those_of_a_build_of_the_user_s():
+    slim = re.search(r"conformance adapter build ((?:[a-z][\w.-]* )+)&&", stages()["small"] + stages()["build"])
+    shipped = {about.name for about in manifest.shipped() if about.build and not sources.homes(about)}
+    assert stacks() == sorted(shipped - set(slim[1].split()))
+
+
+@pytest.mark.parametrize("name", stacks())
+def test_what_a_stack_is_built_with_and_runs_on_is_there(name):
+    about = manifest.read(name)
+    assert set(about.packages) <= installed("build-full") | OF_DEBIAN
+    assert set(about.needs) <= installed("full") | IN_ALL
+
+
+def test_a_package_that_is_missing_would_be_noticed():
+    assert "maven" in installed("build-full") - installed("full")
+    assert "openjdk-17-jdk-headless" not in installed("full") and "java" in installed("full")
