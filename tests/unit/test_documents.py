@@ -1,5 +1,6 @@
 """The documents: what they link to and name exists, their lines wrap, and the index leads to every page."""
 
+import json
 import re
 
 import pytest
@@ -80,6 +81,22 @@ def test_the_index_leads_to_every_page():
 
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 130
+
+
+def trials(zone):
+    """Return how many trials of Linux each place of a zone rests on, as a set of numbers."""
+    document = json.loads(zone.read_text(encoding="utf-8"))
+    places = (*document.get("cells", ()), *document.get("points", ()))
+    bases = [basis for place in places for basis in place["bases"] if basis["reference"].startswith("linux-")]
+    return {basis["n"] if "n" in basis else len(basis["values"]) for basis in bases}
+
+
+def test_the_page_of_zones_says_how_many_trials_a_reference_has():
+    """Elsewhere pages only link to it."""
+    found = set().union(*(trials(zone) for zone in ROOT.glob("zones/*/*.json")))
+    text = (ROOT / "docs" / "zones.md").read_text(encoding="utf-8")
+    (said,) = re.findall(r"^A reference has ([\d, or]+) trials", text, re.MULTILINE)
+    assert {int(number) for number in re.findall(r"\d+", said)} == found
 
 
 def sources():
