@@ -8,7 +8,7 @@ CONFORMANCE := .venv/bin/conformance
 PYTEST := .venv/bin/pytest
 TRIALS ?= 5
 #: what `make quick` tests
-QUICK := $(addprefix tests/unit/,model engine catalogue support guest test_layers.py)
+QUICK := $(addprefix tests/unit/,model engine catalogue support guest test_layers.py test_documents.py)
 #: percent of the model's branches that its tests take, at least
 FLOOR := 98
 #: whole runs of the references that count the false alarms

@@ -1,4 +1,4 @@
-"""The CI examples: they parse, and every command in them exists with the options it is given."""
+"""The examples of CI and of pages: they parse; each command, its options and its algorithms exist."""
 
 import os
 import re
@@ -9,6 +9,7 @@ import click
 import pytest
 
 from conformance.cli import main
+from conformance.lab import manifest
 from conformance.support import paths, trees
 
 ROOT = paths.PACKAGE.parent
@@ -39,18 +40,42 @@ def commands(name):
             yield shlex.split(text)
 
 
-def check(words):
-    """Walk the command's groups, then look each option up."""
+def found(words):
+    """Walk the command's groups; return the command and its words."""
     command = main
     words = words[1:]
     while isinstance(command, click.Group):
         assert words[0] in command.commands, words
         command, words = command.commands[words[0]], words[1:]
+    return command, words
+
+
+def check(words):
+    """Look each option of a command up."""
+    command, words = found(words)
     known = {name for parameter in command.params for name in getattr(parameter, "opts", ())}
     for word in words[: words.index("--")] if "--" in words else words:
         if word.startswith("-") and word != "-":
             assert word in known, (command.name, word)
     return command.name
+
+
+def named(value):
+    """Yield the words of a parameter that may be given once, several times or not at all."""
+    yield from [value] if isinstance(value, str) else value or ()
+
+
+def not_offered(words):
+    """Yield (stack, algorithm) of what a command asks a stack for that ships and whose manifest lacks it."""
+    command, words = found(words)
+    if any(word.startswith("$") for word in words):  # a shell's variable, which may name the stack
+        return
+    given = command.make_context(command.name, list(words), resilient_parsing=True).params
+    algorithms = [name for key in ("cca", "algorithm", "algorithms") for name in named(given.get(key))]
+    sides = (given.get("base"), given.get("head")) if "base" in given else (given.get("stack"),)
+    for stack in (side.partition("@")[0] for side in sides if side):
+        if stack in manifest.names():
+            yield from ((stack, name) for name in algorithms if name not in manifest.read(stack).offered())
 
 
 @pytest.mark.parametrize("name", PAGES + EXAMPLES)
@@ -73,6 +98,7 @@ def test_a_verdict_within_a_budget_names_suspects(name):
 def test_every_command_of_every_page_exists(page):
     for words in commands(str(page.relative_to(ROOT))):
         check(words)
+        assert list(not_offered(words)) == []
 
 
 def test_a_command_that_does_not_exist_would_be_noticed():
@@ -80,6 +106,17 @@ def test_a_command_that_does_not_exist_would_be_noticed():
         check(["conformance", "gaet"])
     with pytest.raises(AssertionError):
         check(["conformance", "gate", "--bugdet", "10m"])
+
+
+def test_an_algorithm_that_a_stack_lacks_would_be_noticed():
+    def lacks(text):
+        return list(not_offered(shlex.split(text)))
+
+    assert lacks("conformance identify --cca bbr --stack quinn") == [("quinn", "bbr")]
+    assert lacks("conformance gate cubic bbrv3 --stack quinn") == [("quinn", "bbrv3")]
+    assert lacks("conformance run newreno") == [("linux-tcp", "newreno")]
+    assert lacks("conformance compare quinn linux-tcp@6.1 --cca bbrv2") == [("quinn", "bbrv2")]
+    assert lacks("conformance identify --cca mine --stack ../mine/adapter.json") == []
 
 
 def test_the_action_is_one():

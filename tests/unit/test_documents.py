@@ -1,9 +1,11 @@
 """The documents: what they link to and name exists, their lines wrap, and the index leads to every page."""
 
+import json
 import re
 
 import pytest
 
+from conformance.catalogue import documents
 from conformance.support import paths
 
 ROOT = paths.PACKAGE.parent
@@ -80,6 +82,38 @@ def test_the_index_leads_to_every_page():
 
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 130
+
+
+def trials(zone):
+    """Return how many trials of Linux each place of a zone rests on, as a set of numbers."""
+    document = json.loads(zone.read_text(encoding="utf-8"))
+    places = (*document.get("cells", ()), *document.get("points", ()))
+    bases = [basis for place in places for basis in place["bases"] if basis["reference"].startswith("linux-")]
+    return {basis["n"] if "n" in basis else len(basis["values"]) for basis in bases}
+
+
+def test_the_page_of_zones_says_how_many_trials_a_reference_has():
+    """Elsewhere pages only link to it."""
+    found = set().union(*(trials(zone) for zone in ROOT.glob("zones/*/*.json")))
+    text = (ROOT / "docs" / "zones.md").read_text(encoding="utf-8")
+    (said,) = re.findall(r"^A reference has ([\d, or]+) trials", text, re.MULTILINE)
+    assert {int(number) for number in re.findall(r"\d+", said)} == found
+
+
+def test_the_page_of_commands_has_every_marker_and_profile(request):
+    ours = re.compile(r"(\S+): (?:algorithm|metric|tier|flows that share a network|clauses of)\b")
+    markers = {found[1] for line in request.config.getini("markers") if (found := ours.match(line))}
+    text = (ROOT / "docs" / "command.md").read_text(encoding="utf-8")
+    (table,) = re.findall(r"\| marker \|.*?(?=\n\n)", text, re.DOTALL)
+    assert {name for row in table.splitlines() for name in re.findall(r"`([^`]+)`", row.split("|")[1])} == markers
+    (profiles,) = re.findall(r"^\| `--profile NAME` \|(.*)\|$", text, re.MULTILINE)
+    assert set(re.findall(r"`([^`]+)`", profiles)) == set(documents.profile_names())
+
+
+def test_the_walk_names_at_most_eight_files():
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    (walk,) = re.findall(r"## A walk.*?(?=\n## )", text, re.DOTALL)
+    assert len(set(_PATH.findall(walk))) == 8
 
 
 def sources():

@@ -13,6 +13,12 @@ from conformance.reporting.text.markdown import table
 _SHOWN = 2
 #: whose utilization is shown of what no zone judges
 _ANY_CELL = Cell(10, 20, 0)
+_TITLE = "# Every stack and algorithm with its verdict"
+_ABOUT = """\
+A row is one algorithm of one stack, and its verdict is the worst of all that zones give it. *Called* is
+the stack's own name for the algorithm. `2 of 60` means that 2 of its 60 verdicts, one for each cell of
+each zone, are this worst one; the first of these cells follow.\
+"""
 _HEAD = ("stack", "algorithm", "called", "kernel", "verdict", "verdicts (+ above, - below the zone)")
 #: how cells of metrics other than utilization are told
 _KINDS = {"utilization": "", "lost_pct": "loss ", "queue_mean_bdp": "queue ", "transfer_rtts": "length "}
@@ -39,10 +45,10 @@ def rows(all_series: Iterable[Series], called: Callable[[str, str], str]) -> lis
 
 
 def render(made: Iterable[Row]) -> str:
-    """Return the rows as Markdown, with the rate of false alarms that holds for each."""
+    """Return the rows as a page of Markdown, with the rate of false alarms that holds for each."""
     cells = [(row.stack, row.algorithm, row.called, row.kernel, row.status, row.what) for row in made]
-    rate = f"Of each stack and algorithm, false alarms in at most {ALPHA:.0%} of runs (Holm over all cells that count)."
-    return "\n".join([*table(_HEAD, cells), "", rate]) + "\n"
+    rate = f"Each stack and algorithm has false alarms in at most {ALPHA:.0%} of runs (Holm over all cells that count)."
+    return "\n".join([_TITLE, "", _ABOUT, "", *table(_HEAD, cells), "", rate]) + "\n"
 
 
 def _row(series: Series, called: str) -> Row:
