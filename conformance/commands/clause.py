@@ -38,7 +38,10 @@ class Listed:
         return document(
             "clause-list", self.exit_status,
             specifications=[
-                {"name": one.name, "title": one.title, "url": one.url, "clauses": [_about(c) for c in one.clauses]}
+                {
+                    "name": one.name, "title": one.title, "url": one.url, "clauses": [_about(c) for c in one.clauses],
+                    "not_visible": [dataclasses.asdict(c) for c in one.not_visible],
+                }
                 for one in self.specifications
             ],
         )  # fmt: skip

@@ -58,7 +58,11 @@ def run(once: Callable[[Batches], Iterator[Measurement]], batches: Batches) -> I
             try:
                 then = second_pass(found.trial, times)
             except UserError as why:
-                yield Measurement(trial=found.trial, outcome=Outcome.ERROR, message=str(why), host=found.host)
+                never = [state for state in _states(found.trial) if state not in times]
+                yield Measurement(
+                    trial=found.trial, outcome=Outcome.ERROR, message=str(why), host=found.host,
+                    evidence={"never_came": never} if never else {},
+                )  # fmt: skip
             else:
                 asked[then.key] = found.trial, times
                 seconds.append([then])

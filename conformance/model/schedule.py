@@ -23,7 +23,9 @@ STATES: Mapping[str, str] = {
     "request": "the sender has been asked for the transfer",
     "first_loss": "the sender can know of its first loss",
     "start_up_ends": "delivery stops growing, or a loss makes the flight fall",
+    "drain": "once a round trip had filled the path, less is sent in one than it carries",
     "probe_up": "after start-up, more is sent in a round trip than the bottleneck carries",
+    "probe_down": "after it has probed, less is sent in a round trip than the bottleneck carries",
     "cruise": "after start-up, as much is sent as is delivered for four round trips",
     "probe_rtt": "after start-up, without a loss, the flight falls far for 150 ms",
 }

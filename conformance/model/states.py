@@ -15,6 +15,10 @@ from conformance.model.diagnosis.flow import Floats, Flow, loss_events
 _GROWS, _ROUNDS, _FELL = 1.25, 3, 0.9
 #: what sends so much beyond what its bottleneck carries probes for more (the draft's gain is 1.25)
 _PROBES = 1.1
+#: and what sends so much less drains what it probed with (the draft's gain is 0.9)
+_DRAINS = 0.96
+#: start-up has filled the path when so much of what it carries is sent, and drains it below (the draft's gain is 0.5)
+_FILLED = 0.8
 #: a sender that lets the queue run empty has so little of what it had in flight, for so long (the draft's 200 ms)
 _EMPTIES, _EMPTY_S = 0.6, 0.15
 #: as much is sent as is delivered, to within so much, for so many round trips
@@ -55,19 +59,40 @@ def _pipe_is_full(flow: Flow) -> float | None:
     return None
 
 
+def drain(flow: Flow) -> float | None:
+    """Return when a round trip begins in which less is sent than the bottleneck carries, once one had filled it."""
+    filled_s = _first_sent(flow, flow.request_s, lambda share: share >= _FILLED)
+    return _first_sent(flow, filled_s, lambda share: share < _FILLED)
+
+
 def probe_up(flow: Flow) -> float | None:
     """Return when, after start-up, a round trip begins in which more is sent than the bottleneck carries."""
-    carries = flow.bytes_per_s * flow.base_rtt_s
-    return _first_round(flow, lambda sent, delivered: sent > carries * _PROBES, 1)
+    # What start-up sends is more than that, too, and goes on for a moment once delivery no longer grows.
+    calm_s = _first_sent(flow, start_up_ends(flow), lambda share: share <= 1)
+    return _first_sent(flow, calm_s, lambda share: share > _PROBES)
+
+
+def probe_down(flow: Flow) -> float | None:
+    """Return when, after it has probed, a round trip begins in which less is sent than the bottleneck carries."""
+    return _first_sent(flow, probe_up(flow), lambda share: share < _DRAINS)
+
+
+def _first_sent(flow: Flow, start_s: float | None, holds: Callable[[float], bool]) -> float | None:
+    """Return when the first round trip begins, after a time, for which it holds of what was sent in it.
+
+    By what the bottleneck carries in it; looked at four times a round trip.
+    """
+    if start_s is None:
+        return None
+    begins = numpy.arange(start_s, flow.sent_s[-1] - flow.base_rtt_s, flow.base_rtt_s / 4)
+    total = numpy.concatenate(([0], numpy.cumsum(flow.bytes)))
+    before, after = (total[numpy.searchsorted(flow.sent_s, at)] for at in (begins, begins + flow.base_rtt_s))
+    shares = (after - before) / flow.bdp_bytes
+    return next((float(at) for at, share in zip(begins, shares, strict=True) if holds(float(share))), None)
 
 
 def cruise(flow: Flow) -> float | None:
     """Return when, after start-up, the first of four round trips begins in which as much is sent as is delivered."""
-    return _first_round(flow, lambda sent, delivered: abs(sent - delivered) <= delivered * _EVEN, _EVEN_ROUNDS)
-
-
-def _first_round(flow: Flow, holds: Callable[[float, float], bool], rounds: int) -> float | None:
-    """Return when the first of so many round trips begins, after start-up, of which `holds` (bytes sent, delivered)."""
     start_s = start_up_ends(flow)
     if start_s is None:
         return None
@@ -78,9 +103,9 @@ def _first_round(flow: Flow, holds: Callable[[float, float], bool], rounds: int)
     came = numpy.diff([_until(times, total, edge) for edge in edges])
     row = 0
     for at, (one, other) in enumerate(zip(went, came, strict=True)):
-        row = row + 1 if other and holds(float(one), float(other)) else 0
-        if row == rounds:
-            return float(edges[at - rounds + 1])
+        row = row + 1 if other and abs(one - other) <= other * _EVEN else 0
+        if row == _EVEN_ROUNDS:
+            return float(edges[at - row + 1])
     return None
 
 
@@ -127,7 +152,9 @@ BEGINS_S: Mapping[str, Callable[[Flow], float | None]] = {
     "request": request,
     "first_loss": first_loss,
     "start_up_ends": start_up_ends,
+    "drain": drain,
     "probe_up": probe_up,
+    "probe_down": probe_down,
     "cruise": cruise,
     "probe_rtt": probe_rtt,
 }

@@ -94,6 +94,15 @@ class Clause:
         return f"{self.document}, {self.section}"
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class NotVisible:
+    """What a document says and no packet shows; `why` not."""
+
+    section: str
+    text: str
+    why: str
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Specification:
     """A document and its clauses. `name` is what `pytest -m` calls it."""
@@ -103,6 +112,7 @@ class Specification:
     document: str
     url: str
     clauses: tuple[Clause, ...]
+    not_visible: tuple[NotVisible, ...] = ()
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -115,8 +125,9 @@ class Specification:
                     raise UserError(f"there are two clauses called {found.id}", "give each an id of its own")
                 clauses.append(found)
         return cls(
-            name=data["name"], title=data["title"], document=data["document"], url=data["url"], clauses=tuple(clauses)
-        )
+            name=data["name"], title=data["title"], document=data["document"], url=data["url"], clauses=tuple(clauses),
+            not_visible=tuple(NotVisible(**one) for one in data.get("not_visible", ())),
+        )  # fmt: skip
 
 
 def _clause(data: Mapping[str, Any], one: Mapping[str, Any]) -> Clause:

@@ -8,7 +8,13 @@ from collections.abc import Callable, Mapping
 
 import numpy
 
-from conformance.model.clauses import observables_bbr, observables_events, observables_requests
+from conformance.model.clauses import (
+    observables_bbr,
+    observables_cases,
+    observables_events,
+    observables_growth,
+    observables_requests,
+)
 from conformance.model.clauses.seen import Invisible, Observable, Seen
 from conformance.model.diagnosis import features
 from conformance.model.diagnosis.flow import Flow, loss_events
@@ -161,6 +167,8 @@ _ROWS = (
     *observables_events.ROWS,
     *observables_requests.ROWS,
     *observables_bbr.ROWS,
+    *observables_cases.ROWS,
+    *observables_growth.ROWS,
 )  # fmt: skip
 
 #: by name

@@ -25,7 +25,7 @@ _UP, _DOWN = 1.08, 0.96
 _DIP, _DIP_S = 0.72, 0.1
 
 
-def _rates(flow: Flow, start_s: float, end_s: float) -> tuple[Floats, Floats]:
+def rates(flow: Flow, start_s: float, end_s: float) -> tuple[Floats, Floats]:
     """Return (times, r over the base round trip from each), four times a round trip."""
     step = flow.base_rtt_s / 4
     at = numpy.arange(start_s, min(end_s, float(flow.sent_s[-1])) - flow.base_rtt_s, step)
@@ -47,7 +47,7 @@ def _settled_s(flow: Flow) -> float:
 
 def _start_up(flow: Flow) -> tuple[float, float]:
     """Return when start-up had filled the path, and when it began to drain. Raises Invisible."""
-    at, rate = _rates(flow, flow.request_s, _settled_s(flow))
+    at, rate = rates(flow, flow.request_s, _settled_s(flow))
     filled = numpy.flatnonzero(rate >= _FILLED)
     if not len(filled):
         raise Invisible("start-up never filled the path")
@@ -57,19 +57,25 @@ def _start_up(flow: Flow) -> tuple[float, float]:
     return float(at[filled[0]]), float(at[drains[0]])
 
 
-def _start_up_rounds(seen: Seen) -> Samples:
-    """Return how many packet-timed rounds start-up went on for, once it filled the path."""
-    flow = seen.flow
-    at_s, end_s = _start_up(flow)
-    rounds = 0
-    while at_s < end_s:
-        number = int(numpy.searchsorted(flow.sent_s, at_s))
+def rounds(flow: Flow, start_s: float, end_s: float) -> int:
+    """Return how many packet-timed rounds begin in a time.
+
+    A round ends when the first packet that was sent in it is acknowledged (RFC 9438's and BBR's packet-timed).
+    """
+    found = 0
+    while start_s < end_s:
+        number = int(numpy.searchsorted(flow.sent_s, start_s))
         if number >= len(flow.known_s):
             break
-        # A round ends when the first packet that was sent in it is acknowledged (RFC 9438's and BBR's packet-timed).
-        at_s = max(float(flow.known_s[number]), at_s + flow.base_rtt_s / 2)
-        rounds += 1
-    return one(rounds, end_s)
+        start_s = max(float(flow.known_s[number]), start_s + flow.base_rtt_s / 2)
+        found += 1
+    return found
+
+
+def _start_up_rounds(seen: Seen) -> Samples:
+    """Return how many packet-timed rounds start-up went on for, once it filled the path."""
+    filled_s, end_s = _start_up(seen.flow)
+    return one(rounds(seen.flow, filled_s, end_s), end_s)
 
 
 def _start_up_flight(seen: Seen) -> Samples:
@@ -85,7 +91,7 @@ def _drain_rate(seen: Seen) -> Samples:
     """Return the median r of Drain: while more than a BDP is in flight after start-up."""
     flow = seen.flow
     _, begin_s = _start_up(flow)
-    at, rate = _rates(flow, begin_s, _settled_s(flow))
+    at, rate = rates(flow, begin_s, _settled_s(flow))
     low = numpy.flatnonzero((_flight(flow, at + flow.base_rtt_s) <= _DRAINED) | (rate > _DRAINING))
     inside = rate[: low[0]] if len(low) else rate
     if not len(inside):
@@ -96,20 +102,20 @@ def _drain_rate(seen: Seen) -> Samples:
 def _cruise_rate(seen: Seen) -> Samples:
     """Return the median r of each two seconds once start-up is over."""
     flow = seen.flow
-    at, rate = _rates(flow, _settled_s(flow), float(flow.sent_s[-1]))
+    at, rate = rates(flow, _settled_s(flow), float(flow.sent_s[-1]))
     blocks = max(int((at[-1] - at[0]) / _BLOCK_S), 0) if len(at) else 0
     parts = zip(numpy.array_split(at, blocks), numpy.array_split(rate, blocks), strict=True) if blocks else ()
-    pairs = [(float(numpy.median(rates)), float(times[0])) for times, rates in parts]
+    pairs = [(float(numpy.median(own)), float(times[0])) for times, own in parts]
     return _samples(pairs, "the transfer was over too soon after start-up")
 
 
 def _phases(seen: Seen, up: bool) -> list[tuple[float, float, float]]:
     """Return (begin, end, median r) of the phases of ProbeBW that are faster, or slower, than the link for a while."""
     flow = seen.flow
-    at, rate = _rates(flow, _settled_s(flow), float(flow.sent_s[-1]))
-    dips = [(a - flow.base_rtt_s, b + 3 * flow.base_rtt_s) for a, b in _dips(seen)]
+    at, rate = rates(flow, _settled_s(flow), float(flow.sent_s[-1]))
+    around = [(a - flow.base_rtt_s, b + 3 * flow.base_rtt_s) for a, b in dips(seen)]
     inside = (rate > _UP) if up else ((rate < _DOWN) & (rate > 0.6))
-    for begin_s, end_s in dips:
+    for begin_s, end_s in around:
         inside &= (at < begin_s) | (at > end_s)
     found = []
     for first, last in stretches(inside):
@@ -148,7 +154,7 @@ def _down_rate(seen: Seen) -> Samples:
     return _samples(found, "it never sent slower than the link for a round trip once start-up was over")
 
 
-def _dips(seen: Seen) -> list[tuple[float, float]]:
+def dips(seen: Seen) -> list[tuple[float, float]]:
     """Return (begin, end) of the times when flight is low for 100 ms and more, as in ProbeRTT."""
     flow = seen.flow
     inside = flow.sent_s >= _settled_s(flow)
@@ -162,7 +168,7 @@ def _dips(seen: Seen) -> list[tuple[float, float]]:
 
 def _dip_interval(seen: Seen) -> Samples:
     """Return the seconds from one dip to the next."""
-    begins = [begin for begin, _ in _dips(seen)]
+    begins = [begin for begin, _ in dips(seen)]
     pairs = [(b - a, a) for a, b in itertools.pairwise(begins)]
     return _samples(pairs, f"{len(begins)} dips of the flight, as for ProbeRTT, were to be seen")
 
@@ -171,7 +177,7 @@ def _dip_depth(seen: Seen) -> Samples:
     """Return the least in flight in each dip, in BDP."""
     flow = seen.flow
     pairs = []
-    for begin, end in _dips(seen):
+    for begin, end in dips(seen):
         a, b = numpy.searchsorted(flow.sent_s, (begin, end))
         pairs.append((float(flow.flight[a:b].min() / flow.bdp_bytes), begin))
     return _samples(pairs, "no dip of the flight, as for ProbeRTT, was to be seen")
@@ -179,7 +185,7 @@ def _dip_depth(seen: Seen) -> Samples:
 
 def _dip_length(seen: Seen) -> Samples:
     """Return how long each dip lasted, in seconds."""
-    return _samples([(b - a, a) for a, b in _dips(seen)], "no dip of the flight, as for ProbeRTT, was to be seen")
+    return _samples([(b - a, a) for a, b in dips(seen)], "no dip of the flight, as for ProbeRTT, was to be seen")
 
 
 def _flight_packets(seen: Seen) -> Samples:
@@ -209,7 +215,7 @@ def _later_throughput(seen: Seen) -> Samples:
 def _growth_after_dip(seen: Seen) -> Samples:
     """Return whether start-up went on after a dip: the most r in the ten seconds from the fifth on, by that before."""
     flow = seen.flow
-    at, rate = _rates(flow, flow.request_s, float(flow.sent_s[-1]))
+    at, rate = rates(flow, flow.request_s, float(flow.sent_s[-1]))
     before, after = rate[at < flow.request_s + 5], rate[(at >= flow.request_s + 5) & (at < flow.request_s + 12)]
     if not len(before) or not len(after) or before.max() <= 0:
         raise Invisible("the transfer was over before ProbeRTT")

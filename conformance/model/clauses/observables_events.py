@@ -4,15 +4,13 @@ The scenario's schedule says when; times are in seconds since the first packet w
 """
 
 import itertools
-from typing import NamedTuple
 
 import numpy
 
-from conformance.model.clauses.seen import Invisible, Observable, Seen
+from conformance.model.clauses.seen import Event, Invisible, Observable, Seen
 from conformance.model.diagnosis.flow import Floats
 from conformance.model.diagnosis.samples import Samples
 from conformance.model.packets import CE, NOT_ECT
-from conformance.model.schedule import Occasion
 
 #: packets of one probe leave together
 _TOGETHER_S = 0.005
@@ -23,25 +21,6 @@ _LEAST_WINDOW = 12
 #: round trips that nothing else may happen in, before and after a mark
 _QUIET_BEFORE, _QUIET_AFTER = 2, 3
 _PACKETS = "packets"
-
-
-class Event(NamedTuple):
-    """When something happens to the path, and until when; the end of the transfer where it lasts."""
-
-    begin_s: float
-    end_s: float
-
-
-def _event(seen: Seen) -> Event:
-    """Return when the first entry of the schedule holds. Raises Invisible where there is none, or it is later."""
-    entry = next(iter(seen.setting.network.schedule), None) if seen.setting.network else None
-    if entry is None or isinstance(entry.at_s, Occasion):
-        raise Invisible("nothing happens to the path")
-    begin_s = float(entry.at_s) - seen.packets.began_ns / 1e9
-    last_s = float(seen.sent_s[-1])
-    if begin_s >= last_s:
-        raise Invisible("the transfer was over before anything happened to the path")
-    return Event(max(begin_s, 0.0), last_s if entry.for_s is None else begin_s + entry.for_s)
 
 
 def _samples(pairs: list[tuple[float, float]], invisible: str) -> Samples:
@@ -75,13 +54,13 @@ def _sent(seen: Seen, start_s: float, end_s: float) -> float:
 
 def _after_outage(seen: Seen) -> Samples:
     """Return what was sent in the round trip after it was known that the path had healed."""
-    healed_s = _healed_s(seen, _event(seen))
+    healed_s = _healed_s(seen, seen.event)
     return _samples([(_sent(seen, healed_s, healed_s + 0.95 * seen.base_rtt_s), healed_s)], "nothing was sent")
 
 
 def _after_outage_share(seen: Seen) -> Samples:
     """Return the largest window of the six round trips after an outage, by that before it."""
-    event = _event(seen)
+    event = seen.event
     flow, healed_s = seen.flow, _healed_s(seen, event)
     before = flow.window(event.begin_s - 2 * _rtt_s(seen, event.begin_s), event.begin_s)
     after = [flow.window(healed_s + at * seen.base_rtt_s, healed_s + (at + 1) * seen.base_rtt_s) for at in range(1, 4)]
@@ -92,7 +71,7 @@ def _after_outage_share(seen: Seen) -> Samples:
 
 def _probes(seen: Seen) -> tuple[Floats, Floats]:
     """Return (when, packets) of the probes of an outage: what is sent together once nothing more is acknowledged."""
-    event = _event(seen)
+    event = seen.event
     silent_s = event.begin_s + _LAST_RTTS * _rtt_s(seen, event.begin_s)
     a, b = numpy.searchsorted(seen.sent_s, (silent_s, event.end_s))
     times = seen.sent_s[a:b]
@@ -118,14 +97,14 @@ def _probe_packets(seen: Seen) -> Samples:
 
 def _late_in_outage(seen: Seen) -> Samples:
     """Return the packets sent in the second half of an outage."""
-    event = _event(seen)
+    event = seen.event
     middle_s = (event.begin_s + event.end_s) / 2
     return _samples([(_sent(seen, middle_s, event.end_s), middle_s)], "nothing was sent")
 
 
 def _recovered(seen: Seen) -> Samples:
     """Return the share of the link's rate that arrived in the seconds from two after the event on."""
-    event = _event(seen)
+    event = seen.event
     start_s = event.end_s + 2
     end_s = float(numpy.nanmax(seen.out_s)) - 0.2
     if end_s - start_s < 0.5:
@@ -139,7 +118,7 @@ def _recovered(seen: Seen) -> Samples:
 
 def _during(seen: Seen) -> Samples:
     """Return the share of the link's rate that arrived while the event lasted, but for its first second."""
-    event = _event(seen)
+    event = seen.event
     start_s, end_s = event.begin_s + 1, min(event.end_s, float(numpy.nanmax(seen.out_s)) - 0.2)
     if end_s - start_s < 0.5:
         raise Invisible("the event was over too soon")
@@ -175,7 +154,7 @@ def _kept_of_mark(seen: Seen) -> Samples:
 def _window_when_marked(seen: Seen) -> Samples:
     """Return the median flight, from two seconds after all packets are marked on, in full packets."""
     _require_ect(seen)
-    event = _event(seen)
+    event = seen.event
     flow = seen.flow
     inside = flow.sent_s >= event.begin_s + 2
     if inside.sum() < 5:

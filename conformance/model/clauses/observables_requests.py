@@ -14,23 +14,29 @@ _SOON = 3
 _PACKETS = "packets"
 
 
-def _bulk_s(seen: Seen) -> float:
+def bulk_begins_s(seen: Seen) -> float:
     """Return when the sender begins the last body, which is a large one. Raises Invisible."""
     if not seen.requests:
         raise Invisible("nobody said when bodies were asked for")
     start_s, size = seen.requests[-1]
     if size < _LARGE_BYTES:
         raise Invisible("the last body is a small one")
-    # The client's request is on its way for half of a round trip.
-    later = numpy.flatnonzero(seen.sent_s >= start_s + seen.base_rtt_s / 2 - 1e-3)
-    if not len(later):
+    begins_s = body_begins_s(seen, start_s)
+    if begins_s is None:
         raise Invisible("the last body was never sent")
-    return float(seen.sent_s[later[0]])
+    return begins_s
+
+
+def body_begins_s(seen: Seen, asked_s: float) -> float | None:
+    """Return when the sender begins what was asked for at a time; None where it never does."""
+    # The client's request is on its way for half of a round trip.
+    later = numpy.flatnonzero(seen.sent_s >= asked_s + seen.base_rtt_s / 2 - 1e-3)
+    return float(seen.sent_s[later[0]]) if len(later) else None
 
 
 def _paused(seen: Seen) -> tuple[float, float]:
     """Return when the sender fell silent, and when it began again. Raises Invisible where it never was."""
-    bulk_s = _bulk_s(seen)
+    bulk_s = bulk_begins_s(seen)
     before = seen.sent_s[seen.sent_s < bulk_s - 1e-9]
     if not len(before):
         raise Invisible("nothing was sent before")
@@ -75,7 +81,7 @@ def _rate_after_pause(seen: Seen) -> Samples:
 
 def _unused_growth(seen: Seen) -> Samples:
     """Return what was sent in the first round trip of a large body, by the most in flight in the second before it."""
-    bulk_s = _bulk_s(seen)
+    bulk_s = bulk_begins_s(seen)
     flow = seen.flow
     before = flow.window(bulk_s - 1, bulk_s - 1e-6)
     if numpy.isnan(before) or before < 1:

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy
 
@@ -13,11 +13,24 @@ from conformance.model.diagnosis.flow import Floats, Flow
 from conformance.model.diagnosis.samples import Samples
 from conformance.model.errors import UserError
 from conformance.model.packets import LOST, Packets
+from conformance.model.schedule import Entry, Occasion, resolved
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement
 
 #: an acknowledgement arrives when what it lets go is sent: by so much earlier, rounding never decides which was first
 _KNOWN_FIRST_S = 1e-6
+
+
+def never_came(measurement: Measurement) -> bool:
+    """Return whether a state never came that the schedule waited for: then nothing is wrong, and nothing to be seen."""
+    return "never_came" in measurement.evidence
+
+
+class Event(NamedTuple):
+    """When something happens to the path, and until when; the end of the transfer where it lasts."""
+
+    begin_s: float
+    end_s: float
 
 
 class Invisible(Exception):
@@ -33,10 +46,14 @@ class Seen:
     algorithm: str
     #: (when the client asked for it, its bytes) of each body, where it asks for several
     requests: tuple[tuple[float, int], ...] = ()
+    #: when each state began that the schedule waited for, in seconds after the trial's begin
+    triggered: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(cls, measurement: Measurement) -> "Seen":
         """Return what is seen of a measurement. Raises Invisible where it keeps no packets, UserError for bad ones."""
+        if never_came(measurement):
+            raise Invisible(str(measurement.message))
         if measurement.packets is None:
             raise Invisible("its packets were not kept")
         return _seen(_ByTrial(measurement))
@@ -51,6 +68,7 @@ class Seen:
         return cls(
             packets=packets, setting=trial.setting, algorithm=trial.scheme.algorithm,
             requests=tuple((one["start_s"] - packets.began_ns / 1e9, one["bytes"]) for one in requests),
+            triggered=measurement.evidence.get("triggered", {}),
         )  # fmt: skip
 
     @functools.cached_property
@@ -104,6 +122,26 @@ class Seen:
             return flows.flow(sent, came, asked, one_way_s=one_way_s, bytes_per_s=self.bytes_per_s)
         except UserError as why:
             raise Invisible(str(why)) from None
+
+    @functools.cached_property
+    def entry(self) -> Entry:
+        """The first entry of the schedule, at its time. Raises Invisible where there is none, or it is not known."""
+        network = self.setting.network
+        if network is None or not network.schedule:
+            raise Invisible("nothing happens to the path")
+        if set(network.states) - set(self.triggered):
+            raise Invisible("nobody said when the state began that the change waited for")
+        return resolved(network.schedule, {state: (at_s, self.base_rtt_s) for state, at_s in self.triggered.items()})[0]
+
+    @functools.cached_property
+    def event(self) -> Event:
+        """When the first entry of the schedule holds. Raises Invisible where there is none, or it is later."""
+        assert not isinstance(self.entry.at_s, Occasion)  # as it is resolved
+        begin_s = self.entry.at_s - self.packets.began_ns / 1e9
+        last_s = float(self.sent_s[-1])
+        if begin_s >= last_s:
+            raise Invisible("the transfer was over before anything happened to the path")
+        return Event(max(begin_s, 0.0), last_s if self.entry.for_s is None else begin_s + self.entry.for_s)
 
     @functools.cached_property
     def _forward_s(self) -> float:

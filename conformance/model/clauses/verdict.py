@@ -14,7 +14,7 @@ import numpy
 
 from conformance.model import statistics, verdict
 from conformance.model.clauses.document import Bound, Clause
-from conformance.model.clauses.seen import Invisible, Seen
+from conformance.model.clauses.seen import Invisible, Seen, never_came
 from conformance.model.diagnosis.samples import Samples
 from conformance.model.errors import UserError
 from conformance.model.place import Place
@@ -100,7 +100,8 @@ def judge(
 
     if not measurements:
         return found(Status.ERROR, "nothing was measured")
-    if obstacle := verdict.obstacle(_Asked(clause.id, setting.profile, setting.profile_digest), measurements):
+    made = [one for one in measurements if not never_came(one)]
+    if obstacle := verdict.obstacle(_Asked(clause.id, setting.profile, setting.profile_digest), made):
         return found(*obstacle)
     shown, why_not = _observe(clause, measurements)
     if len(shown) < min(clause.trials, len(measurements)) or not shown:

@@ -63,6 +63,8 @@ def show_listed(listed: "Listed", console: rich.console.Console) -> None:
         table = rich.table.Table(box=None, show_header=False)
         for clause in specification.clauses:
             table.add_row(clause.id, clause.section, clause.level, clause.text)
+        for one in specification.not_visible:
+            table.add_row("-", one.section, "not judged", f"{one.text} ({one.why})")
         console.print(table)
 
 

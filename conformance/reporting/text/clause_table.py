@@ -29,6 +29,9 @@ def lines(specification: Specification, record: Sequence[Entry]) -> list[str]:
     if evidence:
         found += ["", "What shows it:", ""]
         found += _table(("clause", "of", "measured", "of trials", "seen, for example"), evidence)
+    if specification.not_visible:
+        found += ["", "What is not judged, as no packet shows it:", ""]
+        found += _table(("where", "says", "why not"), [(c.section, c.text, c.why) for c in specification.not_visible])
     return found
 
 

@@ -16,7 +16,7 @@ from conformance.model.trial import Measurement, Outcome
 from conformance.reporting.text import clause_table
 from conformance.support import paths, schema
 
-PAGES = {"clauses.md": ["rfc9002", "rfc9438", "rfc5681"], "bbr-draft.md": ["bbr_draft"]}
+PAGES = {"clauses.md": ["rfc9002", "rfc9438", "rfc5681", "rfc9406"], "bbr-draft.md": ["bbr_draft"]}
 HALVES = "CL012"
 
 
@@ -51,6 +51,8 @@ def run(tmp_path, monkeypatch):
 def test_clauses_are_listed_and_shown(run):
     listed = run("list", "rfc9438")
     assert [one["name"] for one in listed["specifications"]] == ["rfc9438"]
+    (draft,) = run("list", "bbr_draft")["specifications"]
+    assert draft["not_visible"][0]["section"].startswith("case 6;")
     assert run("show", HALVES)["permitted"] == "0.44..0.58"
     for form in (["list"], ["show", HALVES], ["table", "rfc9002"]):
         assert click.testing.CliRunner().invoke(main, ["clause", *form]).exit_code == 0

@@ -81,6 +81,7 @@ def test_a_state_that_never_came_is_an_error_that_names_it():
     (found,) = two_passes.run(once({}, []), [[trial("probe_rtt")]])
     assert found.outcome is Outcome.ERROR and found.trial == trial("probe_rtt")
     assert found.message.startswith("state probe_rtt never came in the first pass: after start-up")
+    assert found.evidence == {"never_came": ["probe_rtt"]}
 
 
 def test_a_state_that_came_too_late_is_an_error():

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import random
+import re
 
 import helpers
 import numpy
@@ -189,6 +190,22 @@ def test_every_document_that_ships_is_read_and_every_clause_has_a_network():
         assert clauses.setting(clause.network).packets
         assert clause.observable in OBSERVABLES.values()
     assert set(clauses.files()) == {one.name for one in clauses.specifications()}
+
+
+def test_each_of_the_22_cases_of_the_bbr_draft_is_judged_or_said_to_be_invisible():
+    (draft,) = [one for one in clauses.specifications() if one.name == "bbr_draft"]
+    told = " ".join(one.section for one in (*draft.clauses, *draft.not_visible))
+    assert {int(number) for number in re.findall(r"case (\d+);?", told)} == set(range(1, 23))
+
+
+def test_a_state_that_never_came_hides_a_clause_and_is_no_error():
+    clause = clauses.find("BBR21")
+    trial = dataclasses.replace(helpers.trial(1, algorithm="bbrv3"), setting=clauses.setting(clause.network))
+    never = Measurement(
+        trial=trial, outcome=Outcome.ERROR, message="state probe_up never came", evidence={"never_came": ["probe_up"]}
+    )
+    found = judge(clause, [never] * 5)
+    assert found.status is Status.INCONCLUSIVE and found.hidden and "probe_up never came" in found.reason
 
 
 @pytest.mark.parametrize(

@@ -70,10 +70,27 @@ def test_the_first_loss_is_when_it_can_be_known():
     assert states.first_loss(flow(sent)) is None
 
 
+def test_a_drain_is_when_less_is_sent_than_the_path_carries():
+    found = states.drain(flow(rates(*START_UP[:4], (2.0, 0.04), (0.5, 0.2), (1.0, 1.0))))
+    assert found == pytest.approx(0.2, abs=0.03)
+    assert states.drain(flow(rates(*START_UP))) is None
+
+
 def test_probing_is_sending_more_than_the_link_carries():
     found = states.probe_up(flow(rates(*START_UP, (1.25, 0.12), (1.0, 1.0))))
     assert found == pytest.approx(2.16, abs=0.05)
     assert states.probe_up(flow(rates(*START_UP, (1.0, 1.0)))) is None
+
+
+def test_what_start_up_sends_too_much_is_no_probing():
+    assert states.probe_up(flow(rates(*START_UP[:4], (1.6, 0.2), (0.5, 0.2), (1.0, 1.0)))) is None
+
+
+def test_draining_is_sending_less_than_the_link_carries_after_probing():
+    parts = [*START_UP, (0.8, 0.2), (1.25, 0.12), (0.9, 0.4), (1.0, 1.0)]
+    found = states.probe_down(flow(rates(*parts)))
+    assert found == pytest.approx(2.48, abs=0.05)
+    assert states.probe_down(flow(rates(*START_UP, (0.9, 0.4), (1.0, 1.0)))) is None
 
 
 def test_cruising_is_sending_what_is_delivered():

@@ -1,0 +1,217 @@
+"""What shows the cases of draft-ietf-ccwg-bbr in which the network changes, or the application has little to send.
+
+r is what was sent in a base round trip by what the link carries in it, F the flight in BDP, both as the path begins.
+"""
+
+import numpy
+
+from conformance.model.clauses.observables_bbr import rates, rounds
+from conformance.model.clauses.observables_requests import body_begins_s, bulk_begins_s
+from conformance.model.clauses.seen import Invisible, Observable, Seen
+from conformance.model.diagnosis.flow import Flow
+from conformance.model.diagnosis.samples import Samples, one, samples
+
+#: round trips of a large body in which start-up would show
+_SOON = 10
+#: Drain sends less than the first of the link's old rate, and what follows it more than the second
+_DRAINS, _DRAINED = 0.8, 0.7
+#: the longest wait from one probe to the next
+_WAIT_S = 3.0
+#: REFILL and UP send more than this, DOWN less; in so many round trips a packet more is not much
+_REFILL, _REFILL_RTTS = 0.95, 3
+#: what probes sends more than this
+_PROBES = 1.05
+#: of the rate, what counts as all of it
+_FULL = 0.9
+#: seconds after a change in which its effect is to be seen
+_AFTER_S = (2.0, 4.0)
+#: round trips after packets came late in which the rate is back
+_BACK = (3, 7)
+#: seconds in which a probe that goes on, or is made again, shows
+_PROBE_S = 1.0
+#: seconds of the transfer that show what an estimate comes to; and a body that fills a round trip
+_LONG_S, _BODY_BYTES = 3.0, 200_000
+
+
+def _window(flow: Flow, start_s: float, end_s: float) -> float:
+    """Return r over a time. Raises Invisible where the transfer ends before."""
+    if end_s > float(flow.sent_s[-1]):
+        raise Invisible("the transfer was over too soon after the change")
+    a, b = numpy.searchsorted(flow.sent_s, (start_s, end_s))
+    return float(flow.bytes[a:b].sum() / flow.bytes_per_s / (end_s - start_s))
+
+
+def _bulk_rate(seen: Seen) -> Samples:
+    """Return the most r in the first ten round trips of the last body, which is a large one."""
+    flow, begin_s = seen.flow, bulk_begins_s(seen)
+    at, rate = rates(flow, begin_s, begin_s + (_SOON + 1) * flow.base_rtt_s)
+    if not len(rate):
+        raise Invisible("the last body was over within a round trip")
+    return one(float(rate.max()), float(at[rate.argmax()]))
+
+
+def _drain_rounds(seen: Seen) -> Samples:
+    """Return how many packet-timed rounds a Drain took that the path made slow."""
+    flow, event = seen.flow, seen.event
+    at, rate = rates(flow, event.begin_s - 2 * flow.base_rtt_s, float(flow.sent_s[-1]))
+    low = numpy.flatnonzero(rate < _DRAINS)
+    if not len(low):
+        raise Invisible("it never sent slower than the link after start-up, so nothing shows when start-up ended")
+    high = numpy.flatnonzero((rate > _DRAINED) & (numpy.arange(len(rate)) > low[0]))
+    begin_s = float(at[low[0]])
+    end_s = float(at[high[0]]) if len(high) else float(flow.sent_s[-1])
+    return one(rounds(flow, begin_s, end_s), begin_s)
+
+
+def _down_s(seen: Seen) -> Samples:
+    """Return the seconds from where probing ended, on a path that does not drain, to when it sends as much as before.
+
+    Or to when it has drained all the same, or the transfer ends.
+    """
+    flow, begin_s = seen.flow, seen.event.begin_s
+    last_s = float(flow.sent_s[-1])
+    at = numpy.arange(begin_s + flow.base_rtt_s, last_s - _REFILL_RTTS * flow.base_rtt_s, flow.base_rtt_s / 4)
+    refills = (time for time in at if _window(flow, time, time + _REFILL_RTTS * flow.base_rtt_s) > _REFILL)
+    drained = flow.sent_s[(flow.sent_s > begin_s + flow.base_rtt_s) & (flow.flight <= flow.bdp_bytes)]
+    drained_s = float(drained[0]) if len(drained) else last_s
+    end_s = min(next(refills, last_s), drained_s)
+    if end_s == drained_s and end_s - begin_s < _WAIT_S:
+        raise Invisible("the path drained, or the transfer was over, before three seconds were over")
+    return one(end_s - begin_s, begin_s)
+
+
+def _most_rate(seen: Seen) -> Samples:
+    """Return the most r of the first two seconds."""
+    flow = seen.flow
+    at, rate = rates(flow, flow.request_s, flow.request_s + _AFTER_S[0])
+    if not len(rate):
+        raise Invisible("the transfer was over within a round trip")
+    return one(float(rate.max()), float(at[rate.argmax()]))
+
+
+def _early(seen: Seen) -> Samples:
+    """Return the share of the link's rate that arrived in the first two seconds, but for ten round trips."""
+    flow = seen.flow
+    start_s, end_s = flow.request_s + _SOON * flow.base_rtt_s, flow.request_s + _AFTER_S[0]
+    inside = ~flow.lost & (flow.out_s >= start_s) & (flow.out_s < end_s)
+    if float(flow.sent_s[-1]) < end_s:
+        raise Invisible("the transfer was over within two seconds")
+    return one(float(flow.bytes[inside].sum() / flow.bytes_per_s / (end_s - start_s)), start_s)
+
+
+def _changed(seen: Seen) -> float:
+    """Return the link's rate after the change by what it was before."""
+    fields = dict(seen.entry.set)
+    if "rate_mbps" not in fields:
+        raise Invisible("the rate does not change")
+    return float(fields["rate_mbps"]) * 1e6 / 8 / seen.bytes_per_s
+
+
+def _full_after_s(seen: Seen) -> Samples:
+    """Return the seconds from a rise of the rate until a round trip uses nine tenths of it, or the transfer ends."""
+    flow, begin_s = seen.flow, seen.event.begin_s
+    at, rate = rates(flow, begin_s, float(flow.sent_s[-1]))
+    full = numpy.flatnonzero(rate >= _FULL * _changed(seen))
+    end_s = float(at[full[0]]) if len(full) else float(flow.sent_s[-1])
+    return one(end_s - begin_s, end_s)
+
+
+def _rate_after(seen: Seen) -> Samples:
+    """Return what was sent from two to four seconds after the rate changed, by what the link carried."""
+    begin_s = seen.event.begin_s
+    return one(_window(seen.flow, begin_s + _AFTER_S[0], begin_s + _AFTER_S[1]) / _changed(seen), begin_s + _AFTER_S[0])
+
+
+def _rate_back(seen: Seen) -> Samples:
+    """Return r from three to seven round trips after packets were late: after all of them, or after the first."""
+    rtt_s, event = seen.base_rtt_s, seen.event
+    late_s = event.begin_s if seen.entry.for_s is None else event.end_s
+    return one(_window(seen.flow, late_s + _BACK[0] * rtt_s, late_s + _BACK[1] * rtt_s), late_s)
+
+
+def _require_probing(seen: Seen) -> float:
+    """Return when the sender can know what happened to its probe. Raises Invisible where it no longer probes then."""
+    known_s = seen.event.begin_s + seen.base_rtt_s
+    if _window(seen.flow, known_s - seen.base_rtt_s, known_s) <= _PROBES:
+        raise Invisible("it no longer probed when it could know what had happened")
+    return known_s
+
+
+def _probe_flight(seen: Seen) -> Samples:
+    """Return the most F of the second after something happened to a probe."""
+    flow, begin_s = seen.flow, _require_probing(seen)
+    a, b = numpy.searchsorted(flow.sent_s, (begin_s, begin_s + _PROBE_S))
+    if b == len(flow.sent_s):
+        raise Invisible("the transfer was over too soon after the change")
+    at = a + int(flow.flight[a:b].argmax())
+    return one(float(flow.flight[at] / flow.bdp_bytes), float(flow.sent_s[at]))
+
+
+def _probe_ends_rtts(seen: Seen) -> Samples:
+    """Return the round trips for which it went on to probe once it could know of a loss."""
+    flow, known_s = seen.flow, _require_probing(seen)
+    at, rate = rates(flow, known_s, float(flow.sent_s[-1]))
+    ends = numpy.flatnonzero(rate <= 1)
+    if not len(ends):
+        raise Invisible("the transfer was over while it probed")
+    return one((float(at[ends[0]]) - known_s) / flow.base_rtt_s, known_s)
+
+
+def _rate_of_bodies(seen: Seen) -> Samples:
+    """Return r of the first round trip of each large body from three seconds on."""
+    flow = seen.flow
+    pairs: list[tuple[float | None, float]] = []
+    for asked_s, size in seen.requests:
+        begins_s = body_begins_s(seen, asked_s)
+        if size >= _BODY_BYTES and asked_s >= _LONG_S and begins_s is not None:
+            pairs.append((_window(flow, begins_s, begins_s + flow.base_rtt_s), begins_s))
+    if not pairs:
+        raise Invisible("no large body was asked for after three seconds")
+    return samples(pairs)
+
+
+ROWS = (
+    Observable(
+        name="bbr_bulk_rate", title="most sent in a round trip of the first ten of a large body, by the link's rate",
+        unit="", digits=2, of=_bulk_rate,
+    ),
+    Observable(
+        name="bbr_drain_rounds", title="rounds that Drain took on a path that was slower", unit="rounds", digits=0,
+        of=_drain_rounds,
+    ),
+    Observable(
+        name="bbr_down_s", title="seconds from the end of a probe, on a path that does not drain, to the next",
+        unit="s", digits=1, of=_down_s,
+    ),
+    Observable(
+        name="most_rate", title="most sent in a round trip of the first two seconds, by the link's rate", unit="",
+        digits=2, of=_most_rate,
+    ),
+    Observable(
+        name="early_throughput", title="share of the link's rate used from ten round trips to two seconds", unit="",
+        digits=3, of=_early,
+    ),
+    Observable(
+        name="full_after_s", title="seconds until a higher rate is used", unit="s", digits=1, of=_full_after_s,
+    ),
+    Observable(
+        name="rate_after", title="sent from two to four seconds after the rate changed, by what the link carries",
+        unit="", digits=2, of=_rate_after,
+    ),
+    Observable(
+        name="rate_back", title="sent from three to seven round trips after packets were late, by the link's rate",
+        unit="", digits=2, of=_rate_back,
+    ),
+    Observable(
+        name="bbr_probe_flight", title="most in flight in the second after something happened to a probe", unit="BDP",
+        digits=2, of=_probe_flight,
+    ),
+    Observable(
+        name="bbr_probe_ends_rtts", title="round trips for which it went on to probe, once a loss could be known",
+        unit="round trips", digits=1, of=_probe_ends_rtts,
+    ),
+    Observable(
+        name="rate_of_bodies", title="sent in the first round trip of each body, by the link's rate", unit="",
+        digits=2, of=_rate_of_bodies,
+    ),
+)  # fmt: skip

@@ -1,0 +1,150 @@
+"""How a window grows: in start-up where the delay rises, and after a loss of a chosen packet."""
+
+import itertools
+from typing import NamedTuple
+
+import numpy
+
+from conformance.model.clauses.seen import Invisible, Observable, Seen
+from conformance.model.diagnosis.flow import Flow, LossEvent, loss_events
+from conformance.model.diagnosis.samples import Samples, one
+
+#: RFC 9438, 4.1: C in packets a cubic second, and what a loss leaves
+_C, _BETA = 0.4, 0.7
+#: of the window before a loss: a window that is back; and one that has grown on
+_BACK, _BEYOND = 0.95, 1.05
+#: round trips that show a slope
+_LEAST_ROUNDS = 6
+#: growth of a round trip of slow start, which doubles; and how many rounds follow in which it may be slow
+_SLOW_START, _CSS_ROUNDS = 1.6, 4
+
+
+class Round(NamedTuple):
+    """A round trip, as long as its packets took: when it begins, the most in flight, and the least round trip."""
+
+    begin_s: float
+    packets: float
+    rtt_s: float
+
+
+def _rounds(flow: Flow, begin_s: float, end_s: float) -> list[Round]:
+    found = []
+    while begin_s < end_s:
+        a = int(numpy.searchsorted(flow.sent_s, begin_s))
+        if a == len(flow.sent_s):
+            break
+        # A round ends when the first packet that was sent in it is acknowledged.
+        last_s = max(float(flow.known_s[a]), begin_s + flow.base_rtt_s / 2)
+        b = int(numpy.searchsorted(flow.sent_s, last_s))
+        if b > a and last_s <= end_s:
+            packets = float(flow.flight[a:b].max() / flow.full_bytes)
+            found.append(Round(begin_s, packets, float(flow.rtt_s[a:b].min())))
+        begin_s = last_s
+    return found
+
+
+def _start_up(flow: Flow) -> list[Round]:
+    """Return the rounds from the request on, until the first loss is known or the transfer ends."""
+    lost = numpy.flatnonzero(flow.lost)
+    return _rounds(flow, flow.request_s, float(flow.known_s[lost[0]] if len(lost) else flow.sent_s[-1]))
+
+
+def _last_loss(seen: Seen) -> LossEvent:
+    """Return the last loss that the schedule caused: no queue overflows before. Raises Invisible."""
+    events = loss_events(seen.flow)
+    asked = len(seen.setting.network.schedule) if seen.setting.network else 0
+    if len(events) < asked or not events:
+        raise Invisible("the packets that were to be lost were never sent")
+    found = events[asked - 1]
+    if not numpy.isfinite(found.before) or not found.before:
+        raise Invisible("the window before the loss is not known")
+    return found
+
+
+def _grown(seen: Seen, event: LossEvent) -> list[Round]:
+    """Return the rounds after a loss, until the next, or until the transfer has no more to send."""
+    flow = seen.flow
+    later = [other.known_s for other in loss_events(flow) if other.known_s > event.known_s]
+    end_s = min(later, default=float(flow.sent_s[-1]) - 3 * event.rtt_s)
+    return _rounds(flow, event.known_s + event.rtt_s, end_s)
+
+
+def _regrowth(seen: Seen) -> Samples:
+    """Return the time from a loss until the window is back at 0.95 of what it was, or the last that is seen, by K."""
+    event = _last_loss(seen)
+    k_s = (event.before * (1 - _BETA) / _C) ** (1 / 3)
+    grown = _grown(seen, event)
+    if not grown:
+        raise Invisible("the transfer was over too soon after the loss")
+    back = next((at for at in grown if at.packets >= _BACK * event.before), None)
+    if back is None and grown[-1].begin_s - event.known_s < k_s:
+        raise Invisible("another loss, or the end, came before the window was back")
+    return one(((back or grown[-1]).begin_s - event.known_s) / k_s, event.known_s)
+
+
+def _growth_beyond(seen: Seen) -> Samples:
+    """Return the packets a round trip by which the window grew once it was larger than before the loss."""
+    event = _last_loss(seen)
+    beyond = [at for at in _grown(seen, event) if at.packets >= _BEYOND * event.before]
+    if len(beyond) < _LEAST_ROUNDS:
+        raise Invisible("no six round trips show a window larger than before the loss")
+    slope = numpy.polyfit(range(len(beyond)), [at.packets for at in beyond], 1)[0]
+    return one(float(slope), beyond[0].begin_s)
+
+
+def _growth_after(seen: Seen) -> Samples:
+    """Return what was sent in the second round trip after an event, by that in the first."""
+    flow, end_s = seen.flow, seen.event.end_s
+    edges = numpy.searchsorted(flow.sent_s, [end_s + number * flow.base_rtt_s for number in range(3)])
+    first, second = (float(flow.bytes[a:b].sum()) for a, b in itertools.pairwise(edges))
+    if not first or edges[2] == len(flow.sent_s):
+        raise Invisible("the transfer was over too soon after the event")
+    return one(second / first, end_s)
+
+
+def _rise_ignored(seen: Seen) -> Samples:
+    """Return the most by which a round's least round trip rose, in ms, and the window doubled all the same."""
+    rounds = _start_up(seen.flow)
+    rises = [
+        (1000 * (at.rtt_s - before.rtt_s), at.begin_s)
+        for before, at, after in zip(rounds, rounds[1:], rounds[2:], strict=False)
+        if after.packets >= _SLOW_START * at.packets
+    ]
+    if not rises:
+        raise Invisible("start-up was over in three round trips")
+    return one(*max(rises))
+
+
+def _slow_growth(seen: Seen) -> Samples:
+    """Return the median growth of the four rounds after the last that doubled, in start-up without a loss."""
+    rounds = _start_up(seen.flow)
+    growth = [(after.packets / before.packets, after.begin_s) for before, after in itertools.pairwise(rounds)]
+    doubled = [number for number, (times, _) in enumerate(growth) if times >= _SLOW_START]
+    rest = growth[doubled[-1] + 1 :][:_CSS_ROUNDS] if doubled else []
+    if len(rest) < _CSS_ROUNDS:
+        raise Invisible("start-up doubled until it lost, or was over in a round trip")
+    return one(float(numpy.median([times for times, _ in rest])), rest[0][1])
+
+
+ROWS = (
+    Observable(
+        name="regrowth", title="time from a loss until 0.95 of the window is back, by the K of that window", unit="K",
+        digits=2, of=_regrowth,
+    ),
+    Observable(
+        name="growth_beyond", title="packets a round trip by which the window grew beyond what it was before a loss",
+        unit="packets", digits=2, of=_growth_beyond,
+    ),
+    Observable(
+        name="growth_after", title="packets of the second round trip after the event by those of the first", unit="",
+        digits=2, of=_growth_after,
+    ),
+    Observable(
+        name="rise_ignored", title="most by which the delay rose in a round of start-up that was doubled after all",
+        unit="ms", digits=1, of=_rise_ignored,
+    ),
+    Observable(
+        name="slow_growth", title="growth of a round after the last of start-up that doubled", unit="", digits=2,
+        of=_slow_growth,
+    ),
+)  # fmt: skip

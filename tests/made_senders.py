@@ -1,0 +1,81 @@
+"""Senders that are made up for clauses: on a clause's own network, through a queue without bound."""
+
+import numpy
+import pytest
+
+from conformance.catalogue import clauses
+from conformance.model import packets
+from conformance.model.clauses.seen import Invisible, Seen
+
+FULL = 1500
+BEGAN_NS = 100_000_000
+
+
+def paced(parts, rate, rtt_s):
+    """Return when packets are sent: `parts` are (times the link's rate, seconds)."""
+    found, at_s = [], 0.0
+    for times, seconds in parts:
+        count = round(seconds * rate * times / FULL)
+        found += [at_s + i * seconds / count for i in range(count)]
+        at_s += seconds
+    return found
+
+
+def windows(counts, rate, rtt_s):
+    """Return when packets are sent: so many in each round trip, which lasts until the first is acknowledged."""
+    found, at_s, free_s = [], 0.0, 0.0
+    for count in counts:
+        # What is acknowledged lets go as much, so a window leaves as the link carries it.
+        begin_s = at_s
+        free_s = max(free_s, at_s + rtt_s / 2)
+        at_s = free_s + FULL / rate + rtt_s / 2
+        free_s += round(count) * FULL / rate
+        found += [begin_s + i * (at_s - begin_s) / round(count) for i in range(round(count))]
+    return found
+
+
+def seen(clause_id, how, parts, *, lost=(), slower=None, requests=(), triggered=None):
+    """Return a clause and what is seen of a sender on its network.
+
+    `how`: `paced` or `windows`, of `parts`; `slower`: (second, times the rate) from when on the link carries less;
+    `lost`: numbers of packets; `requests`: (second, bytes); `triggered`: {state: second}.
+    """
+    clause = clauses.find(clause_id)
+    setting = clauses.setting(clause.network)
+    rate = setting.cell.bandwidth_mbps * 1e6 / 8
+    network = setting.network
+    rtt_s = network.rtt_s(network.tested) if network else 2 * setting.cell.one_way_delay_ms / 1000
+    sent_s, out_s, free_s = how(parts, rate, rtt_s), [], 0.0
+    for number, now_s in enumerate(sent_s):
+        if number in lost:
+            out_s.append(None)
+            continue
+        begins_s = max(free_s, now_s + rtt_s / 2)
+        carries = slower[1] if slower and begins_s - rtt_s / 2 >= slower[0] else 1
+        free_s = begins_s + FULL / rate / carries
+        out_s.append(free_s)
+    none = numpy.array([], dtype=int)
+    kept = packets.Packets(
+        began_ns=BEGAN_NS, sent_ns=numpy.array([round(at * 1e9) for at in sent_s]),
+        bytes=numpy.full(len(sent_s), FULL),
+        out_ns=numpy.array([packets.LOST if at is None else round(at * 1e9) for at in out_s]),
+        ecn_sent=numpy.zeros(len(sent_s), int), ecn_out=numpy.zeros(len(sent_s), int), asked_ns=none, asked_bytes=none,
+    )  # fmt: skip
+    states = {state: at_s + BEGAN_NS / 1e9 for state, at_s in (triggered or {}).items()}
+    return clause, Seen(
+        packets=kept, setting=setting, algorithm=clause.algorithms[0], requests=tuple(requests), triggered=states
+    )  # fmt: skip
+
+
+def permitted(clause_id, how, parts, **rest):
+    """Return whether the clause permits what the sender does."""
+    clause, found = seen(clause_id, how, parts, **rest)
+    return clause.observable.value(clause.observable.samples(found)) in clause.bound
+
+
+def why_not(clause_id, how, parts, **rest):
+    """Return why the clause is invisible."""
+    clause, found = seen(clause_id, how, parts, **rest)
+    with pytest.raises(Invisible) as why:
+        clause.observable.samples(found)
+    return str(why.value)

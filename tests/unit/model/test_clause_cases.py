@@ -1,0 +1,107 @@
+"""What the BBR draft's cases are judged by, with senders that are made up: paced, and through a queue without bound."""
+
+import pytest
+from made_senders import paced, permitted, why_not
+
+SLOW = [(0.5, 4.0)]
+BULK = {"requests": [(0.0, 12_500), (3.9, 2_500_000)]}
+
+
+def test_a_large_body_shows_whether_start_up_was_over():
+    doubles = [*SLOW, (1.1, 0.2), (2.0, 0.2), (1.0, 2.0)]
+    keeps = [*SLOW, (0.6, 2.0), (0.75, 1.0)]
+    assert permitted("BBR07", paced, doubles, **BULK) and not permitted("BBR02", paced, doubles, **BULK)
+    assert permitted("BBR02", paced, keeps, **BULK) and not permitted("BBR07", paced, keeps, **BULK)
+    assert why_not("BBR02", paced, keeps) == "nobody said when bodies were asked for"
+    assert why_not("BBR02", paced, [*SLOW, (0.6, 0.1)], **BULK) == "the last body was over within a round trip"
+
+
+#: start-up puts two BDP in flight
+FILLS = [(0.5, 0.08), (1.0, 0.08), (2.0, 0.08), (1.0, 0.16)]
+
+
+def test_a_drain_that_waits_for_the_flight_alone_is_too_long():
+    slower = {"slower": (0.4, 0.55), "triggered": {"drain": 0.4}}
+    three = [*FILLS, (0.5, 0.8), (0.89, 0.16), (0.55, 2.0)]
+    for_ever = [*FILLS, (0.5, 3.0)]
+    assert permitted("BBR04", paced, three, **slower)
+    assert not permitted("BBR04", paced, for_ever, **slower)
+    assert "never sent slower" in why_not("BBR04", paced, [*FILLS, (1.0, 3.0)], **slower)
+
+
+PROBED = [(1.0, 1.0), (1.25, 0.1)]
+
+
+def test_where_the_path_does_not_drain_the_next_probe_comes_in_time():
+    slower = {"slower": (1.1, 0.89), "triggered": {"probe_down": 1.1}}
+    refills = [(0.99, 0.04), (1.25, 0.1), (0.89, 2.0)]
+    assert permitted("BBR09", paced, [*PROBED, (0.89, 2.5), *refills], **slower)
+    assert not permitted("BBR09", paced, [*PROBED, (0.89, 6.0), *refills], **slower)
+    assert not permitted("BBR09", paced, [*PROBED, (0.89, 4.0), (0.1, 0.3), *refills], **slower)
+    for parts in ([(0.89, 0.2), (0.1, 0.3), (0.89, 2.0), *refills], [(0.89, 1.0)]):
+        assert why_not("BBR09", paced, [*PROBED, *parts], **slower).startswith(
+            "the path drained, or the transfer was over"
+        )
+
+
+def test_acknowledgements_that_come_together_cost_nothing_and_are_no_bandwidth():
+    right = [(0.5, 0.04), (1.0, 0.04), (2.7, 0.04), (1.0, 3.0)]
+    assert permitted("BBR12", paced, right) and permitted("BBR112", paced, right)
+    assert not permitted("BBR12", paced, [(0.8, 3.0)])
+    assert not permitted("BBR112", paced, [(0.5, 0.04), (4.0, 0.04), (1.0, 3.0)])
+    assert "two seconds" in why_not("BBR12", paced, [(1.0, 1.0)])
+    assert "a round trip" in why_not("BBR112", paced, [(1.0, 0.03)])
+
+
+def test_nothing_stalls_where_acknowledgements_begin_to_come_together():
+    at = {"triggered": {"cruise": 1.0}}
+    assert permitted("BBR13", paced, [(1.0, 6.0)], **at)
+    assert not permitted("BBR13", paced, [(1.0, 1.0), (0.8, 5.0)], **at)
+    assert why_not("BBR13", paced, [(1.0, 6.0)]) == "nobody said when the state began that the change waited for"
+
+
+def test_a_higher_rate_is_used_soon():
+    after = [(1.0, 2.5), (1.25, 0.04), (4.0, 0.04), (9.5, 1.0)]
+    assert permitted("BBR15", paced, after, slower=(0.9, 10))
+    assert not permitted("BBR15", paced, [(1.0, 2.5), (2.0, 4.0)], slower=(0.9, 10))
+
+
+def test_where_the_rate_falls_so_does_what_is_sent():
+    assert permitted("BBR16", paced, [(1.0, 1.5), (0.1, 4.0)])
+    assert not permitted("BBR16", paced, [(1.0, 1.5), (0.2, 4.0)])
+    assert "too soon" in why_not("BBR16", paced, [(1.0, 1.5)])
+
+
+@pytest.mark.parametrize(("clause", "held_s"), [("BBR18", 0), ("BBR19", 1)])
+def test_what_was_late_and_not_lost_costs_nothing(clause, held_s):
+    at = {"triggered": {"cruise": 1.0}}
+    before = [(1.0, 1.2), (0.1, held_s)] if held_s else [(1.0, 1.2)]
+    assert permitted(clause, paced, [*before, (1.0, 1.5)], **at)
+    assert not permitted(clause, paced, [*before, (0.5, 1.5)], **at)
+
+
+def test_a_probe_that_a_loss_should_end_or_not():
+    at = {"triggered": {"probe_up": 0.92}}
+    over = [(1.0, 1.04), (0.9, 0.4), (1.0, 3.0)]
+    ends = [(1.0, 1.0), (1.25, 0.12), (0.9, 0.4), (1.0, 3.0)]
+    goes_on = [(1.0, 1.0), (1.25, 0.4), (0.9, 0.4), (1.0, 3.0)]
+    several = {"lost": set(range(840, 844))}
+    assert permitted("BBR21", paced, ends, **at, **several) and not permitted("BBR21", paced, goes_on, **at, **several)
+    for clause in ("BBR121", "BBR118"):
+        assert permitted(clause, paced, goes_on, **at, lost={840}) and not permitted(
+            clause, paced, ends, **at, lost={840}
+        )
+        assert "too soon" in why_not(clause, paced, [(1.0, 1.0), (1.25, 0.4)], **at)
+        assert why_not(clause, paced, over, **at) == "it no longer probed when it could know what had happened"
+    assert why_not("BBR21", paced, over, **at) == "it no longer probed when it could know what had happened"
+    assert (
+        why_not("BBR21", paced, [(1.0, 1.0), (1.25, 0.4)], **at, **several) == "the transfer was over while it probed"
+    )
+
+
+def test_short_pauses_cost_no_bandwidth():
+    asked = [(at, 400_000) for at in (0.0, 1.0, 2.0, 3.0, 4.0)]
+    whole, less = [(0.98, 0.32), (0.001, 0.68)], [(0.6, 0.5), (0.001, 0.5)]
+    assert permitted("BBR22", paced, whole * 6, requests=asked)
+    assert not permitted("BBR22", paced, less * 6, requests=asked)
+    assert "no large body" in why_not("BBR22", paced, whole * 6, requests=asked[:2])

@@ -1,0 +1,72 @@
+"""What clauses about growth are judged by, with windows that are made up, one for each round trip."""
+
+import pytest
+from made_senders import permitted, why_not, windows
+
+RTT_S = 0.2
+
+
+def cubic(before, w_max, seconds, rtt_s=RTT_S, k_times=1.0):
+    """Return the windows after a loss at `before`, with a plateau at `w_max`."""
+    k_s = k_times * ((w_max - 0.7 * before) / 0.4) ** (1 / 3)
+    c = (w_max - 0.7 * before) / k_s**3
+    return [w_max + c * (at * rtt_s - k_s) ** 3 for at in range(round(seconds / rtt_s))]
+
+
+#: slow start, and two round trips of one window: what the first of them loses is known at the end of the second
+DOUBLES, NUMBER = [10, 20, 40, 80, 160, 200], 505
+
+
+def lost_at(before, after):
+    return [*DOUBLES, before, *after], {"lost": {NUMBER}}
+
+
+def test_k_says_when_the_window_is_back():
+    for k_times, right in ((1.0, True), (2.15, False), (0.46, False)):
+        parts, how = lost_at(200, cubic(200, 200, 14, k_times=k_times))
+        assert permitted("CL024", windows, parts, **how) is right
+    parts, how = lost_at(200, cubic(200, 200, 2.0))
+    assert "before the window was back" in why_not("CL024", windows, parts, **how)
+    assert "never sent" in why_not("CL024", windows, [*DOUBLES, 100])
+
+
+def test_a_window_that_never_comes_back_is_too_late():
+    parts, how = lost_at(200, [140] * 60)
+    assert not permitted("CL024", windows, parts, **how)
+
+
+@pytest.mark.parametrize(("share", "right"), [(0.85, True), (1.0, False)])
+def test_fast_convergence_leaves_a_lower_plateau(share, right):
+    first = cubic(200, 200, 1.6)
+    second = first[-1]
+    parts = [*DOUBLES, 200, *first, *cubic(second, share * second, 14)]
+    at = round(sum(map(round, parts[: 7 + len(first) - 1])))
+    how = {"lost": {NUMBER, at}, "triggered": {"first_loss": 1.2}}
+    assert permitted("CL028", windows, parts, **how) is right
+    assert "never sent" in why_not("CL028", windows, parts, lost={NUMBER})
+
+
+def test_reno_friendly_growth_is_by_one_beyond_the_old_window():
+    for slope, right in ((1.0, True), (0.53, False)):
+        after = [28 + 0.53 * at for at in range(22)] + [40 + slope * at for at in range(30)]
+        assert permitted("CL027", windows, [10, 20, 40, *after], lost={25}) is right
+    assert "no six" in why_not("CL027", windows, [10, 20, 40, *[28] * 30], lost={25})
+
+
+@pytest.mark.parametrize(("after", "right"), [([80, 160, 200], True), ([45, 46, 47], False), ([45, 56, 70], False)])
+def test_a_longer_moment_does_not_end_start_up(after, right):
+    blip = {"triggered": {"request": 0.0}}
+    assert permitted("CL021", windows, [10, 20, 40, *after, 200], **blip) is right
+    assert "too soon" in why_not("CL021", windows, [10, 20, 40], **blip)
+
+
+def test_a_rise_of_the_delay_ends_the_doubling():
+    assert permitted("CL061", windows, [10, 20, 40, 80, 100, 110, 120, 130])
+    assert not permitted("CL061", windows, [10, 20, 40, 80, 160, 320, 330])
+    assert "three round trips" in why_not("CL061", windows, [30] * 10)
+
+
+def test_conservative_slow_start_grows_by_a_quarter():
+    assert permitted("CL062", windows, [10, 20, 40, 80, 100, 125, 156, 195, 244, 245, 246])
+    assert not permitted("CL062", windows, [10, 20, 40, 80, 81, 82, 83, 84, 85, 86])
+    assert "doubled until" in why_not("CL062", windows, [10, 20, 40, 80, 160, 320])
