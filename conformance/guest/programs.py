@@ -12,6 +12,7 @@ from conformance.guest.changes import Changes
 from conformance.guest.flow_looks import QueueLooks
 from conformance.guest.hop import Hop
 from conformance.guest.kernel_flows import Watch
+from conformance.guest.splitting import Splitting, ports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,6 +63,18 @@ def bond(stage: SharedStage, asked: SharedTrial, cleanup: contextlib.ExitStack) 
     program = os.path.join(stage.stage.scratch, about.program)
     found = Bonding(program, folder(stage), stage.stage.net, where, asked.bond)
     cleanup.callback(found.end)
+    return found
+
+
+def splitters(stage: SharedStage, asked: SharedTrial, cleanup: contextlib.ExitStack) -> list[Splitting]:
+    """Start what splits connections. Raises RuntimeError where that is never ready."""
+    network, found = stage.network, []
+    program = os.path.join(stage.stage.scratch, network.splitter)
+    for at, (where, options) in enumerate(zip(stage.place.splitters, asked.splitters, strict=True)):
+        own = ports(network, at, stage.stage.job.port)
+        name, node = network.splitters[at].node, stage.stage.net[where.node]
+        found.append(Splitting(node, name, [program, *options], own, folder(stage)))
+        cleanup.callback(found[-1].end)
     return found
 
 

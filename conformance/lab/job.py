@@ -13,7 +13,8 @@ from conformance.lab.adapter import Adapter
 from conformance.lab.room import Batches
 from conformance.model.emulation import calibration, congestion, credibility, shared_facts, tc_commands
 from conformance.model.errors import UserError
-from conformance.model.setting import SPLITTER, Setting
+from conformance.model.proxy import SPLITTER
+from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome, Trial
 from conformance.support import paths
 

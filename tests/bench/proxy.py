@@ -31,7 +31,7 @@ _ROUTER = "10.0.0.2"
 
 def main(seconds):
     from conformance.lab import proxy
-    from conformance.model.setting import Proxy
+    from conformance.model.proxy import Proxy
 
     splitter = [str(proxy.program(Proxy()))]
     asyncio_proxy = [sys.executable, str(pathlib.Path(__file__).with_name("asyncio_proxy.py"))]

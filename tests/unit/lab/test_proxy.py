@@ -10,7 +10,7 @@ import pytest
 
 from conformance.lab import proxy
 from conformance.model.errors import UserError
-from conformance.model.setting import Proxy
+from conformance.model.proxy import Proxy
 
 _SCRIPT = pathlib.Path(proxy_scenarios.__file__)
 

@@ -13,8 +13,9 @@ from conformance.model import legacy
 from conformance.model.errors import UserError
 from conformance.model.network import Network
 from conformance.model.place import Point, parse_value
+from conformance.model.proxy import Proxy
 from conformance.model.scenario import Scenario
-from conformance.model.setting import Cell, Proxy, Setting
+from conformance.model.setting import Cell, Setting
 from conformance.support import schema
 
 LINK = {
