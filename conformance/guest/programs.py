@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: room for the packets of one side of a first pass; what is beyond is lost, and its end says so
 _CAPTURED_BYTES = 48 << 20
+#: of each frame, where the arrival of bytes is looked at: more than all headers
+_HEADERS_BYTES = 128
 _PROBES_SEED = 1
 
 
@@ -117,10 +119,11 @@ def captures(stage: SharedStage, asked: SharedTrial, begin_ns: int) -> dict[str,
     target = os.path.join(stage.stage.scratch, "passes")
     os.makedirs(target, exist_ok=True)
     zero_ns = begin_ns + time.time_ns() - time.monotonic_ns()
+    most_bytes = _HEADERS_BYTES if asked.headers else None
     return {
         os.path.join(target, f"{asked.seed}-{name}.pcap"): (
             name,
-            Capture(stage.stage.net[port.node], port.name, _CAPTURED_BYTES, zero_ns),
+            Capture(stage.stage.net[port.node], port.name, _CAPTURED_BYTES, zero_ns, most_bytes),
         )
         for name, port in (("sent", sender.port), ("came", receiver.port))
     }

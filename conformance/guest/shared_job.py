@@ -124,8 +124,8 @@ class SharedTrial:
 
     `watch_masks`: for each link's data how seldom its packets are watched (watch.c), None where nothing queues.
     `impairments`: for each link what happens to its data, and acks, in hop.c's words, none where nothing does.
-    `captures`: whether packets of the tested group's first flow are written down, and `tested` is that group.
-    `splitters`: the options of each.
+    `captures`: whether packets of the tested group's first flow are written down, and `tested` is that group;
+    `headers`: only the first bytes of each. `splitters`: the options of each.
     """
 
     seed: int
@@ -137,6 +137,7 @@ class SharedTrial:
     impairments: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
     tested: int
     captures: bool
+    headers: bool
     bond: BondTrial | None
     splitters: tuple[tuple[str, ...], ...]
 

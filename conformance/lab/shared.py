@@ -171,6 +171,7 @@ def _trial(trial: Trial) -> shared_job.SharedTrial:
         ),
         tested=network.flows.index(network.tested),
         captures=bool(network.states) or trial.setting.packets or network.delivery,
+        headers=network.delivery and not trial.setting.packets,
         bond=_bond(network),
         splitters=tuple(tuple(proxy.options(_of_kernel(splitter.proxy))) for splitter in network.splitters),
     )

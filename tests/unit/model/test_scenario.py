@@ -193,12 +193,6 @@ def test_split_paths_are_scenarios_of_two_links_and_a_box(proxy, sized_by):
     assert Scenario.from_json(document).setting(Point(())) == before
 
 
-def test_a_box_among_flows_that_share_a_network_is_refused():
-    found = {**document(), "boxes": [{"node": "left", "does": "split"}], "axes": [], "grids": {}}
-    with pytest.raises(UserError, match=r"^/boxes: a box stands between two links of one flow"):
-        Scenario.from_json(found).setting(Point(()))
-
-
 @pytest.mark.parametrize("name", sorted(scenarios.files()))
 def test_what_ships_can_be_read_at_every_point(name):
     made = scenarios.find(name)
