@@ -4,11 +4,10 @@ import pathlib
 import subprocess
 import sys
 
-import proxy_network
 import proxy_scenarios
 import pytest
 
-from conformance.lab import proxy
+from conformance.lab import proxy, proxy_network
 from conformance.model.errors import UserError
 from conformance.model.proxy import Proxy
 
