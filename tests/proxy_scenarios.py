@@ -12,10 +12,9 @@ import termios
 import threading
 import time
 
-from proxy_network import CLIENT, PORT, SERVER, Network, wait
-
 from conformance.guest import netns
 from conformance.guest.netlink import TcpInfo
+from conformance.lab.proxy_network import CLIENT, PORT, SERVER, Network, wait
 
 MB = 1 << 20
 

@@ -11,7 +11,8 @@ from conformance.model import place as places
 from conformance.model import zone as zones
 from conformance.model.errors import UserError
 from conformance.model.metrics import METRICS
-from conformance.model.setting import RIVAL_TOPOLOGY, Cell, Proxy, Setting, end_to_end
+from conformance.model.proxy import Proxy
+from conformance.model.setting import RIVAL_TOPOLOGY, Cell, Setting, end_to_end
 from conformance.model.split import split_zone as split_zones
 from conformance.support import paths, schema, spelling
 

@@ -18,6 +18,7 @@ from conformance.cli import (
     expect,
     gate,
     measuring,
+    proxy,
     results,
     scenario,
     split,
@@ -27,7 +28,21 @@ from conformance.cli import (
 )
 from conformance.cli.base import main
 
-for module in (measuring, scenario, clause, study, compare, gate, building, results, expect, split, testing, zones):
+for module in (
+    measuring,
+    scenario,
+    clause,
+    study,
+    compare,
+    gate,
+    building,
+    results,
+    expect,
+    split,
+    proxy,
+    testing,
+    zones,
+):
     for command in module.COMMANDS:
         main.add_command(command)
 

@@ -10,7 +10,8 @@ import click
 from conformance.cli import measuring
 from conformance.cli.base import FORMAT, SECONDS, finish, progress_console
 from conformance.engine.benches import Choice
-from conformance.model.setting import PEPSAL, QUEUE_SIZED_BY, SPLITTER
+from conformance.model.proxy import PEPSAL, SPLITTER
+from conformance.model.setting import QUEUE_SIZED_BY
 from conformance.support import extras
 
 _PROXY = click.option(

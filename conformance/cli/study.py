@@ -72,14 +72,28 @@ def show(what: str, results: str, target: pathlib.Path | None, form: str) -> Non
     finish(found, form, shown.show_told, _written(found, target))
 
 
-def _written(found: Any, target: pathlib.Path | None) -> list[str]:
-    """Write Markdown where it was asked for; return what to say of it."""
+@study.command("board")
+@click.argument("results", nargs=-1, required=True, type=click.Path(path_type=pathlib.Path, exists=True))
+@_OUT
+@FORMAT
+def board(results: tuple[pathlib.Path, ...], target: pathlib.Path | None, form: str) -> None:
+    """Count the claims of all studies by verdict, by what RESULTS hold; with --out, tell every claim."""
+    from conformance.commands import study as command
+    from conformance.reporting.text import study as shown
+
+    found = command.board(results)
+    finish(found, form, shown.show_board, _written(found, target, shown.board_markdown))
+
+
+def _written(found: Any, target: pathlib.Path | None, as_markdown: Callable[[Any], str] | None = None) -> list[str]:
+    """Write Markdown where it was asked for, of one study unless told how; return what to say of it."""
     if target is None:
         return []
     from conformance.reporting.text import study as shown
     from conformance.support import files
 
-    return [f"written: {files.write(target, shown.as_markdown(found).encode(), 'choose another --out')}"]
+    text = (as_markdown or shown.as_markdown)(found)
+    return [f"written: {files.write(target, text.encode(), 'choose another --out')}"]
 
 
 COMMANDS = (study,)

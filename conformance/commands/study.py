@@ -59,7 +59,7 @@ class Told:
             scaled=[dict(one) for one in self.study.scaled], tier=self.tier, points=self.points,
             measured=self.measured, schemes=list(self.schemes), results=self.results,
             scenarios=[{"name": name, "title": one.title} for name, one in self.study.scenarios.items()],
-            counts={str(verdict): number for verdict, number in self.judgment.counts.items()},
+            counts=_counts(self.judgment.counts),
             anchors=[
                 {"name": anchor.name, "reason": anchor.reason, **_judged(self.judgment.anchors[anchor.name])}
                 for anchor in self.study.anchors
@@ -185,6 +185,46 @@ def told(study: Study, found: study_results.Found, results: str) -> Told:
         study=study, tier=None, judgment=outcome.judge(study, found.measured), points=len(study.points["full"]),
         measured=outcome.known(found.measured), schemes=found.schemes, results=results,
     )  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Board:
+    """All studies that ship, and what results say of each."""
+
+    studies: tuple[Told, ...]
+
+    @property
+    def counts(self) -> Mapping[Verdict, int]:
+        """Return how many claims of all studies have each verdict."""
+        return {verdict: sum(one.judgment.counts[verdict] for one in self.studies) for verdict in Verdict}
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say DONE: a claim that differs is a finding."""
+        return ExitStatus.DONE
+
+    def to_json(self) -> Document:
+        """Return a document of schemas/study-board.json."""
+        found = [
+            {
+                "study": one.study.name, "title": one.study.title, "claims": len(one.study.claims),
+                "points": one.points, "measured": one.measured, "counts": _counts(one.judgment.counts),
+            }
+            for one in self.studies
+        ]  # fmt: skip
+        return document("study-board", self.exit_status, studies=found, counts=_counts(self.counts))
+
+
+def _counts(counts: Mapping[Verdict, int]) -> dict[str, int]:
+    return {str(verdict): number for verdict, number in counts.items()}
+
+
+def board(results: Sequence[str | pathlib.Path]) -> Board:
+    """Judge all studies that ship by what results files hold, each by all of them. Raise UserError."""
+    measurements = list(store.read(*map(pathlib.Path, results)))
+    shown = ", ".join(map(str, results))
+    of = ((study, study_results.of(study, measurements)) for study in map(studies.find, studies.files()))
+    return Board(studies=tuple(told(study, found, shown) for study, found in of))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ makes no system call while a trial runs: a trial with one gives the same bytes a
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import socket
 import struct
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _ETH_P_ALL = 0x0003
 _SOL_PACKET, _PACKET_RX_RING, _PACKET_STATISTICS, _PACKET_VERSION, _TPACKET_V3 = 263, 5, 6, 10, 2
+_SO_ATTACH_FILTER, _BPF_RETURN = 26, 6
 _BLOCK_BYTES, _FRAME_BYTES = 1 << 20, 1 << 17
 #: the kernel hands over a block that is not full after so long: seldom, since the rest of the block is lost
 _RETIRE_MS = 60_000
@@ -39,10 +41,13 @@ _PCAP_HEADER = struct.pack("=IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 1 << 18, 1)
 class Capture:
     """A capture of one interface of a node, in both directions, with room for a transfer of so many bytes.
 
-    Times are written as seconds since `epoch_ns`: guests live after 2038, which not every reader of pcap survives.
+    Times are written as seconds since `epoch_ns`: guests live after 2038, which not every reader of pcap survives. Of
+    each frame `most_bytes` are kept, or all of it.
     """
 
-    def __init__(self, node: Node, interface: str, transfer_bytes: int, epoch_ns: int) -> None:
+    def __init__(
+        self, node: Node, interface: str, transfer_bytes: int, epoch_ns: int, most_bytes: int | None = None
+    ) -> None:
         blocks = int(transfer_bytes * _SPARE / _BLOCK_BYTES) + _SPARE_BLOCKS
         size = blocks * _BLOCK_BYTES
         with inside(node):
@@ -51,6 +56,11 @@ class Capture:
         self._socket.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V3)
         request = struct.pack("=7I", _BLOCK_BYTES, blocks, _FRAME_BYTES, size // _FRAME_BYTES, _RETIRE_MS, 0, 0)
         self._socket.setsockopt(_SOL_PACKET, _PACKET_RX_RING, request)
+        if most_bytes is not None:
+            # A filter of one instruction (struct sock_filter): it passes so many bytes of everything.
+            keep = ctypes.create_string_buffer(struct.pack("=HBBI", _BPF_RETURN, 0, 0, most_bytes))
+            program = struct.pack("=H6xQ", 1, ctypes.addressof(keep))
+            self._socket.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)
         self._ring = mmap.mmap(self._socket.fileno(), size, mmap.MAP_SHARED, mmap.PROT_READ)
         self._blocks, self._epoch_ns = blocks, epoch_ns
         self._socket.bind((interface, _ETH_P_ALL))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: how often flows and queues are looked at
 LOOK_NS = 100_000_000
-_PORT, _FIRST_LOCAL_PORT = 5001, 20_000
+PORT, _FIRST_LOCAL_PORT = 5001, 20_000
 #: of a flow without an end of its own
 _ENDLESS_BYTES = 1 << 50
 #: a flow of ours begins when it is due: later than this, it was the guest that was late
@@ -107,11 +107,11 @@ class KernelGroup:
         # Those that are asked send what they are asked for, from the far end on.
         plan = [write_requests(folder, sink, group.requests)] if group.requests else []
         self._receiver = Program(
-            receiver, [program, "receive", sink.address, str(_PORT), *plan], f"{folder}/{sink.node}.out"
+            receiver, [program, "receive", sink.address, str(PORT), *plan], f"{folder}/{sink.node}.out"
         )
         self._sender = Program(
             sender,
-            [program, "send", sink.address, str(_PORT), algorithm, str(_FIRST_LOCAL_PORT), str(LOOK_NS), asked],
+            [program, "send", sink.address, str(PORT), algorithm, str(_FIRST_LOCAL_PORT), str(LOOK_NS), asked],
             f"{folder}/{source.node}.out",
         )
         #: whether they all have an end of their own

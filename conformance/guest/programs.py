@@ -12,6 +12,7 @@ from conformance.guest.changes import Changes
 from conformance.guest.flow_looks import QueueLooks
 from conformance.guest.hop import Hop
 from conformance.guest.kernel_flows import Watch
+from conformance.guest.splitting import Splitting, ports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 #: room for the packets of one side of a first pass; what is beyond is lost, and its end says so
 _CAPTURED_BYTES = 48 << 20
+#: of each frame, where the arrival of bytes is looked at: more than all headers
+_HEADERS_BYTES = 128
 _PROBES_SEED = 1
 
 
@@ -65,6 +68,18 @@ def bond(stage: SharedStage, asked: SharedTrial, cleanup: contextlib.ExitStack) 
     return found
 
 
+def splitters(stage: SharedStage, asked: SharedTrial, cleanup: contextlib.ExitStack) -> list[Splitting]:
+    """Start what splits connections. Raises RuntimeError where that is never ready."""
+    network, found = stage.network, []
+    program = os.path.join(stage.stage.scratch, network.splitter)
+    for at, (where, options) in enumerate(zip(stage.place.splitters, asked.splitters, strict=True)):
+        own = ports(network, at, stage.stage.job.port)
+        name, node = network.splitters[at].node, stage.stage.net[where.node]
+        found.append(Splitting(node, name, [program, *options], own, folder(stage)))
+        cleanup.callback(found[-1].end)
+    return found
+
+
 def folder(stage: SharedStage) -> str:
     """Return the folder of what programs of ours read and write."""
     folder = os.path.join(stage.stage.job.work_dir, "load")
@@ -104,10 +119,11 @@ def captures(stage: SharedStage, asked: SharedTrial, begin_ns: int) -> dict[str,
     target = os.path.join(stage.stage.scratch, "passes")
     os.makedirs(target, exist_ok=True)
     zero_ns = begin_ns + time.time_ns() - time.monotonic_ns()
+    most_bytes = _HEADERS_BYTES if asked.headers else None
     return {
         os.path.join(target, f"{asked.seed}-{name}.pcap"): (
             name,
-            Capture(stage.stage.net[port.node], port.name, _CAPTURED_BYTES, zero_ns),
+            Capture(stage.stage.net[port.node], port.name, _CAPTURED_BYTES, zero_ns, most_bytes),
         )
         for name, port in (("sent", sender.port), ("came", receiver.port))
     }

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _TABLE = 100
 #: neither root nor the stack's user: the stack cannot signal it, and it may do nothing but use others' addresses
-_PROXY_USER = 65533
+PROXY_USER = 65533
 
 
 def routing(port: int, client_side: str, server_side: str) -> list[str]:
@@ -31,7 +31,7 @@ def routing(port: int, client_side: str, server_side: str) -> list[str]:
     return [
         f"rule add iif {client_side} ipproto tcp dport {port} lookup {_TABLE}",
         f"rule add iif {server_side} ipproto tcp sport {port} lookup {_TABLE}",
-        f"route add local 0.0.0.0/0 dev lo table {_TABLE}",
+        f"route replace local 0.0.0.0/0 dev lo table {_TABLE}",
     ]
 
 
@@ -64,5 +64,5 @@ class Proxy(Process):
         environment = {name: value for name, value in os.environ.items() if name in ("PATH", "LC_ALL")}
         command = [os.path.join(stage.scratch, about.file), *about.options]
         if about.ours:
-            command += ["-u", str(_PROXY_USER)]
+            command += ["-u", str(PROXY_USER)]
         super().__init__(router, command, environment, directory, contextlib.nullcontext())

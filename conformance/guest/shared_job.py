@@ -26,11 +26,20 @@ class SharedBond:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class SharedSplitter:
+    """A splitter at a node. `algorithms`: kernel's names of those that it is told to use."""
+
+    node: str
+    algorithms: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Group:
     """A group of flows, and the nodes that its receivers and its sender are at.
 
     `stack`: of the stack under test, each of its `clients` on a host of its own; else of the kernel, with one host for
-    all receivers. `ecn`: what the hosts' tcp_ecn is set to, None to leave it.
+    all receivers. `ecn`: what the hosts' tcp_ecn is set to, None to leave it. `splitters`: those that it crosses, by
+    their index, from receiver to sender.
     """
 
     name: str
@@ -39,6 +48,7 @@ class Group:
     ends: tuple[str, str]
     ecn: int | None
     host_queue: str | None
+    splitters: tuple[int, ...]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -52,6 +62,8 @@ class SharedNetwork:
     change: str
     hop: str
     bond: SharedBond | None
+    splitter: str
+    splitters: tuple[SharedSplitter, ...]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -112,7 +124,8 @@ class SharedTrial:
 
     `watch_masks`: for each link's data how seldom its packets are watched (watch.c), None where nothing queues.
     `impairments`: for each link what happens to its data, and acks, in hop.c's words, none where nothing does.
-    `captures`: whether packets of the tested group's first flow are written down, and `tested` is that group.
+    `captures`: whether packets of the tested group's first flow are written down, and `tested` is that group;
+    `headers`: only the first bytes of each. `splitters`: the options of each.
     """
 
     seed: int
@@ -124,7 +137,9 @@ class SharedTrial:
     impairments: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
     tested: int
     captures: bool
+    headers: bool
     bond: BondTrial | None
+    splitters: tuple[tuple[str, ...], ...]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -240,6 +255,18 @@ class BondSeen:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class SplitterSeen:
+    """What a splitter counted, `port` being that of the servers whose connections it takes (conformance/proxy)."""
+
+    node: str
+    port: int
+    connections: int
+    refused: int
+    resets: int
+    bytes_to_client: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class SharedFacts:
     """One trial of flows that share a network. `captured`: frames written down and lost, by side; none unless asked."""
 
@@ -253,6 +280,7 @@ class SharedFacts:
     changes: tuple[ChangeSeen, ...]
     captured: dict[str, tuple[int, int]]
     bond: BondSeen | None
+    splitters: tuple[SplitterSeen, ...]
 
     def __post_init__(self) -> None:
         require(bool(self.groups) and bool(self.links), "a trial without flows or links")

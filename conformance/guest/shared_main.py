@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import os
 
-from conformance.guest import netns, programs, protocol, shared_trial, tc
+from conformance.guest import kernel_flows, netns, programs, protocol, proxy, shared_trial, splitting, tc
 from conformance.guest.shared_job import GroupFlows
 from conformance.guest.topology import Topology
 from conformance.guest.trial import Fault
@@ -61,6 +61,17 @@ def set_up(
         for number, host in enumerate(clients):
             first = shared_trial.FIRST_CLIENT_PORT + _PORTS_A_CLIENT * number
             netns.set_sysctls(net[host.node], {"net.ipv4.ip_local_port_range": f"{first} {first + 1}"})
+    for at, (splitter, where) in enumerate(zip(stage.network.splitters, stage.place.splitters, strict=True)):
+        unknown = [own for own in splitter.algorithms if kernel_flows.first_known((own,)) is None]
+        if unknown:
+            whose = f"the splitter at {splitter.node}"
+            return protocol.Unsupported(message=f"this kernel has no congestion control {unknown[0]} for {whose}")
+        node = net[where.node]
+        sysctls[where.node] = netns.set_sysctls(node, job.sysctls)
+        if name is not None:
+            sysctls[where.node] |= netns.set_sysctls(node, {"net.ipv4.tcp_congestion_control": name})
+        for port in splitting.ports(stage.network, at, job.port):
+            proxy.hand_over(node, port, (splitting.NEAR, splitting.FAR))
     offload = {
         f"{node.name}:{interface}": netns.set_offload(node, interface, job.offload)
         for node in net.hosts

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 
-from conformance.guest import bonding, tc
+from conformance.guest import bonding, splitting, tc
 from conformance.guest.netns import inside
 from conformance.guest.topology import Interface
 
@@ -40,7 +40,7 @@ class Place:
     """Where things of a job are: sender and receivers of each group, and the egress of each link's directions.
 
     `hops`: of each link that has one, the node in its middle, with an interface towards the client and one towards the
-    server. `bond`: None where there is none.
+    server. `bond`: None where there is none. `splitters`: those of the network, in its order.
     """
 
     senders: tuple[Host, ...]
@@ -48,6 +48,7 @@ class Place:
     directions: tuple[tuple[Interface, Interface], ...]
     hops: tuple[str | None, ...]
     bond: bonding.BondPlace | None
+    splitters: tuple[splitting.SplitterPlace, ...]
 
     @property
     def hosts(self) -> tuple[Host, ...]:
@@ -82,7 +83,22 @@ def place(network: SharedNetwork) -> Place:
     if network.bond is not None:
         client, server = map(_bridge, network.bond.ends)
         bond = bonding.place(network.bond, (client, server), directions)
-    return Place(senders=tuple(senders), receivers=tuple(receivers), directions=directions, hops=hops, bond=bond)
+    splitters = tuple(
+        splitting.SplitterPlace(near=_leg(at, splitter.node, 0), far=_leg(at, splitter.node, 1))
+        for at, splitter in enumerate(network.splitters)
+    )
+    return Place(
+        senders=tuple(senders), receivers=tuple(receivers), directions=directions, hops=hops, bond=bond,
+        splitters=splitters,
+    )  # fmt: skip
+
+
+def _leg(at: int, node: str, way: int) -> Host:
+    name = (splitting.NEAR, splitting.FAR)[way]
+    return Host(
+        node=f"p{at}", address=f"10.2.{at}.{way + 1}", mac=f"02:00:00:02:{at:02x}:{way + 1:02x}",
+        port=Interface(_bridge(node), f"p{at}{name}"),
+    )  # fmt: skip
 
 
 def build(network: SharedNetwork, where: Place) -> Any:
@@ -99,6 +115,10 @@ def build(network: SharedNetwork, where: Place) -> Any:
     for host in where.hosts:
         topo.addHost(host.node, ip=f"{host.address}/8", mac=host.mac)
         topo.addLink(host.node, host.port.node, intfName1=_HOST_INTERFACE, intfName2=host.port.name)
+    for splitter in where.splitters:
+        topo.addHost(splitter.node, ip=None)
+        for name, leg in splitter.legs:
+            topo.addLink(splitter.node, leg.port.node, intfName1=name, intfName2=leg.port.name)
     for (data, acks), hop in zip(where.directions, where.hops, strict=True):
         if hop is None:
             topo.addLink(acks.node, data.node, intfName1=acks.name, intfName2=data.name)
@@ -119,10 +139,14 @@ def build(network: SharedNetwork, where: Place) -> Any:
         if hop is not None:
             _batch(net[hop], "ip", [f"link set {name} up" for name in (TO_CLIENT, TO_SERVER)])
             _pass_on(net[hop], link.impaired)
+    for splitter in where.splitters:
+        lines = [f"link set {name} address {leg.mac} up" for name, leg in splitter.legs]
+        _batch(net[splitter.node], "ip", ["link set lo up", *lines])
+    legs = [leg for splitter in where.splitters for _, leg in splitter.legs]
     ways = {bridge: _ways(bridge, where.directions) for bridge in bridges}
     for bridge in bridges:
         ports = [port.name for pair in where.directions for port in pair if port.node == bridge]
-        ports += [host.port.name for host in where.hosts if host.port.node == bridge]
+        ports += [host.port.name for host in (*where.hosts, *legs) if host.port.node == bridge]
         ports += [port.name for port, _ in joints if port.node == bridge]
         lines = [
             "link add bridge0 type bridge mcast_snooping 0",
@@ -130,12 +154,15 @@ def build(network: SharedNetwork, where: Place) -> Any:
         ]
         lines += [f"link set {port} type bridge_slave learning off flood off" for port in ports]
         _batch(net[bridge], "ip", [*lines, "link set bridge0 up"])
-        out = {host.mac: _port(bridge, host, ways[bridge], where.bond) for host in where.hosts}
+        out = {host.mac: _port(bridge, host, ways[bridge], where.bond) for host in (*where.hosts, *legs)}
         _batch(net[bridge], "bridge", [f"fdb add {mac} dev {port} master static" for mac, port in out.items() if port])
-    for sender, clients in zip(where.senders, where.receivers, strict=True):
-        _batch(net[sender.node], "ip", [_neighbour(host) for host in clients])
+    for group, sender, clients in zip(network.groups, where.senders, where.receivers, strict=True):
+        told: dict[str, list[str]] = {}
         for host in clients:
-            _batch(net[host.node], "ip", [_neighbour(sender)])
+            for node, interface, address, mac in splitting.hops(group, where.splitters, host, sender):
+                told.setdefault(node, []).extend(_reached(address, mac, interface))
+        for node, lines in told.items():
+            _batch(net[node], "ip", lines)
     return net
 
 
@@ -151,9 +178,11 @@ def _bridge(node: str) -> str:
     return f"n-{node}"
 
 
-def _neighbour(host: Host) -> str:
+def _reached(address: str, mac: str, leg: str) -> list[str]:
+    """Return ip's commands by which a node reaches an address; `leg`: a splitter's interface, "" of hosts."""
     # Neighbours are told, not asked for: a question could be lost in an emulator.
-    return f"neigh replace {host.address} lladdr {host.mac} dev {_HOST_INTERFACE} nud permanent"
+    told = f"neigh replace {address} lladdr {mac} dev {leg or _HOST_INTERFACE} nud permanent"
+    return [f"route replace {address} dev {leg}", told] if leg else [told]
 
 
 def _ways(bridge: str, directions: Sequence[tuple[Interface, Interface]]) -> Mapping[str, str]:

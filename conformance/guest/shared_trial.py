@@ -76,10 +76,14 @@ def run(stage: SharedStage, asked: SharedTrial) -> SharedFacts:
             return SharedFacts(
                 seed=asked.seed, virtual_s=_s(time.monotonic_ns() - began_ns), elapsed_s=0.0, timed_out=False,
                 system_calls=trial.system_calls(calls), links=_links(stage, [], [], {}), changes=(), captured={},
-                bond=None,
+                bond=None, splitters=(),
                 groups=tuple(group.seen() if group else GroupSeen(algorithm=None, server=None, ready=True, flows=())
                              for group in stacks),
             )  # fmt: skip
+        try:
+            splitters = programs.splitters(stage, asked, cleanup)
+        except RuntimeError as error:
+            raise Fault(str(error)) from error
         begin_ns = (time.monotonic_ns() + _LEAD_NS) // _STEP_NS * _STEP_NS + _STEP_NS
         hops = programs.hops(stage, asked, begin_ns, cleanup)
         bond = programs.bond(stage, asked, cleanup)
@@ -97,12 +101,14 @@ def run(stage: SharedStage, asked: SharedTrial) -> SharedFacts:
             links = _links(stage, watches, queues, hops)
             changed = changes.stop() if changes else ()
             bonded = bond.stop() if bond else None
+            split = tuple(one for splitter in splitters for one in splitter.stop())
         except RuntimeError as error:
             raise Fault(str(error)) from error
         return SharedFacts(
             seed=asked.seed, virtual_s=_s(time.monotonic_ns() - began_ns), elapsed_s=_s(elapsed_ns),
             timed_out=timed_out, system_calls=trial.system_calls(calls), links=links, changes=changed,
             captured={name: capture.write(path) for path, (name, capture) in captures.items()}, bond=bonded,
+            splitters=split,
             groups=tuple(group for group in seen if group),
         )  # fmt: skip
 

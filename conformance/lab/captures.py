@@ -6,17 +6,21 @@ import ipaddress
 import pathlib
 import shutil
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from conformance.lab import topology
 from conformance.model.errors import UserError
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome
 
+if TYPE_CHECKING:
+    from conformance.model.diagnosis.pcap import Packet
+
 #: IP's numbers of the protocols that adapters name
 PROTOCOLS = {"tcp": 6, "udp": 17}
 #: of flows that share a network: the captures of the tested group's first flow
 SHARED_SENT, SHARED_CAME = "sent", "came"
+_SAYS_SOMETHING = (Outcome.OK, Outcome.TIMEOUT)
 
 
 class Captures(NamedTuple):
@@ -53,26 +57,65 @@ def with_packets(
     `unseen`: {capture: frames that did not fit}. Packets that are missing make it an error: what is not known to be all
     may not be judged. A measurement that says nothing of the stack is returned as it is.
     """
-    if measurement.outcome not in (Outcome.OK, Outcome.TIMEOUT):
+    if measurement.outcome not in _SAYS_SOMETHING:
         return measurement
     try:
         found = _packets(measurement.trial.setting, folder, unseen, transport)
     except UserError as error:
-        message = f"packets: {error}"
-        return Measurement(trial=measurement.trial, outcome=Outcome.ERROR, message=message, host=measurement.host)
+        return _error(measurement, f"packets: {error}")
     finally:
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
     return dataclasses.replace(measurement, packets=found)
 
 
+def with_delivery(
+    measurement: Measurement,
+    folder: pathlib.Path | None,
+    unseen: Mapping[str, int],
+    transport: str,
+    elapsed_s: float,
+) -> Measurement:
+    """Return a measurement with when the bytes of the tested group's first flow arrived (model/delivery.py).
+
+    Of TCP alone: in QUIC, nobody sees from outside which bytes a packet has. What is missing makes it an error.
+    """
+    network = measurement.trial.setting.network
+    if measurement.outcome not in _SAYS_SOMETHING or network is None or transport != "tcp":
+        return measurement
+    from conformance.model import delivery
+
+    try:
+        sent, came, asked = _captured(measurement.trial.setting, folder, unseen, transport)
+        found = delivery.of_flow(network, sent, came, asked, elapsed_s)
+    except UserError as error:
+        return _error(measurement, f"delivery: {error}")
+    at = next(at for at, flow in enumerate(measurement.flows) if flow["group"] == network.tested.name)
+    flows = [dict(flow) for flow in measurement.flows]
+    flows[at]["delivery"] = found
+    return dataclasses.replace(measurement, flows=tuple(flows))
+
+
+def _error(measurement: Measurement, message: str) -> Measurement:
+    return Measurement(trial=measurement.trial, outcome=Outcome.ERROR, message=message, host=measurement.host)
+
+
 def _packets(
     setting: Setting, folder: pathlib.Path | None, unseen: Mapping[str, int], transport: str
 ) -> Mapping[str, object]:
     from conformance.model import packets  # late: the host room is also run where there is only the standard library
+
+    sent, came, asked = _captured(setting, folder, unseen, transport)
+    return packets.matched(sent, came, asked, captures_of(setting).client).to_json()
+
+
+def _captured(
+    setting: Setting, folder: pathlib.Path | None, unseen: Mapping[str, int], transport: str
+) -> tuple[list["Packet"], list["Packet"], list["Packet"]]:
+    """Return the server's packets, those of them that came to the client, and the client's. Raises UserError."""
     from conformance.model.diagnosis import pcap
 
-    sent_name, came_name, server, client = captures_of(setting)
+    sent_name, came_name, server, _ = captures_of(setting)
     if folder is None or not folder.is_dir():
         raise UserError("none were captured", "they are captured in the virtual room only")
     if lost := sum(unseen.values()):
@@ -83,4 +126,4 @@ def _packets(
         raise UserError(f"a capture cannot be read: {error.strerror}") from None
     sent, asked = pcap.packets(entered, PROTOCOLS[transport], server)
     came, _ = pcap.packets(left, PROTOCOLS[transport], server)
-    return packets.matched(sent, came, asked, client).to_json()
+    return sent, came, asked

@@ -13,7 +13,8 @@ from conformance.lab.adapter import Adapter
 from conformance.lab.room import Batches
 from conformance.model.emulation import calibration, congestion, credibility, shared_facts, tc_commands
 from conformance.model.errors import UserError
-from conformance.model.setting import SPLITTER, Setting
+from conformance.model.proxy import SPLITTER
+from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome, Trial
 from conformance.support import paths
 
@@ -264,7 +265,8 @@ class Reader:
                     made = shared_facts.measurement(trial, wire.to_json(shared_seen), known, {**host, **counted})
                     unseen = {side: lost for side, (_, lost) in shared_seen.captured.items()}
                     with_states = self._with_states(made, index, not any(unseen.values()))
-                    yield self._with_packets(with_states, index, unseen)
+                    delivered = self._with_delivery(with_states, index, unseen, shared_seen.elapsed_s)
+                    yield self._with_packets(delivered, index, unseen)
             case protocol.HopsTried(index=index, observed=hops):
                 self._hops[index] = wire.to_json(hops)
             case protocol.TrialFailed(index=index, seed=seed, message=message):
@@ -290,6 +292,16 @@ class Reader:
         except UserError as why:
             return self._error(found.trial, f"first pass: {why}", found.host)
         return dataclasses.replace(found, evidence={**evidence, "states": times})
+
+    def _with_delivery(
+        self, found: Measurement, index: int, unseen: collections.abc.Mapping[str, int], elapsed_s: float
+    ) -> Measurement:
+        """Add when the bytes of the tested group's first flow arrived, where its network asks for that."""
+        network = found.trial.setting.network
+        if network is None or not network.delivery or network.states:
+            return found
+        folder = None if self._traces is None else self._traces / f"{index}-{found.trial.seed}"
+        return captures.with_delivery(found, folder, unseen, self._adapter.manifest.transport, elapsed_s)
 
     def give_up(self, why: str, host: Host) -> collections.abc.Iterator[Measurement]:
         """Yield an error for every trial still owed in the cell that was under way; other cells are unharmed."""

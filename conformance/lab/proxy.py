@@ -8,7 +8,7 @@ from typing import Any
 from conformance.lab.own_program import OwnProgram
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
-from conformance.model.setting import PEPSAL, SPLITTER, Proxy
+from conformance.model.proxy import PEPSAL, SPLITTER, Proxy
 from conformance.support import paths
 
 PROGRAM = OwnProgram("splitting-proxy", paths.PACKAGE / "proxy")
@@ -38,9 +38,9 @@ def program(proxy: Proxy) -> pathlib.Path:
     return PROGRAM.ensure() / "splitter"
 
 
-def options(proxy: Proxy, port: int) -> list[str]:
-    """Return the arguments of its program."""
-    found = ["-p", str(port)]
+def options(proxy: Proxy, port: int | None = None) -> list[str]:
+    """Return the arguments of its program; without a port, all others."""
+    found = [] if port is None else ["-p", str(port)]
     for name, letter in _LETTERS.items():
         value = getattr(proxy, name)
         if value is not None:

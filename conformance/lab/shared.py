@@ -1,5 +1,6 @@
 """From trials of flows that share a network to what a guest is told of them."""
 
+import dataclasses
 import math
 import pathlib
 import random
@@ -8,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from conformance.guest import hop_probe, shared_job
-from conformance.lab import load
+from conformance.lab import load, proxy
 from conformance.lab.adapter import Adapter
 from conformance.lab.manifest import SEVERAL_REQUESTS
 from conformance.model.emulation import bonded, hop_checks, impairing, rtnl, shaping
@@ -17,6 +18,7 @@ from conformance.model.flow_group import Flows
 from conformance.model.impairments import Impairments
 from conformance.model.links import WAYS, Link
 from conformance.model.network import Network
+from conformance.model.proxy import Proxy
 from conformance.model.setting import Setting
 from conformance.model.trial import KERNEL_STACK, Trial
 
@@ -34,6 +36,8 @@ _DELAY_OFF_NS = 10_000
 #: What a guest's memory must hold, as measured: kernel and harness; a flow with its threads and sockets; a packet that
 #: stands in a queue or is on its way, with the part of its sender's buffer that waits for its acknowledgement.
 _GUEST_MB, _STACK_FLOW_MB, _FLOW_MB, _PACKET_BYTES = 200, 24, 0.5, 4096
+#: the file of the program that splits connections
+_SPLITTER = "splitter"
 #: what every guest has
 LEAST_MB = 512
 
@@ -44,7 +48,10 @@ def network_of(network: Network, stack: str, scratch: pathlib.Path) -> shared_jo
         shutil.copy(path, scratch / name)
     if network.bond is not None:
         shutil.copy(load.bond(), scratch / load.BOND)
+    if network.splitters:
+        shutil.copy(proxy.PROGRAM.ensure() / _SPLITTER, scratch / _SPLITTER)
     names = [link.name for link in network.links]
+    nodes = [splitter.node for splitter in network.splitters]
     return shared_job.SharedNetwork(
         links=tuple(
             shared_job.SharedLink(name=link.name, ends=link.ends, impaired=network.impaired(link))
@@ -54,6 +61,7 @@ def network_of(network: Network, stack: str, scratch: pathlib.Path) -> shared_jo
             shared_job.Group(
                 name=group.name, stack=is_by_stack(group, stack), clients=group.count, ends=group.ends,
                 ecn=None if group.ecn is None else int(group.ecn), host_queue=group.host_queue,
+                splitters=tuple(nodes.index(splitter.node) for splitter in network.splitters_of(group)),
             )
             for group in network.flows
         ),
@@ -66,7 +74,22 @@ def network_of(network: Network, stack: str, scratch: pathlib.Path) -> shared_jo
             links=(names.index(network.bond.links[0]), names.index(network.bond.links[1])),
             program=load.BOND,
         ),
+        splitter=_SPLITTER,
+        splitters=tuple(
+            shared_job.SharedSplitter(
+                node=splitter.node,
+                algorithms=tuple(name for name in (own.to_client, own.to_server) if name is not None),
+            )
+            for splitter, own in ((one, _of_kernel(one.proxy)) for one in network.splitters)
+        ),
     )  # fmt: skip
+
+
+def _of_kernel(of: Proxy) -> Proxy:
+    """Return a splitter's options with congestion controls by the names that the kernel has for them."""
+    names = {name: kernels[0] for name, kernels in KERNEL_NAMES.items()}
+    both = [None if name is None else names.get(name, name) for name in (of.to_client, of.to_server)]
+    return dataclasses.replace(of, to_client=both[0], to_server=both[1])
 
 
 def is_by_stack(group: Flows, stack: str) -> bool:
@@ -80,6 +103,8 @@ def is_by_stack(group: Flows, stack: str) -> bool:
 def why_not(setting: Setting, adapter: Adapter) -> str | None:
     """Return why an adapter cannot take part in a setting; None where it may."""
     groups = setting.network.flows if setting.network else ()
+    if setting.network and setting.network.splitters and adapter.manifest.transport != "tcp":
+        return f"a splitter splits TCP, and {adapter.name} serves over {adapter.manifest.transport}"
     if not any(group.requests and is_by_stack(group, adapter.name) for group in groups):
         return None
     client = adapter.client or adapter
@@ -145,8 +170,10 @@ def _trial(trial: Trial) -> shared_job.SharedTrial:
             (_rules(network, link, "data", trial), _rules(network, link, "acks", trial)) for link in network.links
         ),
         tested=network.flows.index(network.tested),
-        captures=bool(network.states) or trial.setting.packets,
+        captures=bool(network.states) or trial.setting.packets or network.delivery,
+        headers=network.delivery and not trial.setting.packets,
         bond=_bond(network),
+        splitters=tuple(tuple(proxy.options(_of_kernel(splitter.proxy))) for splitter in network.splitters),
     )
 
 

@@ -13,7 +13,8 @@ from conformance.model.errors import UserError
 from conformance.model.flow_group import Flows, Start
 from conformance.model.links import Direction, Link, Queue
 from conformance.model.network import Network
-from conformance.model.setting import RIVAL_TOPOLOGY, Cell, Proxy, Setting, end_to_end
+from conformance.model.proxy import Proxy
+from conformance.model.setting import RIVAL_TOPOLOGY, Cell, Setting, end_to_end
 
 #: what a scenario's document may have beside its network
 FIELDS = ("boxes",)
@@ -27,7 +28,8 @@ _PLAIN_QUEUES = ("red", "fq_codel", "codel", "cake", "pie", "policer")
 def setting(name: str, network: Network, boxes: Sequence[Mapping[str, Any]], timeout_s: float) -> Setting | None:
     """Return the Setting of before that says the same as a network with its boxes; None where none does."""
     links = network.links
-    if network.schedule or any(way.impairments is not None for link in links for _, way in link.directions):
+    impaired = any(way.impairments is not None for link in links for _, way in link.directions)
+    if network.schedule or network.delivery or impaired:
         return None
     cells = [_cell(link) for link in links]
     queue = _queue(links[0].data)

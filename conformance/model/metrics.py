@@ -7,7 +7,7 @@ nothing else knows metrics by name, but for reports that say something of one me
 import functools
 from collections.abc import Mapping
 
-from conformance.model import lone_metrics, recovery_metrics, request_metrics, shared_metrics
+from conformance.model import delivery_metrics, lone_metrics, recovery_metrics, request_metrics, shared_metrics
 from conformance.model.errors import UserError
 from conformance.model.metric import Metric, Timeout
 from conformance.model.metric import shared as _shared
@@ -319,6 +319,42 @@ METRICS: Mapping[str, Metric] = {
             margin=5.0,
             full_scale=400.0,
             only_above=True,
+        ),
+        _shared(
+            "delivered_mbps",
+            "delivered",
+            "Bytes of its stream that came to the receiver, in order",
+            delivery_metrics.of("mbps"),
+            unit="Mbit/s",
+            digits=2,
+            margin=0.5,
+            full_scale=50.0,
+            missing=delivery_metrics.MISSING,
+        ),
+        *(
+            _shared(
+                f"byte_delay_{quantile}_ms",
+                f"byte delay {quantile}",
+                f"From when a byte is first sent until it is there in order, {quantile} of bytes",
+                delivery_metrics.of(f"delay_{quantile}_ms"),
+                unit="ms",
+                digits=1,
+                margin=5.0,
+                full_scale=400.0,
+                missing=delivery_metrics.MISSING,
+            )
+            for quantile in ("p50", "p95")
+        ),
+        _shared(
+            "delivery_gap_s",
+            "longest gap",
+            "Longest time without a new byte at the receiver",
+            delivery_metrics.of("gap_s"),
+            unit="s",
+            digits=2,
+            margin=0.5,
+            full_scale=20.0,
+            missing=delivery_metrics.MISSING,
         ),
         _shared(
             "convergence_s",

@@ -5,6 +5,7 @@ Mistakes are named by the JSON pointer of their place in the scenario's document
 """
 
 import dataclasses
+import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from conformance.model.errors import UserError, located
 from conformance.model.flow_group import Flows, Request, Start
 from conformance.model.impairments import Impairments
 from conformance.model.links import WAYS, Direction, Link, Queue
+from conformance.model.proxy import Splitter
 from conformance.model.records import sparse
 from conformance.model.schedule import Entry
 
@@ -38,6 +40,10 @@ class Network:
     schedule: tuple[Entry, ...] = ()
     #: a box that bonds two of the links, or none
     bond: Bond | None = None
+    #: splitters, each at a node between links
+    splitters: tuple[Splitter, ...] = ()
+    #: whether it is seen when the tested group's first flow's bytes arrive, and how late (delivery.py)
+    delivery: bool = False
 
     def __post_init__(self) -> None:
         for where, why in self._problems():
@@ -62,6 +68,7 @@ class Network:
             yield from ((f"/boxes/0{where}", why) for where, why in self.bond.problems(self.links))
             if self.offload:
                 yield "/offload", "a bond deals packets, one by one; leave out offload"
+        yield from self._splitter_problems()
         for at, group in enumerate(self.flows):
             yield from ((f"/flows/{at}{where}", why) for where, why in group.problems())
             if group.ends[0] == group.ends[1] or not self.route(group):
@@ -83,6 +90,18 @@ class Network:
             for way, _ in link.directions:
                 if self.offload and schedules.is_impaired(self.schedule, link, way):
                     yield f"/links/{at}/{way}/impairments", "impairments strike packets, one by one; leave out offload"
+
+    def _splitter_problems(self) -> Iterator[tuple[str, str]]:
+        for at, splitter in enumerate(self.splitters):
+            if splitter.node in [other.node for other in self.splitters[:at]]:
+                yield "/boxes", f"there are two splitters at {splitter.node}; leave one of them out"
+            elif not any(splitter in self.splitters_of(group) for group in self.flows):
+                yield "/boxes", f"no flow crosses {splitter.node}; put the splitter between two links of one"
+        if self.splitters and self.bond is not None:
+            yield "/boxes", "a bond and splitters do not go together; leave one of them out"
+        for at, group in enumerate(self.flows):
+            if self.splitters_of(group) and any(way != "data" for _, way in self.towards_client(group)):
+                yield f"/flows/{at}/ends", "a flow that is split goes as links do; name its client's end first"
 
     @property
     def latest_end_s(self) -> float:
@@ -142,6 +161,31 @@ class Network:
             return self.bond.of(self.links)
         return _way(self.links, *group.ends) or ()
 
+    def splitters_of(self, group: Flows) -> tuple[Splitter, ...]:
+        """Return the splitters that a group crosses, from receiver to sender."""
+        by_node = {splitter.node: splitter for splitter in self.splitters}
+        return tuple(by_node[node] for node in self._between(group) if node in by_node)
+
+    def sections(self, group: Flows) -> tuple[tuple[Link, ...], ...]:
+        """Return the links of each of a group's connections, from receiver to sender: one more than splitters."""
+        nodes = [splitter.node for splitter in self.splitters_of(group)]
+        found: list[list[Link]] = [[]]
+        for link, node in itertools.zip_longest(self.route(group), self._between(group)):
+            found[-1].append(link)
+            if node in nodes:
+                found.append([])
+        return tuple(tuple(section) for section in found)
+
+    def _between(self, group: Flows) -> tuple[str, ...]:
+        """Return the nodes where the links of a group's way meet, from receiver to sender."""
+        if self.is_bonded(group):
+            return ()
+        found, at = [], group.ends[0]
+        for link in self.route(group)[:-1]:
+            at = link.ends[1] if link.ends[0] == at else link.ends[0]
+            found.append(at)
+        return tuple(found)
+
     def is_bonded(self, group: Flows) -> bool:
         """Return whether a group's data go through the bond."""
         return self.bond is not None and group.ends == self.bond.ends
@@ -165,8 +209,11 @@ class Network:
         return (ms + group.extra_delay_ms) / 1000
 
     def least_rtt_ms(self, group: Flows, until_s: float) -> float:
-        """Return the least that the delays of a group's way come to before `until_s`, by a bond's shorter link."""
-        links = self.route(group)
+        """Return the least that the delays of its sender's way come to before `until_s`, by a bond's shorter link.
+
+        That is the way to the receiver, or to the first splitter.
+        """
+        links = self.route(group) if self.is_bonded(group) else self.sections(group)[-1]
         data, acks = ([self._least_ms(link, way, until_s) for link in links] for way in WAYS)
         if self.bond is not None and self.is_bonded(group):
             return group.extra_delay_ms + min(data) + acks[0] + 2 * self.bond.cost_ms
@@ -255,6 +302,8 @@ class Network:
             sysctls=tuple(sorted(data.get("sysctls", {}).items())),
             schedule=tuple(_entries(data.get("schedule", ()))),
             bond=Bond.from_json(data["bond"]) if "bond" in data else None,
+            splitters=tuple(map(Splitter.from_json, data.get("splitters", ()))),
+            delivery=data.get("delivery", False),
         )
 
 

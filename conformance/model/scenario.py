@@ -16,6 +16,7 @@ from conformance.model.errors import UserError, located
 from conformance.model.network import Network
 from conformance.model.place import Point, Value, parse_values, plain
 from conformance.model.place import text as written
+from conformance.model.proxy import Splitter
 from conformance.model.schedule import problems as schedule_problems
 from conformance.model.schedule import with_traces
 from conformance.model.setting import Setting
@@ -25,8 +26,8 @@ def _no_file(path: str) -> bytes:
     raise UserError(f"there is no file {path!r} beside this document", "give the scenario as a file")
 
 
-#: what a box does that bonds links
-BOND = "bond"
+#: what a box does that bonds links, and one that splits connections
+BOND, SPLIT = "bond", "split"
 #: the grid that every scenario has: all values of all axes
 ALL = "all"
 
@@ -169,7 +170,15 @@ class Scenario:
         for at, box in enumerate(found.get("boxes", ())):
             if box["does"] == BOND:
                 own["bond"] = Bond.of_box(box, f"/boxes/{at}").to_json()
+            elif box["does"] == SPLIT:
+                own.setdefault("splitters", []).append(Splitter.of_box(box, f"/boxes/{at}").to_json())
         network = Network.from_json(own)
+        for at, box in enumerate(found.get("boxes", ())):
+            if box["does"] != BOND and box["node"] not in network.nodes:
+                known = f"choose one of {', '.join(network.nodes)}"
+                raise UserError(f"/boxes/{at}/node: no link ends at {box['node']}", known)
+            if box["does"] == BOND and at > 0:
+                raise UserError(f"/boxes/{at}: a bond is the one box of its network", "leave out the others")
         for where, why in schedule_problems(network.schedule, network.links, self.timeout_s):
             raise UserError(*f"{where}: {why}".split("; ", 1))
         return network
@@ -184,15 +193,13 @@ class Scenario:
         known = None if network.bond else legacy.setting(self.name, network, boxes, self.timeout_s)
         if known is not None:
             return known
-        if boxes and not network.bond:
-            raise UserError("/boxes: a box stands between two links of one flow", "see docs/scenarios.md")
         if network.bursts:
             raise UserError("/bursts: packets sent at once are seen of one flow alone", "leave it out")
         return Setting.shared(self.name, network, point.values, self.timeout_s)
 
 
 #: what of a document is the network's
-_NETWORK = ("links", "flows", "offload", "bursts", "sysctls", "schedule")
+_NETWORK = ("links", "flows", "offload", "bursts", "sysctls", "schedule", "delivery")
 
 
 def _place(document: Any, pointer: str) -> tuple[Any, str | int]:

@@ -18,6 +18,7 @@ from typing import Any, Self
 from conformance.model import digest
 from conformance.model.errors import UserError
 from conformance.model.network import Network
+from conformance.model.proxy import Proxy, check_algorithm
 
 #: queues by name -> what their size after the colon counts, or None where they take no size
 QUEUES = {
@@ -119,51 +120,6 @@ def parse_path(text: str) -> tuple[Cell, Cell]:
     return first, second
 
 
-#: our own proxy, and the other one that can take its place
-SPLITTER, PEPSAL = "splitter", "pepsal"
-_ALGORITHM_NAME = re.compile(r"[a-z0-9_]{1,15}\Z")
-
-
-def _check_algorithm(name: str, value: str) -> None:
-    if not _ALGORITHM_NAME.match(value):
-        raise UserError(f"{name} is {value!r}", "it must be a kernel's name of a congestion control")
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Proxy:
-    """What splits connections on the router. None of an option leaves the kernel's default.
-
-    program: SPLITTER or PEPSAL; digest: of a program that is not the suite's own, None for SPLITTER.
-    to_client, to_server: kernel's name of the congestion control on each side; None is the sender's own algorithm.
-    send_buffer_bytes, receive_buffer_bytes, unsent_bytes: SO_SNDBUF, SO_RCVBUF, TCP_NOTSENT_LOWAT of both its sockets.
-    back_pressure_bytes: at most so many bytes in the proxy and unacknowledged by the receiver (docs/proxy.md).
-    """
-
-    program: str = SPLITTER
-    digest: str | None = None
-    to_client: str | None = None
-    to_server: str | None = None
-    send_buffer_bytes: int | None = None
-    receive_buffer_bytes: int | None = None
-    unsent_bytes: int | None = None
-    back_pressure_bytes: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.program not in (SPLITTER, PEPSAL):
-            raise UserError(f"proxy {self.program!r} is not known", f"choose {SPLITTER} or {PEPSAL}")
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if value is None or field.name in ("program", "digest"):
-                continue
-            if self.program == PEPSAL:
-                raise UserError(f"{PEPSAL} has no {field.name}", f"only {SPLITTER} has")
-            if field.name.endswith("_bytes"):
-                if isinstance(value, bool) or not isinstance(value, int) or not 2 <= value <= 1 << 30:
-                    raise UserError(f"{field.name} is {value!r}", "it must be a whole number from 2 to 2^30")
-            else:
-                _check_algorithm(field.name, value)
-
-
 #: where a rival shares the bottleneck
 RIVAL_TOPOLOGY = "dumbbell"
 #: what the topology of a network that flows share is called; no file of topologies/ is
@@ -237,7 +193,7 @@ class Setting:
                 f"a rival needs {RIVAL_TOPOLOGY}, and that needs a rival",
             )
         if self.rival is not None:
-            _check_algorithm("rival", self.rival)
+            check_algorithm("rival", self.rival)
         if self.queue_sized_by not in QUEUE_SIZED_BY:
             raise UserError(f"queue_sized_by is {self.queue_sized_by!r}", f"choose {' or '.join(QUEUE_SIZED_BY)}")
         if not self.segments:
@@ -350,4 +306,7 @@ class Setting:
             structure.append(impaired)
         if self.network.bond is not None:
             structure.append([self.network.bond.ends, self.network.bond.links])
+        if self.network.splitters or self.network.delivery:
+            nodes = [splitter.node for splitter in self.network.splitters]
+            structure.append(["split", *nodes, self.network.delivery])
         return digest.of_value(structure)

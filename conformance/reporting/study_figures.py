@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from conformance.model.delivery import SERIES_S
 from conformance.model.metrics import METRICS
 from conformance.model.studies import outcome
 from conformance.model.studies.claims import Seen
@@ -14,6 +15,8 @@ from conformance.model.trial import Measurement
 Row = dict[str, Any]
 #: what of a flow a distribution over flows is of, by the metric that it is called by
 _OF_A_FLOW = {"flow_goodput_mbps": "goodput_mbps", "group_goodput_mbps": "goodput_mbps", "fct_p50_s": "completion_s"}
+#: the series of a delivery that a metric is drawn as
+_OF_A_DELIVERY = {"delivered_mbps": "series_mbps", "byte_delay_p50_ms": "series_delay_p50_ms"}
 
 
 def rows(figure: Figure, measured: Measured) -> list[Row]:
@@ -65,8 +68,14 @@ def _distributions(figure: Figure, point: StudyPoint, measurements: Sequence[Mea
 
 
 def _series(figure: Figure, point: StudyPoint, measurements: Sequence[Measurement]) -> Iterator[Row]:
-    """Yield the goodput of each group in each second of the first trial."""
+    """Yield the goodput of each group in each second of the first trial; of a delivery, what the metric is of it."""
     flows = measurements[0].flows
+    if figure.metric in _OF_A_DELIVERY:
+        delivery: Row = next((flow["delivery"] for flow in flows if "delivery" in flow), {})
+        for number, value in enumerate(delivery.get(_OF_A_DELIVERY[figure.metric], ())):
+            if value is not None:
+                yield {"line": _line(figure, point), "x": number * SERIES_S, "median": value}
+        return
     for group in dict.fromkeys(flow["group"] for flow in flows):
         series = [flow["goodput_series_mbps"] for flow in flows if flow["group"] == group]
         line = f"{point.algorithm}: {group}"

@@ -2,10 +2,10 @@
 
     python tests/bench/proxy.py [SECONDS]
 
-Client, router and server are network namespaces joined by veth pairs (tests/proxy_network.py), so that nothing limits
-but the processors, which all three share; the receiver's kernel discards the payload. Rows: the kernel forwarding,
-nothing being split; the suite's splitter; the same in asyncio; socat, where it is installed, as a plain forwarder that
-is not transparent.
+Client, router and server are network namespaces joined by veth pairs (conformance/lab/proxy_network.py), so that
+nothing limits but the processors, which all three share; the receiver's kernel discards the payload. Rows: the kernel
+forwarding, nothing being split; the suite's splitter; the same in asyncio; socat, where it is installed, as a plain
+forwarder that is not transparent.
 """
 
 import os
@@ -19,10 +19,9 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-import proxy_network
-from proxy_network import PORT, SERVER, Network, wait
-
 from conformance.guest import netns
+from conformance.lab import proxy_network
+from conformance.lab.proxy_network import PORT, SERVER, Network, wait
 
 _PAYLOAD = memoryview(bytes(1 << 20))
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -31,7 +30,7 @@ _ROUTER = "10.0.0.2"
 
 def main(seconds):
     from conformance.lab import proxy
-    from conformance.model.setting import Proxy
+    from conformance.model.proxy import Proxy
 
     splitter = [str(proxy.program(Proxy()))]
     asyncio_proxy = [sys.executable, str(pathlib.Path(__file__).with_name("asyncio_proxy.py"))]

@@ -19,7 +19,8 @@ from conformance.commands import trace
 from conformance.engine import benches
 from conformance.lab import version
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell, Proxy
+from conformance.model.proxy import Proxy
+from conformance.model.setting import Cell
 
 RECORDED = pathlib.Path(__file__).with_name("trials.jsonl")
 _PATH = (Cell(10, 20, 0), Cell(10, 5, 1))

@@ -19,6 +19,7 @@ from conformance.model.emulation import (
     queue_counts,
     request_facts,
     shaping,
+    splitting,
 )
 from conformance.model.emulation.credibility import Case, Facts
 from conformance.model.flow_group import Flows
@@ -80,6 +81,7 @@ def measurement(trial: Trial, facts: Facts, network: Facts, host: Facts) -> Meas
                 for group, of in zip(shared.flows, facts["groups"], strict=True)
             },
             **_changes(facts),
+            **({"splitters": facts["splitters"]} if facts["splitters"] else {}),
             **({} if facts["bond"] is None else {"bond": {side: facts["bond"][side] for side in ("split", "merge")}}),
         },
         host=dict(host),
@@ -109,6 +111,7 @@ def _faults(trial: Trial, shared: Network, facts: Facts, network: Facts) -> Iter
     problems += _change_problems(facts)
     if shared.bond is not None and facts["bond"] is not None:
         problems += bonded.problems(shared.bond, shared.links, facts["bond"])
+    problems += splitting.problems(shared, facts["splitters"], [len(of["flows"]) for of in facts["groups"]])
     problems += calibration.sysctl_problems(trial.setting, network["sysctls"])
     problems += [
         problem

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Hashable, Mapping, Sequence
 
+from conformance.model import delivery_metrics
 from conformance.model.metric import Timeout
 from conformance.model.metrics import METRICS
 from conformance.model.studies import claims, predicted
@@ -70,6 +71,14 @@ def _look(study: Study, measured: Measured, why_not: Mapping[StudyPoint, str], q
     found = measured.get(point)
     if not found:
         return NotSeen(why_not.get(point, _NOT_MEASURED))
+    if quantity.phase is not None:
+        phased = [(one, delivery_metrics.in_phase(one.flows, quantity.phase)) for one in found if one.outcome in _ANY]
+        if any(flows is None for _, flows in phased):
+            return NotSeen("a trial ended before that phase")
+        found = [
+            *(one for one in found if one.outcome not in _ANY),
+            *(dataclasses.replace(one, flows=flows) for one, flows in phased if flows is not None),
+        ]
     return seen(found, quantity.metric, quantity.group)
 
 

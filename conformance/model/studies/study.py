@@ -12,8 +12,10 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
+from conformance.model import delivery, delivery_metrics
 from conformance.model.errors import UserError, located
 from conformance.model.metrics import METRICS
+from conformance.model.network import Network
 from conformance.model.place import Point, Value
 from conformance.model.scenario import Scenario
 from conformance.model.setting import Setting
@@ -25,6 +27,8 @@ TIERS = ("smoke", "full")
 STACK = "linux-tcp"
 #: coordinates that are no axis
 SCENARIO, STACK_OF, ALGORITHM, GROUP, METRIC = "scenario", "stack", "algorithm", "group", "metric"
+#: of deliveries: the number of a phase of the trial
+PHASE = "phase"
 _PLACES = (SCENARIO, STACK_OF, ALGORITHM)
 Coordinates = Mapping[str, Value]
 
@@ -65,6 +69,8 @@ class Quantity:
     metric: str
     group: str | None
     asked: tuple[tuple[str, Value], ...] = ()
+    #: of a delivery: which phase; None for the whole trial
+    phase: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,6 +249,7 @@ class _Reader:
         rest = dict(coordinates)
         metric = rest.pop(METRIC, None)
         group = rest.pop(GROUP, None)
+        phase = rest.pop(PHASE, None)
         if metric in predicted.ASKED:
             return self._prediction(str(metric), rest)
         if metric not in METRICS:
@@ -254,7 +261,8 @@ class _Reader:
         names = [one.name for one in network.flows] if network else []
         if group is not None and group not in names:
             raise UserError(f"{at.scenario} has no group {group!r}", f"it has {', '.join(names) or 'none'}")
-        return Quantity((at,), str(metric), None if group is None else str(group))
+        of_phase = None if phase is None else _phase(phase, str(metric), network)
+        return Quantity((at,), str(metric), None if group is None else str(group), phase=of_phase)
 
     def _prediction(self, metric: str, rest: Mapping[str, Value]) -> Quantity:
         asked = {name: value for name, value in rest.items() if name not in _PLACES}
@@ -281,6 +289,16 @@ class _Reader:
         if found not in self._known:
             raise UserError(f"the study does not measure {found.words}", "add it to an experiment")
         return found
+
+
+def _phase(phase: Value, metric: str, network: Network | None) -> int:
+    """Return the number of a phase. Raises UserError where there is no such."""
+    known = len(delivery.instants(network)) if network and network.delivery else 0
+    if metric not in delivery_metrics.NAMES or not known:
+        raise UserError(f"{metric} has no phases here", "leave out phase, or give the scenario delivery")
+    if isinstance(phase, bool) or not isinstance(phase, int) or not 0 <= phase < known:
+        raise UserError(f"there is no phase {phase}", f"there are 0 to {known - 1}")
+    return phase
 
 
 def _placed(instances: Iterable[tuple[Coordinates, Instance]]) -> tuple[Instance, ...]:

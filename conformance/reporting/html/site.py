@@ -68,6 +68,7 @@ class _Site:
         self._environment.globals |= {
             "has_split": bool(self._predicted),
             "studies": self._studies,
+            "study_totals": study_page.totals(self._studies),
             "of_points": self._points,
             "version": __version__,
             "files": source.files,

@@ -57,25 +57,37 @@ class Page:
         return f"study-{self.study.name}.html"
 
     @property
+    def rows(self) -> Sequence[Row]:
+        """Return all claims, in the document's order."""
+        order = {claim.id: at for at, claim in enumerate(self.study.claims)}
+        return sorted((row for one in self.sections for row in one.rows), key=lambda row: order[row.claim.id])
+
+    @property
     def counts(self) -> Sequence[tuple[str, int]]:
         """Return how many claims have each verdict."""
         return [(str(verdict), number) for verdict, number in self.judgment.counts.items()]
 
 
-def pages(measurements: Sequence[Measurement]) -> list[Page]:
-    """Return a Page for each study that ships of which one algorithm's smoke tier was measured. Raises UserError.
+def totals(pages: Sequence[Page]) -> dict[str, int]:
+    """Return how many claims of all pages have each verdict."""
+    return {str(verdict): sum(page.judgment.counts[verdict] for page in pages) for verdict in Verdict}
 
-    Cells of a grid that happen to be a study's make no page.
+
+def pages(measurements: Sequence[Measurement]) -> list[Page]:
+    """Return a Page for each study that ships, if of one of them an algorithm's smoke tier was measured; else none.
+
+    So cells of a grid that happen to be a study's make no page; and where there is one, no claim is left out. Raises
+    UserError.
     """
     measured_under = {one.trial.setting.profile for one in measurements}
-    made = (_page(study, measurements) for study in studies.about(measured_under))
-    return [page for page in made if page is not None]
+    found = {study.name: study_results.of(study, measurements) for study in studies.about(measured_under)}
+    if not any(_is_there(studies.find(name), one.measured) for name, one in found.items()):
+        return []
+    every = map(studies.find, studies.files())
+    return [_page(study, found.get(study.name) or study_results.of(study, ())) for study in every]
 
 
-def _page(study: Study, measurements: Sequence[Measurement]) -> Page | None:
-    found = study_results.of(study, measurements)
-    if not _is_there(study, found.measured):
-        return None
+def _page(study: Study, found: study_results.Found) -> Page:
     judgment = outcome.judge(study, found.measured)
     rows = [
         Row(claim=claim, judged=judged, seen=tuple(shown.findings(judged)) if judged.judged else ())

@@ -14,7 +14,7 @@ from conformance.reporting.text import markdown
 from conformance.support.console import count
 
 if TYPE_CHECKING:  # a renderer knows what commands find out, not how
-    from conformance.commands.study import Listed, Told
+    from conformance.commands.study import Board, Listed, Told
 
 _STYLES = {
     Verdict.REPRODUCED: "green", Verdict.DIFFERS: "red", Verdict.INCONCLUSIVE: "yellow", Verdict.NOT_JUDGED: "dim",
@@ -104,6 +104,33 @@ def _remark(claim: Claim, judged: Judged) -> str:
     if judged.verdict is Verdict.DIFFERS and claim.difference:
         return f"likeliest cause: {claim.difference}"
     return judged.why or ""
+
+
+def show_board(board: "Board", console: rich.console.Console) -> None:
+    """Show how many claims of each study have each verdict, and of all."""
+    table = rich.table.Table(box=None)
+    for name in _BOARD:
+        table.add_column(name, justify="left" if name == _BOARD[0] else "right")
+    for row in _board_rows(board):
+        table.add_row(*row)
+    console.print(table)
+
+
+_BOARD = ("study", "claims", *map(str, Verdict), "points measured")
+
+
+def _board_rows(board: "Board") -> Iterator[tuple[str, ...]]:
+    for one in board.studies:
+        counts = (str(one.judgment.counts[verdict]) for verdict in Verdict)
+        yield one.study.name, str(len(one.study.claims)), *counts, f"{one.measured} of {one.points}"
+    every = (str(board.counts[verdict]) for verdict in Verdict)
+    yield "all", str(sum(len(one.study.claims) for one in board.studies)), *every, ""
+
+
+def board_markdown(board: "Board") -> str:
+    """Return the counts as Markdown, and each study's scoreboard."""
+    counts = "\n".join(markdown.table(_BOARD, list(_board_rows(board))))
+    return "\n".join([counts, "", *map(as_markdown, board.studies)])
 
 
 def show_listed(listed: "Listed", console: rich.console.Console) -> None:

@@ -145,3 +145,36 @@ def test_a_claim_that_is_judged_in_part_says_so(made_up):
 def test_results_can_be_read_back(made_up):
     invoke("run", made_up, "--results", "r.jsonl")
     assert len(store.read("r.jsonl")) == 10
+
+
+def test_no_claim_that_was_found_in_what_was_published_is_in_no_study():
+    for name, ids in studies.listed().items():
+        own = {claim.id for claim in studies.find(name).claims}
+        assert not set(ids) - own, f"studies/{name}.json lacks {sorted(set(ids) - own)}"
+    assert set(studies.listed()) == set(studies.files())
+    assert sum(map(len, studies.listed().values())) == 186
+
+
+def test_the_board_counts_the_claims_of_all_studies_and_tells_each(tmp_path):
+    results = tmp_path / "results.jsonl"
+    results.write_text("")
+    found = invoke("board", results, "--format", "json", "--out", tmp_path / "board.md")
+    assert found.exit_code == 0, found.output
+    told = json.loads(found.stdout)
+    schema.check("study-board", told, "test")
+    names = [one["study"] for one in told["studies"]]
+    assert names == list(studies.files())
+    # Nothing was measured: each claim is there, and not judged.
+    assert told["counts"]["not judged"] == sum(one["claims"] for one in told["studies"]) >= 186
+    assert {one["measured"] for one in told["studies"]} == {0}
+    text = (tmp_path / "board.md").read_text()
+    every = [claim for name in names for claim in studies.find(name).claims]
+    assert all(f"| {claim.id} | " in text for claim in every)
+    shown = invoke("board", results)
+    assert "tng" in shown.output and "not judged" in shown.output
+
+
+def test_a_board_of_results_that_are_not_there_is_one_line(tmp_path):
+    found = invoke("board", tmp_path / "none.jsonl")
+    assert found.exit_code == 2
+    assert "does not exist" in found.output

@@ -4,13 +4,12 @@ import pathlib
 import subprocess
 import sys
 
-import proxy_network
 import proxy_scenarios
 import pytest
 
-from conformance.lab import proxy
+from conformance.lab import proxy, proxy_network
 from conformance.model.errors import UserError
-from conformance.model.setting import Proxy
+from conformance.model.proxy import Proxy
 
 _SCRIPT = pathlib.Path(proxy_scenarios.__file__)
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.catalogue import scenarios
-from conformance.guest import protocol, shared_network, wire
-from conformance.guest.shared_job import Group, SharedBond, SharedLink, SharedNetwork
+from conformance.guest import kernel_flows, protocol, shared_network, splitting, wire
+from conformance.guest.shared_job import Group, SharedBond, SharedLink, SharedNetwork, SharedSplitter
 from conformance.lab import shared
 from conformance.model.errors import UserError
 from conformance.model.flow_group import Flows, Start
@@ -132,8 +132,8 @@ def test_memory_grows_with_queues_and_flows():
 def test_a_bridge_knows_the_way_to_every_other():
     network = SharedNetwork(
         links=tuple(SharedLink(name=a + b, ends=(a, b), impaired=(False, False)) for a, b in ("ab", "bc", "bd", "de")),
-        groups=(Group(name="g", stack=True, clients=3, ends=("a", "e"), ecn=None, host_queue=None),),
-        flows="flows", watch="watch", change="change", hop="hop", bond=None,
+        groups=(Group(name="g", stack=True, clients=3, ends=("a", "e"), ecn=None, host_queue=None, splitters=()),),
+        flows="flows", watch="watch", change="change", hop="hop", bond=None, splitter="splitter", splitters=(),
     )  # fmt: skip
     place = shared_network.place(network)
     ways = shared_network._ways("n-b", place.directions)
@@ -156,8 +156,8 @@ def test_bridges_of_a_bond_send_data_by_their_link_and_acknowledgements_by_the_f
     ends = (("near-one", "far-one"), ("near-two", "far-two"))
     network = SharedNetwork(
         links=tuple(SharedLink(name=one[0], ends=one, impaired=(False, False)) for one in ends),
-        groups=(Group(name="g", stack=True, clients=1, ends=bond.ends, ecn=None, host_queue=None),),
-        flows="flows", watch="watch", change="change", hop="hop", bond=bond,
+        groups=(Group(name="g", stack=True, clients=1, ends=bond.ends, ecn=None, host_queue=None, splitters=()),),
+        flows="flows", watch="watch", change="change", hop="hop", bond=bond, splitter="splitter", splitters=(),
     )  # fmt: skip
     found = shared_network.place(network).bond
     phone, site = "n-phone", "n-site"
@@ -168,3 +168,53 @@ def test_bridges_of_a_bond_send_data_by_their_link_and_acknowledgements_by_the_f
     assert {(gate.node, gate.name) for gate in found.gates} == {
         (site, "bond"), ("n-near-one", "bond"), ("n-near-two", "bond"),
     }  # fmt: skip
+
+
+def test_a_splitter_survives_the_wire_and_is_told_algorithms_by_the_kernels_names():
+    own = dataclasses.replace(helpers.trial(), setting=setting("three-sections", "wan=bbrv1"))
+    cell = shared.cell_of([own])
+    assert protocol.parse_shared_cell(wire.dumps(cell)) == cell
+    assert cell.trials[0].splitters == (("-b", "131072"), ("-c", "bbr", "-b", "131072"))
+    assert (cell.trials[0].captures, cell.trials[0].headers) == (True, True)
+
+
+def test_each_node_on_a_split_way_knows_the_next_one_and_nobody_else_does():
+    network = SharedNetwork(
+        links=tuple(SharedLink(name=a + b, ends=(a, b), impaired=(False, False)) for a, b in ("ab", "bc", "cd")),
+        groups=(
+            Group(name="g", stack=True, clients=1, ends=("a", "d"), ecn=None, host_queue=None, splitters=(1, 0)),
+            Group(name="h", stack=False, clients=1, ends=("b", "d"), ecn=None, host_queue=None, splitters=(0,)),
+            Group(name="i", stack=False, clients=1, ends=("c", "d"), ecn=None, host_queue=None, splitters=()),
+        ),
+        flows="flows", watch="watch", change="change", hop="hop", bond=None, splitter="splitter",
+        splitters=tuple(SharedSplitter(node=node, algorithms=()) for node in "cb"),
+    )  # fmt: skip
+    place = shared_network.place(network)
+    far, near = place.splitters
+    told = [
+        {(node, leg): (address, mac) for node, leg, address, mac in splitting.hops(
+            group, place.splitters, place.receivers[at][0], place.senders[at])}
+        for at, group in enumerate(network.groups)
+    ]  # fmt: skip
+    client, server = place.receivers[0][0], place.senders[0]
+    assert told[0] == {
+        (client.node, ""): (server.address, near.near.mac),
+        (near.node, "far"): (server.address, far.near.mac),
+        (far.node, "far"): (server.address, server.mac),
+        (near.node, "near"): (client.address, client.mac),
+        (far.node, "near"): (client.address, near.far.mac),
+        (server.node, ""): (client.address, far.far.mac),
+    }
+    assert {node for node, _ in told[1]} == {place.receivers[1][0].node, far.node, place.senders[1].node}
+    assert {node for node, _ in told[2]} == {place.receivers[2][0].node, place.senders[2].node}
+    # The stack's port and the kernel's flows' own, each where such flows cross.
+    assert splitting.ports(network, 0, 443) == (443, kernel_flows.PORT)
+    assert splitting.ports(network, 1, 443) == (443,)
+
+
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
+def test_a_splitter_takes_no_stack_over_udp(transport):
+    manifest = types.SimpleNamespace(transport=transport, contract=2)
+    stack = types.SimpleNamespace(name="mine", manifest=manifest, client=None)
+    refused = None if transport == "tcp" else "a splitter splits TCP, and mine serves over udp"
+    assert shared.why_not(setting("three-sections"), stack) == refused

@@ -15,7 +15,8 @@ from conformance.model import grid
 from conformance.model.emulation import calibration, tc_commands
 from conformance.model.emulation.credibility import measurement
 from conformance.model.errors import UserError
-from conformance.model.setting import Cell, Proxy, Setting, end_to_end, parse_path, path_id
+from conformance.model.proxy import Proxy
+from conformance.model.setting import Cell, Setting, end_to_end, parse_path, path_id
 from conformance.model.trial import Measurement, Outcome, Trial
 from conformance.support import schema
 

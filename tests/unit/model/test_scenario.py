@@ -13,8 +13,9 @@ from conformance.model import legacy
 from conformance.model.errors import UserError
 from conformance.model.network import Network
 from conformance.model.place import Point, parse_value
+from conformance.model.proxy import Proxy
 from conformance.model.scenario import Scenario
-from conformance.model.setting import Cell, Proxy, Setting
+from conformance.model.setting import Cell, Setting
 from conformance.support import schema
 
 LINK = {
@@ -190,12 +191,6 @@ def test_split_paths_are_scenarios_of_two_links_and_a_box(proxy, sized_by):
     document = {**made, "links": links, "boxes": [box], "axes": []}
     schema.check("scenario", document, "test")
     assert Scenario.from_json(document).setting(Point(())) == before
-
-
-def test_a_box_among_flows_that_share_a_network_is_refused():
-    found = {**document(), "boxes": [{"node": "left", "does": "split"}], "axes": [], "grids": {}}
-    with pytest.raises(UserError, match=r"^/boxes: a box stands between two links of one flow"):
-        Scenario.from_json(found).setting(Point(()))
 
 
 @pytest.mark.parametrize("name", sorted(scenarios.files()))

@@ -66,7 +66,7 @@ def facts():
     kernels = flow(client=None, complete=False, connected_s=0.02, congestion_control=BBRV3, arrived_bytes=None)
     delays = {"p50": 11.0, "p95": 12.0, "p99": 13.0, "min": 9.99, "max": 14.0, "mean": 11.0}
     return {
-        "changes": [], "captured": {}, "bond": None,
+        "changes": [], "captured": {}, "bond": None, "splitters": (),
         "seed": 1, "virtual_s": 3.0, "elapsed_s": 2.0, "timed_out": False, "system_calls": 5,
         "groups": [
             {"algorithm": None, "server": process(None), "ready": True, "flows": [flow()]},

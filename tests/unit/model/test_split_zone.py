@@ -12,7 +12,7 @@ from helpers import measurements, scheme
 from conformance.catalogue import derive, derive_split, documents
 from conformance.model import grid
 from conformance.model.errors import UserError
-from conformance.model.setting import Proxy
+from conformance.model.proxy import Proxy
 from conformance.model.split import split_paths, split_zone
 from conformance.model.trial import Outcome
 from conformance.model.verdict import ALPHA, LOOKS, Status

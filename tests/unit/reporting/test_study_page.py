@@ -100,18 +100,27 @@ def test_every_kind_is_drawn(study, measured, draws):
     assert study_charts.svg(figure, study_figures.rows(figure, measured)).startswith("<svg")
 
 
-def test_a_site_has_a_page_for_each_study_that_results_hold(study, measured, tmp_path):
+def test_a_site_of_a_study_has_a_page_for_each_and_a_scoreboard_of_every_claim(study, measured, tmp_path):
     results = tmp_path / "r.jsonl"
     results.write_bytes(b"".join(store.dumps(one) for found in measured.values() for one in found))
     source = Source([results])
-    (page,) = study_page.pages(source.measurements)
+    pages = study_page.pages(source.measurements)
+    assert [page.study.name for page in pages] == list(studies.files())
+    page = pages[0]
     assert page.name == "study-access-networks.html"
     told = [row.claim.id for section in page.sections for row in section.rows]
     assert sorted(told) == sorted(claim.id for claim in study.claims), "each claim stands on the page once"
     front = site.write(source, tmp_path / "report")
     text = (front.parent / page.name).read_text()
     assert "<svg" in text and "D06" in text and "Bequant" in text
-    assert page.name in (front.parent / "studies.html").read_text()
+    board = (front.parent / "studies.html").read_text()
+    assert page.name in board
+    for one in pages:
+        assert all(f">{claim.id}<" in board for claim in one.study.claims), one.name
+        assert [row.claim.id for row in one.rows] == [claim.id for claim in one.study.claims]
+    claims = sum(len(one.study.claims) for one in pages)
+    assert sum(study_page.totals(pages).values()) == claims
+    assert f'Of {claims} <a href="studies.html">claims of published studies</a>' in front.read_text()
 
 
 def test_cells_alone_make_no_page(study):

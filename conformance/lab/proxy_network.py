@@ -1,4 +1,4 @@
-"""Client, router with a proxy, and server in network namespaces of this machine, for tests and benchmarks.
+"""Client, router with a proxy, and server in network namespaces of this machine: `proxy check`, tests and benchmarks.
 
 Runs inside `unshare --user --map-root-user --net`, so that nobody needs to be root; the namespace it starts in is the
 router's.
@@ -10,21 +10,22 @@ import pathlib
 import signal
 import socket
 import subprocess
-import sys
 import time
 import types
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Self
 
 from conformance.guest import netns, proxy
 
 UNSHARE = ["unshare", "--user", "--map-root-user", "--net"]
 CLIENT, SERVER, PORT = "10.0.0.1", "10.0.1.3", 4433
+#: the router's interfaces: one for each section
+TO_CLIENT, TO_SERVER = "to_client", "to_server"
 _HERE = pathlib.Path("/proc/self/ns/net")
 
 
-def allowed():
-    """Why namespaces cannot be had here, or None."""
+def allowed() -> str | None:
+    """Return why namespaces cannot be had here; None where they can."""
     check = "ip link add name ve0 type veth peer name ve1 && ip rule add iif ve0 ipproto tcp dport 1 lookup 100"
     try:
         done = subprocess.run([*UNSHARE, "sh", "-c", check], capture_output=True, text=True, timeout=20)
@@ -34,18 +35,24 @@ def allowed():
 
 
 class Network:
-    """`client` and `server` are what netns.inside() takes; this namespace is the router."""
+    """`client` and `server` are what netns.inside() takes; this namespace is the router.
 
-    def __init__(self, splitter, options=(), hand_over=True):
+    `splitter`: the proxy's command, empty for none. `hand_over`: whether connections are handed to it.
+    """
+
+    client: Any
+    server: Any
+    proxy: subprocess.Popen[str]
+
+    def __init__(self, splitter: Sequence[Any], options: Sequence[str] = (), hand_over: bool = True) -> None:
         self._splitter, self._options, self._hand_over = splitter, options, hand_over
-        self.proxy = None
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:
             self.client, self.server = (stack.enter_context(_namespace()) for _ in range(2))
             for node, near, far, router, address in (
-                (self.client, "to_client", "client0", "10.0.0.2", CLIENT),
-                (self.server, "to_server", "server0", "10.0.1.2", SERVER),
+                (self.client, TO_CLIENT, "client0", "10.0.0.2", CLIENT),
+                (self.server, TO_SERVER, "server0", "10.0.1.2", SERVER),
             ):
                 _ip(f"link add name {near} type veth peer name {far} netns {node.pid}")
                 _ip(f"address add {router}/24 dev {near}", f"link set {near} up")
@@ -55,52 +62,79 @@ class Network:
             _ip("link set lo up")
             pathlib.Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
             if self._hand_over:
-                _ip(*proxy.routing(PORT, "to_client", "to_server"))
+                _ip(*proxy.routing(PORT, TO_CLIENT, TO_SERVER))
             if self._splitter:
                 self.start()
                 stack.callback(self._end)
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def start(self):
+    def start(self) -> None:
+        """Start the proxy, and wait until it listens."""
         self.proxy = subprocess.Popen(
             [*self._splitter, "-p", str(PORT), *self._options], stdout=subprocess.PIPE, text=True
         )
         wait(lambda: self.proxy.poll() is not None or netns.port_is_bound(self.proxy, PORT, "tcp"))
-        assert self.proxy.poll() is None, self.proxy.returncode
+        if self.proxy.poll() is not None:
+            raise RuntimeError(f"the proxy ended with status {self.proxy.returncode} before it was ready")
 
-    def stop(self):
-        """End the proxy by SIGTERM; its own account of what it did, and its exit status."""
+    def stop(self) -> tuple[Any, int]:
+        """End the proxy by SIGTERM; return its own account of what it did, and its exit status."""
         self.proxy.send_signal(signal.SIGTERM)
         said, _ = self.proxy.communicate(timeout=20)
         return json.loads(said), self.proxy.returncode
 
-    def _end(self):
+    def kill(self) -> None:
+        """End the proxy at once, by SIGKILL."""
+        self.proxy.kill()
+        self.proxy.wait()
+
+    def _end(self) -> None:
         if self.proxy.poll() is None:
             self.proxy.kill()
         self.proxy.wait()
-        self.proxy.stdout.close()
+        if self.proxy.stdout:
+            self.proxy.stdout.close()
 
-    def listener(self, **options):
+    @contextlib.contextmanager
+    def down(self, section: str) -> Iterator[None]:
+        """Lose all packets of a section, both ways, for the block: TO_CLIENT or TO_SERVER."""
+        node, far = (self.client, "client0") if section == TO_CLIENT else (self.server, "server0")
+
+        def both(*arguments: str) -> None:
+            subprocess.run(["tc", "qdisc", arguments[0], "dev", section, "root", *arguments[1:]], check=True)
+            with netns.inside(node):
+                subprocess.run(["tc", "qdisc", arguments[0], "dev", far, "root", *arguments[1:]], check=True)
+
+        both("replace", "blackhole")
+        try:
+            yield
+        finally:
+            both("del")
+
+    def listener(self, **options: Any) -> socket.socket:
+        """Return a socket that listens at the server."""
         with netns.inside(self.server):
             return socket.create_server((SERVER, PORT), backlog=4096, **options)
 
-    def connect(self, timeout=20):
+    def connect(self, timeout: float = 20) -> socket.socket:
+        """Return the client's socket of a new connection."""
         with netns.inside(self.client):
             return socket.create_connection((SERVER, PORT), timeout)
 
-    def pair(self, listener):
-        """(client's socket, server's socket) of one connection."""
+    def pair(self, listener: socket.socket) -> tuple[socket.socket, socket.socket]:
+        """Return the client's socket and the server's of one new connection."""
         near = self.connect()
         far, _ = listener.accept()
         far.settimeout(20)
         return near, far
 
 
-def wait(condition, seconds=20):
+def wait(condition: Callable[[], Any], seconds: float = 20) -> Any:
+    """Return what a condition comes to, once that is true, or when time is over."""
     deadline = time.monotonic() + seconds
     while not (found := condition()) and time.monotonic() < deadline:
         time.sleep(0.005)
@@ -108,16 +142,16 @@ def wait(condition, seconds=20):
 
 
 @contextlib.contextmanager
-def _namespace():
+def _namespace() -> Iterator[Any]:
     process = subprocess.Popen(["unshare", "--net", "sleep", "1000"])
     try:
         there = pathlib.Path(f"/proc/{process.pid}/ns/net")
-        assert wait(lambda: there.readlink() != _HERE.readlink())
+        wait(lambda: there.readlink() != _HERE.readlink())
         yield types.SimpleNamespace(pid=process.pid)
     finally:
         process.kill()
         process.wait()
 
 
-def _ip(*lines):
+def _ip(*lines: str) -> None:
     subprocess.run(["ip", "-batch", "-"], input="\n".join(lines) + "\n", text=True, check=True)

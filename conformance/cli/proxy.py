@@ -1,0 +1,31 @@
+"""`conformance proxy`: tests of a connection-splitting proxy itself."""
+
+import click
+
+from conformance.cli.base import FORMAT, finish
+from conformance.model.proxy import PEPSAL, SPLITTER
+
+
+@click.group()
+def proxy() -> None:
+    """Test a connection-splitting proxy (docs/proxy.md)."""
+
+
+@proxy.command("check")
+@click.option(
+    "--proxy", "name", type=click.Choice([SPLITTER, PEPSAL]), default=SPLITTER, show_default=True,
+    help="The suite's own, or pepsal where one is on PATH.",
+)  # fmt: skip
+@FORMAT
+def check(name: str, form: str) -> None:
+    """Kill it, start it again, and take its links away, beside the same end to end.
+
+    Needs no guest and no root: it runs in network namespaces of an unprivileged user, for about a minute.
+    """
+    from conformance.commands import proxy_check
+    from conformance.reporting.text import proxy as shown
+
+    finish(proxy_check.compute(name), form, shown.show_checked)
+
+
+COMMANDS = (proxy,)

@@ -1,0 +1,225 @@
+"""What becomes of a connection when the proxy on its way dies, is started again, or loses a link: real kernels' words.
+
+As a program, `-m conformance.lab.proxy_failures CASE`, inside proxy_network.UNSHARE: one case, told as a line of JSON.
+A case is given as JSON: {"case": one of CASES, "command": the proxy's, empty for none, ...}. Times are in seconds of
+this machine's clock.
+"""
+
+import fcntl
+import json
+import select
+import socket
+import struct
+import sys
+import termios
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from conformance.lab.proxy_network import Network
+
+Case = Mapping[str, Any]
+#: what the server sends, and how often: a megabyte a second, a tick of it at a time
+_TICK_BYTES, _TICK_S = 10_000, 0.01
+_BEFORE_S, _NOTICED_S, _RESUMED_S = 1.0, 20.0, 60.0
+#: how long a new connection is tried, and how often
+_SERVED_S, _TRY_S = 20.0, 0.05
+_STALLED_S = 0.5
+#: by its place in the stream each byte is known
+_PATTERN = bytes(range(251)) * 1000
+
+
+class _Reader(threading.Thread):
+    """Reads a socket until it ends: how much, whether it is the stream, when each part came, and how it ended."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        super().__init__(daemon=True)
+        self._connection = connection
+        self.bytes, self.right = 0, True
+        self.times: list[float] = []
+        self.ended: tuple[float, str] | None = None
+        connection.settimeout(None)
+
+    def run(self) -> None:
+        """See Thread."""
+        while True:
+            try:
+                got = self._connection.recv(1 << 16)
+            except OSError as error:
+                self.ended = time.monotonic(), _how(error)
+                return
+            if not got:
+                self.ended = time.monotonic(), "end"
+                return
+            self.times.append(time.monotonic())
+            at = self.bytes % 251
+            self.right = self.right and got == _PATTERN[at : at + len(got)]
+            self.bytes += len(got)
+
+
+class _Sender(threading.Thread):
+    """Sends the stream until it is told to stop, at a pace, or cannot any more."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        super().__init__(daemon=True)
+        self._connection, self._over = connection, threading.Event()
+        self.bytes = 0
+        self.ended: tuple[float, str] | None = None
+        connection.settimeout(None)
+
+    def run(self) -> None:
+        """See Thread."""
+        while not self._over.wait(_TICK_S):
+            at = self.bytes % 251
+            try:
+                self._connection.sendall(_PATTERN[at : at + _TICK_BYTES])
+            except OSError as error:
+                self.ended = time.monotonic(), _how(error)
+                return
+            self.bytes += _TICK_BYTES
+
+    def stop(self) -> None:
+        """Send no more, and say that this was all."""
+        self._over.set()
+        self.join()
+        self._connection.shutdown(socket.SHUT_WR)
+
+
+def _how(error: OSError) -> str:
+    return "reset" if isinstance(error, (ConnectionResetError, BrokenPipeError)) else str(error.strerror or error)
+
+
+def _network(asked: Case) -> Network:
+    return Network(asked["command"], asked["options"], hand_over=bool(asked["command"]))
+
+
+def _stream(network: Network, listener: socket.socket) -> tuple[_Reader, _Sender]:
+    """Begin a stream, and let it run for a while."""
+    near, far = network.pair(listener)
+    reader, sender = _Reader(near), _Sender(far)
+    reader.start()
+    sender.start()
+    time.sleep(_BEFORE_S)
+    return reader, sender
+
+
+def killed(asked: Case) -> dict[str, Any]:
+    """Kill the proxy in the middle of a stream: how each end learns of it, and when."""
+    with _network(asked) as network, network.listener() as listener:
+        reader, sender = _stream(network, listener)
+        at_s = time.monotonic()
+        network.kill()
+        for one in (reader, sender):
+            one.join(_NOTICED_S)
+        return {
+            **{f"{name}_{what}": value for name, one in (("client", reader), ("server", sender))
+               for what, value in _end(one.ended, at_s).items()},
+            "right": reader.right,
+        }  # fmt: skip
+
+
+def _end(ended: tuple[float, str] | None, at_s: float) -> dict[str, Any]:
+    return {"noticed_s": None, "how": "nothing"} if ended is None else {
+        "noticed_s": round(max(ended[0] - at_s, 0), 3), "how": ended[1]
+    }  # fmt: skip
+
+
+def undelivered(asked: Case) -> dict[str, Any]:
+    """Kill the proxy when all is full, as its client reads nothing: what was acknowledged, and never delivered."""
+    with _network(asked) as network, network.listener() as listener:
+        near, far = network.pair(listener)
+        far.setblocking(False)
+        sent, poll = 0, select.poll()
+        poll.register(far, select.POLLOUT)
+        while poll.poll(1000 * _STALLED_S):
+            try:
+                sent += far.send(bytes(1 << 16))
+            except BlockingIOError:
+                continue
+        acked = sent - _count(far, termios.TIOCOUTQ)
+        came = _count(near, termios.FIONREAD)
+        if asked["command"]:
+            network.kill()
+        near.settimeout(_STALLED_S)
+        read = 0
+        try:
+            while got := near.recv(1 << 20):
+                read += len(got)
+                if not asked["command"] and read >= acked:
+                    break  # nothing ends it
+        except OSError:
+            pass
+        return {"acked_bytes": acked, "undelivered_bytes": max(acked - max(read, came), 0)}
+
+
+def _count(connection: socket.socket, what: int) -> int:
+    found: int = struct.unpack("i", fcntl.ioctl(connection, what, bytes(4)))[0]
+    return found
+
+
+def restarted(asked: Case) -> dict[str, Any]:
+    """Kill the proxy and start it again after a while: when a new connection is served, and the old one's end."""
+    with _network(asked) as network, network.listener() as listener:
+        reader, sender = _stream(network, listener)
+        network.kill()
+        meanwhile = _served(network, listener, time.monotonic(), _BEFORE_S)
+        at_s = time.monotonic()
+        network.start()
+        served_s = _served(network, listener, at_s, _SERVED_S)
+        for one in (reader, sender):
+            one.join(_NOTICED_S)
+        ends = [one.ended[1] if one.ended else "nothing" for one in (reader, sender)]
+        return {"served_meanwhile": meanwhile is not None, "served_s": served_s, "client_how": ends[0],
+                "server_how": ends[1]}  # fmt: skip
+
+
+def _served(network: Network, listener: socket.socket, since_s: float, within_s: float) -> float | None:
+    """Return after how long a byte came from the server by a new connection; None where none did."""
+    listener.settimeout(1)
+    while time.monotonic() < since_s + within_s:
+        try:
+            with network.connect(timeout=1) as near:
+                far, _ = listener.accept()
+                with far:
+                    far.sendall(b"x")
+                    near.settimeout(1)
+                    if near.recv(1) == b"x":
+                        return round(time.monotonic() - since_s, 3)
+        except OSError:
+            time.sleep(_TRY_S)
+    return None
+
+
+def down(asked: Case) -> dict[str, Any]:
+    """Lose all packets of a section for a while: whether the stream goes on, whole, and how long that takes."""
+    with _network(asked) as network, network.listener() as listener:
+        reader, sender = _stream(network, listener)
+        with network.down(asked["section"]):
+            time.sleep(asked["seconds"])
+        resumed_s = _after(reader, time.monotonic())
+        sender.stop()
+        reader.join(_NOTICED_S)
+        whole = reader.right and reader.bytes == sender.bytes and reader.ended is not None
+        return {"resumed_s": resumed_s, "whole": whole, "client_how": reader.ended[1] if reader.ended else "nothing"}
+
+
+def _after(reader: _Reader, since_s: float) -> float | None:
+    """Return how long after a time new bytes came; None where none did."""
+    while time.monotonic() < since_s + _RESUMED_S and reader.ended is None:
+        if reader.times and reader.times[-1] > since_s:
+            return round(next(at_s for at_s in reader.times if at_s > since_s) - since_s, 3)
+        time.sleep(_TICK_S)
+    return None
+
+
+CASES: Mapping[str, Callable[[Case], dict[str, Any]]] = {
+    "killed": killed,
+    "undelivered": undelivered,
+    "restarted": restarted,
+    "down": down,
+}
+
+if __name__ == "__main__":
+    _asked = json.loads(sys.argv[1])
+    print(json.dumps(CASES[_asked["case"]](_asked)))

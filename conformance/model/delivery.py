@@ -1,0 +1,190 @@
+"""When a flow's bytes arrive, and how late, from captures at both ends: of TCP alone, whatever splits it between.
+
+*Byte delay* is the time from when the sender first sends a byte of its stream to when it is there in order: with all
+bytes before it, at the receiver's interface. A splitter changes sequence numbers and packets, and keeps the stream, so
+a byte is known by its place in that.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from conformance.model.diagnosis.pcap import Packet
+from conformance.model.errors import UserError
+from conformance.model.network import Network
+from conformance.model.schedule import Occasion
+
+#: what bandwidth is seen over, as published (figures 5 to 7)
+SERIES_S = 2.5
+_WRAP, _SYN, _ACK = 1 << 32, 0x02, 0x10
+_QUANTILES = (("p50", 0.5), ("p95", 0.95))
+#: (time in s, a count of the stream's bytes so far), both rising
+Steps = list[tuple[float, int]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Segment:
+    seconds: float
+    ports: tuple[int, int]
+    seq: int
+    ack: int
+    flags: int
+    payload: int
+
+
+def of_flow(
+    network: Network, sent: Sequence[Packet], came: Sequence[Packet], asked: Sequence[Packet], elapsed_s: float
+) -> dict[str, Any]:
+    """Return what arrived when: of the whole trial, of each phase, and bandwidth by SERIES_S.
+
+    `sent`, `asked`: the sender's packets and those to it, at its interface; `came`: the sender's at the receiver's.
+    Times are seconds after the trial begins. Phases are from one instant to the next, at which something of the
+    schedule changes or other flows start. Raises UserError where the captures hold no connection.
+    """
+    first, arrived = _first_sent(sent), _in_order(came)
+    pieces = list(_pieces(first, arrived))
+    edges = [*(at_s for at_s in instants(network) if at_s < elapsed_s), elapsed_s]
+    bins = [n * SERIES_S for n in range(int(elapsed_s / SERIES_S) + 1)]
+    return {
+        "whole": _span(pieces, arrived, edges[0], elapsed_s),
+        "phases": [_span(pieces, arrived, from_s, to_s) for from_s, to_s in itertools.pairwise(edges)],
+        "series_mbps": [round(8 * _bytes(arrived, a, b) / SERIES_S / 1e6, 4) for a, b in itertools.pairwise(bins)],
+        "series_delay_p50_ms": [_quantile_ms(_within(pieces, a, b), 0.5) for a, b in itertools.pairwise(bins)],
+        **_acknowledged(first, arrived, sent, asked),
+    }
+
+
+def instants(network: Network) -> list[float]:
+    """Return when phases begin, in s: at 0, when something changes, and when flows that are not tested start."""
+    found = {0.0}
+    for entry in network.schedule:
+        if entry.trace is None and not isinstance(entry.at_s, Occasion):
+            found |= {entry.at_s, entry.at_s + (entry.for_s or 0)}
+    for group in network.flows:
+        if group != network.tested:
+            found |= {group.start.at_s + number * group.start.every_s for number in range(group.count)}
+    return sorted(found)
+
+
+def _segments(packets: Sequence[Packet]) -> Iterator[_Segment]:
+    for packet in packets:
+        ip, header = packet.identity, (packet.identity[0] & 15) * 4
+        tcp = ip[header : header + 20]
+        if len(tcp) < 20:
+            continue
+        yield _Segment(
+            packet.seconds, (_number(tcp, 0, 2), _number(tcp, 2, 2)), _number(tcp, 4, 4), _number(tcp, 8, 4), tcp[13],
+            _number(ip, 2, 2) - header - (tcp[12] >> 4) * 4,
+        )  # fmt: skip
+
+
+def _number(data: bytes, at: int, size: int) -> int:
+    return int.from_bytes(data[at : at + size], "big")
+
+
+def _stream(packets: Sequence[Packet]) -> Iterator[tuple[float, int, int]]:
+    """Yield (time, first byte, byte after the last) of what the first connection's sender sends, as places in it."""
+    ports, origin, high = None, 0, 0
+    for segment in _segments(packets):
+        if ports is None and segment.flags & _SYN:
+            ports, origin = segment.ports, segment.seq + 1
+        if segment.ports != ports or segment.flags & _SYN or segment.payload <= 0:
+            continue
+        # The nearest place to the highest so far: sequence numbers come round again.
+        place = high + (segment.seq - origin - high + _WRAP // 2) % _WRAP - _WRAP // 2
+        high = max(high, place + segment.payload)
+        yield segment.seconds, place, place + segment.payload
+    if ports is None:
+        raise UserError("no connection's begin was captured")
+
+
+def _first_sent(packets: Sequence[Packet]) -> Steps:
+    """Return how much of the stream had been sent, when."""
+    found: Steps = []
+    for seconds, _, end in _stream(packets):
+        if end > (found[-1][1] if found else 0):
+            found.append((seconds, end))
+    return found
+
+
+def _in_order(packets: Sequence[Packet]) -> Steps:
+    """Return how much of the stream was there without a gap, when."""
+    found: Steps = []
+    front, ahead = 0, dict[int, int]()
+    for seconds, begin, end in _stream(packets):
+        if end <= front:
+            continue
+        ahead[begin] = max(end, ahead.get(begin, 0))
+        before = front
+        while reached := [start for start in ahead if start <= front]:
+            front = max(front, *(ahead.pop(start) for start in reached))
+        if front > before:
+            found.append((seconds, front))
+    return found
+
+
+def _pieces(first: Steps, arrived: Steps) -> Iterator[tuple[float, int, float]]:
+    """Yield (when it was there, bytes, delay in s) of pieces of the stream that were sent, and came, at one time."""
+    at = done = 0
+    for came_s, upto in arrived:
+        while done < upto:
+            if at == len(first):
+                raise UserError("bytes arrived that were never sent")
+            sent_s, sent_upto = first[at]
+            end = min(upto, sent_upto)
+            yield came_s, end - done, came_s - sent_s
+            done = end
+            at += sent_upto == end
+
+
+def _within(pieces: Sequence[tuple[float, int, float]], from_s: float, to_s: float) -> list[tuple[float, int]]:
+    """Return (delay, bytes) of what came in a span, the least delay first."""
+    return sorted((delay_s, size) for came_s, size, delay_s in pieces if from_s <= came_s < to_s)
+
+
+def _quantile_ms(found: Sequence[tuple[float, int]], share: float) -> float | None:
+    """Return the delay that this share of bytes had at most; None of no bytes."""
+    left = share * sum(size for _, size in found)
+    for delay_s, size in found:
+        left -= size
+        if left <= 0:
+            return round(1000 * delay_s, 4)
+    return None
+
+
+def _bytes(arrived: Steps, from_s: float, to_s: float) -> int:
+    def at(t_s: float) -> int:
+        return max((upto for came_s, upto in arrived if came_s < t_s), default=0)
+
+    return at(to_s) - at(from_s)
+
+
+def _span(pieces: Sequence[tuple[float, int, float]], arrived: Steps, from_s: float, to_s: float) -> Mapping[str, Any]:
+    own = _within(pieces, from_s, to_s)
+    size = sum(count for _, count in own)
+    times = [from_s, *(came_s for came_s, _ in arrived if from_s <= came_s < to_s), to_s]
+    return {
+        "from_s": from_s,
+        "to_s": round(to_s, 6),
+        "bytes": size,
+        "mbps": round(8 * size / (to_s - from_s) / 1e6, 6) if to_s > from_s else None,
+        **{f"delay_{name}_ms": _quantile_ms(own, share) for name, share in _QUANTILES},
+        "gap_s": round(max(b - a for a, b in itertools.pairwise(times)), 6),
+    }
+
+
+def _acknowledged(
+    first: Steps, arrived: Steps, sent: Sequence[Packet], asked: Sequence[Packet]
+) -> dict[str, int | None]:
+    """Return how much of the stream the sender had seen acknowledged at the end, and how much of that never came."""
+    opening = next((one for one in _segments(sent) if one.flags & _SYN), None)
+    if opening is None:
+        raise UserError("no connection's begin was captured")
+    origin, back, high = opening.seq + 1, opening.ports[::-1], 0
+    for segment in _segments(asked):
+        if segment.ports == back and segment.flags & _ACK and not segment.flags & _SYN:
+            high = max(high, high + (segment.ack - origin - high + _WRAP // 2) % _WRAP - _WRAP // 2)
+    # The end of a stream counts as a byte.
+    acked = min(high, first[-1][1] if first else 0)
+    return {"acked_bytes": acked, "acked_undelivered_bytes": max(acked - (arrived[-1][1] if arrived else 0), 0)}

@@ -1,0 +1,35 @@
+"""What metrics of a stream's delivery are computed by: of the whole trial, or of one of its phases (delivery.py)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from conformance.model.shared_metrics import Measured, OfGroup, flows_of
+
+#: the metrics that phases have
+NAMES = ("delivered_mbps", "byte_delay_p50_ms", "byte_delay_p95_ms", "delivery_gap_s")
+MISSING = "its scenario, or its transport, does not show when bytes arrive"
+
+
+def of(name: str) -> OfGroup:
+    """Return the function for a value of the whole delivery of a group's first flow."""
+
+    def found(measured: Measured, group: str | None) -> float | None:
+        flows = flows_of(measured, group)
+        delivery = flows[0].get("delivery") if flows else None
+        value: float | None = delivery["whole"][name] if delivery else None
+        return value
+
+    return found
+
+
+def in_phase(flows: Sequence[Mapping[str, Any]], phase: int) -> tuple[Mapping[str, Any], ...] | None:
+    """Return flows whose deliveries are those of one phase, by its number; None where there is no such phase."""
+    shown = [flow for flow in flows if "delivery" in flow]
+    if not shown or any(phase >= len(flow["delivery"]["phases"]) for flow in shown):
+        return None
+    return tuple(
+        {**flow, "delivery": {**flow["delivery"], "whole": flow["delivery"]["phases"][phase]}}
+        if "delivery" in flow
+        else flow
+        for flow in flows
+    )

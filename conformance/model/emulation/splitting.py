@@ -1,0 +1,19 @@
+"""Splitters of a network: whether connections passed through them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from conformance.model.network import Network
+
+
+def problems(network: Network, seen: Sequence[Mapping[str, Any]], started: Sequence[int]) -> Iterator[str]:
+    """Yield where a splitter split fewer connections than flows cross it, or refused one. `started`: flows by group."""
+    for splitter in network.splitters:
+        own = [one for one in seen if one["node"] == splitter.node]
+        groups = [(group, n) for group, n in zip(network.flows, started, strict=True)]
+        due = sum(n for group, n in groups if splitter in network.splitters_of(group))
+        split = sum(one["connections"] for one in own)
+        if split < due:
+            yield f"{due} flows cross the splitter at {splitter.node}, and it split {split} connections"
+        if refused := sum(one["refused"] for one in own):
+            yield f"the splitter at {splitter.node} refused {refused} connections"

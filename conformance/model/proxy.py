@@ -1,0 +1,87 @@
+"""What splits connections: the program, its options, and where it stands in a network that flows share."""
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from typing import Any, Self
+
+from conformance.model.errors import UserError, located
+from conformance.model.records import sparse
+
+#: our own proxy, and the other one that can take its place
+SPLITTER, PEPSAL = "splitter", "pepsal"
+_ALGORITHM_NAME = re.compile(r"[a-z0-9_]{1,15}\Z")
+
+
+def check_algorithm(name: str, value: object) -> None:
+    """Raise UserError unless a value may be a kernel's name of a congestion control."""
+    if not isinstance(value, str) or not _ALGORITHM_NAME.match(value):
+        raise UserError(f"{name} is {value!r}", "it must be a kernel's name of a congestion control")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Proxy:
+    """What splits connections on the router. None of an option leaves the kernel's default.
+
+    program: SPLITTER or PEPSAL; digest: of a program that is not the suite's own, None for SPLITTER.
+    to_client, to_server: kernel's name of the congestion control on each side; None is the sender's own algorithm.
+    send_buffer_bytes, receive_buffer_bytes, unsent_bytes: SO_SNDBUF, SO_RCVBUF, TCP_NOTSENT_LOWAT of both its sockets.
+    back_pressure_bytes: at most so many bytes in the proxy and unacknowledged by the receiver (docs/proxy.md).
+    """
+
+    program: str = SPLITTER
+    digest: str | None = None
+    to_client: str | None = None
+    to_server: str | None = None
+    send_buffer_bytes: int | None = None
+    receive_buffer_bytes: int | None = None
+    unsent_bytes: int | None = None
+    back_pressure_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.program not in (SPLITTER, PEPSAL):
+            raise UserError(f"proxy {self.program!r} is not known", f"choose {SPLITTER} or {PEPSAL}")
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if value is None or field.name in ("program", "digest"):
+                continue
+            if self.program == PEPSAL:
+                raise UserError(f"{PEPSAL} has no {field.name}", f"only {SPLITTER} has")
+            if field.name.endswith("_bytes"):
+                if isinstance(value, bool) or not isinstance(value, int) or not 2 <= value <= 1 << 30:
+                    raise UserError(f"{field.name} is {value!r}", "it must be a whole number from 2 to 2^30")
+            else:
+                check_algorithm(field.name, value)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Splitter:
+    """A splitter at a node between links of a network: connections that cross the node become two there."""
+
+    node: str
+    proxy: Proxy = Proxy()
+
+    def to_json(self) -> dict[str, Any]:
+        return {"node": self.node, **sparse(self.proxy)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Return the Splitter that to_json() wrote."""
+        rest = {name: value for name, value in data.items() if name != "node"}
+        return cls(node=data["node"], proxy=Proxy(**rest))
+
+    @classmethod
+    def of_box(cls, box: Mapping[str, Any], where: str) -> Self:
+        """Return the Splitter that a box of a scenario's document is. Raises UserError with a JSON pointer."""
+        options = dict(box.get("options", {}))
+        known = [field.name for field in dataclasses.fields(Proxy) if field.name not in ("program", "digest")]
+        for name in options:
+            if name not in known:
+                raise UserError(
+                    f"{where}/options/{name}: a splitter has no such option", f"there are {', '.join(known)}"
+                )
+        for name in ("ends", "links"):
+            if name in box:
+                raise UserError(f"{where}/{name}: a splitter stands at one node", "name it as its node")
+        with located(f"{where}/options"):
+            return cls(node=box["node"], proxy=Proxy(**options))

@@ -1,0 +1,46 @@
+"""How `conformance proxy check` shows what it found."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import rich.console
+import rich.text
+
+if TYPE_CHECKING:  # a renderer knows what commands find out, not how
+    from conformance.commands.proxy_check import Checked, Row
+
+_WHAT = {"killed": "killed", "restarted": "killed, started again", "undelivered": "killed when full", "down": "without"}
+_HOLDS = {True: "holds", False: "does not hold", None: ""}
+_STYLES = {True: "green", False: "red", None: ""}
+
+
+def show_checked(checked: "Checked", console: rich.console.Console) -> None:
+    """Show a line for each case: what was seen, and whether it is what must be."""
+    for row in checked.rows:
+        case = " ".join(filter(None, [_WHAT[row.case], row.about]))
+        line = rich.text.Text(f"{case}, {row.via}: {row.trouble or words(row)}")
+        if row.asked is not None:
+            line.append(f"; {row.asked}: ")
+            line.append(_HOLDS[row.holds], _STYLES[row.holds])
+        console.print(line, soft_wrap=True)
+
+
+def words(row: "Row") -> str:
+    """Return what was seen of a case, for people."""
+    seen = row.seen
+    match row.case:
+        case "killed":
+            return "; ".join(_end(name, seen) for name in ("client", "server"))
+        case "restarted":
+            meanwhile = "served" if seen["served_meanwhile"] else "refused"
+            served = "never" if seen["served_s"] is None else f"after {seen['served_s']:.2f} s"
+            return f"new connections {meanwhile} while it is gone, served {served}"
+        case "undelivered":
+            return f"{seen['undelivered_bytes']} of {seen['acked_bytes']} bytes acknowledged and never delivered"
+    resumed = "never goes on" if seen["resumed_s"] is None else f"goes on {seen['resumed_s']:.2f} s after it is back"
+    return f"{resumed}, {'whole' if seen['whole'] else 'not whole'}"
+
+
+def _end(name: str, seen: Mapping[str, Any]) -> str:
+    noticed = seen[f"{name}_noticed_s"]
+    return f"{name}: nothing" if noticed is None else f"{name}: {seen[f'{name}_how']} after {noticed:.2f} s"
