@@ -17,9 +17,11 @@ from hypothesis import strategies as st
 
 from conformance.catalogue import documents, expectations, lint, mutant_record
 from conformance.commands import mutants
+from conformance.commands.export import called
 from conformance.lab import manifest
 from conformance.model.errors import UserError
 from conformance.reporting import heatmaps
+from conformance.reporting.text import overview
 from conformance.reporting.tools import export
 from conformance.results import merge, source, store
 from conformance.support import paths, schema
@@ -62,6 +64,7 @@ def _read_results(path):
     series = heatmaps.all_series(found.measurements)
     export.csv_bytes(series)
     export.summary_json(series, found.files)
+    overview.render(overview.rows(series, called))
     merge.merge([path], path.with_name("merged.jsonl"))
 
 

@@ -4,6 +4,7 @@ import collections
 import dataclasses
 from collections.abc import Callable, Iterable
 
+from conformance.model.metrics import METRICS, UTILIZATION
 from conformance.model.setting import Cell
 from conformance.model.verdict import ALPHA
 from conformance.reporting.heatmaps import CellResult, Heatmap, Series
@@ -20,8 +21,6 @@ the stack's own name for the algorithm. `2 of 60` means that 2 of its 60 verdict
 each zone, are this worst one; the first of these cells follow.\
 """
 _HEAD = ("stack", "algorithm", "called", "kernel", "verdict", "verdicts (+ above, - below the zone)")
-#: how cells of metrics other than utilization are told
-_KINDS = {"utilization": "", "lost_pct": "loss ", "queue_mean_bdp": "queue ", "transfer_rtts": "length "}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -78,7 +77,8 @@ def _judged(series: Series) -> str:
 
 def _beside(heatmap: Heatmap, result: CellResult) -> str:
     """Name the cell, and the side of what is permitted that its median lies on; no side where it is inside."""
-    named = f"{_KINDS[heatmap.metric]}{result.cell.id}"
+    metric = METRICS[heatmap.metric]
+    named = result.cell.id if metric == UTILIZATION else f"{metric.noun} {result.cell.id}"
     value, permitted = result.value, result.permitted
     if value is None or permitted is None:
         return named

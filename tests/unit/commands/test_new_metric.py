@@ -22,7 +22,7 @@ from conformance.model.setting import Cell
 from conformance.model.verdict import Status, judge
 from conformance.reporting import heatmaps
 from conformance.reporting.html import cell_page
-from conformance.reporting.text import terminal
+from conformance.reporting.text import overview, terminal
 from conformance.reporting.tools import export
 from conformance.results import store
 from conformance.support import paths, schema
@@ -92,7 +92,7 @@ def test_its_zone_holds_and_is_found_by_its_file(catalogue):
     assert lint.check(documents.zone_path("cubic/waste")).metric == "waste_pct"
 
 
-def test_it_is_gated_and_exported(gated):
+def test_it_is_gated_and_exported(gated, monkeypatch):
     done, out = gated("good")
     assert done.exit_code == 0, done.output
     assert "zone cubic/waste, cubic/fake/" in done.output
@@ -110,6 +110,10 @@ def test_it_is_gated_and_exported(gated):
     (row,) = [dict(zip(head.split(","), row.split(","), strict=True)) for row in rows if GRID.split(",")[0] in row]
     assert (row["waste_pct"], row["waste_verdict"]) == ("99.9", "violates")
     assert json.loads((out / "site" / "data" / "summary.json").read_text())["schemes"] == summary["schemes"]
+    monkeypatch.setattr(overview, "_SHOWN", 99)  # also those that it counts only
+    done = click.testing.CliRunner().invoke(main, ["export", "matrix", "bad.jsonl", "--out", "matrix.md"])
+    assert done.exit_code == 0, done.output
+    assert f"waste {CELLS[0].id} +" in pathlib.Path("matrix.md").read_text()
 
 
 def test_it_is_judged_and_drawn(gated):
