@@ -1,9 +1,10 @@
 """What honest implementations differ by, and the margin that follows: by algorithm, and by kind of cell or point.
 
 A kind of cell is a condition in which the same things part implementations: without random loss how a sender fills a
-queue, at a delay of 1 ms its timers, else how often it meets a timeout. The points of a scenario are of one kind. The
-spread is measured between implementations that share no code (those that zones/margins.json names, with the reference
-and the documents), after the size of their packets is taken out (Interval.at). It has two figures for each kind:
+queue, at a delay of 1 ms its timers, else how often it meets a timeout. Each point of a scenario is of a kind of its
+own: a queue or a rival decides what parts implementations. The spread is measured between implementations that share no
+code (those that zones/margins.json names, with the reference and the documents), after the size of their packets is
+taken out (Interval.at). It has two figures for each kind:
 
 - `spread`, the standard deviation of the logarithms of their medians within a place, the zone's absolute margin added
   to each so that there is one of 0: what they differ by;

@@ -58,9 +58,9 @@ class Basis:
 
 
 def kind_of(cell: Place) -> str:
-    """Return what kind of cell or point it is, in words: kinds of margin_rule, see margins.py."""
+    """Return what kind of cell it is, in words, or the point: kinds of margin_rule, see margins.py."""
     if not isinstance(cell, Cell):
-        return "all points"
+        return cell.id
     if not cell.loss_pct:
         return "no random loss"
     if cell.one_way_delay_ms <= 1:

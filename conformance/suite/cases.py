@@ -53,7 +53,7 @@ def grid_and_zones(option: Options) -> tuple[str, list[tuple[str, Zone]]]:
 def cases(option: Options) -> Iterator[Case]:
     """Yield the cases of all algorithms, algorithm by algorithm. Raise UserError for a mistake in the options."""
     grid, zones = grid_and_zones(option)
-    zones = [(kind, zone) for kind, zone in zones if not zone.digests or _asks_for_points(option, kind, zone)]
+    zones = [(kind, _asked_of(option, kind, zone) if zone.digests else zone) for kind, zone in zones]
     stack = options.stack_name(option)
     splits = {}
     if not option.baseline:
@@ -83,16 +83,17 @@ def _clause_cases(option: Options, stack: str) -> Iterator[Case]:
         )
 
 
-def _asks_for_points(option: Options, kind: str, zone: Zone) -> bool:
-    """Return whether points of a scenario are asked for: by its marker, by --grid, or as there is no -m.
+def _asked_of(option: Options, kind: str, zone: Zone) -> Zone:
+    """Return the zone of a scenario with the points that are asked for: by its marker, by --grid, or as there is no -m.
 
-    An algorithm's marker alone asks for those whose margin rests on what honest implementations were seen to differ by,
-    and not in the smoke tier, which is a first verdict within a minute.
+    An algorithm's marker alone asks for those that count by a margin that rests on what honest implementations were
+    seen to differ by, and not in the smoke tier, which is a first verdict within a minute.
     """
     words = _words(option)
     if not words or option.grid is not None or documents.marker(kind) in words:
-        return True
-    return "kinds" in zone.margin_rule and "smoke" not in words
+        return zone
+    among = () if "kinds" not in zone.margin_rule or "smoke" in words else zone.intervals.items()
+    return dataclasses.replace(zone, intervals={place: permitted for place, permitted in among if permitted.counted})
 
 
 def _words(option: Options) -> list[str]:

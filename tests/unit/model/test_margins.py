@@ -83,7 +83,7 @@ def test_beyond_the_absolute_margin_and_on_the_sides_that_are_judged(metric, med
     permitted = zone_on(basis("linux", 0.5), absolute=0.05).intervals[Cell(10, 20, 1)]
     of_points = zone(intervals={point: permitted}, metric=metric, digests={point: "0" * 16})
     (found,) = spreads(of_points, {name: {point: (median, None)} for name in "ab"})
-    assert found.kind == "all points" and found.farthest == pytest.approx(farthest)
+    assert found.kind == "flows=2" and found.farthest == pytest.approx(farthest)
 
 
 def test_no_share_of_nothing_is_a_margin():
