@@ -21,6 +21,8 @@ from conformance.engine.benches import Choice
     help="As --source, for BASE; --source is for HEAD alone.",
     callback=lambda _, __, texts: measuring.chosen_sources(texts) if texts else (),
 )  # fmt: skip
+@click.option("--sysctl", metavar="NAME=VALUE[,...]", help="Set net.ipv4.NAME for HEAD, beside what the profile sets.")
+@click.option("--base-sysctl", metavar="NAME=VALUE[,...]", help="As --sysctl, for BASE.")
 @click.option(
     "--grid",
     "--tier",
@@ -50,17 +52,20 @@ from conformance.engine.benches import Choice
 @FORMAT
 def compare(
     choice: Choice, base: str, head: str, algorithms: Sequence[str], budget: str, target: pathlib.Path | None,
-    form: str, **options: Any,
+    sysctl: str | None, base_sysctl: str | None, form: str, **options: Any,
 ) -> None:  # fmt: skip
     """Say what moved from BASE to HEAD.
 
     Each is a results file, a stack, STACK@KERNEL, or @KERNEL. What `why` reads (beta, initial window, growth ...) and
     metrics in cells are the same, moved, or unclear.
     """
-    from conformance.commands import compare, gate
+    from conformance.commands import compare, gate, sides
     from conformance.reporting.text import compare as shown
 
-    asked = compare.Options(algorithms=algorithms, choice=choice, budget_s=gate.seconds(budget), **options)
+    first, second = (sides.sysctls(text) if text else () for text in (base_sysctl, sysctl))
+    asked = compare.Options(
+        algorithms=algorithms, choice=choice, budget_s=gate.seconds(budget), sysctls=(first, second), **options
+    )
     found = compare.compute(base, head, asked, progress_console(form))
     if target:
         compare.write(found, target)

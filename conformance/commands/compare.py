@@ -15,7 +15,7 @@ from typing import Any
 import rich.console
 
 from conformance.catalogue import documents
-from conformance.commands import common, sides, traits, two_sides
+from conformance.commands import common, sides, tracing, traits, two_sides
 from conformance.commands.result import Document, document
 from conformance.commands.sides import Results, Stack
 from conformance.commands.status import ExitStatus, of_outcomes, worst
@@ -53,6 +53,8 @@ class Options:
     results: str
     #: working trees that the first side is built with; those of `choice` are the second's
     base_source: tuple[str, ...] = ()
+    #: of each side's hosts, beside those of a profile
+    sysctls: tuple[sides.Sysctls, sides.Sysctls] = ((), ())
     grid: str = grids.SMOKE
     features: bool = True
     trials: int | None = None
@@ -166,7 +168,8 @@ def compute(base: str, head: str, options: Options, console: rich.console.Consol
     """Measure what the two sides lack, and compare them; `console` gets the progress. Raise UserError."""
     # A working tree is what is new: --source builds the second side with it.
     released = dataclasses.replace(options.choice, source=options.base_source)
-    return of_sides(sides.parse(base, released), sides.parse(head, options.choice), options, console)
+    first, second = options.sysctls
+    return of_sides(sides.parse(base, released, first), sides.parse(head, options.choice, second), options, console)
 
 
 def of_sides(
@@ -179,7 +182,7 @@ def of_sides(
     schemes = {algorithm: (base.scheme(algorithm), head.scheme(algorithm)) for algorithm in algorithms}
     for of in () if options.across_stacks else schemes.values():
         sides.require_one_stack(*of)
-    same = tuple(a for a, (x, y) in schemes.items() if _digests(x) == _digests(y) and sides.same_lab(*both))
+    same = tuple(a for a, (x, y) in schemes.items() if _digests(x) == _digests(y) and sides.alike(*both))
     asked = [algorithm for algorithm in algorithms if algorithm not in same]
     works = {algorithm: _work(both, algorithm, options) for algorithm in asked}
     family = sum(
@@ -256,9 +259,15 @@ class _Work:
         if without:
             self.lacking.append(f"{' and '.join(without)}: no features of {algorithm}, so none are compared")
             return False
+        under = {
+            role: {name: side.under(setting) for name, setting in tracing.settings().items()}
+            for role, side in zip(_ROLES, self.both, strict=True)
+            if isinstance(side, Stack)
+        }
         found, problems = traits.both(
-            stacks, given, algorithm, self.seeds, self.options.results, self.console, self.options.workers, self.ends_s
-        )
+            stacks, given, algorithm, self.seeds, self.options.results, self.console, self.options.workers, self.ends_s,
+            under=under,
+        )  # fmt: skip
         self.problems += problems
         before, after = (found[role] for role in _ROLES)
         alike = bool(before)
@@ -285,9 +294,15 @@ class _Work:
             elif not work or (left_s is not None and left_s <= 0):
                 found.append(two_sides.Measured(good={}, left_out={}))
             else:
+                asked = {(algorithm, side.under(setting)): (algorithm, setting) for algorithm, setting in work}
+                made = two_sides.measured(
+                    side.bench, list(asked), seeds, self.options.results, self.options.workers, self.console, left_s
+                )
+                # The two sides' settings may differ by their sysctls; what is compared is the setting without.
                 found.append(
-                    two_sides.measured(
-                        side.bench, work, seeds, self.options.results, self.options.workers, self.console, left_s
+                    two_sides.Measured(
+                        good={asked[key]: trials for key, trials in made.good.items()},
+                        left_out={asked[key]: trial for key, trial in made.left_out.items()},
                     )
                 )
         return found

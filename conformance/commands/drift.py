@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import rich.console
 
 from conformance.catalogue import documents
-from conformance.commands import common, two_sides
+from conformance.commands import common, sides, two_sides
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus, of_outcomes, worst
 from conformance.engine import benches, runs
@@ -28,7 +28,7 @@ class Variant:
     """What one side of the comparison is to run. `kernel` None is the one that the algorithm asks for."""
 
     kernel: str | None
-    sysctls: tuple[tuple[str, str], ...]
+    sysctls: sides.Sysctls
 
     @property
     def name(self) -> str:
@@ -44,7 +44,7 @@ def variants(kernels: Sequence[str], sysctls: Sequence[str]) -> tuple[Variant, V
     """
     if len(kernels) > 2 or len(sysctls) > 2:
         raise UserError("more than two sides", "give --kernel at most twice and --sysctl at most twice")
-    parsed: list[tuple[tuple[str, str], ...]] = [_parse(text) for text in sysctls]
+    parsed = [sides.sysctls(text) for text in sysctls]
     first_kernel, second_kernel = (kernels[0], kernels[-1]) if kernels else (None, None)
     if len(parsed) == 1:
         parsed = [(), *parsed] if len(kernels) < 2 else parsed * 2
@@ -53,16 +53,6 @@ def variants(kernels: Sequence[str], sysctls: Sequence[str]) -> tuple[Variant, V
     if found[0] == found[1]:
         raise UserError("both sides are the same", "give two kernels, or a --sysctl that differs")
     return found
-
-
-def _parse(text: str) -> tuple[tuple[str, str], ...]:
-    pairs = []
-    for part in text.split(","):
-        name, equals, value = part.strip().partition("=")
-        if not equals or not value:
-            raise UserError(f"--sysctl {text!r} is not of the form net.ipv4.NAME=VALUE")
-        pairs.append((name, value))
-    return tuple(sorted(pairs))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +125,7 @@ class Drifted:
 
 
 def compute(
-    cca: str, sides: tuple[Variant, Variant], choice: Choice, *, grid: str, trials: int, results: str,
+    cca: str, both: tuple[Variant, Variant], choice: Choice, *, grid: str, trials: int, results: str,
     workers: int | None, profile: str | None, matters: float, console: rich.console.Console,
     first_seed: int = seeds.JUDGED, margin: float = MARGIN,
 ) -> Drifted:  # fmt: skip
@@ -146,11 +136,11 @@ def compute(
             f"{trials} trials a side can never show that one of {len(cells)} cells moved", "ask for more with --trials"
         )
     # What is wrong with either side is found before the first is measured.
-    found = [benches.find(dataclasses.replace(choice, kernel=side.kernel)) for side in sides]
+    found = [benches.find(dataclasses.replace(choice, kernel=side.kernel)) for side in both]
     common.require_offered(found[0], cca)
     profile = profile or str(found[0].profile)
-    works = [[(cca, documents.profile(profile, cell, sysctls=dict(side.sysctls))) for cell in cells] for side in sides]
-    first, second = (Side(variant=v, scheme=bench.scheme(cca)) for v, bench in zip(sides, found, strict=True))
+    works = [[(cca, documents.profile(profile, cell, sysctls=dict(side.sysctls))) for cell in cells] for side in both]
+    first, second = (Side(variant=v, scheme=bench.scheme(cca)) for v, bench in zip(both, found, strict=True))
     if first.scheme.kernel_digest == second.scheme.kernel_digest and works[0] == works[1]:
         raise UserError("both sides are the same", "give two kernels, or a --sysctl that differs from the profile's")
     measured: list[dict[Cell, Sequence[Measurement]]] = []

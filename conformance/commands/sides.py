@@ -12,12 +12,14 @@ from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
 from conformance.engine.plan import Key
 from conformance.model.errors import UserError
+from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Scheme
 from conformance.results import features, store
 
 _RESULTS = (".jsonl", ".jsonl.xz", ".jsonl.gz")
 #: ngtcp2-1.11 is another version of the stack ngtcp2
 _OF_VERSION = re.compile(r"-\d[\d.]*$")
+Sysctls = tuple[tuple[str, str], ...]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -26,6 +28,12 @@ class Stack:
 
     given: str
     bench: Bench
+    #: of the guest's hosts, beside those of the profile
+    sysctls: Sysctls = ()
+
+    def under(self, setting: Setting) -> Setting:
+        """Return a setting with this side's sysctls. Raise UserError where one is not the network's."""
+        return dataclasses.replace(setting, sysctls=tuple(sorted((dict(setting.sysctls) | dict(self.sysctls)).items())))
 
     def algorithms(self) -> list[str]:
         """Return what it offers, by this suite's names."""
@@ -46,6 +54,8 @@ class Results:
     given: str
     measurements: Sequence[Measurement]
     features: Sequence[features.TrialFeatures]
+    #: of what was measured, each setting tells
+    sysctls: Sysctls = ()
 
     def algorithms(self) -> list[str]:
         """Return what it has measurements of."""
@@ -78,10 +88,23 @@ class Results:
         return side_of([f for f in self.features if f.trial.scheme.algorithm == algorithm])
 
 
-def parse(text: str, choice: Choice) -> Stack | Results:
+def sysctls(text: str) -> Sysctls:
+    """Return what `net.ipv4.NAME=VALUE,...` means. Raise UserError."""
+    pairs = []
+    for part in text.split(","):
+        name, equals, value = part.strip().partition("=")
+        if not equals or not value:
+            raise UserError(f"--sysctl {text!r} is not of the form net.ipv4.NAME=VALUE")
+        pairs.append((name, value))
+    return tuple(sorted(pairs))
+
+
+def parse(text: str, choice: Choice, sysctls: Sysctls = ()) -> Stack | Results:
     """Return a side: `results.jsonl`, STACK, STACK@KERNEL, or @KERNEL for `choice`'s stack. Raise UserError."""
     path = pathlib.Path(text)
     if text.endswith(_RESULTS):
+        if sysctls:
+            raise UserError(f"{text} was measured already, so that no sysctl is set for it", "leave the option out")
         return Results(
             given=text, measurements=store.read(path), features=features.read(features.beside(path)),
         )  # fmt: skip
@@ -89,7 +112,9 @@ def parse(text: str, choice: Choice) -> Stack | Results:
     if at and not kernel:
         raise UserError(f"{text}: no kernel is named after the @", "give STACK@KERNEL, such as quinn@6.1")
     chosen = dataclasses.replace(choice, stack=stack or choice.stack)
-    return Stack(given=text, bench=benches.find(dataclasses.replace(chosen, kernel=kernel) if kernel else chosen))
+    given = " ".join([text, *(f"{name}={value}" for name, value in sysctls)])
+    bench = benches.find(dataclasses.replace(chosen, kernel=kernel) if kernel else chosen)
+    return Stack(given=given, bench=bench, sysctls=sysctls)
 
 
 def baseline(path: str, stack: str, algorithms: Sequence[str]) -> Results:
@@ -106,11 +131,11 @@ def baseline(path: str, stack: str, algorithms: Sequence[str]) -> Results:
     return Results(given=path, measurements=(), features=held)
 
 
-def same_lab(first: Stack | Results, second: Stack | Results) -> bool:
+def alike(first: Stack | Results, second: Stack | Results) -> bool:
     """Say whether what is measured of both is made alike; two files were measured, so that looking costs nothing."""
     if isinstance(first, Results) and isinstance(second, Results):
         return False
-    return _labs(first) == _labs(second)
+    return _labs(first) == _labs(second) and first.sysctls == second.sysctls
 
 
 def _labs(side: Stack | Results) -> set[str]:

@@ -6,6 +6,7 @@ packets.
 """
 
 import time
+import types
 from collections.abc import Mapping, Sequence
 
 import rich.console
@@ -16,6 +17,7 @@ from conformance.engine.benches import Bench
 from conformance.model.diagnosis import by_trial
 from conformance.model.diagnosis.feature_table import CELLS, CLEAN, FEW, MANY
 from conformance.model.diagnosis.flow import Flow
+from conformance.model.setting import Setting
 from conformance.model.studies import comparison
 from conformance.model.trial import Trial
 from conformance.reporting.text import progress
@@ -27,26 +29,31 @@ _ORDER = (FEW, CLEAN, MANY)
 FIRST_LOOK = 2
 #: {cell's name: {seed: samples}}, which by_trial reads
 Side = dict[str, dict[int, by_trial.Sampled]]
+#: {cell's name: the Setting that it is traced under}
+Under = Mapping[str, Setting]
 
 
 def both(
     benches: Mapping[str, Bench], given: Mapping[str, Side], algorithm: str, seeds: Sequence[int], results: str,
-    console: rich.console.Console, workers: int | None = None, ends_s: float | None = None,
+    console: rich.console.Console, workers: int | None = None, ends_s: float | None = None, *,
+    under: Mapping[str, Under] = types.MappingProxyType({}),
 ) -> tuple[dict[str, Side], list[str]]:  # fmt: skip
     """Return ({role: Side}, what could not be looked at, as sentences) of the roles of `benches` and of `given`.
 
     `given` are read from files and not traced. One role alone is traced for later comparisons. After `ends_s`, by
-    time.monotonic(), nothing more is traced. Raise UserError.
+    time.monotonic(), nothing more is traced. `under`: {role: {cell's name: Setting}} where it is not tracing's own.
+    Raise UserError.
     """
     kept, problems = Features(results), []
     looks = [list(seeds[:FIRST_LOOK]), list(seeds)]
     found: dict[str, Side] = dict(given)
+    under = dict.fromkeys(benches, tracing.settings()) | dict(under)
     for look in looks:
         differing = [cell for cell in _ORDER if look is looks[0] or not _alike(found, cell)]
         plans = {role: {cell: look for cell in differing} for role in benches}
-        problems += _trace(benches, plans, algorithm, kept, console, workers, ends_s)
+        problems += _trace(benches, plans, under, algorithm, kept, console, workers, ends_s)
         for role, bench in benches.items():
-            found[role] = _stored(bench, algorithm, {cell: seeds for cell in _ORDER}, kept)
+            found[role] = _stored(bench, algorithm, {cell: seeds for cell in _ORDER}, under[role], kept)
     return level(found), list(dict.fromkeys(problems))
 
 
@@ -74,13 +81,14 @@ def _alike(sides: Mapping[str, Side], cell: str) -> bool:
 
 
 def _trace(
-    benches: Mapping[str, Bench], plans: Mapping[str, Mapping[str, Sequence[int]]], algorithm: str, kept: Features,
-    console: rich.console.Console, workers: int | None, ends_s: float | None,
+    benches: Mapping[str, Bench], plans: Mapping[str, Mapping[str, Sequence[int]]], under: Mapping[str, Under],
+    algorithm: str, kept: Features, console: rich.console.Console, workers: int | None,
+    ends_s: float | None,
 ) -> list[str]:  # fmt: skip
     """Trace what is planned and not kept yet, and keep it; return what could not be looked at."""
     missing = {}
     for role, bench in benches.items():
-        trials = _trials(bench, algorithm, plans[role])
+        trials = _trials(bench, algorithm, plans[role], under[role])
         lacking = {cell: [t.seed for t in of if not kept.find(t)] for cell, of in trials.items()}
         if any(lacking.values()):
             missing[role] = lacking
@@ -97,7 +105,7 @@ def _trace(
 
     with progress.bar(console, "tracing", total=total, unit="traces", budget_s=left_s) as kept_bar:
         schemes = {role: (benches[role], algorithm) for role in missing}
-        traced = tracing.traced_all(schemes, missing, workers=workers, budget_s=left_s, on_flow=keep)
+        traced = tracing.traced_all(schemes, missing, workers=workers, budget_s=left_s, on_flow=keep, under=under)
     return [
         problem
         for role in traced.values()
@@ -105,16 +113,15 @@ def _trace(
     ]
 
 
-def _stored(bench: Bench, algorithm: str, plan: Mapping[str, Sequence[int]], kept: Features) -> Side:
+def _stored(bench: Bench, algorithm: str, plan: Mapping[str, Sequence[int]], under: Under, kept: Features) -> Side:
     """Return what is kept of a plan's trials."""
     return {
         cell: {trial.seed: found.sampled for trial in trials if (found := kept.find(trial))}
-        for cell, trials in _trials(bench, algorithm, plan).items()
+        for cell, trials in _trials(bench, algorithm, plan, under).items()
     }
 
 
-def _trials(bench: Bench, algorithm: str, plan: Mapping[str, Sequence[int]]) -> dict[str, list[Trial]]:
-    under = tracing.settings()
+def _trials(bench: Bench, algorithm: str, plan: Mapping[str, Sequence[int]], under: Under) -> dict[str, list[Trial]]:
     return {cell: bench.trials(algorithm, under[cell], seeds) for cell, seeds in plan.items() if cell in CELLS}
 
 

@@ -5,7 +5,8 @@ costs a quarter of what it costs across two (14 against 55 microseconds a call).
 pinned, and each core is lent to one guest at a time, across processes: a lock file for each core.
 
 Containers share neither locks nor process numbers, but they see the same /proc/stat: of the free cores, the one that
-was idlest just now is lent first. Two that ask within a tenth of a second may still get the same.
+was idlest just now is lent first. Two that ask within a tenth of a second get the same: so who has a core looks once
+more, after a while that chance decides, and goes to another one if somebody is on his by now.
 
 The run that waits first takes the lock of the queue, and keeps it until a core is free: else a run that gives a core
 back and at once asks again would often be served before others that have waited for minutes.
@@ -19,7 +20,7 @@ import random
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, TypeVar
 
 from conformance.model.errors import UserError
@@ -28,6 +29,8 @@ from conformance.support import limits, paths
 _POLL_S = 0.02
 #: how long it is looked which cores are idle, and for how long that is believed
 _LOOK_S, _BELIEVE_S = 0.1, 1.0
+#: a core is taken by somebody else where another one that is free has been idle for so many times as long
+_IDLER = 2
 _Key = TypeVar("_Key")
 
 
@@ -39,8 +42,12 @@ def one_core(cancelled: threading.Event | None = None) -> Iterator[int]:
     """
     folder = _folder()
     with _first_free({None: folder / "queue.lock"}, cancelled):
-        lent = _first_free({core: folder / f"core{core}.lock" for core in _idlest_first()}, cancelled)
-    with lent as core:
+        lent = _first_free({core: _lock(folder, core) for core in _idlest_first()}, cancelled)
+    with contextlib.ExitStack() as held:
+        core = held.enter_context(lent)
+        if (other := _idler(folder, core)) is not None:
+            held.pop_all().close()  # ours is given back only when the other is held
+            core = held.enter_context(other)
         yield core
 
 
@@ -65,6 +72,10 @@ def _folder() -> pathlib.Path:
     return folder
 
 
+def _lock(folder: pathlib.Path, core: int) -> pathlib.Path:
+    return folder / f"core{core}.lock"
+
+
 class _Idleness:
     """The order in which cores were idle of late. Only who has the lock of the queue asks."""
 
@@ -78,13 +89,33 @@ def _idlest_first() -> list[int]:
     if len(cores) == 1:
         return cores
     if time.monotonic() - _Idleness.seen_s > _BELIEVE_S or sorted(_Idleness.order) != cores:
-        before = _idle_ticks()
-        time.sleep(_LOOK_S)
-        after = _idle_ticks()
-        idle = {core: (before.get(core, 0) - after.get(core, 0), random.random()) for core in cores}
-        _Idleness.order = tuple(sorted(cores, key=lambda core: idle[core]))
+        idle = _look(cores)
+        _Idleness.order = tuple(sorted(cores, key=lambda core: (-idle[core], random.random())))
         _Idleness.seen_s = time.monotonic()
     return list(_Idleness.order)
+
+
+def _idler(folder: pathlib.Path, core: int) -> contextlib.AbstractContextManager[int] | None:
+    """Look again, and return a context that holds a much idler core than this one; None where no such core is free.
+
+    When is left to chance, so that of two on one core mostly one sees the other at work, and not both each other.
+    """
+    cores = limits.cores()
+    if len(cores) == 1:
+        return None
+    time.sleep(random.uniform(0, _LOOK_S))
+    idle = _look(cores)
+    better = [other for other in cores if idle[other] > _IDLER * idle[core]]
+    held = (_held_if_free(other, _lock(folder, other)) for other in sorted(better, key=lambda other: -idle[other]))
+    return next(filter(None, held), None)
+
+
+def _look(cores: Sequence[int]) -> dict[int, int]:
+    """Return {core: clock ticks that it is idle while we look}."""
+    before = _idle_ticks()
+    time.sleep(_LOOK_S)
+    after = _idle_ticks()
+    return {core: after.get(core, 0) - before.get(core, 0) for core in cores}
 
 
 def _idle_ticks(stat: pathlib.Path = pathlib.Path("/proc/stat")) -> dict[int, int]:
@@ -106,14 +137,20 @@ def _first_free(
     """
     while cancelled is None or not cancelled.is_set():
         for key, file in files.items():
-            lock = open(file, "w")
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return _held(lock, key)
-            except BlockingIOError:
-                lock.close()
+            if held := _held_if_free(key, file):
+                return held
         time.sleep(_POLL_S)
     raise UserError("interrupted while waiting for a core")
+
+
+def _held_if_free(key: _Key, file: pathlib.Path) -> contextlib.AbstractContextManager[_Key] | None:
+    lock = open(file, "w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return _held(lock, key)
+    except BlockingIOError:
+        lock.close()
+        return None
 
 
 @contextlib.contextmanager

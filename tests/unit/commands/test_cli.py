@@ -217,6 +217,7 @@ def test_the_installed_command_answers():
             ("drift", "--cca", "cubic", "--kernel", "default", "--kernel", "nonesuch"),
             "no guest kernel named 'nonesuch'",
         ),
+        (("compare", "@default", "@default", "--sysctl", "tcp_x"), "not of the form net.ipv4.NAME=VALUE"),
         (("cross", "bbrv9"), "no zone for algorithm 'bbrv9'"),
         (("identify", "--cca", "cubic", "--stack", "nonesuch"), "stack 'nonesuch' is not known"),
     ],

@@ -12,7 +12,7 @@ import senders
 from helpers import measurements_of, scheme
 
 from conformance.catalogue import documents
-from conformance.commands import compare, cross, drift, identify
+from conformance.commands import compare, cross, drift, identify, sides
 from conformance.engine import benches
 from conformance.lab import manifest
 from conformance.model.errors import UserError
@@ -245,7 +245,7 @@ def test_what_behaves_alike_is_not_measured_more_than_twice(world, monkeypatch):
     shared = world(shift={"a": 1.0, "b": 1.0})
     options, console = asked(shared)
     alike = {"few": {seed: {"kept": [0.7] * 5} for seed in (1, 2)}}
-    monkeypatch.setattr(compare.traits, "both", lambda *_: ({"base": alike, "head": alike}, []))
+    monkeypatch.setattr(compare.traits, "both", lambda *_, **__: ({"base": alike, "head": alike}, []))
     found = compare.compute("@a", "@b", dataclasses.replace(options, features=True), console)
     assert {c.quantity.name: c.n for c in found.compared} == {
         "kept": (2, 2), "utilization": (2, 2), "lost_pct": (2, 2),
@@ -284,6 +284,47 @@ def test_cells_that_look_alike_are_traced_twice_and_others_as_often_as_it_takes(
     back = compare.compute("@b", "@a", options, console)
     assert not taken
     assert {c.quantity: -c.difference for c in back.compared} == {c.quantity: c.difference for c in found.compared}
+
+
+def test_a_sysctl_is_set_for_its_side_alone_and_makes_another_side_of_one_build(world, monkeypatch):
+    """Both sides are one build on one kernel: with the same sysctls nothing could differ."""
+    traced = {}
+
+    def features(*_, under):
+        traced.update(under)
+        return {"base": {}, "head": {}}, []
+
+    monkeypatch.setattr(compare.traits, "both", features)
+    shared = world()
+    options, console = asked(shared, features=True, sysctls=((), sides.sysctls("net.ipv4.tcp_tso_rtt_log=9")))
+    found = compare.compute("@a", "@a", options, console)
+    assert not found.same_build and len(found.compared) == 4
+    assert [side.given for side in found.sides] == ["@a", "@a net.ipv4.tcp_tso_rtt_log=9"]
+    kept = [m.trial.setting for m in store.read(shared["results"])]
+    cells = {setting.cell.id for setting in kept}
+    set_to = {(s.cell.id, dict(s.sysctls)["net.ipv4.tcp_tso_rtt_log"]) for s in (*kept, *traced["head"].values())}
+    assert {(cell, value) for cell in cells for value in ("0", "9")} <= set_to
+    assert {dict(s.sysctls).get("net.ipv4.tcp_tso_rtt_log") for s in traced["head"].values()} == {"9"}
+    assert traced["base"] == compare.tracing.settings()
+
+
+@pytest.mark.slow
+def test_features_are_traced_under_the_sysctls_of_their_side(world, monkeypatch):
+    found = {}
+
+    def traced_all(schemes, plans, *, under, **_):
+        found.update(
+            {role: {dict(s.sysctls).get("net.ipv4.tcp_ecn") for s in under[role].values()} for role in schemes}
+        )
+        return {}
+
+    monkeypatch.setattr(compare.traits.tracing, "traced_all", traced_all)
+    options, console = asked(
+        world(), grid=compare.NO_CELLS, features=True, sysctls=((), sides.sysctls("net.ipv4.tcp_ecn=1"))
+    )
+    compare.compute("@a", "@b", options, console)
+    usual = {dict(s.sysctls).get("net.ipv4.tcp_ecn") for s in compare.tracing.settings().values()}
+    assert found == {"base": usual, "head": {"1"}} and usual != {"1"}
 
 
 def test_trials_that_one_side_has_from_an_earlier_comparison_make_no_difference():
@@ -341,6 +382,8 @@ def test_two_results_files_are_compared_without_measuring(world, tmp_path):
         ("nonesuch.jsonl", "@b", {}, "cannot read results nonesuch.jsonl"),
         ("@a", "@b", {"trials": 2}, "2 trials a side can never show that one of 4 quantities moved"),
         ("@a", "@b", {"algorithms": ("cubik",)}, "fake does not offer cubik"),
+        ("@a", "@b", {"sysctls": ((), (("kernel.x", "1"),))}, "not one of the network's"),
+        ("before.jsonl", "@b", {"sysctls": ((("net.ipv4.tcp_ecn", "1"),), ())}, "before.jsonl was measured already"),
         ("@a", "other@a", {}, "fake and other are different stacks; compare two builds of one, or say --across-stacks"),
         ("fake-1.11@a", "fake-tcp@a", {}, "fake-1.11 and fake-tcp are different stacks"),
     ],

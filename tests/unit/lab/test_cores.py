@@ -1,6 +1,7 @@
 """Cores are lent to one guest at a time, in turn, and the idlest first."""
 
 import fcntl
+import itertools
 import os
 import threading
 import time
@@ -80,9 +81,11 @@ def four(own_cache, monkeypatch):
     """Four cores; returns a function that sets how many clock ticks each is idle between two looks."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2, 3})
     monkeypatch.setattr(cores._Idleness, "order", ())
+    monkeypatch.setattr(cores, "_LOOK_S", 0.001)
 
-    def idle(**ticks):
-        looks = iter([{}, {int(core.removeprefix("core")): number for core, number in ticks.items()}])
+    def idle(later=None, **ticks):
+        first, again = ({int(core.removeprefix("core")): n for core, n in of.items()} for of in (ticks, later or ticks))
+        looks = itertools.chain([{}, first], itertools.cycle([{}, again]))
         monkeypatch.setattr(cores, "_idle_ticks", lambda: next(looks))
 
     return idle
@@ -92,6 +95,28 @@ def test_the_idlest_core_is_lent_first_and_then_the_next(four):
     four(core0=2, core1=9, core2=0, core3=7)
     with cores.one_core() as first, cores.one_core() as second, cores.one_core() as third:
         assert (first, second, third) == (1, 3, 0)
+
+
+def test_who_finds_somebody_on_his_core_by_then_moves_once(four):
+    four(core0=2, core1=9, core2=0, core3=7, later={"core0": 9, "core1": 4, "core2": 1, "core3": 8})
+    with cores.one_core() as core:
+        assert core == 0
+        assert [_locked(f"core{n}.lock") for n in range(4)] == [True, False, False, False]
+    assert not _locked("core0.lock")
+
+
+def test_who_finds_somebody_on_his_core_stays_where_no_other_is_free_or_much_idler(four):
+    four(core0=2, core1=9, core2=0, core3=7, later={"core0": 9, "core1": 4, "core2": 1, "core3": 8})
+    files = [paths.cache("cores") / f"core{n}.lock" for n in (0, 3)]
+    files[0].parent.mkdir(parents=True)
+    with open(files[0], "w") as first, open(files[1], "w") as second:
+        for lock in (first, second):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        with cores.one_core() as core:
+            assert core == 1 and _locked("core1.lock")
+    four(core1=9, core3=7, later={"core0": 8, "core1": 4, "core2": 8, "core3": 8})
+    with cores.one_core() as core:
+        assert core == 1
 
 
 def test_of_equally_idle_cores_any_may_be_first(four):
