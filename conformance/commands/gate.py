@@ -305,7 +305,7 @@ def _zones(options: Options, bench: Bench, shipped: list[Zone]) -> dict[str, lis
         if algorithm not in known:
             raise UserError(
                 f"no {'baseline' if options.baseline else 'zone'} for algorithm {algorithm!r}",
-                f"choose of {', '.join(known)}",
+                f"choose one of {', '.join(known)}",
             )
     return {algorithm: [zone for zone in there if zone.algorithm == algorithm] for algorithm in dict.fromkeys(wanted)}
 

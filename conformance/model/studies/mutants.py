@@ -94,7 +94,7 @@ def choose(mutants: Sequence[Mutant], ids: Sequence[str]) -> Sequence[Mutant]:
     known = {mutant.id: mutant for mutant in mutants}
     for name in ids:
         if name not in known:
-            raise UserError(f"mutant {name!r} is not known", f"choose of {', '.join(known)}")
+            raise UserError(f"mutant {name!r} is not known", f"choose one of {', '.join(known)}")
     return [known[name] for name in ids] if ids else list(mutants)
 
 

@@ -283,7 +283,7 @@ def test_upper_bounds_are_clopper_and_pearsons(k, n, bound):
 
 
 def test_names_of_mutants_that_are_none_are_refused():
-    with pytest.raises(UserError, match=r"mutant .cubic-x. is not known; choose of cubic-beta-0\.595"):
+    with pytest.raises(UserError, match=r"mutant .cubic-x. is not known; choose one of cubic-beta-0\.595"):
         model.choose(CORPUS, ["cubic-x"])
     assert model.choose(CORPUS, []) == list(CORPUS)
 
