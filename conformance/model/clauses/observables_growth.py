@@ -93,13 +93,14 @@ def _growth_beyond(seen: Seen) -> Samples:
 
 
 def _growth_after(seen: Seen) -> Samples:
-    """Return what was sent in the second round trip after an event, by that in the first."""
-    flow, end_s = seen.flow, seen.event.end_s
-    edges = numpy.searchsorted(flow.sent_s, [end_s + number * flow.base_rtt_s for number in range(3)])
-    first, second = (float(flow.bytes[a:b].sum()) for a, b in itertools.pairwise(edges))
-    if not first or edges[2] == len(flow.sent_s):
+    """Return what was sent in the third round trip after an event, by that in the second."""
+    # In the first, and in a part of the second, it cannot know yet that the event is over.
+    flow, start_s = seen.flow, seen.event.end_s + seen.flow.base_rtt_s
+    edges = numpy.searchsorted(flow.sent_s, [start_s + number * flow.base_rtt_s for number in range(3)])
+    second, third = (float(flow.bytes[a:b].sum()) for a, b in itertools.pairwise(edges))
+    if not second or edges[2] == len(flow.sent_s):
         raise Invisible("the transfer was over too soon after the event")
-    return one(second / first, end_s)
+    return one(third / second, start_s)
 
 
 def _rise_ignored(seen: Seen) -> Samples:
@@ -136,7 +137,7 @@ ROWS = (
         unit="packets", digits=2, of=_growth_beyond,
     ),
     Observable(
-        name="growth_after", title="packets of the second round trip after the event by those of the first", unit="",
+        name="growth_after", title="packets of the third round trip after the event by those of the second", unit="",
         digits=2, of=_growth_after,
     ),
     Observable(
