@@ -132,7 +132,7 @@ def _rate_back(seen: Seen) -> Samples:
 def _require_probing(seen: Seen) -> float:
     """Return when the sender can know what happened to its probe. Raises Invisible where it no longer probes then."""
     known_s = seen.event.begin_s + seen.base_rtt_s
-    if _window(seen.flow, known_s - seen.base_rtt_s, known_s) <= _PROBES:
+    if _window(seen.flow, known_s - seen.base_rtt_s / 2, known_s) <= _PROBES:
         raise Invisible("it no longer probed when it could know what had happened")
     return known_s
 

@@ -93,13 +93,13 @@ def _growth_beyond(seen: Seen) -> Samples:
 
 
 def _growth_after(seen: Seen) -> Samples:
-    """Return what was sent in the second round trip after an event, by that in the first."""
+    """Return by how much the window of the third round after an event exceeds that of the second."""
+    # In the first, and in a part of the second, it cannot know yet that the event is over.
     flow, end_s = seen.flow, seen.event.end_s
-    edges = numpy.searchsorted(flow.sent_s, [end_s + number * flow.base_rtt_s for number in range(3)])
-    first, second = (float(flow.bytes[a:b].sum()) for a, b in itertools.pairwise(edges))
-    if not first or edges[2] == len(flow.sent_s):
+    after = [at for at in _rounds(flow, flow.request_s, float(flow.sent_s[-1])) if at.begin_s >= end_s][:3]
+    if len(after) < 3:
         raise Invisible("the transfer was over too soon after the event")
-    return one(second / first, end_s)
+    return one(after[2].packets / after[1].packets, after[2].begin_s)
 
 
 def _rise_ignored(seen: Seen) -> Samples:
@@ -136,7 +136,7 @@ ROWS = (
         unit="packets", digits=2, of=_growth_beyond,
     ),
     Observable(
-        name="growth_after", title="packets of the second round trip after the event by those of the first", unit="",
+        name="growth_after", title="window of the third round after the event by that of the second", unit="",
         digits=2, of=_growth_after,
     ),
     Observable(

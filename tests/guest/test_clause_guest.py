@@ -1,0 +1,42 @@
+"""Clauses, from the command to packets of real trials: one that Linux keeps, and a mutant does not."""
+
+import json
+
+import click.testing
+import pytest
+
+from conformance.cli import main
+from conformance.support import schema
+
+pytestmark = pytest.mark.guest
+
+
+@pytest.fixture
+def judged(tmp_path):
+    def run(*arguments):
+        results = str(tmp_path / "results.jsonl")
+        asked = ["clause", "run", *arguments, "--results", results, "--format", "json"]
+        done = click.testing.CliRunner().invoke(main, asked)
+        data = json.loads(done.stdout)
+        schema.check("clause-run", data, "clause run")
+        (clause,) = data["clauses"]
+        return done.exit_code, clause
+
+    return run
+
+
+def test_linux_keeps_seven_tenths_of_its_window_and_a_mutant_that_keeps_more_is_caught(judged):
+    status, right = judged("CL011", "--algorithm", "cubic")
+    assert (status, right["verdict"]) == (0, "conforms")
+    assert 0.64 < right["value"] < 0.77 and right["trials"] == 5
+    status, wrong = judged("CL011", "--mutant", "cubic-beta-0.875")
+    assert (status, wrong["verdict"]) == (1, "violates")
+    assert 0.8 < wrong["value"] < 0.95 and wrong["seen"][0]["packet"] > 0
+
+
+def test_a_change_that_waits_for_a_state_is_seen_and_a_mutant_is_caught(judged):
+    """CL028: the second loss comes 1.5 s after the first, which the first pass finds."""
+    status, right = judged("CL028", "--algorithm", "cubic")
+    assert (status, right["verdict"]) == (0, "conforms") and 1.0 < right["value"] < 2.0
+    status, wrong = judged("CL028", "--mutant", "cubic-no-fast-convergence")
+    assert (status, wrong["verdict"]) == (1, "violates") and wrong["value"] < 1.0
