@@ -124,8 +124,8 @@ def judged(asked: Mapping[str, Any], seen: Mapping[str, Any]) -> tuple[str | Non
             served = seen["served_s"] is not None and seen["served_s"] <= _SERVED_S
             return f"new connections are served within {_SERVED_S:g} s", served
         case "undelivered" if asked["bound"] is not None:
-            # What may be in the proxy and on its way, and a receive buffer of as much (docs/proxy.md).
-            most = 2 * asked["bound"]
+            # What may be in the proxy and on its way, and a receive buffer, which the kernel doubles (socket(7)).
+            most = 3 * asked["bound"]
             return f"at most {most} bytes", seen["undelivered_bytes"] <= most
         case "down":
             most_s = asked["seconds"] + _LATE_S

@@ -12,8 +12,8 @@ from typing import Any
 
 from conformance.model.diagnosis.pcap import Packet
 from conformance.model.errors import UserError
+from conformance.model.instants import instants
 from conformance.model.network import Network
-from conformance.model.schedule import Occasion
 
 #: what bandwidth is seen over, as published (figures 5 to 7)
 SERIES_S = 2.5
@@ -53,18 +53,6 @@ def of_flow(
         "series_delay_p50_ms": [_quantile_ms(_within(pieces, a, b), 0.5) for a, b in itertools.pairwise(bins)],
         **_acknowledged(first, arrived, sent, asked),
     }
-
-
-def instants(network: Network) -> list[float]:
-    """Return when phases begin, in s: at 0, when something changes, and when flows that are not tested start."""
-    found = {0.0}
-    for entry in network.schedule:
-        if entry.trace is None and not isinstance(entry.at_s, Occasion):
-            found |= {entry.at_s, entry.at_s + (entry.for_s or 0)}
-    for group in network.flows:
-        if group != network.tested:
-            found |= {group.start.at_s + number * group.start.every_s for number in range(group.count)}
-    return sorted(found)
 
 
 def _segments(packets: Sequence[Packet]) -> Iterator[_Segment]:

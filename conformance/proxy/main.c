@@ -8,8 +8,8 @@
  * passed on as they come, each direction for itself.
  *
  * One thread, level-triggered epoll, and splice(2) from socket to pipe to socket: payload is never looked at nor copied.
- * Memory: a pipe (64 KB) for each direction whose receiver is behind, and the kernel's socket buffers. On SIGTERM every
- * connection is reset, so that none of them looks complete, and a line of JSON says what went through.
+ * Memory: a pipe (64 KB) for each direction whose receiver is behind, and the kernel's socket buffers. However it
+ * ends, every connection is reset, so that none of them looks complete; on SIGTERM a line of JSON says what went through.
  *
  * -b BYTES is back-pressure: no more than so many bytes are in the proxy and unacknowledged on the sending side together
  * (SIOCOUTQ); more is read only as they are acknowledged, which the kernel says by transmit timestamps (TX_ACK). What the

@@ -71,13 +71,11 @@ static void pause_side(struct side *side, bool yes)
     side->paused = yes;
 }
 
-/* Closed with a reset unless both directions came to their end. */
+/* What is still open is closed with a reset; what came to its end both ways is closed already. */
 static void end_pair(struct pair *pair, bool reset)
 {
     for (int i = 0; i < 2; i++) {
         struct side *side = &pair->side[i];
-        if (side->fd >= 0 && reset)
-            reset_on_close(side->fd);
         if (side->fd >= 0)
             close(side->fd);
         side->fd = -1;
@@ -187,7 +185,7 @@ static void settle(struct pair *pair)
     for (int i = 0; i < 2; i++) {
         struct side *side = &pair->side[i];
         if (side->fd >= 0 && side->passed_on && other(side)->passed_on) {
-            close(side->fd);
+            close_in_order(side->fd);
             side->fd = -1;
         }
         watch(side);
@@ -255,7 +253,6 @@ static void welcome(void)
         size = sizeof server;
         if (!pair || getsockname(fd, (struct sockaddr *)&server, &size) || is_ours(server)) {
             count.refused++;
-            reset_on_close(fd);
             close(fd);
             free(pair);
             continue;

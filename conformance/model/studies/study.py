@@ -12,8 +12,9 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
-from conformance.model import delivery, delivery_metrics
+from conformance.model import delivery_metrics
 from conformance.model.errors import UserError, located
+from conformance.model.instants import instants
 from conformance.model.metrics import METRICS
 from conformance.model.network import Network
 from conformance.model.place import Point, Value
@@ -293,7 +294,7 @@ class _Reader:
 
 def _phase(phase: Value, metric: str, network: Network | None) -> int:
     """Return the number of a phase. Raises UserError where there is no such."""
-    known = len(delivery.instants(network)) if network and network.delivery else 0
+    known = len(instants(network)) if network and network.delivery else 0
     if metric not in delivery_metrics.NAMES or not known:
         raise UserError(f"{metric} has no phases here", "leave out phase, or give the scenario delivery")
     if isinstance(phase, bool) or not isinstance(phase, int) or not 0 <= phase < known:

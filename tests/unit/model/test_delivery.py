@@ -7,6 +7,7 @@ import pytest
 from conformance.model import delivery, delivery_metrics
 from conformance.model.diagnosis.pcap import Packet
 from conformance.model.errors import UserError
+from conformance.model.instants import instants
 from conformance.model.network import Network
 
 SYN, ACK = 0x02, 0x10
@@ -67,7 +68,7 @@ def test_phases_begin_where_something_changes_or_others_start():
              "start": {"at_s": 3, "every_s": 5}},
         ],
     }  # fmt: skip
-    assert delivery.instants(network(**more)) == [0, 3, 4, 6, 8]
+    assert instants(network(**more)) == [0, 3, 4, 6, 8]
     pieces = [(second + 0.5, 1000 * second, 1000) for second in range(10)]
     found = of(stream(1, *pieces), stream(1, *((t + 0.1, at, n) for t, at, n in pieces)), **more)
     assert [one["bytes"] for one in found["phases"]] == [3000, 1000, 2000, 2000, 2000]

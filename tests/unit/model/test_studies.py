@@ -219,3 +219,64 @@ def test_results_of_one_build_count_and_others_do_not(tmp_path):
     assert found.measured.keys() == {one, other}
     assert {m.trial.scheme.kernel_digest for ms in found.measured.values() for m in ms} == {"9" * 16}
     assert study_results.of(study, [*old, *helpers.measurements([0.5], cell=Cell(30, 20, 1))]).measured.keys() == {one}
+
+
+def phased(at):
+    """A study of one flow whose delivery has three phases, with a claim about quantities at `at`."""
+    scenario = {
+        **SCENARIO, "name": "steps", "delivery": True, "axes": [],
+        "flows": [{"name": "test", "seconds": 9}],
+        "schedule": [{"at_s": at_s, "link": "link", "set": {"loss_pct": 1}} for at_s in (3, 6)],
+    }  # fmt: skip
+    return {
+        **DOCUMENT, "scenarios": [scenario], "anchors": [], "figures": [],
+        "experiments": [{"scenario": "steps", "algorithms": ["cubic"], "smoke": [{}], "full": [{}]}],
+        "claims": [
+            {"id": "C1", "says": "falls", "place": "1", "published": "falls", "tolerance": "none",
+             "checks": [{"at": {"scenario": "steps", "algorithm": "cubic", **at},
+                         "falls": {"along": "phase", "values": [0, 1, 2]}}]}
+        ],
+    }  # fmt: skip
+
+
+def delivered(study, rates, outcome=Outcome.OK):
+    """Return measurements whose delivery has these rates in its phases, by trial."""
+    (point,) = study.points["smoke"]
+    made = []
+    for seed, own in enumerate(rates, 1):
+        phases = [{"mbps": rate} for rate in own]
+        flow = {"group": "test", "judged": True, "delivery": {"whole": {"mbps": sum(own)}, "phases": phases}}
+        (one,) = measured(study, point, [0.5], outcome=outcome)
+        made.append(dataclasses.replace(one, trial=dataclasses.replace(one.trial, seed=seed), flows=(flow,)))
+    return {point: made}
+
+
+def test_a_claim_may_be_about_phases_of_a_delivery(tmp_path):
+    study = read(tmp_path, phased({"metric": "delivered_mbps"}))
+
+    def verdict(rates, **more):
+        ((_, judged),) = outcome.judge(study, delivered(study, rates, **more)).claims
+        return judged
+
+    assert verdict([[3.0, 2.0, 1.0]] * 5).verdict is Verdict.REPRODUCED
+    assert verdict([[1.0, 2.0, 3.0]] * 5).verdict is Verdict.DIFFERS
+    short = verdict([[3.0, 2.0]] * 5)
+    assert (short.verdict, short.why) == (Verdict.NOT_JUDGED, "a trial ended before that phase")
+    assert verdict([[3.0, 2.0, 1.0]] * 5, outcome=Outcome.ERROR).verdict is Verdict.NOT_JUDGED
+
+
+@pytest.mark.parametrize(
+    ("at", "words"),
+    [
+        ({"metric": "delivered_mbps", "phase": 3}, "there is no phase 3; there are 0 to 2"),
+        ({"metric": "delivered_mbps", "phase": -1}, "there is no phase -1; there are 0 to 2"),
+        ({"metric": "delivered_mbps", "phase": True}, "there is no phase True; there are 0 to 2"),
+        ({"metric": "share", "phase": 0}, "share has no phases here; leave out phase, or give the scenario delivery"),
+    ],
+)
+def test_a_phase_that_is_not_there_is_one_line(tmp_path, at, words):
+    made = phased(at)
+    made["claims"][0]["checks"] = [{"at": made["claims"][0]["checks"][0]["at"], "within": {"low": 0}}]
+    with pytest.raises(UserError) as error:
+        read(tmp_path, made)
+    assert "/claims/0/checks/0/at: " in str(error.value) and words in str(error.value)
