@@ -4,13 +4,17 @@ import json
 import pathlib
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from conformance.cli import measuring
 from conformance.cli.base import FORMAT, TRIALS, progress_console
 from conformance.engine.benches import Choice
+from conformance.support.console import Console
+
+if TYPE_CHECKING:
+    from conformance.commands.gate import GateResult, Options
 
 
 @click.command()
@@ -79,15 +83,51 @@ def gate(
 
     Measures ALGORITHMS (default: all) within a budget, judges, and compares with what is expected.
     """
-    from conformance.commands.gate import Options, run
+    from conformance.commands.gate import Options, compute
+    from conformance.reporting.text import gate as shown
 
     why = options["budget"] is None if why is None else why
     blame = why if blame is None else blame
     asked = Options(algorithms=algorithms, choice=choice, why=why, blame=blame, **options)
-    result = run(asked, progress_console(form))
+    console = progress_console(form)
+    result = compute(asked, console)
+    shown.show(result, console)
+    _report(result, asked, console)
     if form == "json":
         click.echo(json.dumps(result.to_json(), indent=1, allow_nan=False))
     sys.exit(int(result.exit_status))
+
+
+def _report(result: "GateResult", options: "Options", console: Console) -> None:
+    """Write the folder that was asked for, say what looks wrong, keep traces. Raise UserError."""
+    from conformance.commands import trace
+    from conformance.reporting.text import gate as shown
+    from conformance.reporting.text.trace import show as show_trace
+    from conformance.reporting.tools import github
+    from conformance.results import features
+
+    target = options.target
+    if target:
+        drawn = shown.write(result, result.measurements, target)
+        if options.features:
+            schemes = {m.trial.scheme for m in result.measurements}
+            features.copy(options.results, target / "results.jsonl", schemes)
+        console.print(f"reports: {target}", soft_wrap=True)
+    reports: dict[str, Any] = {}
+    if result.violating and options.why and options.choice.lab == "virtual" and not options.baseline:
+        from conformance.commands import why  # late: it draws, and what draws takes seconds to import
+        from conformance.reporting.text.why import show as show_why
+
+        algorithms = [zone.algorithm for zone, _ in result.violating]
+        reports = why.of_violations(algorithms, options.choice, console, show_why)
+        if target and reports:
+            shown.add_why(result, drawn, reports, target, why.write)
+    if options.annotations:
+        for line in github.annotations(result, reports):
+            console.print(line, soft_wrap=True)
+    if options.keep_traces:
+        cells = dict.fromkeys((zone.algorithm, zone.profile, place) for zone, place in result.violating)
+        trace.keep_some(cells, options.choice, options.keep_traces, console, show_trace)
 
 
 COMMANDS = (gate,)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from conformance.cli.base import FORMAT, finish, out, out_folder, progress_console
+from conformance.cli.base import FORMAT, finish, out_folder, progress_console
 from conformance.model.errors import UserError
 from conformance.results.store import DEFAULT_RESULTS
 from conformance.support import extras, files
@@ -97,29 +97,37 @@ def publish(results: Sequence[pathlib.Path], target: pathlib.Path, form: str) ->
 @click.command()
 @click.argument("what", type=click.Choice(["heatmap", "loss", "compare"]))
 @_RESULTS
-@click.option("--format", "form", type=click.Choice(["pdf", "svg", "png"]), default="pdf", show_default=True)
+@click.option(
+    "--as", "kind", type=click.Choice(["pdf", "svg", "png"]), default="pdf", show_default=True, help="Kind of figure."
+)
 @click.option("--algorithm", help="Draw this algorithm only.")
 @click.option("--stack", help="Draw this stack only.")
 @click.option("--out", "folder", default="figures", show_default=True, type=click.Path(path_type=pathlib.Path))
+@FORMAT
 def plot(
     what: str,
     results: Sequence[pathlib.Path],
-    form: str,
+    kind: str,
     algorithm: str | None,
     stack: str | None,
     folder: pathlib.Path,
+    form: str,
 ) -> None:
     """Draw figures for papers.
 
     heatmap and loss draw utilization or loss with zone and difference; compare draws several schemes side by side.
     """
     extras.need("figures")
+    from conformance.commands.made import Item, Made
     from conformance.reporting import charts, figures, heatmaps
+    from conformance.reporting.text import made
 
     series = heatmaps.all_series(_source(results).measurements)
+    items = []
     for name, chart in figures.chosen(what, series, algorithm, stack):
-        path = files.write(folder / f"{name}.{form}", charts.render(chart, form), "choose another --out")
-        out.print(str(path), soft_wrap=True)
+        path = str(files.write(folder / f"{name}.{kind}", charts.render(chart, kind), "choose another --out"))
+        items.append(Item(name=name, words=path, path=path))
+    finish(Made(command="plot", items=items), form, made.show)
 
 
 @click.command()

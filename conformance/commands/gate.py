@@ -12,13 +12,12 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from typing import Any
 
 import rich.console
 
 from conformance.catalogue import baseline as baselines
 from conformance.catalogue import documents, expectations, scenarios, telling
-from conformance.commands import blame, compare, sides, trace, traits
+from conformance.commands import blame, compare, sides, traits
 from conformance.commands.gate_findings import Finding, ZoneResult, confirmed, judged, repeating
 from conformance.commands.measuring import answers
 from conformance.commands.result import Document
@@ -37,8 +36,6 @@ from conformance.model.trial import Measurement
 from conformance.model.verdict import Status, Verdict, last_look
 from conformance.model.zone import Zone, judges
 from conformance.reporting.text import gate as reporting
-from conformance.reporting.tools import github
-from conformance.results import features
 from conformance.support import files
 from conformance.support.console import count, duration
 
@@ -97,6 +94,8 @@ class GateResult:
     features: compare.Comparison | None = None
     #: how many cells share the chance of a false alarm, over all zones and shards
     family: int = 0
+    #: all that it rests on
+    measurements: tuple[Measurement, ...] = ()
 
     @property
     def moved(self) -> list[Compared]:
@@ -110,6 +109,16 @@ class GateResult:
     @property
     def surprises(self) -> list[Finding]:
         return [finding for finding in self.findings if finding.surprise.fails]
+
+    @property
+    def violating(self) -> list[tuple[Zone, Place]]:
+        """Return the zones and places of the violations that fail."""
+        return [
+            (judged.zone, finding.verdict.place)
+            for judged in self.judged
+            for finding in judged.findings
+            if finding.surprise.fails and finding.last.status is Status.VIOLATES
+        ]
 
     @property
     def unconfirmed(self) -> list[Finding]:
@@ -134,8 +143,8 @@ class GateResult:
         return ExitStatus.DONE if learned and (known or not self.strict) else ExitStatus.UNKNOWN
 
 
-def run(options: Options, console: rich.console.Console) -> GateResult:
-    """Measure, judge, show, and write the reports. Raise UserError."""
+def compute(options: Options, console: rich.console.Console) -> GateResult:
+    """Measure and judge; `console` gets the progress. Raise UserError."""
     began = time.monotonic()
     budget_s = seconds(options.budget)
     bench = benches.find(options.choice)
@@ -174,17 +183,15 @@ def run(options: Options, console: rich.console.Console) -> GateResult:
     if options.blame and not options.baseline:
         for_blame_s = None if budget_s is None else max(left_s() or 0.0, _LEAST_BLAME_S)
         findings = tuple(_blamed(findings, found, options, for_blame_s, console))
-    result = GateResult(
+    return GateResult(
         judged=findings,
         family=asked.family,
         strict=options.strict,
         baseline=bool(options.baseline),
         gone=expectation.gone_command(options.choice.stack, options.results, options.choice.options("stack")),
         features=compared,
+        measurements=tuple(itertools.chain.from_iterable(found.values())),
     )
-    reporting.show(result, console)
-    _report(result, options, found, console)
-    return result
 
 
 def _blamed(
@@ -258,38 +265,6 @@ def _plan(options: Options, bench: Bench, known: Sequence[Expected]) -> tuple[Pl
     )  # fmt: skip
     asked.refuse_blind()
     return asked, zones
-
-
-def _report(
-    result: GateResult,
-    options: Options,
-    found: Mapping[Key, Sequence[Measurement]],
-    console: rich.console.Console,
-) -> None:
-    """Write the folder that was asked for, say what looks wrong, keep traces. Raise UserError."""
-    target = options.target
-    if target:
-        drawn = reporting.write(result, [m for made in found.values() for m in made], target)
-        if options.features:
-            schemes = {m.trial.scheme for made in found.values() for m in made}
-            features.copy(options.results, target / "results.jsonl", schemes)
-        console.print(f"reports: {target}", soft_wrap=True)
-    violating = [f.verdict for f in result.surprises if f.last.status is Status.VIOLATES]
-    zones = {judged.zone.id: judged.zone for judged in result.judged}
-    reports: dict[str, Any] = {}
-    if violating and options.why and options.choice.lab == "virtual" and not options.baseline:
-        from conformance.commands import why  # late: it draws, and what draws takes seconds to import
-
-        algorithms = [zones[verdict.zone_id].algorithm for verdict in violating]
-        reports = why.of_violations(algorithms, options.choice, console)
-        if target and reports:
-            reporting.add_why(result, drawn, reports, target, why.write)
-    if options.annotations:
-        for line in github.annotations(result, reports):
-            console.print(line, soft_wrap=True)
-    if options.keep_traces:
-        cells = dict.fromkeys((zones[v.zone_id].algorithm, zones[v.zone_id].profile, v.place) for v in violating)
-        trace.keep_some(cells, options.choice, options.keep_traces, console)
 
 
 def _zones(options: Options, bench: Bench, shipped: list[Zone]) -> dict[str, list[Zone]]:

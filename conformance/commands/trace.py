@@ -35,7 +35,6 @@ from conformance.model.errors import UserError
 from conformance.model.place import Place
 from conformance.model.setting import Cell
 from conformance.model.trial import Measurement, Trial
-from conformance.reporting.text import trace as shown
 from conformance.support import files
 
 _WALL_TIMEOUT_S = 600
@@ -142,17 +141,13 @@ def keep(folder: pathlib.Path | None, target: pathlib.Path, measurement: Measure
         files.write(made / "measurement.json", json.dumps(measurement.to_json(), indent=1, sort_keys=True) + "\n")
 
 
-def run(algorithm: str, choice: Choice, *, console: rich.console.Console, **options: Any) -> ExitStatus:
-    """Make the trial as compute() does, and show it. Raises UserError."""
-    found = compute(algorithm, choice, console=console, **options)
-    shown.show(found, console)
-    return found.exit_status
-
-
 def keep_some(
-    places: Iterable[tuple[str, str, Place]], choice: Choice, folder: str | pathlib.Path, console: rich.console.Console
-) -> None:
-    """Trace the first seed of some of `places`, (algorithm, profile, Cell), into FOLDER/ALGORITHM-CELL, and say so.
+    places: Iterable[tuple[str, str, Place]], choice: Choice, folder: str | pathlib.Path, console: rich.console.Console,
+    show: Callable[[Traced, rich.console.Console], None],
+) -> None:  # fmt: skip
+    """Trace the first seed of some of `places`, (algorithm, profile, Cell), into FOLDER/ALGORITHM-CELL.
+
+    `show` gets each as soon as it is kept, and `console` the progress.
 
     Points of scenarios are left out: no trial of these can be traced yet.
     Traces under a profile other than the grid's go into FOLDER/ALGORITHM-CELL-PROFILE. There are few of them: packets
@@ -170,12 +165,13 @@ def keep_some(
             console.print(f"trace kept before: {target}", soft_wrap=True)
             continue
         try:
-            run(
+            found = compute(
                 algorithm, choice, cell=cell.id, seed=1, profile=profile, packets_only=False, target=target,
                 console=console,
             )  # fmt: skip
         except UserError as error:
             console.print(f"no trace kept: {error}", soft_wrap=True)
             return
+        show(found, console)
     if len(cells) > _MOST_KEPT:
         console.print(f"traces of {_MOST_KEPT} cells kept, of {len(cells)} that violate", soft_wrap=True)

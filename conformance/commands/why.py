@@ -11,7 +11,7 @@ import functools
 import json
 import pathlib
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import rich.console
@@ -126,8 +126,15 @@ def look(
     return Report(algorithm=algorithm, stack=ours, reference=reference, no_reference=no_reference)
 
 
-def of_violations(algorithms: Iterable[str], choice: Choice, console: rich.console.Console) -> dict[str, "Report"]:
-    """Return what looks wrong with the first few algorithms that violate a zone: {algorithm: Report}; show it, too.
+def of_violations(
+    algorithms: Iterable[str],
+    choice: Choice,
+    console: rich.console.Console,
+    show: Callable[["Report", rich.console.Console], None],
+) -> dict[str, "Report"]:
+    """Return what looks wrong with the first few algorithms that violate a zone: {algorithm: Report}.
+
+    `show` gets each as soon as it is known, and `console` the progress.
 
     What cannot be said is no reason to fail, nor to hide the violation. An interrupt ends the search, and what was
     found by then is returned: the verdicts are complete without it.
@@ -140,7 +147,7 @@ def of_violations(algorithms: Iterable[str], choice: Choice, console: rich.conso
             break
         try:
             found[algorithm] = look(algorithm, choice, runs.seeds(USUAL_TRIALS), None, console)
-            showing.show(found[algorithm], console)
+            show(found[algorithm], console)
         except (UserError, Untraced) as why_not:
             console.print(f"{algorithm}: not known: {why_not}", soft_wrap=True)
         except KeyboardInterrupt:

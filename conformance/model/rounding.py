@@ -6,6 +6,12 @@ from collections.abc import Iterable
 _MOST_MORE_DIGITS = 6
 
 
+def told(value: float, low: float, high: float, digits: int) -> str:
+    """Return a value and what is permitted in words, with `digits` or as many more as tell them apart."""
+    enough = digits_to_tell([value], low, high, digits)
+    return f"{value:.{enough}f}, permitted {low:.{enough}f}..{high:.{enough}f}"
+
+
 def digits_to_tell(values: Iterable[float], low: float, high: float, digits: int) -> int:
     """Return how many digits values and the bounds of an interval need, `digits` or more, to be told apart.
 

@@ -10,6 +10,7 @@ from conformance.commands import blame, trace
 from conformance.model import place as places
 from conformance.model.place import Place
 from conformance.model.verdict import Status
+from conformance.reporting.text.trace import show as show_trace
 from conformance.suite import summary
 from conformance.suite.options import chosen
 from conformance.support.console import Console
@@ -71,9 +72,10 @@ class Violations:
         choice, console = chosen(self._option), Console()
         if self._why_too:
             from conformance.commands import why  # late: it draws, and what draws takes seconds to import
+            from conformance.reporting.text.why import show as show_why
 
             terminalreporter.section("what looks wrong")
-            why.of_violations([algorithm for algorithm, _, _ in self._places], choice, console)
+            why.of_violations([algorithm for algorithm, _, _ in self._places], choice, console, show_why)
         if self._option.keep_traces:
             terminalreporter.section("traces")
-            trace.keep_some(self._places, choice, self._option.keep_traces, console)
+            trace.keep_some(self._places, choice, self._option.keep_traces, console, show_trace)

@@ -1,5 +1,7 @@
 """`make attest`: replay the golden trials, and attest the present sources where all are equal to what was recorded.
 
+All goldens of the default kernel must be compared for that. Other kernels need not be built.
+
 python tests/golden/attest.py              replay; attest, or name the first trial and field that differ (status 1)
 python tests/golden/attest.py --raise      replay and record: the present sources become a lab version of their own
 python tests/golden/attest.py --record     replay and record under the present version: for new goldens, and for
@@ -12,6 +14,7 @@ import time
 
 import trials
 
+from conformance.kernel.store import DEFAULT_NAME
 from conformance.lab import version
 
 
@@ -25,16 +28,17 @@ def main(arguments=None):
     if options.record and not trials.attested():
         print("attest: the present sources are not attested: run `make attest` first, or give --raise")
         return 2
-    began, replays, recorded, different, compared = time.monotonic(), [], trials.recorded(), None, 0
+    began, replays, recorded, different, left_out = time.monotonic(), [], trials.recorded(), None, []
     for replayed in trials.replay():
         replays.append(replayed)
         name, before = replayed.golden.name, recorded.get(replayed.golden.name)
         why_not = replayed.why_not or ("not recorded yet" if before is None else trials.obstacle(replayed.line, before))
         difference = None if why_not else trials.first_difference(before, replayed.line)
-        compared += not why_not
+        if why_not:
+            left_out.append((name, replayed.golden.kernel))
         different = different or (difference and (name, *difference))
         print(f"{name:24} {why_not or ('differs' if difference else 'equal')}", flush=True)
-    print(f"{len(replays)} goldens, {compared} compared, {time.monotonic() - began:.0f} s")
+    print(f"{len(replays)} goldens, {len(replays) - len(left_out)} compared, {time.monotonic() - began:.0f} s")
     if options.raised or options.record:
         trials.record(replays)
         version.attest(version.source_digest() if options.raised else version.current_version())
@@ -45,12 +49,21 @@ def main(arguments=None):
         print(f"attest: {name} differs at {pointer}: recorded {was!r:.200}, now {now!r:.200}")
         print("attest: mend the sources; or, where results are meant to change, raise the version: make attest-raise")
         return 1
-    if not compared:
-        print("attest: no golden could be compared here, so nothing is attested")
+    lacking = {
+        kernel: [name for name, of in left_out if of == kernel] for kernel in dict.fromkeys(k for _, k in left_out)
+    }
+    if names := lacking.pop(DEFAULT_NAME, []):
+        print(f"attest: not compared: {', '.join(names)}; build what they name above, or record them with --record")
         return 2
     version.attest(version.current_version())
-    print(f"the present sources make the results of lab version {version.current_version()}")
+    print(f"the present sources make the results of lab version {version.current_version()}{_but(lacking)}")
     return 0
+
+
+def _but(lacking):
+    """Name the goldens of other kernels that were not compared."""
+    of_kernels = [f"{', '.join(names)} (kernel {kernel})" for kernel, names in lacking.items()]
+    return f"; not compared: {'; '.join(of_kernels)}" if of_kernels else ""
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 
+import attest
 import pytest
 import trials
 from hypothesis import given
@@ -43,3 +44,38 @@ def test_the_first_difference_is_named():
     assert trials.first_difference({"a": 1}, {}) == ("/a", 1, "nothing")
     assert trials.first_difference([1], [1, 2]) == ("/length", 1, 2)
     assert trials.first_difference(1, True) == ("", 1, True)
+
+
+@pytest.fixture
+def attesting(monkeypatch):
+    """Attest with replays that are as recorded, but for goldens that were not made or are of another build."""
+    attested = []
+    monkeypatch.setattr(attest.version, "attest", attested.append)
+
+    def run(not_made=(), other_build=()):
+        def replay():
+            for golden in trials.GOLDENS:
+                line = trials.recorded()[golden.name]
+                if golden.name in other_build:
+                    line["trial"]["scheme"]["stack_digest"] = "another"
+                yield trials.Replay(golden=golden, **({"why_not": "x"} if golden.name in not_made else {"line": line}))
+
+        monkeypatch.setattr(trials, "replay", replay)
+        return attest.main([]), bool(attested)
+
+    return run
+
+
+def test_sources_are_attested_where_each_golden_of_the_default_kernel_is_equal(attesting, capsys):
+    assert attesting() == (0, True)
+    assert "not compared" not in capsys.readouterr().out
+    assert attesting(not_made=("tcp-cubic-6.12", "quic-cubic-6.12")) == (0, True)
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.endswith("; not compared: tcp-cubic-6.12, quic-cubic-6.12 (kernel 6.12)")
+
+
+def test_a_golden_of_the_default_kernel_that_was_not_compared_attests_nothing(attesting, capsys):
+    assert attesting(not_made=("tcp-rival",)) == (2, False)
+    assert "attest: not compared: tcp-rival; build" in capsys.readouterr().out.splitlines()[-1]
+    assert attesting(other_build=("quic-cubic",), not_made=("tcp-cubic-6.12",)) == (2, False)
+    assert "attest: not compared: quic-cubic; build" in capsys.readouterr().out.splitlines()[-1]

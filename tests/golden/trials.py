@@ -20,6 +20,7 @@ from conformance.engine import benches
 from conformance.lab import version
 from conformance.model.errors import UserError
 from conformance.model.proxy import Proxy
+from conformance.model.scenario import Scenario
 from conformance.model.setting import Cell
 
 RECORDED = pathlib.Path(__file__).with_name("trials.jsonl")
@@ -42,6 +43,32 @@ class Golden:
 def _atc25(*cell, **overrides):
     return documents.profile("atc25", Cell(*cell), **overrides)
 
+
+def _shared(name, flows, *links, **more):
+    """Return the Setting of flows that share links, as a document of a scenario says it."""
+    about = {"title": "a golden", "timeout_s": 60, "sysctls": dict(_atc25(10, 20, 0).sysctls)}
+    scenario = Scenario.from_json({"name": name, "flows": flows, "links": links, **about, **more})
+    return scenario.setting(scenario.point({}))
+
+
+def _link(name="bottleneck", ends=("left", "right"), **data):
+    data = {"rate_mbps": 10, "delay_ms": 10, "queue": {"kind": "bfifo", "size": 1}, **data}
+    return {"name": name, "ends": list(ends), "data": data, "acks": {"delay_ms": data["delay_ms"]}}
+
+
+def _kernels(name, **about):
+    return {"name": name, "sender": "kernel", "algorithm": "cubic", **about}
+
+
+_CHANGE = {"link": "bottleneck", "direction": "forward", "set": {"rate_mbps": 5}}
+_BOND = {
+    "does": "bond",
+    "ends": ["phone", "site"],
+    "links": ["one", "two"],
+    "options": {"batch": 20, "split_pct": [50, 50], "duplicate": False, "reorder_ms": 100, "cost_ms": 1},
+}
+#: what each impairment of conformance/load/hop.c does to a link, in part
+_IMPAIRED = {"reorder": {"share_pct": 2, "by_packets": 5}, "duplicate_pct": 1, "jitter_ms": 2}
 
 GOLDENS = (
     Golden(name="tcp-cubic", algorithm="cubic", setting=_atc25(10, 20, 0)),
@@ -84,6 +111,70 @@ GOLDENS = (
     ),
     Golden(
         name="quic-rival", algorithm="reno", stack="ngtcp2", setting=documents.profile("competing", Cell(10, 20, 0))
+    ),
+    Golden(name="tcp-pacing", algorithm="cubic", setting=documents.profile("pacing", Cell(10, 20, 0), transfer_s=2)),
+    Golden(
+        name="tcp-kept-packets",
+        algorithm="reno",
+        setting=dataclasses.replace(_shared("kept", [{"name": "test", "bytes": 200_000}], _link()), packets=True),
+    ),
+    Golden(
+        name="shared-flows",
+        algorithm="cubic",
+        setting=_shared(
+            "flows",
+            [{"name": "test", "seconds": 3}, _kernels("others", count=3, start={"spread_s": 0.2}, seconds=2)],
+            _link(queue={"kind": "fq_codel"}),
+            schedule=[{"at_s": 1, **_CHANGE}],
+        ),
+    ),
+    Golden(
+        name="shared-requests",
+        algorithm="cubic",
+        setting=_shared(
+            "requests",
+            [
+                {"name": "test", "requests": [{"bytes": 300_000, "pause_s": 0.5}, {"bytes": 100_000}]},
+                _kernels("others", requests=[{"bytes": 100_000}, {"bytes": 200_000}]),
+            ],
+            _link(),
+        ),
+    ),
+    Golden(
+        name="shared-two-passes",
+        algorithm="cubic",
+        setting=_shared(
+            "passes",
+            [{"name": "test", "seconds": 3}],
+            _link(queue={"kind": "bfifo", "size": 2}),
+            schedule=[{"at_s": {"state": "start_up_ends"}, **_CHANGE}],
+        ),
+    ),
+    Golden(
+        name="shared-impaired",
+        algorithm="cubic",
+        setting=_shared("impaired", [{"name": "test", "seconds": 2}], _link(impairments=_IMPAIRED)),
+    ),
+    Golden(
+        name="shared-bond",
+        algorithm="cubic",
+        setting=_shared(
+            "bond",
+            [{"name": "test", "ends": ["phone", "site"], "bytes": 2_000_000}],
+            _link("one", ["near-one", "far-one"]),
+            _link("two", ["near-two", "far-two"], delay_ms=15),
+            boxes=[_BOND],
+        ),
+    ),
+    Golden(
+        name="quic-requests-impaired",
+        algorithm="cubic",
+        stack="ngtcp2",
+        setting=_shared(
+            "requests",
+            [{"name": "test", "requests": [{"bytes": 300_000}, {"bytes": 100_000}]}],
+            _link(impairments=_IMPAIRED),
+        ),
     ),
     Golden(name="tcp-cubic-6.12", algorithm="cubic", kernel="6.12", setting=_atc25(10, 20, 1)),
     Golden(

@@ -3,8 +3,11 @@
 import dataclasses
 from collections.abc import Iterable, Sequence
 
+from conformance.model.metrics import UTILIZATION
+from conformance.model.rounding import digits_to_tell
 from conformance.model.setting import Cell
 from conformance.model.trial import SHORT_DIGEST
+from conformance.model.zone import Interval
 from conformance.reporting.heatmaps import CellResult, Series
 from conformance.reporting.html import colours, heatmap_table
 
@@ -67,10 +70,16 @@ def _row(cell: Cell, found: Sequence[Series]) -> Row:
     permitted = next((r.permitted for r in results if r is not None and r.permitted), None)
     return Row(
         cell=cell,
-        permitted=f"{permitted.low:.2f} to {permitted.high:.2f}" if permitted else "",
+        permitted=_bounds(permitted, medians) if permitted else "",
         values=tuple(_value(r) for r in results),
         span=f"{max(medians) - min(medians):.2f}" if len(medians) > 1 else "",
     )
+
+
+def _bounds(permitted: Interval, medians: Sequence[float]) -> str:
+    """Return the bounds with as many digits as show which medians are outside."""
+    digits = digits_to_tell(medians, permitted.low, permitted.high, UTILIZATION.digits)
+    return f"{permitted.low:.{digits}f} to {permitted.high:.{digits}f}"
 
 
 def _value(result: CellResult | None) -> Value | None:

@@ -7,7 +7,7 @@ import rich.console
 import rich.table
 
 from conformance.model.metrics import METRICS
-from conformance.model.rounding import digits_to_tell
+from conformance.model.rounding import told
 from conformance.model.verdict import Status, Verdict
 
 if TYPE_CHECKING:  # a renderer knows what commands find out, not how
@@ -61,9 +61,7 @@ def _verdict(one: Verdict) -> str:
     text = f"zone {one.zone_id}: {one.status}, {one.words}"
     if one.value is None:
         return text
-    digits = digits_to_tell([one.value], one.permitted.low, one.permitted.high, _DIGITS)
-    low, high = (f"{bound:.{digits}f}" for bound in (one.permitted.low, one.permitted.high))
-    return f"{text}; median {one.value:.{digits}f}, permitted {low}..{high}"
+    return f"{text}; median {told(one.value, one.permitted.low, one.permitted.high, _DIGITS)}"
 
 
 def show_listed(listed: "Listed", console: rich.console.Console) -> None:

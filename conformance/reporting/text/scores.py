@@ -9,9 +9,11 @@ import rich.console
 import rich.table
 import rich.text
 
+from conformance.model.rounding import told
 from conformance.model.studies import mutants
 from conformance.model.studies.mutants import Finding, Outcome
 from conformance.model.verdict import Status, Verdict
+from conformance.reporting.text import markdown
 from conformance.support import files
 
 if TYPE_CHECKING:  # a renderer knows what commands find out, not how
@@ -20,6 +22,8 @@ if TYPE_CHECKING:  # a renderer knows what commands find out, not how
 
 _COLOURS = {Outcome.DETECTED: "green", Outcome.MISSED: "red", Outcome.ERROR: "magenta"}
 _TELLING = 2
+#: of values and bounds, where that is enough to tell them apart
+_DIGITS = 3
 
 
 def show_scored(scored: "Scored", console: rich.console.Console) -> None:
@@ -59,18 +63,15 @@ def words(verdict: Verdict) -> str:
     """Say in short what is outside of what, or what the trouble was."""
     if verdict.value is None:
         return verdict.reason
-    permitted = f"{verdict.permitted.low:.3f}..{verdict.permitted.high:.3f}"
-    return f"{verdict.zone_id} {verdict.place.id}: {verdict.value:.3f}, permitted {permitted}"
+    low, high = verdict.permitted.low, verdict.permitted.high
+    return f"{verdict.zone_id} {verdict.place.id}: {told(verdict.value, low, high, _DIGITS)}"
 
 
 def write(findings: Sequence[Finding], target: pathlib.Path) -> None:
     """Write the same as Markdown. Raise UserError."""
-    lines = ["| mutant | what is wrong | verdict | by | trials |", "|---|---|---|---|---:|"]
-    for finding in findings:
-        why = _why(finding).replace("\n", "; ").replace("|", "\\|")
-        lines.append(f"| {finding.mutant.id} | {finding.mutant.what} | {finding.outcome} | {why} | {finding.trials} |")
-    lines += ["", f"{mutants.score(findings)}."]
-    files.write(target, "\n".join(lines) + "\n", "name another file with --out")
+    rows = [(f.mutant.id, f.mutant.what, f.outcome, _why(f).replace("\n", "; "), f.trials) for f in findings]
+    lines = markdown.table(("mutant", "what is wrong", "verdict", "by", "trials"), rows, right=["trials"])
+    files.write(target, "\n".join([*lines, "", f"{mutants.score(findings)}."]) + "\n", "name another file with --out")
 
 
 def show_false_alarms(runs: Sequence["Run"], console: rich.console.Console) -> None:

@@ -7,6 +7,7 @@ import rich.console
 import rich.table
 import rich.text
 
+from conformance.model.rounding import told
 from conformance.model.studies import comparison
 from conformance.model.studies.identify import Miss
 from conformance.reporting.text import markdown
@@ -20,6 +21,8 @@ if TYPE_CHECKING:  # a renderer knows what commands find out, not how
 
 #: of cells in a sentence
 _MOST_NAMED = 3
+#: of values and bounds, where that is enough to tell them apart
+_DIGITS = 3
 
 
 def show_identified(found: "Identified", console: rich.console.Console) -> None:
@@ -63,7 +66,7 @@ def _example(misses: Sequence[Miss]) -> str:
     if not misses:
         return ""
     worst = max(misses, key=lambda m: max(m.low - m.value, m.value - m.high) / (m.high - m.low))
-    return f"{worst.cell.id}: {worst.metric} {worst.value:.3f}, permitted {worst.low:.3f}..{worst.high:.3f}"
+    return f"{worst.cell.id}: {worst.metric} {told(worst.value, worst.low, worst.high, _DIGITS)}"
 
 
 def _inconclusive(found: "Identified") -> str:

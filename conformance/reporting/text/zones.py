@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from conformance.commands.zones_power import Power, ZonePower
 
 _WIDEST = 1000
+#: a column that is never broken
+_PERMITTED = "permitted (reference)"
 
 
 def show_checked(one: "CheckedZone", console: rich.console.Console) -> None:
@@ -41,34 +43,44 @@ def show_zone(found: "ShownZone", console: rich.console.Console) -> None:
     if zone.digests:
         console.print(_points(zone))
     for bandwidth in sorted({cell.bandwidth_mbps for cell in zone.cells}):
-        console.print(_fitting(_cells(zone, bandwidth), console))
+        console.print(_fitting(zone, bandwidth, console))
 
 
-def _cells(zone: Zone, bandwidth: float) -> rich.table.Table:
+def _fitting(zone: Zone, bandwidth: float, console: rich.console.Console) -> rich.table.Table:
+    """Return the table of a bandwidth in a form that the console has room for, so that no number is broken.
+
+    Where there is little room, lines between columns go; then a median stands below its interval, then below its
+    bounds.
+    """
+    options = console.options.update(max_width=_WIDEST)
+    narrower = ((rich.box.SIMPLE_HEAD, to, before) for to, before in (("..", " "), ("..", "\n"), ("..\n", "\n")))
+    for box, to, before in ((None, "..", " "), *narrower):
+        table = _cells(zone, bandwidth, to, before)
+        if box:
+            table.box, table.padding = box, (0, 1, 0, 0)
+        if rich.measure.Measurement.get(console, options, table).maximum <= console.width:
+            break
+    return table
+
+
+def _cells(zone: Zone, bandwidth: float, to: str, before: str) -> rich.table.Table:
+    """Return a table of the cells of a bandwidth; `to`, `before`: what stands before an upper bound, and a median."""
     cells = [cell for cell in zone.cells if cell.bandwidth_mbps == bandwidth]
     losses = sorted({cell.loss_pct for cell in cells})
     table = rich.table.Table(title=f"{bandwidth:g} Mbit/s, permitted (reference)", title_justify="left")
-    table.add_column("delay \\ loss", justify="right")
+    table.add_column("delay \\ loss" if before == " " else "delay \\\nloss", justify="right")
     for loss in losses:
         table.add_column(f"{loss:g} %", justify="right", overflow="fold")  # a bound that is cut says nothing
     for delay in sorted({cell.one_way_delay_ms for cell in cells}):
         row = {c.loss_pct: zone.intervals[c] for c in cells if c.one_way_delay_ms == delay}
-        table.add_row(f"{delay:g} ms", *(_drawn(row.get(loss), zone.metric) for loss in losses))
-    return table
-
-
-def _fitting(table: rich.table.Table, console: rich.console.Console) -> rich.table.Table:
-    """Take the lines out of a table that is wider than the console: an interval and its median then share no line."""
-    options = console.options.update(max_width=_WIDEST)
-    if rich.measure.Measurement.get(console, options, table).maximum > console.width:
-        table.box, table.padding = rich.box.SIMPLE_HEAD, (0, 1, 0, 0)
+        table.add_row(f"{delay:g} ms", *(_drawn(row.get(loss), zone.metric, to, before) for loss in losses))
     return table
 
 
 def _places(zone: SplitZone) -> rich.table.Table:
     table = rich.table.Table()
-    for name in ("where", "what", "permitted (reference)"):
-        table.add_column(name, overflow="fold")
+    for name in ("where", "what", _PERMITTED):
+        table.add_column(name, overflow="fold", no_wrap=name == _PERMITTED)
     for place, interval in zone.intervals.items():
         table.add_row(place.where, place.what, _drawn(interval, zone.metric))
     return table
@@ -76,8 +88,8 @@ def _places(zone: SplitZone) -> rich.table.Table:
 
 def _points(zone: Zone) -> rich.table.Table:
     table = rich.table.Table()
-    for name in ("point", "permitted (reference)"):
-        table.add_column(name, overflow="fold")
+    for name in ("point", _PERMITTED):
+        table.add_column(name, overflow="fold", no_wrap=name == _PERMITTED)
     for place, interval in zone.intervals.items():
         table.add_row(place.id, _drawn(interval, zone.metric))
     return table
@@ -88,11 +100,11 @@ def _short(value: float) -> str:
     return f"{value:.2f}" if value == 0 or abs(value) >= 0.1 else f"{value:.2g}"
 
 
-def _drawn(interval: Interval | None, metric: str) -> rich.text.Text:
+def _drawn(interval: Interval | None, metric: str, to: str = "..", before: str = " ") -> rich.text.Text:
     if interval is None:
         return rich.text.Text()
     median = interval.basis.median
-    text = f"{_short(interval.low)}..{_short(interval.high)} ({_short(median)})"
+    text = f"{_short(interval.low)}{to}{_short(interval.high)}{before}({_short(median)})"
     return rich.text.Text(text, style=terminal.shade(median) if metric == "utilization" else "")
 
 

@@ -1,8 +1,10 @@
 """`conformance zones`: whatever stands in a file, its place is named; versions compare; the form is canonical."""
 
+import collections
 import copy
 import io
 import json
+import re
 import shutil
 import statistics
 
@@ -289,6 +291,16 @@ def test_no_bound_is_cut_on_a_narrow_terminal():
     _, text = shown(zones.show, "cubic/heatmap", width=80)
     assert "…" not in text and "0.69..0.84" in text
     assert max(map(len, text.splitlines()[1:])) <= 80
+
+
+@pytest.mark.parametrize(("zone", "width"), [("cubic/heatmap", 80), ("cubic/heatmap", 60), ("reno/heatmap", 80)])
+def test_no_number_is_folded_on_a_narrow_terminal(zone, width):
+    """The numbers are those of a wide one, each of them whole."""
+    wide, narrow = (
+        collections.Counter(re.findall(r"\d[\d.]*", shown(zones.show, zone, width=at)[1].replace("..", " ")))
+        for at in (200, width)
+    )
+    assert narrow == wide
 
 
 def test_zones_that_hold_are_a_document():

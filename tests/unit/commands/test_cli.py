@@ -121,7 +121,7 @@ def test_published_lines_are_compressed_and_read_like_any_other(run, results, tm
 @pytest.mark.slow
 def test_figures(run, results, tmp_path):
     for what, form, begins in (("heatmap", "pdf", b"%PDF"), ("loss", "svg", b"<svg"), ("compare", "png", b"\x89PNG")):
-        done = run("plot", what, results, "--format", form, "--out", tmp_path / what)
+        done = run("plot", what, results, "--as", form, "--out", tmp_path / what)
         assert done.exit_code == 0, done.output
         (path,) = (tmp_path / what).iterdir()
         assert path.read_bytes().startswith(begins)

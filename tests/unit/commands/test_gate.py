@@ -24,9 +24,11 @@ from conformance.model.errors import UserError
 from conformance.model.expectation import Expected
 from conformance.model.setting import Cell
 from conformance.model.verdict import Status
+from conformance.reporting.text import trace as trace_text
 from conformance.reporting.tools import github
 from conformance.results import merge, store
 from conformance.support import files, schema
+from conformance.support.console import Console
 
 #: cells that count for utilization and for loss
 CELLS = "10mbps-20ms-4pct,10mbps-40ms-4pct,10mbps-60ms-4pct"
@@ -280,7 +282,8 @@ def test_smoke_cells_come_first_then_cheap_ones_and_of_these_telling_ones():
 @pytest.mark.slow
 def test_zones_of_their_own_profiles_are_judged_too(run, tmp_path, monkeypatch):
     traced = []
-    monkeypatch.setattr(trace, "run", lambda *_, profile, target, **__: traced.append((profile, str(target))))
+    monkeypatch.setattr(trace, "compute", lambda *_, profile, target, **__: traced.append((profile, str(target))))
+    monkeypatch.setattr(trace_text, "show", lambda found, console: None)
     cell = "10mbps-50ms-0pct"  # of all of them, and of no grid
     done = run("cubic", "--grid", cell, "--keep-traces", "kept", kind="bad")
     assert done.exit_code == 1 and "gate: fake, cubic: 4 cells" in done.output
@@ -608,12 +611,13 @@ def test_traces_are_kept_of_a_few_cells_that_violate_and_only_of_those(run, monk
         files.check_writable(target)
         traced.append((algorithm, cell, seed))
 
-    monkeypatch.setattr(trace, "run", traces)
+    monkeypatch.setattr(trace, "compute", traces)
+    monkeypatch.setattr(trace_text, "show", lambda found, console: console.print("shown"))
     assert run("cubic", "--grid", CELLS, "--keep-traces", "kept").exit_code == 0
     assert traced == []
     options = "cubic", "--tier", "10mbps", "--results", "bad.jsonl"
     done = run(*options, "--keep-traces", "kept", kind="bad")
-    assert "traces of 3 cells kept, of 48 that violate" in done.output
+    assert "traces of 3 cells kept, of 48 that violate" in done.output and done.output.count("shown\n") == 3
     assert len(traced) == len(set(traced)) == 3 and {seed for _, _, seed in traced} == {1}
     assert {path.name for path in (tmp_path / "kept").iterdir()} == {f"cubic-{cell}" for _, cell, _ in traced}
     assert "trace kept before: kept/cubic-10mbps" in run(*options, "--keep-traces", "kept", kind="bad").output
@@ -631,6 +635,20 @@ def test_a_list_of_known_deviations_that_is_broken_is_found_before_anything_is_m
     done = run("cubic", "--grid", CELLS)
     assert (done.exit_code, "expected.json: /" in done.output) == (2, True)
     assert not (tmp_path / "results").exists()
+
+
+def test_the_command_computes_and_leaves_showing_and_writing_to_its_shell(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(benches, "find", benches.find)
+    fake_room.install("bad")
+    asked = gate.Options(
+        algorithms=["cubic"], choice=benches.Choice(), results="r.jsonl", grid=CELLS, confirm=False, blame=False,
+        target=tmp_path / "out", keep_traces=tmp_path / "kept",
+    )  # fmt: skip
+    console = Console(record=True, width=300)
+    found = gate.compute(asked, console)
+    assert {zone.id for zone, _ in found.violating} == {"cubic/heatmap", "cubic/loss"} and len(found.measurements) >= 15
+    assert "violates" not in console.export_text() and not list((tmp_path / "out").glob("*"))
 
 
 def test_nothing_measured_is_no_pass():

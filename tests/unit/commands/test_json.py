@@ -26,13 +26,7 @@ def commands(command, words):
         yield " ".join(words), command
 
 
-#: prints a figure's form by this option, and has nothing else to say
-FIGURES = {"plot"}
-
-
-@pytest.mark.parametrize(
-    ("words", "command"), [pair for pair in commands(main, []) if pair[0] not in FIGURES], ids=lambda value: str(value)
-)
+@pytest.mark.parametrize(("words", "command"), commands(main, []), ids=lambda value: str(value))
 def test_every_command_has_it(words, command):
     (option,) = [p for p in command.params if "--format" in p.opts]
     assert list(option.type.choices) == ["text", "json"]
@@ -91,6 +85,8 @@ def test_what_commands_make(run, tmp_path):
     helpers.results_file(tmp_path / "r.jsonl")
     (site,) = run("report", "r.jsonl", "--out", "site")["made"]
     assert site["path"] == str(tmp_path / "site" / "index.html")
+    figures = run("plot", "heatmap", "r.jsonl", "--as", "svg")["made"]
+    assert figures and all((tmp_path / figure["path"]).read_text().startswith("<svg") for figure in figures)
     published = run("publish", "r.jsonl", "--out", "kept")["made"]
     read = source.Source([item["path"] for item in published]).measurements
     # What no kernel here has is not kept: it says nothing of the stack.

@@ -21,7 +21,7 @@ from conformance.model.errors import UserError
 from conformance.model.metrics import METRICS
 from conformance.model.setting import Cell
 from conformance.model.studies import mutants as model
-from conformance.model.studies.mutants import Outcome
+from conformance.model.studies.mutants import Finding, Outcome
 from conformance.model.verdict import Status, judge
 from conformance.model.zone import Zone
 from conformance.reporting.text import scores
@@ -425,6 +425,14 @@ def test_options_that_exclude_each_other(own_cache):
     result = click.testing.CliRunner().invoke(main, ["mutants", "--false-alarms", "3", "cubic-beta-0.595"])
     assert result.exit_code == 2
     assert "--false-alarms measures no mutant" in result.output
+
+
+def test_a_score_in_markdown_holds_whatever_a_mutant_is_called(tmp_path):
+    mutant = dataclasses.replace(CORPUS[0], what="<b>it</b> | halves\n`cwnd`")
+    scores.write([Finding(mutant=mutant, verdicts=(), trials=7)], tmp_path / "score.md")
+    head, rule, row, *_ = (tmp_path / "score.md").read_text().splitlines()
+    assert (head, rule) == ("| mutant | what is wrong | verdict | by | trials |", "|---|---|---|---|---:|")
+    assert row.split(" | ")[1:3] == ["&lt;b>it&lt;/b> \\| halves \\`cwnd\\`", "error"]
 
 
 # What `zones check` knows.

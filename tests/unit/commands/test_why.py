@@ -370,7 +370,7 @@ def test_an_interrupt_keeps_and_shows_what_was_found(monkeypatch):
 
     monkeypatch.setattr(why, "look", look)
     console = rich.console.Console(record=True, width=300, markup=False)
-    assert why.of_violations(["reno", "cubic", "bbrv1"], STACK, console) == {"reno": report}
+    assert why.of_violations(["reno", "cubic", "bbrv1"], STACK, console, showing.show) == {"reno": report}
     assert asked == ["reno", "cubic"]
     text = console.export_text()
     assert "nothing looks wrong" in text or "suspect" in text

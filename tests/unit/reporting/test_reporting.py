@@ -20,10 +20,11 @@ from conformance.model import digest
 from conformance.model.errors import UserError
 from conformance.model.metrics import lone
 from conformance.model.setting import Cell, end_to_end
+from conformance.model.studies.identify import Miss
 from conformance.model.trial import Outcome
 from conformance.reporting import heatmaps, rerun
 from conformance.reporting.html import colours, compare, heatmap_table, rfc9743, site, slugs
-from conformance.reporting.text import markdown
+from conformance.reporting.text import markdown, scores, studies
 from conformance.reporting.tools import badge, export
 from conformance.results import store
 from conformance.results.source import Source
@@ -303,6 +304,21 @@ def test_comparison_is_of_one_profile_and_every_cell(series):
     assert [value[0] for value in row.values] == ["0.42"] * 3 and row.span == "0.00"
     lonely = next(r for r in section.rows if r.cell == Cell(20, 20, 0))
     assert sum(value is not None for value in lonely.values) == 1 and lonely.span == ""
+
+
+def test_what_rounding_would_hide_of_a_violation_is_seen_in_sentences_and_comparisons():
+    """The median of 0.0574 is outside of a zone that begins at 0.0579: to two or three digits it is not."""
+    made = heatmaps.all_series(measurements([0.5] * 5))[0]
+    results = made.utilization.results
+    (result,) = results.values()
+    permitted = dataclasses.replace(result.permitted, low=0.0579, high=0.0951)
+    results[CELL] = dataclasses.replace(result, value=0.0574, permitted=permitted)
+    (row,) = compare.sections([made])[0].rows
+    assert (row.values[0][0], row.permitted) == ("0.057", "0.058 to 0.095")
+    verdict = dataclasses.replace(result.verdict, value=0.05782, permitted=permitted)
+    assert scores.words(verdict) == "cubic/heatmap 10mbps-20ms-1pct: 0.0578, permitted 0.0579..0.0951"
+    miss = Miss(zone_id="x", metric="utilization", cell=CELL, value=0.05782, low=0.0579, high=0.0951)
+    assert studies._example([miss]) == "10mbps-20ms-1pct: utilization 0.0578, permitted 0.0579..0.0951"
 
 
 def test_criteria_without_measurements_say_so(series):
