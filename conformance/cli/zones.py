@@ -168,8 +168,11 @@ def zones_apart(algorithms: Sequence[str], profile: str, form: str) -> None:
 @click.argument("named", metavar="[ZONES]...", nargs=-1)
 @click.option("--trials", type=click.IntRange(5), help="Trials of a cell, at most [default: 20].")
 @click.option("--questions", type=click.IntRange(1), help="Cells that a session judges in all [default: 400].")
+@click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write Markdown: FILE.md.")
 @FORMAT
-def zones_power(named: Sequence[str], trials: int | None, questions: int | None, form: str) -> None:
+def zones_power(
+    named: Sequence[str], trials: int | None, questions: int | None, target: pathlib.Path | None, form: str
+) -> None:
     """Say which shifts ZONES tell, files or ids (default: all).
 
     A shift is told where a stack that has so much less or more than the reference violates the zone in 80 % of runs.
@@ -178,8 +181,13 @@ def zones_power(named: Sequence[str], trials: int | None, questions: int | None,
     from conformance.commands import zones_power
     from conformance.model import power
     from conformance.reporting.text import zones as shown
+    from conformance.support import files
 
-    finish(zones_power.compute(named, trials or power.TRIALS, questions or power.QUESTIONS), form, shown.show_power)
+    found = zones_power.compute(named, trials or power.TRIALS, questions or power.QUESTIONS)
+    notes = []
+    if target:
+        notes = [f"written: {files.write(target, shown.power_markdown(found).encode(), 'choose another --out')}"]
+    finish(found, form, shown.show_power, notes)
 
 
 @zones.command("margins")

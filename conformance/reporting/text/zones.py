@@ -13,7 +13,7 @@ from conformance.model.power import POWER
 from conformance.model.split.split_zone import SplitZone
 from conformance.model.verdict import Status
 from conformance.model.zone import Interval, Zone
-from conformance.reporting.text import terminal
+from conformance.reporting.text import markdown, terminal
 
 if TYPE_CHECKING:
     from conformance.commands.zones import Apart, CheckedZone, ShownZone, ZoneDifference
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from conformance.commands.zones_power import Power, ZonePower
 
 _WIDEST = 1000
+_POWER = ("zone", "counted", "less, %", "more, %", "a stack 20 % slower")
 #: a column that is never broken
 _PERMITTED = "permitted (reference)"
 
@@ -150,7 +151,7 @@ def show_apart(found: "Apart", console: rich.console.Console) -> None:
 def show_power(found: "Power", console: rich.console.Console) -> None:
     """Show a line for each zone: its cells, which shifts it tells, and what it finds of a slow stack."""
     table = rich.table.Table(box=rich.box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    for name in ("zone", "counted", "less, %", "more, %", "a stack 20 % slower"):
+    for name in _POWER:
         table.add_column(name, no_wrap=True, justify="left" if name == "zone" else "right")
     for row in power_rows(found):
         table.add_row(*row)
@@ -163,6 +164,11 @@ def show_power(found: "Power", console: rich.console.Console) -> None:
         if one.not_counted:
             named = ", ".join(cell.id for cell in one.not_counted)
             console.print(f"{one.zone.id} does not count {named}", soft_wrap=True)
+
+
+def power_markdown(found: "Power") -> str:
+    """Return the same lines as a Markdown table, as docs/verdicts.md has them."""
+    return "\n".join(markdown.table(_POWER, power_rows(found), right=_POWER[1:])) + "\n"
 
 
 def power_rows(found: "Power") -> Iterator[tuple[str, str, str, str, str]]:
