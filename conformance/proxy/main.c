@@ -8,8 +8,9 @@
  * passed on as they come, each direction for itself.
  *
  * One thread, level-triggered epoll, and splice(2) from socket to pipe to socket: payload is never looked at nor copied.
- * Memory: a pipe (64 KB) for each direction whose receiver is behind, and the kernel's socket buffers. However it
- * ends, every connection is reset, so that none of them looks complete; on SIGTERM a line of JSON says what went through.
+ * Memory: a pipe (64 KB) for each direction whose receiver is behind, and the kernel's socket buffers. On SIGTERM every
+ * connection is reset, so that none of them looks complete, and a line of JSON says what went through; if it dies in
+ * another way, the kernel resets those of clients.
  *
  * -b BYTES is back-pressure: no more than so many bytes are in the proxy and unacknowledged on the sending side together
  * (SIOCOUTQ); more is read only as they are acknowledged, which the kernel says by transmit timestamps (TX_ACK). What the
@@ -59,6 +60,9 @@ static int listening_socket(void)
     /* One to see that it can be had, rather than when somebody connects. */
     close(made_socket(option.to_server));
     int fd = made_socket(option.to_client);
+    /* Connections of clients have it from here: if this process dies, the kernel resets them, so that none looks complete.
+     * A server's does not need it: it learns of its client's end when it sends. */
+    reset_on_close(fd, true);
     if (bind(fd, (struct sockaddr *)&any, sizeof any) || listen(fd, SOMAXCONN))
         fail("cannot listen");
     return fd;

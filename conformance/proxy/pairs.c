@@ -71,11 +71,13 @@ static void pause_side(struct side *side, bool yes)
     side->paused = yes;
 }
 
-/* What is still open is closed with a reset; what came to its end both ways is closed already. */
+/* Closed with a reset unless both directions came to their end. */
 static void end_pair(struct pair *pair, bool reset)
 {
     for (int i = 0; i < 2; i++) {
         struct side *side = &pair->side[i];
+        if (side->fd >= 0 && reset)
+            reset_on_close(side->fd, true);
         if (side->fd >= 0)
             close(side->fd);
         side->fd = -1;
@@ -185,7 +187,10 @@ static void settle(struct pair *pair)
     for (int i = 0; i < 2; i++) {
         struct side *side = &pair->side[i];
         if (side->fd >= 0 && side->passed_on && other(side)->passed_on) {
-            close_in_order(side->fd);
+            /* Those of clients have it from the listener. */
+            if (i == CLIENT)
+                reset_on_close(side->fd, false);
+            close(side->fd);
             side->fd = -1;
         }
         watch(side);
@@ -253,6 +258,7 @@ static void welcome(void)
         size = sizeof server;
         if (!pair || getsockname(fd, (struct sockaddr *)&server, &size) || is_ours(server)) {
             count.refused++;
+            reset_on_close(fd, true);
             close(fd);
             free(pair);
             continue;

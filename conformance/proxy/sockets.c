@@ -19,12 +19,6 @@ static bool set(int fd, int level, int name, int value)
     return setsockopt(fd, level, name, &value, sizeof value) == 0;
 }
 
-static bool set_linger(int fd, bool reset)
-{
-    struct linger at_once = {.l_onoff = reset, .l_linger = 0};
-    return setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once) == 0;
-}
-
 const char *prepare(int fd, const char *congestion_control)
 {
     const int notes = SOF_TIMESTAMPING_TX_ACK | SOF_TIMESTAMPING_SOFTWARE | SOF_TIMESTAMPING_OPT_TSONLY;
@@ -32,9 +26,7 @@ const char *prepare(int fd, const char *congestion_control)
         return "IP_TRANSPARENT, which needs CAP_NET_ADMIN";
     if (congestion_control && setsockopt(fd, SOL_TCP, TCP_CONGESTION, congestion_control, strlen(congestion_control)))
         return congestion_control;
-    /* However this process ends, the kernel then closes what it had: with resets, so that nothing looks complete. */
-    if (!set_linger(fd, true) || !set(fd, SOL_SOCKET, SO_REUSEADDR, 1) || !set(fd, SOL_SOCKET, SO_KEEPALIVE, 1) ||
-        !set(fd, SOL_TCP, TCP_NODELAY, 1) ||
+    if (!set(fd, SOL_SOCKET, SO_REUSEADDR, 1) || !set(fd, SOL_SOCKET, SO_KEEPALIVE, 1) || !set(fd, SOL_TCP, TCP_NODELAY, 1) ||
         (option.send_bytes && !set(fd, SOL_SOCKET, SO_SNDBUF, option.send_bytes)) ||
         (option.receive_bytes && !set(fd, SOL_SOCKET, SO_RCVBUF, option.receive_bytes)) ||
         (option.unsent_bytes && !set(fd, SOL_TCP, TCP_NOTSENT_LOWAT, option.unsent_bytes)) ||
@@ -71,10 +63,10 @@ bool is_ours(struct sockaddr_in to)
     return ours;
 }
 
-void close_in_order(int fd)
+void reset_on_close(int fd, bool yes)
 {
-    set_linger(fd, false);
-    close(fd);
+    struct linger at_once = {.l_onoff = yes, .l_linger = 0};
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 }
 
 void read_notes(int fd)

@@ -24,8 +24,7 @@ int connected_socket(const struct sockaddr_in *from, const struct sockaddr_in *t
 /* Whether this address is this machine's own: what is connected to there would come back to us, for ever. */
 bool is_ours(struct sockaddr_in address);
 int error_of(int fd);
-/* Close what came to its end both ways. Every other close, this process's death among them, is a reset. */
-void close_in_order(int fd);
+void reset_on_close(int fd, bool yes);
 /* The kernel's notes that bytes were acknowledged: only that there is one matters. */
 void read_notes(int fd);
 bool take_pipe(int pipe[2]);
