@@ -207,8 +207,8 @@ ROWS = (
         unit="", digits=2, of=_rate_back,
     ),
     Observable(
-        name="bbr_probe_flight", title="most in flight in a second, soon after something happened to a probe", unit="BDP",
-        digits=2, of=_probe_flight,
+        name="bbr_probe_flight", title="most in flight in a second, soon after something happened to a probe",
+        unit="BDP", digits=2, of=_probe_flight,
     ),
     Observable(
         name="bbr_probe_ends_rtts", title="round trips for which it went on to probe, once a loss could be known",
