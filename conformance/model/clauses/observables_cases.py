@@ -131,15 +131,19 @@ def _rate_back(seen: Seen) -> Samples:
 
 def _require_probing(seen: Seen) -> float:
     """Return when the sender can know what happened to its probe. Raises Invisible where it no longer probes then."""
-    known_s = seen.event.begin_s + seen.base_rtt_s
+    # What is impaired has half of the path before it.
+    known_s = seen.event.begin_s + seen.base_rtt_s / 2
     if _window(seen.flow, known_s - seen.base_rtt_s / 2, known_s) <= _PROBES:
         raise Invisible("it no longer probed when it could know what had happened")
     return known_s
 
 
 def _probe_flight(seen: Seen) -> Samples:
-    """Return the most F of the second after something happened to a probe."""
-    flow, begin_s = seen.flow, _require_probing(seen)
+    """Return the most F of a second, two round trips after it could know what happened to a probe.
+
+    What was in flight is acknowledged by then.
+    """
+    flow, begin_s = seen.flow, _require_probing(seen) + 2 * seen.base_rtt_s
     a, b = numpy.searchsorted(flow.sent_s, (begin_s, begin_s + _PROBE_S))
     if b == len(flow.sent_s):
         raise Invisible("the transfer was over too soon after the change")
@@ -203,8 +207,8 @@ ROWS = (
         unit="", digits=2, of=_rate_back,
     ),
     Observable(
-        name="bbr_probe_flight", title="most in flight in the second after something happened to a probe", unit="BDP",
-        digits=2, of=_probe_flight,
+        name="bbr_probe_flight", title="most in flight in a second, soon after something happened to a probe",
+        unit="BDP", digits=2, of=_probe_flight,
     ),
     Observable(
         name="bbr_probe_ends_rtts", title="round trips for which it went on to probe, once a loss could be known",

@@ -91,6 +91,7 @@ def test_a_probe_that_a_loss_should_end_or_not():
         assert permitted(clause, paced, goes_on, **at, lost={840}) and not permitted(
             clause, paced, ends, **at, lost={840}
         )
+        assert not permitted(clause, paced, [(1.0, 1.0), (1.25, 0.16), (0.3, 0.08), (1.0, 3.0)], **at, lost={840})
         assert "too soon" in why_not(clause, paced, [(1.0, 1.0), (1.25, 0.4)], **at)
         assert why_not(clause, paced, over, **at) == "it no longer probed when it could know what had happened"
     assert why_not("BBR21", paced, over, **at) == "it no longer probed when it could know what had happened"
