@@ -21,7 +21,7 @@ from conformance.model.metrics import METRICS
 from conformance.model.place import Place
 from conformance.model.studies.mutants import Where
 from conformance.model.trial import Measurement, Outcome
-from conformance.model.zone import Zone
+from conformance.model.zone import Zone, id_parts
 from conformance.support import files, paths, schema
 
 #: of a zone over a grid, mutants are measured in these cells unless a user asks for more
@@ -35,7 +35,7 @@ def path() -> pathlib.Path:
 
 def limited(zone: Zone, to: str = GRID) -> Zone:
     """The part of a zone that mutants are judged by. Raises UserError where there is no such grid."""
-    if zone.id.partition("/")[2] not in documents.GRID_ZONES:
+    if id_parts(zone.id)[1] not in documents.GRID_ZONES:
         return zone
     cells = grid.cells(to)
     return dataclasses.replace(zone, intervals={c: i for c, i in zone.intervals.items() if c in cells})
