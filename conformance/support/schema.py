@@ -24,7 +24,7 @@ def _validator(name: str) -> Any:
 
 
 def pattern(name: str, field: str) -> str:
-    """The regular expression that a field of documents of schema `name` has to match."""
+    """Return the regular expression that a field of documents of schema `name` has to match."""
     found: str = _validator(name).schema["properties"][field]["pattern"]
     return found
 
@@ -39,14 +39,14 @@ def check(name: str, data: Any, where: object) -> None:
 
 
 def load(name: str, path: pathlib.Path) -> Any:
-    """The JSON document at `path`, checked. Raises UserError."""
+    """Return the JSON document at `path`, checked. Raises UserError."""
     data = read(path)
     check(name, data, path)
     return data
 
 
 def ordered(name: str, data: Any) -> Any:
-    """A document that satisfies schema `name`, the names in each object in the schema's order, free ones sorted."""
+    """Return a document that satisfies schema `name`, names in each object in the schema's order, free ones sorted."""
     root = _validator(name).schema
 
     def order(value: Any, of: Any) -> Any:
@@ -63,7 +63,7 @@ def ordered(name: str, data: Any) -> Any:
 
 
 def read(path: pathlib.Path) -> Any:
-    """The JSON document at `path`, whatever it holds. Raises UserError."""
+    """Return the JSON document at `path`, whatever it holds. Raises UserError."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -100,7 +100,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _why_not(parts: Place, value: object) -> str | None:
-    """What is wrong with a value or its name, in words; None where they are sound."""
+    """Return what is wrong with a value or its name, in words; None where they are sound."""
     if isinstance(value, _Twice):
         return "stands there twice"
     if isinstance(value, (int, float)) and not abs(value) < LARGEST:
@@ -113,7 +113,7 @@ def _why_not(parts: Place, value: object) -> str | None:
 
 
 def _pointer(parts: Sequence[str | int]) -> str:
-    """A JSON pointer (RFC 6901), but for what is unprintable."""
+    """Return a JSON pointer (RFC 6901), but for what is unprintable."""
     return "/" + "/".join(
         str(part).replace("~", "~0").replace("/", "~1").encode("unicode_escape").decode() for part in parts
     )
