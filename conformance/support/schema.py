@@ -16,11 +16,11 @@ LARGEST = 1e300
 
 
 @functools.cache
-def _validator(name: str) -> Any:
+def _validator(name: str, field: str | None = None) -> Any:
     import jsonschema  # late: the host room is also run where there is only the standard library
 
     document = json.loads((paths.PACKAGE / "schemas" / f"{name}.json").read_text())
-    return jsonschema.Draft202012Validator(document)
+    return jsonschema.Draft202012Validator(document if field is None else document["properties"][field])
 
 
 def pattern(name: str, field: str) -> str:
@@ -29,11 +29,14 @@ def pattern(name: str, field: str) -> str:
     return found
 
 
-def check(name: str, data: Any, where: object) -> None:
-    """Raise UserError naming `where`, the JSON pointer and what was expected, unless `data` satisfies schema `name`."""
+def check(name: str, data: Any, where: object, field: str | None = None) -> None:
+    """Raise UserError naming `where`, the JSON pointer and what was expected, unless `data` satisfies schema `name`.
+
+    With `field`, the part of the schema that is about this field of its documents.
+    """
     from jsonschema.exceptions import best_match
 
-    error = best_match(_validator(name).iter_errors(data))
+    error = best_match(_validator(name, field).iter_errors(data))
     if error is not None:
         raise UserError(f"{where}: {_pointer(error.absolute_path)}: {_shorten(error.message)}")
 
