@@ -57,7 +57,7 @@ def margin_rule(measured: bool = False) -> dict[str, Any]:
 def derive_split(
     measurements: Sequence[Measurement], algorithm: str, version_text: str, profile: str = "atc25", name: str = "split"
 ) -> dict[str, Any]:
-    """The split-zone document of `algorithm`. Raises UserError where the measurements cannot serve as a reference."""
+    """Return the split-zone document of `algorithm`. Raises UserError where measurements cannot be a reference."""
     by_setting, head = derive.reference(measurements, algorithm, version_text, _METRIC, profile, name)
     values = {setting.cell: found for setting, found in by_setting.items()}
     grids = [known for known in _GRIDS if set(grid.cells(known)) <= set(values)]
@@ -160,7 +160,7 @@ def _basis(source: str, n: int, median: float, least: float, most: float, **more
 
 
 def _shares(name: str, values: Mapping[Cell, Sequence[float]], source: str) -> Iterator[dict[str, Any]]:
-    """A row for each filter and class of one grid."""
+    """Yield a row for each filter and class of one grid."""
     cells = grid.cells(name)
     paths = split_paths.paths(cells)
     medians = numpy.array([[statistics.median(values[cell]) * cell.bandwidth_mbps for cell in cells]])
@@ -186,7 +186,7 @@ def _shares(name: str, values: Mapping[Cell, Sequence[float]], source: str) -> I
 
 
 def _replicates(rates: Iterable[Rows]) -> Rows:
-    """An array of replicates x cells: medians of trials drawn with replacement, of [trials of a cell]."""
+    """Return an array of replicates x cells: medians of trials drawn with replacement, of [trials of a cell]."""
     generator = numpy.random.default_rng(_SEED)
     drawn = [generator.choice(trials, size=(_REPLICATES, _REPLICATE_TRIALS)) for trials in rates]
     medians: Rows = numpy.median(numpy.stack(drawn), axis=2).T
@@ -200,7 +200,7 @@ def _cell(path: Path, part: int) -> Cell:
 
 
 def shares(paths: Sequence[Path], cells: Sequence[Cell], rates: Rows, filter_: split_rates.Filter) -> Rows:
-    """The share of these paths that pass a filter, for each row of `rates` (rows x cells, Mbit/s).
+    """Return the share of these paths that pass a filter, for each row of `rates` (rows x cells, Mbit/s).
 
     What split_rates.count says, in bulk: it would take minutes for the replicates of the full grid.
     """
@@ -229,7 +229,7 @@ def derive_file(
 
 
 def dumps(document: Mapping[str, Any]) -> str:
-    """The document as text: one line for each path and share, so that a difference between versions reads well."""
+    """Return the document as text: one line for each path and share, so that a difference of versions reads well."""
     rows = ("paths", "shares")
     text = json.dumps({k: v for k, v in document.items() if k not in rows}, indent=2, ensure_ascii=False)[:-2]
     for name in rows:

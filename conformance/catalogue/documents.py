@@ -291,7 +291,7 @@ def judging(profile: str) -> list[tuple[str, zones.Zone]]:
 
 def judges(zone_id: str, profile: str) -> bool:
     """Return whether stacks that are judged under this profile are judged by this zone, or split zone."""
-    algorithm, _, name = zone_id.partition("/")
+    algorithm, name = zones.id_parts(zone_id)
     names = {stem(kind, profile) for kind in (*KINDS, _SPLIT)} | set(further_kinds(profile))
     return name in names and algorithm in {path.parent.name for path in zone_files("heatmap", profile)}
 

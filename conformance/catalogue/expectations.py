@@ -12,7 +12,7 @@ from conformance.model.errors import UserError, located
 from conformance.model.expectation import Expected
 from conformance.model.place import Place
 from conformance.model.trial import Scheme
-from conformance.model.zone import Zone
+from conformance.model.zone import Zone, id_parts
 from conformance.support import schema
 
 FILE = "expected.json"
@@ -63,7 +63,7 @@ def of(bench: Bench) -> tuple[Expected, ...]:
     """
     if bench.choice.interop_rootfs:
         return ()
-    return tuple(e for e in load(bench.choice.stack) if bench.scheme(e.zone_id.partition("/")[0]).kernel_digest)
+    return tuple(e for e in load(bench.choice.stack) if bench.scheme(id_parts(e.zone_id)[0]).kernel_digest)
 
 
 def places(zone_id: str) -> frozenset[Place | str]:

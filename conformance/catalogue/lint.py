@@ -19,7 +19,7 @@ from conformance.model.power import MUST_TELL
 from conformance.model.setting import Setting
 from conformance.model.split import split_zone
 from conformance.model.split.split_zone import PathCheck, SplitZone
-from conformance.model.zone import Basis, Interval, Permits, Zone, differing
+from conformance.model.zone import Basis, Interval, Permits, Zone, differing, id_parts
 from conformance.support import files, schema
 
 #: of bounds that were computed from unrounded values
@@ -27,7 +27,7 @@ _ROUNDING = 0.0002
 
 
 def find(named: pathlib.Path | str) -> pathlib.Path:
-    """The path of a zone that ships, by its id, or the path that was given. Raises UserError."""
+    """Return the path of a zone that ships, by its id, or the path that was given. Raises UserError."""
     given = pathlib.Path(named)
     if given.exists() or not re.fullmatch(r"[a-z0-9]{1,30}/[a-z0-9-]{1,60}", str(named)):
         if given.is_dir() or (not given.exists() and re.fullmatch(r"[a-z0-9-]{1,60}", str(named))):
@@ -55,10 +55,10 @@ def check_all(named: Iterable[pathlib.Path | str]) -> Iterator[tuple[pathlib.Pat
 
 
 def check(path: pathlib.Path | str) -> Zone | SplitZone:
-    """The Zone or SplitZone in a file, all of whose invariants hold. Raises UserError naming file and place."""
+    """Return the Zone or SplitZone in a file, all of whose invariants hold. Raises UserError naming file and place."""
     path = pathlib.Path(path)
     zone = documents.any_zone(path)
-    algorithm, name = zone.id.split("/")
+    algorithm, name = id_parts(zone.id)
     if algorithm != zone.algorithm:
         raise UserError(f"{path}: /id: {zone.id!r} does not begin with the algorithm, {zone.algorithm!r}")
     for reference, about in zone.references.items():
@@ -90,7 +90,7 @@ def _setting(zone: Zone | SplitZone, path: pathlib.Path, place: Place) -> Settin
 
 
 def _check_point(zone: Zone, pointer: str, place: Place, setting: Setting) -> None:
-    """A point names all axes of its scenario, which still is what the reference ran."""
+    """Check that a point names all axes of its scenario, which still is what the reference ran."""
     if dict(setting.point) != place.to_json():
         raise UserError(f"{pointer}/point: it lacks axes of scenario {zone.profile}", "derive the zone anew")
     if setting.profile_digest != zone.digest_at(place):
@@ -182,7 +182,7 @@ def _check_split(zone: SplitZone, path: pathlib.Path) -> None:
 
 
 def _heatmap_beside(zone: SplitZone, path: pathlib.Path) -> Zone | None:
-    """The zone in the same folder whose cells the split part's paths were predicted from; None without it."""
+    """Return the zone in the same folder whose cells the split part's paths were predicted from; None without it."""
     beside = path.parent / f"{documents.stem('heatmap', zone.profile)}.json"
     heatmap = documents.zone(beside) if beside.is_file() else None
     if heatmap is None or (heatmap.algorithm, heatmap.profile_digest) != (zone.algorithm, zone.profile_digest):
@@ -233,7 +233,7 @@ def format_file(path: pathlib.Path | str, write: bool) -> bool:
 
 
 def differences(one: Zone | SplitZone, other: Zone | SplitZone) -> list[tuple[Any, Interval | None, Interval | None]]:
-    """What differing() yields of two zones, in order. Raises UserError where they are about different things."""
+    """Return what differing() yields of two zones, in order. Raises UserError where they are about different things."""
     for what in ("algorithm", "metric", "profile"):
         a, b = getattr(one, what), getattr(other, what)
         if a != b:

@@ -21,7 +21,7 @@ from conformance.model.metrics import METRICS
 from conformance.model.place import Place
 from conformance.model.studies.mutants import Where
 from conformance.model.trial import Measurement, Outcome
-from conformance.model.zone import Zone
+from conformance.model.zone import Zone, id_parts
 from conformance.support import files, paths, schema
 
 #: of a zone over a grid, mutants are measured in these cells unless a user asks for more
@@ -34,8 +34,8 @@ def path() -> pathlib.Path:
 
 
 def limited(zone: Zone, to: str = GRID) -> Zone:
-    """The part of a zone that mutants are judged by. Raises UserError where there is no such grid."""
-    if zone.id.partition("/")[2] not in documents.GRID_ZONES:
+    """Return the part of a zone that mutants are judged by. Raises UserError where there is no such grid."""
+    if id_parts(zone.id)[1] not in documents.GRID_ZONES:
         return zone
     cells = grid.cells(to)
     return dataclasses.replace(zone, intervals={c: i for c, i in zone.intervals.items() if c in cells})
@@ -87,7 +87,7 @@ class Measured:
 
 
 def measured(mutant_id: str, measurements: Sequence[Measurement]) -> Measured | None:
-    """The Measured of a mutant's measurements of one cell; None where any failed."""
+    """Return the Measured of a mutant's measurements of one cell; None where any failed."""
     if any(m.outcome not in (Outcome.OK, Outcome.TIMEOUT) for m in measurements):
         return None
     setting = measurements[0].trial.setting
@@ -127,7 +127,7 @@ def record(found: Iterable[Measured]) -> pathlib.Path:
 
 
 def shipped() -> list[Zone]:
-    """The zones over cells that ship, each limited()."""
+    """Return the zones over cells that ship, each limited()."""
     found = map(documents.any_zone, documents.zone_files("*"))
     return [limited(zone) for zone in found if isinstance(zone, Zone)]
 
@@ -141,14 +141,16 @@ def rejected_by(zones: Sequence[Zone], found: Iterable[Measured]) -> dict[str, s
 
 
 def telling(mutant_id: str, zones: Sequence[Zone]) -> tuple[list[Where], list[Where]]:
-    """What told this mutant, and what told others: each [(profile, cell)]; see model.mutants.order()."""
+    """Return what told this mutant, and what told others: each [(profile, cell)]; see model.mutants.order()."""
     told = [(one.mutant, (one.profile, one.cell)) for one in load() if any(one.violates(zone) for zone in zones)]
     return [where for mutant, where in told if mutant == mutant_id], [where for _, where in told]
 
 
-def check(whole: Zone, file: object) -> str:
-    """What there is to say of a zone. Raises UserError where it accepts every mutant it was tried on, or one that it
-    rejected when keep() was called.
+def check(whole: Zone, file: object, anew: bool = False) -> str:
+    """Return what there is to say of a zone.
+
+    Raises UserError where it accepts every mutant it was tried on, or, unless `anew`, one that it rejected when keep()
+    was called.
     """
     zone = limited(whole)
     rejected, cells, own = _rejected(zone)
@@ -161,7 +163,7 @@ def check(whole: Zone, file: object) -> str:
             f" ({', '.join(sorted(cells))})",
             "narrow it, or give it cells that tell them apart",
         )
-    if lost := sorted(_kept().get(zone.id, set()) & set(cells) - rejected):
+    if not anew and (lost := sorted(_kept().get(zone.id, set()) & set(cells) - rejected)):
         raise UserError(
             f"{file}: it accepts {', '.join(lost)} now, which it rejected before",
             "narrow it; if that is meant, run `conformance zones check --record`",

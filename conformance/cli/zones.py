@@ -31,13 +31,11 @@ def zones_check(files: Sequence[str], record: bool, form: str) -> None:
     from conformance.commands import zones
     from conformance.reporting.text import zones as shown
 
-    if record:
-        if files:
-            raise UserError("--record keeps what all zones reject", "name none")
-        progress_console(form).print(f"recorded: {mutant_record.keep()}", soft_wrap=True)
+    if record and files:
+        raise UserError("--record keeps what all zones reject", "name none")
     # Each as soon as it was checked: what comes before a zone that does not hold is to be seen, too.
-    found = zones.check(files, lambda one: shown.show_checked(one, progress_console(form)))
-    finish(found, form, lambda found, console: None)
+    found = zones.check(files, lambda one: shown.show_checked(one, progress_console(form)), anew=record)
+    finish(found, form, lambda found, console: None, [f"recorded: {mutant_record.keep()}"] if record else ())
 
 
 @zones.command("fmt")

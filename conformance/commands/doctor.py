@@ -116,7 +116,10 @@ def _platform() -> Check:
 
 
 def _processor() -> Check:
-    """Extended register state, in bytes: x87 and SSE 576, AVX 256, AVX-512 1664, PKRU 8, AMX 8256 (Intel SDM 1, 13)."""
+    """Check that kernels have room for the processor's extended register state.
+
+    In bytes: x87 and SSE 576, AVX 256, AVX-512 1664, PKRU 8, AMX 8256 (Intel SDM 1, 13).
+    """
     with open("/proc/cpuinfo") as f:
         flags = set(next((line for line in f if line.startswith("flags")), "").split())
     size = (
@@ -154,7 +157,7 @@ def _mininet() -> Check:
 
 
 def _builds(stack: str) -> Check:
-    """What the adapter compiles has been compiled, or can be here."""
+    """Check that what the adapter compiles has been compiled, or can be here."""
     about = manifest.read(stack)
     if adapter.is_built(about):
         return Check(True, f"{stack}: built")
@@ -179,7 +182,7 @@ def _temp_folder() -> Check:
 
 
 def _ptrace() -> Check:
-    """A child asks to be traced, as every process of a guest does; some containers forbid it."""
+    """Check that a child may ask to be traced, as every process of a guest does; some containers forbid it."""
     pid = os.fork()
     if pid == 0:
         os._exit(0 if ctypes.CDLL(None).ptrace(_PTRACE_TRACEME, 0, 0, 0) == 0 else 1)

@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from typing import Any
 
 import rich.console
 
@@ -298,19 +299,32 @@ def _questions(zones: Iterable[Zone], work: Sequence[Key]) -> list[CellQuestion]
 def order(zones: Mapping[str, Sequence[Zone]], others: Sequence[Zone], grid: str) -> list[Key]:
     """Return [(algorithm, Setting)], the most telling first: smoke places, then by bytes, which is what a trial costs.
 
-    Of as many bytes those first whose interval is farthest from other algorithms'. `grid`: its name, or SMOKE for smoke
-    cells and points only. Raise UserError.
+    Of as many bytes those first whose interval is farthest from other algorithms'. The first place of a zone without
+    smoke places comes right behind these, so that a budget that ends early has a look at each zone. `grid`: its name,
+    or SMOKE for smoke cells and points only. Raise UserError.
     """
-    ranked = []
+    ranked: list[tuple[tuple[Any, ...], Key]] = []
     for algorithm, all_own in zones.items():
         for profile in dict.fromkeys(zone.profile for zone in all_own):
             own = [zone for zone in all_own if zone.profile == profile]
             smoke = {place for zone in own for place in zone.smoke}
-            for at in smoke if grid == grids.SMOKE else {p for zone in own for p in grids.within(grid, zone.places)}:
-                setting = scenarios.setting(profile, at)
-                cost, tells = setting.transfer_bytes, _telling(own, others, at)
-                ranked.append(((at not in smoke, cost, algorithm, -tells, profile, at), (algorithm, setting)))
+            there = smoke if grid == grids.SMOKE else {p for zone in own for p in grids.within(grid, zone.places)}
+            settings = {at: scenarios.setting(profile, at) for at in there}
+            ranks = {
+                at: (setting.transfer_bytes, algorithm, -_telling(own, others, at), profile, at)
+                for at, setting in settings.items()
+            }
+            first = _first_looks(own, smoke, ranks)
+            ranked += [
+                ((at not in smoke, at not in first, *rank), (algorithm, settings[at])) for at, rank in ranks.items()
+            ]
     return [key for _, key in sorted(ranked, key=lambda pair: pair[0])]
+
+
+def _first_looks(zones: Sequence[Zone], smoke: set[Place], ranks: Mapping[Place, Any]) -> set[Place]:
+    """Return the first place of each zone that has no smoke place among those that are ranked."""
+    places = ([at for at in zone.places if at in ranks] for zone in zones)
+    return {min(of_zone, key=ranks.__getitem__) for of_zone in places if of_zone and not smoke.intersection(of_zone)}
 
 
 def _telling(own: Sequence[Zone], others: Sequence[Zone], at: Place) -> float:

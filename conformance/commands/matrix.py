@@ -23,7 +23,7 @@ from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.trial import Measurement, Outcome
 from conformance.model.verdict import ALPHA, Status, Verdict, overall
-from conformance.model.zone import Zone
+from conformance.model.zone import Zone, id_parts
 
 #: where an algorithm that has no zone is measured, so that one sees that it runs
 _ANY_CELL = Cell(10, 20, 0)
@@ -176,6 +176,6 @@ def _row(
 
 
 def _beside(verdict: Verdict) -> str:
-    kind = documents.marker(verdict.zone_id.partition("/")[2])
+    kind = documents.marker(id_parts(verdict.zone_id)[1])
     sign = "+" if (verdict.value or 0) > verdict.permitted.high else "-"
     return f"{'' if kind == documents.KINDS[0] else f'{kind} '}{verdict.place.id} {sign}"

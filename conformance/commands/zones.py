@@ -49,14 +49,16 @@ class CheckedZones:
         )  # fmt: skip
 
 
-def check(named: Iterable[str], on_checked: Callable[[CheckedZone], None] = lambda one: None) -> CheckedZones:
+def check(
+    named: Iterable[str], on_checked: Callable[[CheckedZone], None] = lambda one: None, anew: bool = False
+) -> CheckedZones:
     """Check zones, files or ids; all that ship, if none is named. Raises UserError at the first that does not hold.
 
-    `on_checked` is called with each zone as soon as it was checked.
+    `on_checked` is called with each zone as soon as it was checked. `anew`: what zones rejected before is no matter.
     """
     found = []
     for path, zone in lint.check_all(list(named) or documents.zone_files("*")):
-        said = mutant_record.check(zone, path) if isinstance(zone, Zone) else "rests on the cells of others"
+        said = mutant_record.check(zone, path, anew) if isinstance(zone, Zone) else "rests on the cells of others"
         found.append(CheckedZone(path=str(path), zone=zone, mutants=said))
         on_checked(found[-1])
     return CheckedZones(zones=tuple(found))

@@ -86,11 +86,11 @@ class Bench:
         if self.lab != "virtual":
             raise UserError(f"workers do not share the {self.lab} lab", "leave --lab or --executor out")
 
-        def place(algorithm: str) -> Place:
+        def in_room(algorithm: str) -> Place:
             here = self.place(algorithm)
             return here if here.room is None else dataclasses.replace(here, room=room)
 
-        return dataclasses.replace(self, place=place)
+        return dataclasses.replace(self, place=in_room)
 
     def trials(self, algorithm: str, setting: Setting, seeds: Iterable[int]) -> list[Trial]:
         scheme = self.scheme(algorithm)
@@ -129,7 +129,7 @@ def _virtual(choice: Choice, adapter: adapters.Adapter) -> Callable[[str], Place
     kernels.find(choice.kernel or kernels.DEFAULT_NAME)
 
     @functools.cache
-    def place(algorithm: str) -> Place:
+    def on_own_kernel(algorithm: str) -> Place:
         name = choice.kernel or adapter.kernel(algorithm) or kernels.DEFAULT_NAME
         try:
             found = kernels.find(name)
@@ -137,11 +137,15 @@ def _virtual(choice: Choice, adapter: adapters.Adapter) -> Callable[[str], Place
             return Place(kernel=kernels.missing(name), room=None, why_not=str(error))
         return Place(kernel=found, room=VirtualRoom(found))
 
-    return place
+    return on_own_kernel
 
 
 def _host() -> Callable[[str], Place]:
     from conformance.lab.host import HostRoom, this_kernel
 
     here = Place(kernel=this_kernel(), room=HostRoom())
-    return lambda algorithm: here
+
+    def on_this_host(algorithm: str) -> Place:
+        return here
+
+    return on_this_host

@@ -141,7 +141,7 @@ def _facts(
 
 
 def _unknown_algorithm(pair: _Pair) -> ProbeFacts:
-    """The server, or the client where that asks for the algorithm, must end with status 127."""
+    """Check that the server, or the client where that asks for the algorithm, ends with status 127."""
     _, ready = pair.start_server(CC_ALGORITHM=UNKNOWN_ALGORITHM, CC_CALLED=UNKNOWN_ALGORITHM)
     if ready:
         pair.wait(pair.start("client", CC_ALGORITHM=UNKNOWN_ALGORITHM, CC_CALLED=UNKNOWN_ALGORITHM), 60)
@@ -195,12 +195,12 @@ def _files() -> set[str]:
 
 
 def _wrong_port(pair: _Pair) -> ProbeFacts:
-    """A client that is sent where nobody listens must fail, and print no result."""
+    """Check that a client that is sent where nobody listens fails, and prints no result."""
     return _misled(pair, CC_PORT=str(pair.stage.job.port + 1))
 
 
 def _wrong_authority(pair: _Pair) -> ProbeFacts:
-    """A client that trusts another authority must refuse the server."""
+    """Check that a client that trusts another authority refuses the server."""
     return _misled(pair, CC_CA=pair.stage.pki + "/other-ca.crt")
 
 
@@ -215,7 +215,7 @@ def _misled(pair: _Pair, **changes: str) -> ProbeFacts:
 
 
 def _server_killed(pair: _Pair) -> ProbeFacts:
-    """A client whose server is killed half-way must fail, and not report the whole transfer."""
+    """Check that a client whose server is killed half-way fails, and does not report the whole transfer."""
     server, ready = pair.start_server()
     if not ready:
         return _facts(pair, ready)
@@ -281,7 +281,7 @@ def _status_of_dotted(stage: Stage, asked: Transfer) -> int | None:
 
 
 def _server_ends(pair: _Pair) -> ProbeFacts:
-    """A server that is asked to end (SIGTERM) should do so within a second."""
+    """Check that a server that is asked to end (SIGTERM) does so within a second."""
     server, ready = pair.start_server()
     if not ready:
         return _facts(pair, ready)

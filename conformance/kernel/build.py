@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from conformance.kernel import source as sources
-from conformance.kernel import store
+from conformance.kernel import store, suites
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
 from conformance.support import paths
@@ -85,6 +85,8 @@ def build(
     """
     store.check_name(name)
     users = _users(patches)
+    if source and (asked := suites.series(str(source))):
+        own_patches(asked)  # refused before anything is looked for: lists of suites take a minute
     progress(0, 0, "finding the source")
     digest = _built_from_package(source, users)
     if digest is None:

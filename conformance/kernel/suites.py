@@ -42,7 +42,10 @@ def find(package: str, folder: pathlib.Path) -> tuple[str, list[str]]:
         raise UserError(f"looking for {package} needs {_KEYRING}", "install debian-archive-keyring")
     held: dict[str, list[str]] = {}
     failures: list[str] = []
-    for suite in SUITES:
+    asked, looked = series(package) or (0, 0), list[str]()
+    # What came lately is in the last suite first: a series that is newer than all there is in no other.
+    for suite in SUITES[::-1] if asked > REPLACEABLE else SUITES:
+        looked.append(suite)
         options = _options(origin, suite, folder / suite)
         done = _run(["apt-get", *options, "update"])
         if done.returncode != 0:
@@ -53,11 +56,13 @@ def find(package: str, folder: pathlib.Path) -> tuple[str, list[str]]:
             held.setdefault(name, options)
         if package in held:
             return package, held[package]
+        if held and suite == SUITES[-1] and all((series(name) or asked) < asked for name in held):
+            break
     instead = newest(held, package)
     if instead:
         return instead, held[instead]
     raise UserError(
-        f"neither this machine's apt nor {', '.join(SUITES)} of its mirror have {package} "
+        f"neither this machine's apt nor {', '.join(looked)} of its mirror have {package} "
         f"({'; '.join(failures) or 'they have ' + (', '.join(sorted(held)) or 'no kernel source')})",
         "run `apt-get update`, or give another package, a tarball or a folder with --source",
     )

@@ -9,7 +9,7 @@ from conformance.model.zone import Interval, Zone
 
 
 def trials_to_violate(zone: Zone, family: int) -> int:
-    """The fewest trials with which any cell can violate, were all of them outside, of `family` that are judged."""
+    """Return the fewest trials with which any cell can violate, were all of them outside, of `family` judged."""
     return min(_fewest(permitted, family) for permitted in zone.intervals.values())
 
 

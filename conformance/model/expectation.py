@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 from conformance.model import place as places
 from conformance.model.errors import UserError, located
 from conformance.model.verdict import Status
+from conformance.model.zone import id_parts
 
 #: the reason of entries that `conformance expect update` adds, for a person to replace
 UNEXPLAINED = "not explained yet"
@@ -123,12 +124,15 @@ def compare(verdict: Judged, expected: Expected | None, again: Judged | None = N
 
 
 def gone_command(stack: str, results: object, options: str = "") -> str:
-    """The command that takes out of a stack's list what does not happen any more; `options` chose what was tested."""
+    """Return the command that takes out of a stack's list what does not happen any more.
+
+    `options` chose what was tested.
+    """
     return f"conformance expect update --gone {shlex.quote(stack)} {shlex.quote(str(results))}{options}"
 
 
 def find(entries: Iterable[Expected], zone_id: str, cell: Place) -> Expected | None:
-    """The Expected that covers a cell, or None."""
+    """Return the Expected that covers a cell, or None."""
     return next((entry for entry in entries if entry.covers(zone_id, cell)), None)
 
 
@@ -151,8 +155,8 @@ def violating(entries: Sequence[Expected], questions: Iterable[_Q]) -> list[_Q]:
 
 
 def _cells(zone_id: str, texts: Iterable[str]) -> frozenset[Place]:
-    """What `texts` name in a zone: cells, or, of a split zone, checks by their ids."""
-    split = zone_id.partition("/")[2].startswith("split")
+    """Return what `texts` name in a zone: cells, or, of a split zone, checks by their ids."""
+    split = id_parts(zone_id)[1].startswith("split")
     return frozenset(texts if split else map(places.parse, texts))
 
 
@@ -176,7 +180,7 @@ def from_json(data: Mapping[str, Any], where: object) -> tuple[Expected, ...]:
 
 
 def to_json(entries: Iterable[Expected]) -> dict[str, Any]:
-    """The document; entries in order of zone, cells in order of the grid."""
+    """Return the document; entries in order of zone, cells in order of the grid."""
     return {
         "$schema": "../../conformance/schemas/expected.json",
         "version": 1,

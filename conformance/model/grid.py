@@ -33,7 +33,7 @@ def _bandwidths(name: str) -> tuple[int, ...]:
 
 
 def within(name: str, of_zone: Iterable[Place]) -> tuple[Place, ...]:
-    """What a grid's name means of a zone's places: all, cells of a bandwidth, or those named. Raises UserError.
+    """Return what a grid's name means of a zone's places: all, cells of a bandwidth, or those named. Raises UserError.
 
     Zones of few cells have others than the grids have. A grid of a bandwidth has no points of scenarios.
     """
@@ -54,14 +54,14 @@ def check(name: str, zones: Collection[Zone], besides: Iterable[str] = ()) -> No
 
 
 def places(name: str, besides: Iterable[str] = ()) -> tuple[Place, ...]:
-    """The cells of a grid, as cells() does; or points by id, such as flows=2, with semicolons. Raises UserError."""
+    """Return the cells of a grid, as cells() does; or points by id (flows=2), with semicolons. Raises UserError."""
     if "=" in name:
         return tuple(dict.fromkeys(Point.parse(part.strip()) for part in filter(str.strip, name.split(";"))))
     return cells(name, besides)
 
 
 def cells(name: str, besides: Iterable[str] = ()) -> tuple[Cell, ...]:
-    """The cells of a grid: `full` (150), `10mbps` (30, one bandwidth), or cells by id, with commas.
+    """Return the cells of a grid: `full` (150), `10mbps` (30, one bandwidth), or cells by id, with commas.
 
     Raises UserError, which offers what the caller knows `besides`.
     """

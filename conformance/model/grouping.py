@@ -43,7 +43,7 @@ def _one_length(measurements: Iterable[Measurement]) -> None:
 
 
 def _difference(one: Trial, other: Trial) -> tuple[str, str, str, str] | None:
-    """(what, one's, other's, how to mend it) of the first thing that differs, or None."""
+    """Return (what, one's, other's, how to mend it) of the first thing that differs, or None."""
     a, b = one.setting, other.setting
     if a.profile != b.profile:
         return "profiles", a.profile, b.profile, "choose one with --profile"

@@ -78,7 +78,7 @@ class Cell:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The inverse of `id`; raises UserError."""
+        """Read what `id` writes; raises UserError."""
         match = _CELL.fullmatch(text)
         if not match:
             raise UserError(f"cell {text!r} is not of the form 10mbps-20ms-1pct")
@@ -92,7 +92,7 @@ class Cell:
 
 
 def end_to_end(segments: Sequence[Cell]) -> Cell:
-    """The Cell that segments in a row come to: the smallest bandwidth, the sum of delays, and either's loss.
+    """Return the Cell that segments in a row come to: the smallest bandwidth, the sum of delays, and either's loss.
 
     Loss is of packets that may be lost in each, independently: l1 + l2 - l1 l2 of two. Commutes exactly, associates up
     to rounding. Raises UserError where the result is no Cell (loss above 50 %).
@@ -110,7 +110,7 @@ def path_id(segments: Sequence[Cell]) -> str:
 
 
 def parse_path(text: str) -> tuple[Cell, Cell]:
-    """The inverse of `path_id`, of two segments; raises UserError."""
+    """Read what `path_id` writes of two segments; raises UserError."""
     parts = text.split("+")
     if len(parts) != 2:
         raise UserError(

@@ -84,7 +84,10 @@ class Scheme:
 
 @functools.lru_cache(maxsize=4096)
 def _canonical(part: Setting | Scheme) -> str:
-    """What of a Setting or a Scheme goes into keys. Remembered: reports ask for the keys of ten thousands of trials."""
+    """Return what of a Setting or a Scheme goes into keys.
+
+    Remembered: reports ask for the keys of ten thousands of trials.
+    """
     if isinstance(part, Setting):
         return digest.canonical(part.to_json())
     # Names and versions are for people; digests say what really ran.

@@ -155,7 +155,7 @@ class ProfiledZone(Protocol):
 
 
 def overall(verdicts: Iterable[HasStatus]) -> Status:
-    """The Status of a zone from the verdicts on its cells: violates where one does, conforms where all do.
+    """Return the Status of a zone from the verdicts on its cells: violates where one does, conforms where all do.
 
     What is not counted matters where nothing is.
     """
@@ -166,7 +166,7 @@ def overall(verdicts: Iterable[HasStatus]) -> Status:
 
 
 def last_look(first: int, most: int | None = None) -> int:
-    """The most trials of a cell that begins with `first`: `most`, or the usual where nothing was asked for."""
+    """Return the most trials of a cell that begins with `first`: `most`, or the usual where nothing was asked for."""
     return most or max(first, USUALLY_MOST)
 
 
@@ -244,7 +244,7 @@ def _unclear(verdict: Verdict) -> Verdict:
 
 
 def _assess(zone: Zone, place: Place, measurements: Sequence[Measurement], more: bool = False) -> Verdict:
-    """The Verdict as if `p` were small enough."""
+    """Return the Verdict as if `p` were small enough."""
     permitted = zone.intervals[place]
 
     def verdict(status: Status, reason: str, **kw: Any) -> Verdict:
@@ -306,7 +306,10 @@ def status_of(
 def _compare(
     metric: str, permitted: Interval, highest: Sequence[float], timed_out: Sequence[bool], more: bool = False
 ) -> dict[str, Any]:
-    """What a Verdict says of values, those of trials that timed out being upper bounds, and of what is permitted."""
+    """Return what a Verdict says of values and of what is permitted.
+
+    The values of trials that timed out are upper bounds.
+    """
     n, value = len(highest), statistics.median(highest)
     lowest = [-math.inf if late else v for late, v in zip(timed_out, highest, strict=True)]
     interval = (

@@ -147,6 +147,12 @@ def hull(bases: Sequence[Basis], margin: Margin) -> tuple[float, float]:
     return margin.below(min(least)), margin.above(max(most))
 
 
+def id_parts(zone_id: str) -> tuple[str, str]:
+    """Return what a zone's id is made of: its algorithm and its kind, as in cubic/heatmap."""
+    algorithm, _, kind = zone_id.partition("/")
+    return algorithm, kind
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Zone:
     """`smoke` lists the cells or points that tell this algorithm from the others at small cost.

@@ -37,7 +37,7 @@ def cell(measurements: Sequence[Measurement]) -> tuple[str | None, str | None]:
 
 
 def trial(measurement: Measurement) -> str | None:
-    """The command that makes one trial again and writes its packets down, or None where there is none."""
+    """Return the command that makes one trial again and writes its packets down, or None where there is none."""
     made = measurement.trial
     setting = made.setting
     if made.room != "virtual" or documents.profile_or_none(setting.profile, setting.cell) != setting:
@@ -47,7 +47,7 @@ def trial(measurement: Measurement) -> str | None:
 
 
 def why(series: Series) -> str | None:
-    """The command that says from traces what looks wrong with a series that violates; None of one that does not."""
+    """Return the command that says from traces what looks wrong with a series; None of one that does not violate."""
     if series.verdict != "violates":
         return None
     made = next(m.trial for result in series.utilization.results.values() for m in result.measurements)

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterator
 
 from conformance.model import digest as digests
 from conformance.model.diagnosis.by_trial import Sampled
-from conformance.model.errors import UserError
+from conformance.model.errors import UserError, located
 from conformance.model.trial import Scheme, Trial
 from conformance.support import files, paths, schema
 
@@ -84,8 +84,10 @@ def _parse(line: bytes, where: str) -> TrialFeatures | None:
     schema.check("features", data, where)
     if data["reader"] != reader():
         return None
+    schema.check("measurement", data["trial"], f"{where}: /trial", "trial")
     try:
-        trial = Trial.from_json(data["trial"])
+        with located(where):
+            trial = Trial.from_json(data["trial"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UserError(f"{where}: {type(error).__name__}: {error}", "remove the file: traces are taken anew") from None
     return TrialFeatures(trial=trial, cell=data["cell"], sampled=data["features"])

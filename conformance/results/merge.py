@@ -96,7 +96,7 @@ def _check_alike(runs: Runs, measurement: Measurement, where: str) -> None:
 
 
 def order(trial: Trial) -> Order:
-    """What results are sorted by."""
+    """Return what results are sorted by."""
     setting = trial.setting
     # Paths that come to the same cell may differ: one mirrors the other.
     return trial.scheme.id, setting.profile, setting.profile_digest, setting.cell, setting.segments, trial.seed
@@ -116,7 +116,7 @@ def _line(measurement: Measurement, path: pathlib.Path, at: int) -> _Line:
 
 
 def _write(lines: Iterable[_Line], target: pathlib.Path | str) -> None:
-    """Moved into place whole: `target` may be one of the files that are read."""
+    """Write lines to a file, which is moved into place whole: `target` may be one of the files that are read."""
     with files.replacing(target, "choose another --out") as f:
         for line in lines:
             f.write(store.dumps(store.read_at(line.path, line.at)))

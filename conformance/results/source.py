@@ -31,26 +31,31 @@ class Source:
     """Measurements without traces, of one or more result files; of trials made twice the last counts."""
 
     def __init__(self, paths: Iterable[pathlib.Path | str]) -> None:
-        """Raises UserError where a file cannot be read, has a broken line, or where there are no results at all."""
+        """Raise UserError where a file cannot be read, has a broken line, or where there are no results at all."""
         found: dict[str, tuple[pathlib.Path, int, int, Measurement]] = {}
         files: list[File] = []
         shared: dict[Any, Any] = {}
+        cut_short: list[int] = []
         for path in dict.fromkeys(pathlib.Path(p) for p in paths):
             trials = 0
-            for number, at, measurement in store.scan(path):
+            for number, at, measurement in store.scan(path, cut_short.append):
                 found[measurement.trial.key] = path, number, at, _lean(measurement, shared)
                 trials += 1
             with open(path, "rb") as f:
                 digest = hashlib.file_digest(f, "sha256").hexdigest()[:16]
             files.append(File(name=path.name, digest=digest, trials=trials))
+        if not found and cut_short:
+            lines = "the only line there was" if len(cut_short) == 1 else f"all {len(cut_short)} lines there were"
+            mend = "measure again: a crash or a full disk ended a run"
+            raise UserError(f"no results in {', '.join(map(str, paths))}: {lines} cut short", mend)
         if not found:
-            raise UserError(f"no results in {', '.join(str(p) for p in paths)}", "run `make conformance` first")
+            raise UserError(f"no results in {', '.join(map(str, paths))}", "run `make conformance` first")
         self.files = tuple(files)
         self.measurements = [measurement for *_, measurement in found.values()]
         self._where = {key: (path, number, at) for key, (path, number, at, _) in found.items()}
 
     def whole(self, measurement: Measurement) -> Measurement:
-        """The same Measurement with all its evidence, traces included. Raises UserError."""
+        """Return the same Measurement with all its evidence, traces included. Raises UserError."""
         path, _, at = self._where[measurement.trial.key]
         return store.read_at(path, at)
 

@@ -64,7 +64,7 @@ def scan(
 
 
 def read_at(path: pathlib.Path | str, at: int) -> Measurement:
-    """The Measurement whose line begins there, as scan() said. Raises UserError."""
+    """Return the Measurement whose line begins there, as scan() said. Raises UserError."""
     try:
         with compressed.open_plain(path) as f:
             f.seek(at)
@@ -79,7 +79,7 @@ def _is_beginning(line: bytes) -> bool:
 
 
 def _cut_short(line: bytes) -> bool:
-    """True for the beginning of a line of ours: an append that a crash or a full disk ended early."""
+    """Say whether a line is the beginning of one of ours: an append that a crash or a full disk ended early."""
     line = line.rstrip()
     if not line.startswith(_BEGINNING):
         return bool(line) and _is_beginning(line)
@@ -98,7 +98,7 @@ def _cut_short(line: bytes) -> bool:
 
 
 def _parse(line: bytes, where: str, known: set[Kind]) -> Measurement:
-    """The Measurement of a line; `known`: the schemes and settings of lines that were checked before it."""
+    """Return the Measurement of a line; `known`: the schemes and settings of lines that were checked before it."""
     try:
         # Decoded here, as json.loads() lets halves of characters pass.
         text = line.decode("utf-8")
@@ -128,7 +128,7 @@ def _parse(line: bytes, where: str, known: set[Kind]) -> Measurement:
 
 
 def _check_values(measurement: Measurement) -> None:
-    """What differs from one trial to the next, and is counted with. Raises ValueError, TypeError, ..."""
+    """Check what differs from one trial to the next, and is counted with. Raises ValueError, TypeError, ..."""
     trial = measurement.trial
     if type(trial.seed) is not int or not all(type(part) is dict for part in (measurement.evidence, measurement.host)):
         raise TypeError("not of the schema's types")
@@ -153,7 +153,7 @@ def _check_values(measurement: Measurement) -> None:
 
 
 def dumps(measurement: Measurement) -> bytes:
-    """A measurement as a line of a results file."""
+    """Return a measurement as a line of a results file."""
     data = json.dumps(measurement.to_json(), sort_keys=True, separators=(",", ":"), allow_nan=False)
     return data.encode() + b"\n"
 
@@ -198,7 +198,7 @@ class Store:
         return data[complete:]
 
     def find(self, trial: Trial) -> Measurement | None:
-        """The settled measurement of this trial, by whichever process it was made, or None."""
+        """Return the settled measurement of this trial, by whichever process it was made, or None."""
         with self._lock:
             if trial.key not in self._settled and self.path.stat().st_size > self._read_up_to:
                 self._catch_up()

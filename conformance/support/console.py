@@ -26,7 +26,7 @@ def printable(text: str) -> str:
 
 
 def count(n: int, noun: str, plural: str | None = None) -> str:
-    """A number of things, in words: 1 cell, 2 cells."""
+    """Return a number of things, in words: 1 cell, 2 cells."""
     return f"{n} {noun if n == 1 else plural or noun + 's'}"
 
 
@@ -36,7 +36,7 @@ def one_line(text: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A length of time for people: 45 s, 3 min 20 s, 2 h 05 min."""
+    """Return a length of time for people: 45 s, 3 min 20 s, 2 h 05 min."""
     seconds = round(seconds)
     if seconds < 60:
         return f"{seconds} s"

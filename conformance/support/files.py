@@ -38,7 +38,7 @@ def write(target: pathlib.Path | str, content: bytes | str, mend: str | None = N
 
 @contextlib.contextmanager
 def replacing(target: pathlib.Path | str, mend: str | None = None) -> Iterator[BinaryIO]:
-    """A file to write bytes to, which takes the place of `target` once all is well. Raises UserError."""
+    """Open a file to write bytes to, which takes the place of `target` once all is well. Raises UserError."""
     target = pathlib.Path(target)
     with errors(target, mend):
         if target.exists() and not target.is_file():
@@ -89,7 +89,7 @@ def is_aside(path: pathlib.Path) -> bool:
 
 @contextlib.contextmanager
 def folder(target: pathlib.Path | str, mend: str | None = None) -> Iterator[pathlib.Path]:
-    """A fresh folder whose files are moved to the folder `target`, one by one, once all are made. Raises UserError.
+    """Yield a fresh folder, whose files move to the folder `target`, one by one, once all are made. Raises UserError.
 
     Files of `target` with other names stay.
     """
@@ -126,7 +126,7 @@ def check_writable(target: pathlib.Path | str, mend: str | None = None) -> None:
 
 @contextlib.contextmanager
 def errors(target: pathlib.Path | str, mend: str | None = None) -> Iterator[None]:
-    """What a file system refuses is the user's to mend. Raises UserError."""
+    """Raise what a file system refuses as a UserError, as it is the user's to mend."""
     try:
         yield
     except OSError as error:

@@ -9,7 +9,7 @@ PACKAGE = pathlib.Path(__file__).resolve().parent.parent
 
 
 def data(*parts: str) -> pathlib.Path:
-    """A file or folder that ships with the suite: from the checkout, or from the installed package."""
+    """Return a file or folder that ships with the suite: from the checkout, or from the installed package."""
     checkout = PACKAGE.parent
     root = checkout if (checkout / "zones").is_dir() else PACKAGE / "_data"
     return root.joinpath(*parts)

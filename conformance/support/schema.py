@@ -16,37 +16,40 @@ LARGEST = 1e300
 
 
 @functools.cache
-def _validator(name: str) -> Any:
+def _validator(name: str, field: str | None = None) -> Any:
     import jsonschema  # late: the host room is also run where there is only the standard library
 
     document = json.loads((paths.PACKAGE / "schemas" / f"{name}.json").read_text())
-    return jsonschema.Draft202012Validator(document)
+    return jsonschema.Draft202012Validator(document if field is None else document["properties"][field])
 
 
 def pattern(name: str, field: str) -> str:
-    """The regular expression that a field of documents of schema `name` has to match."""
+    """Return the regular expression that a field of documents of schema `name` has to match."""
     found: str = _validator(name).schema["properties"][field]["pattern"]
     return found
 
 
-def check(name: str, data: Any, where: object) -> None:
-    """Raise UserError naming `where`, the JSON pointer and what was expected, unless `data` satisfies schema `name`."""
+def check(name: str, data: Any, where: object, field: str | None = None) -> None:
+    """Raise UserError naming `where`, the JSON pointer and what was expected, unless `data` satisfies schema `name`.
+
+    With `field`, the part of the schema that is about this field of its documents.
+    """
     from jsonschema.exceptions import best_match
 
-    error = best_match(_validator(name).iter_errors(data))
+    error = best_match(_validator(name, field).iter_errors(data))
     if error is not None:
         raise UserError(f"{where}: {_pointer(error.absolute_path)}: {_shorten(error.message)}")
 
 
 def load(name: str, path: pathlib.Path) -> Any:
-    """The JSON document at `path`, checked. Raises UserError."""
+    """Return the JSON document at `path`, checked. Raises UserError."""
     data = read(path)
     check(name, data, path)
     return data
 
 
 def ordered(name: str, data: Any) -> Any:
-    """A document that satisfies schema `name`, the names in each object in the schema's order, free ones sorted."""
+    """Return a document that satisfies schema `name`, names in each object in the schema's order, free ones sorted."""
     root = _validator(name).schema
 
     def order(value: Any, of: Any) -> Any:
@@ -63,7 +66,7 @@ def ordered(name: str, data: Any) -> Any:
 
 
 def read(path: pathlib.Path) -> Any:
-    """The JSON document at `path`, whatever it holds. Raises UserError."""
+    """Return the JSON document at `path`, whatever it holds. Raises UserError."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -100,7 +103,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _why_not(parts: Place, value: object) -> str | None:
-    """What is wrong with a value or its name, in words; None where they are sound."""
+    """Return what is wrong with a value or its name, in words; None where they are sound."""
     if isinstance(value, _Twice):
         return "stands there twice"
     if isinstance(value, (int, float)) and not abs(value) < LARGEST:
@@ -113,7 +116,7 @@ def _why_not(parts: Place, value: object) -> str | None:
 
 
 def _pointer(parts: Sequence[str | int]) -> str:
-    """A JSON pointer (RFC 6901), but for what is unprintable."""
+    """Return a JSON pointer (RFC 6901), but for what is unprintable."""
     return "/" + "/".join(
         str(part).replace("~", "~0").replace("/", "~1").encode("unicode_escape").decode() for part in parts
     )

@@ -15,15 +15,16 @@ from helpers import JSON, counted, measurement, places, replaced
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conformance.catalogue import documents, expectations, lint, mutant_record
+from conformance.catalogue import clauses, documents, expectations, lint, mutant_record, scenarios, studies
 from conformance.commands import mutants
 from conformance.commands.export import called
 from conformance.lab import manifest
-from conformance.model.errors import UserError
-from conformance.reporting import heatmaps
+from conformance.model.errors import UserError, located
+from conformance.model.setting import Cell, Proxy, Setting
+from conformance.reporting import heatmaps, points
 from conformance.reporting.text import overview
 from conformance.reporting.tools import export
-from conformance.results import merge, source, store
+from conformance.results import features, merge, source, store
 from conformance.support import paths, schema
 
 ZONES = paths.data("zones")
@@ -66,6 +67,29 @@ def _read_results(path):
     export.summary_json(series, found.files)
     overview.render(overview.rows(series, called))
     merge.merge([path], path.with_name("merged.jsonl"))
+
+
+def _read_split_results(path):
+    """Read lines of a split path beside one of a cell, without which there is no report."""
+    beside = path.with_name("cell.jsonl")
+    beside.write_text(json.dumps(LINE) + "\n")
+    found = source.Source([beside, path])
+    heatmaps.all_series(found.measurements)
+    points.rows(found.measurements)
+    merge.merge([path], path.with_name("merged.jsonl"))
+
+
+def _read_features(path):
+    features.read(path)
+    features.stale(path)
+
+
+def _read_scenario(path):
+    """Read a scenario as `scenario show` and `run` do: at each point of its smoke grid, too."""
+    scenario = scenarios.read(path)
+    with located(path):
+        for point in scenario.grid("smoke"):
+            assert Setting.from_json(json.loads(json.dumps(scenario.setting(point).to_json())))
 
 
 def _read_zone(path):
@@ -118,6 +142,25 @@ EXPECTED = {
         {"zone": "cubic/split-packets", "cells": "all", "verdict": "unsupported", "reason": "x", "link": "https://x"},
     ],
 }
+PATH = (Cell(10, 20, 0), Cell(10, 5, 1))
+SPLIT = dataclasses.replace(
+    measurement(),
+    trial=dataclasses.replace(measurement().trial, setting=documents.path("atc25", PATH, Proxy(to_client="cubic"))),
+)
+FEATURES = features.TrialFeatures(trial=measurement().trial, cell="few", sampled={"kept": [0.7, 0.71]})
+
+
+def _study():
+    """What a study that ships says of its first scenario, in short."""
+    study = _json("studies", "access-networks.json")
+    named = study["scenarios"][0]["name"]
+    of_it = [one for one in study["experiments"] if one["scenario"] == named]
+    judged = [one for one in study["claims"] if "checks" in one and named in json.dumps(one["checks"])]
+    drawn = [one for one in study["figures"] if one["at"]["scenario"] == named]
+    cut = {"scenarios": study["scenarios"][:1], "experiments": of_it, "claims": judged[:2], "figures": drawn[:1]}
+    return {**study, **cut}
+
+
 CASES = {
     "measurement": ("results.jsonl", LINE, _read_results),
     "measurement, recorded": ("results.jsonl", REAL, _read_results),
@@ -127,6 +170,12 @@ CASES = {
     "expected": ("expected.json", EXPECTED, _read_expected),
     "adapter": ("adapter.json", ADAPTER, _read_adapter),
     "mutants": ("mutants.json", MUTANTS, _read_mutants),
+    "measurement, split": ("split.jsonl", SPLIT.to_json(), _read_split_results),
+    "features": ("r.features.jsonl", json.loads(features.dumps(FEATURES)), _read_features),
+    "scenario": ("s.json", _json("scenarios", "after-start-up.json"), _read_scenario),
+    "scenario, bonded": ("s.json", _json("scenarios", "bonded.json"), _read_scenario),
+    "study": ("study.json", _study(), studies.read),
+    "clauses": ("clauses.json", _json("clauses", "rfc5681.json"), clauses.read),
 }
 
 

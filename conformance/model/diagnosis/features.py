@@ -93,13 +93,14 @@ def burst(flow: Flow) -> Samples:
 
 
 def kept(flow: Flow) -> Samples:
-    """The share of the window that each isolated loss left."""
+    """Return the share of the window that each isolated loss left."""
     return samples([(event.kept, event.known_s) for event in _isolated(flow)])
 
 
 def trough(flow: Flow) -> Samples:
-    """The least in flight in the three round trips after each isolated loss, just before something was sent, by the
-    window before.
+    """Return the least in flight in the three round trips after each isolated loss, by the window before.
+
+    It is seen just before something was sent.
     """
     pairs: list[tuple[float, float]] = []
     for event in _isolated(flow):
@@ -116,7 +117,7 @@ def responded(flow: Flow) -> Samples:
 
 
 def kept_of_several(flow: Flow) -> Samples:
-    """The share of the window that events of several lost packets left."""
+    """Return the share of the window that events of several lost packets left."""
     events = loss_events(flow)
     return samples(
         [
@@ -172,7 +173,7 @@ def mean_window(flow: Flow) -> Samples:
 
 
 def throughput(flow: Flow) -> Samples:
-    """What left the queue, of what it could have, from the request to the end."""
+    """Return what left the queue, of what it could have, from the request to the end."""
     arrived = ~flow.lost
     took_s = flow.out_s[arrived][-1] - flow.request_s
     return one(flow.bytes[arrived].sum() / flow.bytes_per_s / took_s if took_s > 0 else None, flow.request_s)
@@ -185,7 +186,7 @@ def queue_mean(flow: Flow) -> Samples:
 
 
 def queue_low(flow: Flow) -> Samples:
-    """The 5th percentile of the time in the queue when start-up is over, in base round trips: what always stands
+    """Return the 5th percentile of the time in the queue when start-up is over, in base round trips: what always stands
     there.
     """
     waits, times = _waits(flow, _settled_s(flow), flow.sent_s[-1])
@@ -200,17 +201,17 @@ def queue_after_start_up(flow: Flow) -> Samples:
 
 
 def rate_high(flow: Flow) -> Samples:
-    """The 95th percentile of the sending rate over a round trip, when start-up is over, by the bottleneck's."""
+    """Return the 95th percentile of the sending rate over a round trip, when start-up is over, by the bottleneck's."""
     return _rate_percentile(flow, 95)
 
 
 def rate_low(flow: Flow) -> Samples:
-    """The 5th percentile of the same."""
+    """Return the 5th percentile of the same."""
     return _rate_percentile(flow, 5)
 
 
 def flight_high(flow: Flow) -> Samples:
-    """The 95th percentile of the flight when start-up is over, in BDP."""
+    """Return the 95th percentile of the flight when start-up is over, in BDP."""
     a = numpy.searchsorted(flow.sent_s, _settled_s(flow))
     flights = flow.flight[a:] / flow.bdp_bytes
     return one(numpy.percentile(flights, 95) if len(flights) else None, _settled_s(flow))
@@ -247,7 +248,7 @@ def packet_fill(flow: Flow) -> Samples:
 
 
 def payload(flow: Flow) -> Samples:
-    """What a packet carries, in bytes: the mean of those larger than half of a full one, as probes and ends are less.
+    """Return what a packet carries, in bytes: the mean of those above half of a full one, as probes and ends are less.
 
     Of a segment that offload made part of a larger one, a link's full packet less its headers is assumed.
     """
@@ -272,7 +273,7 @@ def _sent(flow: Flow, start_s: float, end_s: float) -> float:
 
 
 def _rate(flow: Flow, start_s: float) -> float:
-    """The sending rate in the base round trip from `start_s` on, by the bottleneck's."""
+    """Return the sending rate in the base round trip from `start_s` on, by the bottleneck's."""
     return _sent(flow, start_s, start_s + flow.base_rtt_s) * flow.full_bytes / flow.bdp_bytes
 
 
@@ -350,7 +351,7 @@ def _bursts(flow: Flow, start_s: float, end_s: float) -> Samples:
 
 
 def _waits(flow: Flow, start_s: float, end_s: float) -> tuple[Floats, Floats]:
-    """Times in the queue, in base round trips, of delivered packets sent in [start_s, end_s), and when they were
+    """Return times in the queue, in base round trips, of delivered packets sent in [start_s, end_s), and when they were
     sent.
     """
     inside = (flow.sent_s >= start_s) & (flow.sent_s < end_s) & ~flow.lost

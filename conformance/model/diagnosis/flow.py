@@ -71,12 +71,12 @@ class Flow:
         return self.base_rtt_s * self.bytes_per_s
 
     def window(self, start_s: float, end_s: float) -> float:
-        """The most in flight in [start_s, end_s), in full packets; NaN where nothing was sent then."""
+        """Return the most in flight in [start_s, end_s), in full packets; NaN where nothing was sent then."""
         a, b = numpy.searchsorted(self.sent_s, (start_s, end_s))
         return float(self.flight[a:b].max()) / self.full_bytes if b > a else numpy.nan
 
     def window_after(self, start_s: float, end_s: float) -> float:
-        """The same, but where nothing was sent then, the window was smaller than what was in flight: as the next
+        """Return the same, but where nothing was sent then, the window was smaller than what was in flight: as the next
         sending shows.
         """
         found = self.window(start_s, end_s)
@@ -137,8 +137,10 @@ def flow(
     first_s: float = 0.0,
     header_bytes: int = 0,
 ) -> Flow:
-    """The Flow of a transfer. `sent`, `came`: the server's packets, before and after the queue; `asked`: the client's,
-    as they reached the server. Lists of pcap.Packet. `first_s`: the time of the first frame that was captured.
+    """Return the Flow of a transfer.
+
+    `sent`, `came`: the server's packets, before and after the queue; `asked`: the client's, as they reached the server.
+    Lists of pcap.Packet. `first_s`: the time of the first frame that was captured.
     `header_bytes`: of a packet, what is no payload. Raises UserError where they are not of one transfer.
 
     What was sent after the last delivered packet is left out: nobody knows what would have become of it.
@@ -206,7 +208,7 @@ class LossEvent:
 
 
 def loss_events(flow: Flow) -> list[LossEvent]:
-    """The LossEvents of a Flow, in order."""
+    """Return the LossEvents of a Flow, in order."""
     found: list[LossEvent] = []
     lost = numpy.flatnonzero(flow.lost)
     at = 0

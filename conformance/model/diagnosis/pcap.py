@@ -33,7 +33,7 @@ class Packet:
 
 
 def first_s(data: bytes) -> float:
-    """The time of a capture's first frame, whatever it is. `data` as packets() takes it. Raises UserError."""
+    """Return the time of a capture's first frame, whatever it is. `data` as packets() takes it. Raises UserError."""
     if len(data) < _FILE_HEADER_BYTES + _RECORD.size:
         raise UserError("the capture holds no frame")
     seconds, nanoseconds, _, _ = _RECORD.unpack_from(data, _FILE_HEADER_BYTES)
@@ -41,7 +41,7 @@ def first_s(data: bytes) -> float:
 
 
 def last_s(sides: Iterable[Sequence[Packet]]) -> float:
-    """The time of the last packet of a capture's two lists, as packets() gives them. Raises UserError."""
+    """Return the time of the last packet of a capture's two lists, as packets() gives them. Raises UserError."""
     times = [packets[-1].seconds for packets in sides if packets]
     if not times:
         raise UserError("the capture holds no packet")
@@ -49,7 +49,7 @@ def last_s(sides: Iterable[Sequence[Packet]]) -> float:
 
 
 def packets(data: bytes, protocol: int, server: bytes) -> tuple[list[Packet], list[Packet]]:
-    """(the server's packets, those to it), each a list of Packet in order of the file.
+    """Return (the server's packets, those to it), each a list of Packet in order of the file.
 
     `data`: bytes of a pcap file. Only IPv4 of `protocol` (6 TCP, 17 UDP) counts; `server` is the address, four bytes.
     Raises UserError where it is no such file, or one that ends early.

@@ -40,7 +40,7 @@ class Reading:
 
 
 def read(feature: Feature, flows: Mapping[int, Flow]) -> Reading | None:
-    """The Reading of a feature in {seed: Flow} of its cell; None where there are too few samples."""
+    """Return the Reading of a feature in {seed: Flow} of its cell; None where there are too few samples."""
     found = {seed: getattr(features, feature.name)(flow) for seed, flow in flows.items()}
     found = {seed: samples for seed, samples in found.items() if len(samples)}
     if sum(len(samples) for samples in found.values()) < feature.least:
@@ -119,7 +119,7 @@ class Suspect:
 
 
 def suspects(algorithm: str, ours: Mapping[Feature, Reading], theirs: Mapping[Feature, Reading]) -> list[Suspect]:
-    """The Suspects, the likeliest first; none where nothing differs. Both are {Feature: Reading}."""
+    """Return the Suspects, the likeliest first; none where nothing differs. Both are {Feature: Reading}."""
     by_label: dict[str, list[Evidence]] = {}
     for feature in FEATURES:
         if feature in ours and feature in theirs:
@@ -151,7 +151,7 @@ def difference(feature: Feature, ours: Reading, theirs: Reading) -> float:
 
 
 def _logarithm(reading: Reading) -> Reading:
-    """The Reading of the logarithm, with spread and quartiles as shares of the value."""
+    """Return the Reading of the logarithm, with spread and quartiles as shares of the value."""
     value = math.log(reading.value)
     half = (reading.high - reading.low) / 2 / reading.value
     return dataclasses.replace(

@@ -53,7 +53,7 @@ def _segments(rates: Sequence[float], delays: Sequence[float], losses: Sequence[
 
 
 def p50(values: Iterable[float]) -> float | None:
-    """The study's 50th percentile: of an even number of values the upper one of the two in the middle; None of none."""
+    """Return the study's 50th percentile: of an even number of values the upper one in the middle; None of none."""
     ordered = sorted(values)
     return ordered[len(ordered) // 2] if ordered else None
 
@@ -75,7 +75,7 @@ class Accuracy:
 
 
 def summary(errors: Sequence[float | None]) -> Accuracy | None:
-    """The Accuracy of relative errors, None for what is missing; None where all are."""
+    """Return the Accuracy of relative errors, None for what is missing; None where all are."""
     known = [error for error in errors if error is not None]
     if not known:
         return None

@@ -21,7 +21,7 @@ def _scale(axis: str, value: float) -> float:
 
 
 def interpolate(rates: Mapping[Cell, float], cell: Cell) -> float | None:
-    """The rate at `cell` from {cell: rate}; None outside the box of the measured cells, or by a missing one.
+    """Return the rate at `cell` from {cell: rate}; None outside the box of the measured cells, or by a missing one.
 
     A measured cell gives its own rate. Rates must be above zero.
     """

@@ -56,7 +56,7 @@ class Rates:
 
     @classmethod
     def intervals(cls, by_cell: ByCell, confidence: float = 0.9) -> Self:
-        """The confidence intervals of the cells' medians: 0 to infinity where there are too few trials for one."""
+        """Return the confidence intervals of the cells' medians: 0 to infinity where trials are too few for one."""
         low: dict[Cell, float] = {}
         high: dict[Cell, float] = {}
         for cell, measurements in by_cell.items():
@@ -68,7 +68,7 @@ class Rates:
 
 
 def cut_off(measurements: Iterable[Measurement], timeout_s: float) -> Iterator[Measurement]:
-    """The measurements as they would be, had transfers been given up after `timeout_s` seconds."""
+    """Yield the measurements as they would be, had transfers been given up after `timeout_s` seconds."""
     for m in measurements:
         if m.outcome is Outcome.OK and m.metrics["completion_s"] > timeout_s:
             # What had arrived by then is not known, but it was less than all.
@@ -121,7 +121,7 @@ def _above(value: Bounds, limit: Bounds) -> bool | None:
 
 
 def predict(path: split_paths.Path, rates: Rates) -> Prediction:
-    """The Prediction for a path from Rates. Both predictions grow with rates, so bounds give bounds."""
+    """Return the Prediction for a path from Rates. Both predictions grow with rates, so bounds give bounds."""
     made: dict[str, Bounds | None] = {}
     for name, function in (("split", split_paths.predict_split), ("end_to_end", split_paths.predict_end_to_end)):
         low, high = function(path, rates.low), function(path, rates.high)
@@ -146,11 +146,11 @@ class Filter:
         return ", ".join(gain + ([] if self.utilization is None else [f"use > {self.utilization:g}"]))
 
     def scaled(self, factor: float) -> "Filter":
-        """The same filter with both limits multiplied."""
+        """Return the same filter with both limits multiplied."""
         return Filter(*(None if limit is None else limit * factor for limit in (self.gain, self.utilization)))
 
     def passes(self, prediction: Prediction) -> bool | None:
-        """True, False, or None where it is not known."""
+        """Return True, False, or None where it is not known."""
         found: set[bool | None] = set()
         if self.gain is not None:
             found.add(prediction.gains(self.gain))

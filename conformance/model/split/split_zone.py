@@ -63,7 +63,7 @@ class PathCheck:
         return tuple(dict.fromkeys(cell for cell in self.path.cells if cell is not None))
 
     def values(self, rates: split_rates.Rates) -> dict[str, Bounds | None]:
-        """{what is judged: (low, high) or None}"""
+        """Return {what is judged: (low, high) or None}"""
         prediction = split_rates.predict(self.path, rates)
         return {name: prediction.utilization(name) for name in self.permitted}
 
@@ -92,7 +92,7 @@ class ShareCheck:
         return grid.cells(self.grid)
 
     def values(self, rates: split_rates.Rates) -> dict[str, Bounds | None]:
-        """{what is judged: (low, high) or None}"""
+        """Return {what is judged: (low, high) or None}"""
         predictions = [split_rates.predict(path, rates) for path in model.paths(self.cells)]
         found = split_rates.count(predictions, self.filter)
         return {path_class: found[path_class].share for path_class in self.permitted}
@@ -141,7 +141,7 @@ class SplitZone:
         return {Place(check.name, _called(what)): i for check in self.checks for what, i in _permitted(check)}
 
     def checks_within(self, cells: Iterable[Cell]) -> tuple[Check, ...]:
-        """The checks that need no cell but these."""
+        """Return the checks that need no cell but these."""
         known = frozenset(cells)
         return tuple(check for check in self.checks if known.issuperset(check.cells))
 
@@ -242,7 +242,7 @@ def _predicted(check: Check) -> list[tuple[str, Interval]]:
 
 
 def _permitted(check: Check) -> Iterator[tuple[str, Interval]]:
-    """(what, Interval) of a check."""
+    """Yield (what, Interval) of a check."""
     yield from _predicted(check)
     if check.measured:
         yield MEASURED, check.measured

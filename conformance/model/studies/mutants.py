@@ -70,7 +70,7 @@ KERNEL_STACK = "linux-tcp"
 
 
 def from_json(data: Mapping[str, Any], where: object) -> tuple[Mutant, ...]:
-    """The mutants of a document that satisfies the schema; `where` names it in errors. Raises UserError."""
+    """Return the mutants of a document that satisfies the schema; `where` names it in errors. Raises UserError."""
     found: dict[str, Mutant] = {}
     for at, entry in enumerate(data["mutants"]):
         if entry["id"] in found:

@@ -52,7 +52,7 @@ class Drawn:
 
 
 def show(outcome: "GateResult", console: rich.console.Console) -> None:
-    """The same as the Markdown, for a terminal."""
+    """Show the same as the Markdown, for a terminal."""
     for line in (*_lines(outcome, one_line), f"gate {_ending(outcome)}"):
         console.print(line, soft_wrap=True)
 
@@ -189,7 +189,7 @@ def _item(line: str) -> str:
 
 
 def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
-    """What is said before the end. `quote` makes text of others' harmless."""
+    """Yield what is said before the end. `quote` makes text of others' harmless."""
     if outcome.features is not None:
         yield quote(f"features: {comparing.summary(outcome.features)}")
         for line in (*comparing.sentences(outcome.features), *comparing.notes(outcome.features)):

@@ -45,7 +45,7 @@ def show(all_series: Sequence[heatmaps.Series], console: rich.console.Console) -
 
 
 def _name(heatmap: heatmaps.Heatmap, utilization: heatmaps.Heatmap, console: rich.console.Console) -> None:
-    """What does not conform and why, as the table does not show it; what failed is told once, not by each metric."""
+    """Name what does not conform and why, which the table does not show; a failure is told once, not by each metric."""
     of_all = heatmap is utilization
     found = [
         r
@@ -109,7 +109,10 @@ def _text(metric: str, result: heatmaps.CellResult | None) -> str | rich.text.Te
 
 
 def shade(value: float) -> str:
-    """A style for a utilization. Background from dark to light, as utilization grows; the text keeps its contrast."""
+    """Return a style for a utilization.
+
+    The background goes from dark to light as utilization grows; the text keeps its contrast.
+    """
     level = round(235 + 18 * min(max(value, 0.0), 1.0))
     return f"{'white' if level < 245 else 'black'} on color({level})"
 

@@ -27,7 +27,7 @@ def message(all_series: Sequence[Series]) -> tuple[str, str]:
 
 
 def label(all_series: Sequence[Series]) -> str:
-    """What the badge is about: the algorithm where there is but one."""
+    """Return what the badge is about: the algorithm where there is but one."""
     algorithms = {series.scheme.algorithm for series in all_series}
     return f"{algorithms.pop()} conformance" if len(algorithms) == 1 else "congestion control"
 
@@ -46,7 +46,7 @@ def endpoint(all_series: Sequence[Series]) -> bytes:
 
 
 def svg(all_series: Sequence[Series]) -> bytes:
-    """The same as a picture. Words are given the width that they are drawn in, whatever the font."""
+    """Return the same as a picture. Words are given the width that they are drawn in, whatever the font."""
     words, verdict = message(all_series)
     name = label(all_series)
     environment = jinja2.Environment(

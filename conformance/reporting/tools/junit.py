@@ -70,7 +70,7 @@ def _count(suite: xml.Element) -> None:
 
 
 def _kind(finding: "Finding", strict: bool) -> str | None:
-    """What JUnit calls it; None for a case that passes."""
+    """Return what JUnit calls it; None for a case that passes."""
     status = finding.verdict.status
     if finding.surprise.fails:
         return "failure"

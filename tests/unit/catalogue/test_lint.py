@@ -18,6 +18,7 @@ from conformance.catalogue import derive, derive_split, documents, lint
 from conformance.commands import zones
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
+from conformance.model.zone import id_parts
 from conformance.reporting.text import zones as shown_zones
 from conformance.support import paths, schema
 
@@ -285,6 +286,13 @@ def test_a_zone_is_drawn_by_its_id():
         shown(zones.show, "nothing")
     with pytest.raises(UserError, match="give an id such as reno/heatmap"):
         shown(zones.show, "reno")
+
+
+def test_ids_of_zones_that_ship_are_made_of_folder_and_file():
+    for path in documents.zone_files("*"):
+        zone = documents.any_zone(path)
+        assert id_parts(zone.id) == (path.parent.name, path.stem) and zone.algorithm == path.parent.name
+    assert id_parts("cubic") == ("cubic", "")
 
 
 def test_no_bound_is_cut_on_a_narrow_terminal():

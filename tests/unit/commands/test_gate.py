@@ -248,7 +248,7 @@ def test_lengths_of_time():
     assert [gate.seconds(text) for text in ("90s", "10m", "1.5h", None)] == [90, 600, 5400, None]
 
 
-def test_smoke_cells_come_first_then_cheap_ones_and_of_these_telling_ones():
+def test_smoke_cells_come_first_then_one_of_each_other_zone_then_cheap_ones_and_of_these_telling_ones():
     others = [zone for _, zone in documents.judging("atc25")]
     zones = {name: [zone for zone in others if zone.algorithm == name] for name in ("cubic", "reno")}
     work = gate.order(zones, others, "full")
@@ -260,6 +260,12 @@ def test_smoke_cells_come_first_then_cheap_ones_and_of_these_telling_ones():
     smoke = [(algorithm, scenarios.setting(profile, at)) for algorithm, profile, at in at_smoke]
     assert set(work[: len(smoke)]) == set(smoke) == set(gate.order(zones, others, grid.SMOKE))
     rest = work[len(smoke) :]
+    unlooked = {(z.algorithm, z.profile) for own in zones.values() for z in own} - {(a, p) for a, p, _ in at_smoke}
+    first, rest = rest[: len(unlooked)], rest[len(unlooked) :]
+    assert {(a, s.profile) for a, s in first} == unlooked >= {("cubic", "competing"), ("reno", "identify")}
+    for algorithm, cheap in first:
+        others_of_it = [s.transfer_bytes for a, s in rest if (a, s.profile) == (algorithm, cheap.profile)]
+        assert cheap.transfer_bytes <= min(others_of_it)
     assert [s.transfer_bytes for _, s in rest] == sorted(s.transfer_bytes for _, s in rest)
 
     def telling(algorithm, cell):

@@ -6,6 +6,7 @@ import json
 import re
 import threading
 
+import click.testing
 import pytest
 import rich.console
 from helpers import measurement, measurements, measurements_of, zone
@@ -420,8 +421,6 @@ def test_a_zone_that_rejected_nobody_is_tried_on_further_mutants(made_up, tmp_pa
 
 
 def test_options_that_exclude_each_other(own_cache):
-    import click.testing
-
     result = click.testing.CliRunner().invoke(main, ["mutants", "--false-alarms", "3", "cubic-beta-0.595"])
     assert result.exit_code == 2
     assert "--false-alarms measures no mutant" in result.output
@@ -503,6 +502,26 @@ def test_a_mutant_that_a_zone_rejected_is_not_lost_without_a_word(recorded, monk
         mutant_record._kept_path().write_text(text)
         with pytest.raises(UserError, match=r"rejected\.json: not what zones reject.*zones check --record"):
             mutant_record.check(zone(), "z.json")
+
+
+def test_what_zones_reject_is_recorded_only_where_all_of_them_hold(recorded, monkeypatch):
+    made = zone()
+    monkeypatch.setattr(mutant_record, "shipped", lambda: [made])
+    monkeypatch.setattr(documents, "zone_files", lambda kind: ["z.json"])
+    monkeypatch.setattr("conformance.catalogue.lint.check_all", lambda named: iter([("z.json", made)]))
+    recorded(did("cubic-a", A_CELL, 0.5))
+
+    def record():
+        return click.testing.CliRunner().invoke(main, ["zones", "check", "--record"])
+
+    refused = record()
+    assert refused.exit_code == 2 and "accepts every mutant" in refused.output and "recorded" not in refused.output
+    assert not mutant_record._kept_path().exists()
+    mutant_record._kept_path().write_text('{"cubic/heatmap": ["cubic-a"]}')
+    recorded(did("cubic-a", A_CELL, 0.5), did("cubic-b", A_CELL, 0.9))
+    done = record()  # although what was rejected before is accepted now
+    assert done.exit_code == 0 and done.output.endswith(f"recorded: {mutant_record._kept_path()}\n")
+    assert json.loads(mutant_record._kept_path().read_text()) == {made.id: ["cubic-b"]}
 
 
 def test_what_was_measured_under_another_profile_or_timed_out_says_nothing_more_than_it_does(recorded):

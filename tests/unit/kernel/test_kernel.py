@@ -182,6 +182,22 @@ def test_where_no_suite_has_it_the_error_says_what_they_have_and_no_address(apt,
         suites.find("linux-source-7.2", tmp_path)
 
 
+def test_a_series_that_is_newer_than_all_is_refused_after_one_suite(apt, tmp_path):
+    apt.update({"unstable": ["linux-source-7.2", "linux-source-7.3"], "testing": ["linux-source-7.2"]})
+    with pytest.raises(UserError, match=r"nor unstable of its mirror have linux-source-9\.9 \(they have linux"):
+        suites.find("linux-source-9.9", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["unstable"]
+    apt["testing"] = ["linux-source-7.3"]
+    apt["unstable"] = ["linux-source-7.4"]
+    assert suites.find("linux-source-7.3", tmp_path)[0] == "linux-source-7.3", "testing still has it"
+
+
+def test_a_series_without_patches_is_refused_before_it_is_looked_for(monkeypatch, own_cache):
+    monkeypatch.setattr(source, "locate", lambda *_: pytest.fail("it was looked for"))
+    with pytest.raises(UserError, match=r"there are no patches for Linux 5\.10; give a source of 6\.1 or later"):
+        build.build("old", "linux-source-5.10")
+
+
 def test_the_digest_is_had_without_building_and_is_the_one_that_a_build_is_found_by(
     tree, tmp_path, own_cache, monkeypatch
 ):

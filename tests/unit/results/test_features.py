@@ -37,6 +37,17 @@ def test_what_is_added_is_found_again(tmp_path):
     assert Features(tmp_path / "others.jsonl").find(one.trial) is None
 
 
+@pytest.mark.parametrize(("field", "value"), [("scheme", {"algorithm": []}), ("setting", {"cell": {}}), ("seed", "1")])
+def test_a_trial_that_is_none_is_refused_with_file_and_line(tmp_path, field, value):
+    line = json.loads(features.dumps(made()))
+    trial = line["trial"]
+    trial[field] = {**trial[field], **value} if isinstance(value, dict) else value
+    path = tmp_path / "r.features.jsonl"
+    path.write_text(json.dumps(line) + "\n")
+    with pytest.raises(UserError, match=rf"r\.features\.jsonl:1: /trial: /{field}"):
+        features.read(path)
+
+
 def test_a_line_that_was_cut_short_is_passed_over_and_the_next_stands_on_its_own(tmp_path):
     results = tmp_path / "r.jsonl"
     one, other = made(), made(stack="other")

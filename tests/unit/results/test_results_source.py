@@ -2,8 +2,10 @@
 
 import dataclasses
 
-from helpers import measurement
+import pytest
+from helpers import measurement, results_file
 
+from conformance.model.errors import UserError
 from conformance.model.metrics import METRICS
 from conformance.results import store
 from conformance.results.source import Source
@@ -22,3 +24,17 @@ def test_a_source_remembers_all_that_verdicts_need(tmp_path):
     assert whole.packet_bytes and read.packet_bytes == whole.packet_bytes
     assert {name: read.value(name) for name in METRICS} == {name: whole.value(name) for name in METRICS}
     assert "rx_dropped" not in read.evidence["interfaces"]["client"]["eth0"]
+
+
+def test_lines_that_were_all_cut_short_are_said_to_be(tmp_path):
+    path = tmp_path / "trunc.jsonl"
+    results_file(path)
+    lines = path.read_bytes().splitlines()
+    path.write_bytes(lines[0][:200])
+    with pytest.raises(UserError, match=r"^no results in .*trunc\.jsonl: the only line there was cut short; measure"):
+        Source([path])
+    path.write_bytes(lines[0][:200] + b"\n" + lines[1][:300] + b"\n")
+    with pytest.raises(UserError, match="all 2 lines there were cut short"):
+        Source([path])
+    path.write_bytes(lines[0][:200] + b"\n" + lines[1] + b"\n")
+    assert len(Source([path]).measurements) == 1
