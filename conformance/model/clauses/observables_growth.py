@@ -14,7 +14,7 @@ _C, _BETA = 0.4, 0.7
 #: of the window before a loss: a window that is back; and one that has grown on
 _BACK, _BEYOND = 0.95, 1.05
 #: a window that is not back after so many K is late in any case
-_LATE_K = 2
+_LATE_K = 1.75
 #: round trips that show a slope
 _LEAST_ROUNDS = 6
 #: growth of a round trip of slow start, which doubles; and how many rounds follow in which it may be slow
