@@ -13,6 +13,7 @@ from test_plugin import GRID, PATH
 from conformance.commands import trace as tracing
 from conformance.model.trial import Measurement, Outcome
 from conformance.reporting import charts
+from conformance.suite import violations
 
 pytestmark = pytest.mark.slow
 
@@ -111,11 +112,12 @@ def test_junit_xml_holds_verdicts(suite, pytester):
 
 
 def test_traces_are_kept_of_cells_that_violate(suite):
-    def run(algorithm, choice, *, cell, seed, target, console, **options):
-        console.print(f"traced {algorithm} {cell} {seed} {target}", soft_wrap=True)
+    def compute(algorithm, choice, *, cell, seed, target, **options):
+        return f"traced {algorithm} {cell} {seed} {target}"
 
     def fake(patch):
-        patch(tracing, "run", run)
+        patch(tracing, "compute", compute)
+        patch(violations, "show_trace", lambda found, console: console.print(found, soft_wrap=True))
 
     keep = "-m", "cubic", *GRID, "--keep-traces", "kept"
     done = suite(*keep, kind="bad", more=fake)

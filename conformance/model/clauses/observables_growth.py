@@ -13,6 +13,8 @@ from conformance.model.diagnosis.samples import Samples, one
 _C, _BETA = 0.4, 0.7
 #: of the window before a loss: a window that is back; and one that has grown on
 _BACK, _BEYOND = 0.95, 1.05
+#: a window that is not back after so many K is late in any case
+_LATE_K = 1.75
 #: round trips that show a slope
 _LEAST_ROUNDS = 6
 #: growth of a round trip of slow start, which doubles; and how many rounds follow in which it may be slow
@@ -77,7 +79,7 @@ def _regrowth(seen: Seen) -> Samples:
     if not grown:
         raise Invisible("the transfer was over too soon after the loss")
     back = next((at for at in grown if at.packets >= _BACK * event.before), None)
-    if back is None and grown[-1].begin_s - event.known_s < k_s:
+    if back is None and grown[-1].begin_s - event.known_s < _LATE_K * k_s:
         raise Invisible("another loss, or the end, came before the window was back")
     return one(((back or grown[-1]).begin_s - event.known_s) / k_s, event.known_s)
 
