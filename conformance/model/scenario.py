@@ -179,6 +179,11 @@ class Scenario:
                 raise UserError(f"/boxes/{at}/node: no link ends at {box['node']}", known)
             if box["does"] == BOND and at > 0:
                 raise UserError(f"/boxes/{at}: a bond is the one box of its network", "leave out the others")
+        for at, group in enumerate(network.flows):
+            if not group.is_stack and network.splitters_of(group):
+                # They connect from the sender on, and what hands connections to a splitter goes by who connects.
+                mend = "give them the ends of one section, or a sender that is the stack"
+                raise UserError(f"/flows/{at}: flows of the kernel cross no splitter", mend)
         for where, why in schedule_problems(network.schedule, network.links, self.timeout_s):
             raise UserError(*f"{where}: {why}".split("; ", 1))
         return network

@@ -29,9 +29,6 @@ def document(seconds=8, rival=False):
             {"name": "rival", "sender": "kernel", "algorithm": "reno", "ends": ["near-gateway", "far-gateway"],
              "seconds": seconds, "judged": False}
         )  # fmt: skip
-        found["flows"].append(
-            {"name": "beside", "sender": "kernel", "algorithm": "reno", "seconds": seconds, "judged": False}
-        )
     return found
 
 
@@ -60,11 +57,10 @@ def test_sections_of_their_own_carry_more_over_a_lossy_one_and_give_the_same_byt
     assert split.flows[0]["delivery"]["acked_undelivered_bytes"] > 0
 
 
-def test_rivals_of_a_section_pass_its_splitters_by_and_others_take_them(bench):
+def test_rivals_of_a_section_pass_its_splitters_by(bench):
     (found,) = measure(bench, [{"loss_pct": 0}], document(rival=True))
     assert found.outcome is Outcome.OK, found.message
-    split = {(one["node"], one["port"]): one["connections"] for one in found.evidence["splitters"]}
-    assert len(split) == 4 and set(split.values()) == {1}  # both ports at both nodes; the rival's is in none
+    assert [one["connections"] for one in found.evidence["splitters"]] == [1, 1]  # the rival's is in none
     rival = next(flow for flow in found.flows if flow["group"] == "rival")
     assert rival["goodput_mbps"] > 0.5
 

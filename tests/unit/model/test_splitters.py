@@ -93,6 +93,10 @@ def test_a_setting_with_splitters_reads_as_it_was_written_and_is_another_one():
             "/flows/0/ends: a flow that is split goes as links do; name its client's end first",
         ),
         (
+            {"flows": [{"name": "test", "seconds": 5}, {"name": "other", "sender": "kernel", "seconds": 5}]},
+            "/flows/1: flows of the kernel cross no splitter; give them the ends of one section",
+        ),
+        (
             {"boxes": [{"does": "split", "node": "b"},
                        {"does": "bond", "ends": ["e", "f"], "links": ["first", "third"]}]},
             "/boxes: a bond and splitters do not go together; leave one of them out",
