@@ -18,8 +18,9 @@ from conformance.commands import mutants
 from conformance.commands.mutants import Options, Reporter
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
-from conformance.engine import benches, runs
+from conformance.engine import benches
 from conformance.engine.benches import Bench
+from conformance.engine.execute import execute
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
 from conformance.model.studies import mutants as model
@@ -256,10 +257,9 @@ def _reference_runs(
 ) -> Iterator[Run]:
     """Yield Runs that share guests for their first looks; their trials are in, or go to, the Store `results`."""
     where = model.order(zones)
-    seeds = [seed for first in first_seeds for seed in runs.seeds(options.trials, first)]
-    work = mutants.work(algorithm, where)
-    with runs.Run(bench, results, work, seeds, options.workers, on_trial=report.follow) as running:
-        collections.deque(running.as_completed(), maxlen=0)
+    ahead = mutants.asked(algorithm, zones, options, where).first_looks(first_seeds)
+    made = execute(ahead, bench, results, workers=options.workers, on_trial=report.follow)
+    collections.deque(made, maxlen=0)
     for first_seed in first_seeds:
         own = dataclasses.replace(options, first_seed=first_seed)
         measured = mutants.measure(bench, results, algorithm, zones, where, own, report.follow)

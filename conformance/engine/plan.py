@@ -193,10 +193,12 @@ class Plan:
     known: frozenset[Question]
     _about: Mapping[Key, tuple[Lone, ...]]
     _family_of: Callable[[Question], Hashable]
+    #: of several plans' first looks; those of this plan alone where there are none
+    _seeds: tuple[int, ...] = ()
 
     @property
-    def seeds(self) -> range:
-        return range(self.first_seed, self.first_seed + self.looks[-1])
+    def seeds(self) -> Sequence[int]:
+        return self._seeds or range(self.first_seed, self.first_seed + self.looks[-1])
 
     @property
     def family(self) -> int:
@@ -274,6 +276,14 @@ class Plan:
             first_seed=self.first_seed + seeds.FRESH,
             family=lambda question: question,
         )
+
+    def first_looks(self, first_seeds: Iterable[int]) -> "Plan":
+        """Return a plan that measures the first looks of plans like this one, with these first seeds, and asks nothing.
+
+        So these share guests, and each plan finds its own first look measured.
+        """
+        seeds = tuple(seed for first in first_seeds for seed in range(first, first + self.looks[0]))
+        return dataclasses.replace(self, questions=(), looks=(len(seeds),), families={}, _about={}, _seeds=seeds)
 
     def refuse_blind(self) -> None:
         """Raise UserError where so few trials could never show that a zone is violated: a session that only passes."""

@@ -42,6 +42,18 @@ def test_families_do_not_depend_on_order_or_repetition(cells):
     assert [s.cell for _, s in asked.work] == cells
 
 
+def test_first_looks_of_several_plans_are_one_plan_that_asks_nothing(monkeypatch, tmp_path):
+    monkeypatch.setattr(benches, "find", benches.find)
+    fake_room.install("bad")
+    asked = plan(cell_questions(HEATMAP, CELLS[:2]), trials=5, most_trials=20)
+    ahead = asked.first_looks([1001, 1021, 1041])
+    assert ahead.seeds == (*range(1001, 1006), *range(1021, 1026), *range(1041, 1046)) and ahead.work == asked.work
+    answers = list(execute(ahead, benches.find(), Store(tmp_path / "r.jsonl")))
+    assert [[m.trial.seed for m in answer.measurements] for answer in answers] == [list(ahead.seeds)] * 2
+    assert not any(answer.judged for answer in answers)
+    assert asked.families and asked.seeds == range(1001, 1021), "the plan itself is as before"
+
+
 def test_a_family_may_be_a_whole_row():
     cells = [cell for cell in CELLS if LOSS.intervals[cell].counted][:3]
     questions = [*cell_questions(HEATMAP, cells), *cell_questions(LOSS, cells)]
