@@ -25,7 +25,7 @@ def clause() -> None:
 @FIRST_SEED
 @RESULTS
 @WORKERS
-@click.option("--record", is_flag=True, help="Keep the verdicts in clauses/record.json, which docs/findings-clauses.md shows.")
+@click.option("--record", is_flag=True, help="Keep the verdicts in clauses/record.json (docs/findings-clauses.md).")
 @FORMAT
 def run(choice: Choice, what: Sequence[str], form: str, **options: Any) -> None:
     """Judge a stack by clauses: by ids, such as CL011, or by documents, such as rfc9002; by all where none is named."""
