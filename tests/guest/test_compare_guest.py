@@ -45,6 +45,7 @@ def test_another_beta_is_the_first_that_moved(tmp_path):
     assert "cubic: beta moved from 0.7" in text
 
 
+@pytest.mark.thorough
 def test_another_digest_that_behaves_alike_moves_nothing(tmp_path):
     """717 is what Linux has without the parameter; two trials a cell are enough to see that."""
     with variant("compare-test-717", 717) as head:

@@ -34,6 +34,7 @@ def by_trial(measurements):
     return {(m.trial.setting.cell.id, m.trial.seed): line(m) for m in measurements}
 
 
+@pytest.mark.thorough
 def test_fifty_cells_in_one_guest_measure_what_guests_of_their_own_do(bench):
     """Unlike cells, from 10 to 50 Mbit/s and from 1 to 100 ms; the last one made first, and alone."""
     settings = [short(cell, transfer_s=0.3) for cell in grid.cells("full")[::3]]

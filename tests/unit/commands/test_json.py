@@ -26,7 +26,7 @@ def commands(command, words):
         yield " ".join(words), command
 
 
-@pytest.mark.parametrize(("words", "command"), commands(main, []), ids=lambda value: str(value))
+@pytest.mark.parametrize(("words", "command"), list(commands(main, [])), ids=lambda value: str(value))
 def test_every_command_has_it(words, command):
     (option,) = [p for p in command.params if "--format" in p.opts]
     assert list(option.type.choices) == ["text", "json"]

@@ -12,7 +12,7 @@ PAGE = paths.PACKAGE.parent / "docs" / "verdicts.md"
 #: what a relative margin is, unless honest implementations were seen to differ by more
 _USUAL = 0.1
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 
 @pytest.fixture(scope="module")
