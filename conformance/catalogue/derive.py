@@ -341,7 +341,7 @@ def tells_enough(permitted: Interval, metric: str) -> bool:
     """Say whether a cell tells power.MUST_TELL on either side, in the largest of usual sessions.
 
     Where a smaller value is no fault and a document allows far more than the reference does, that makes the interval
-    wide, and not chance: such a cell tells who does more than the document allows.
+    wide, and not chance: such a cell still tells a stack that does more than the document allows.
     """
     if METRICS[metric].only_above and len(permitted.bases) > 1:
         return True

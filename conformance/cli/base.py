@@ -64,6 +64,13 @@ def finish(result: _R, form: str, show: Callable[[_R, Console], None], notes: It
     sys.exit(int(result.exit_status))
 
 
+def written(target: pathlib.Path, text: str) -> list[str]:
+    """Write what `--out` asks for, and return the notes that say so. Raises UserError."""
+    from conformance.support import files
+
+    return [f"written: {files.write(target, text.encode(), 'choose another --out')}"]
+
+
 TRIALS = click.IntRange(1, MOST_TRIALS)
 #: a length of time
 SECONDS = Finite(0, min_open=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from conformance.cli.base import FORMAT, SEED, TRIALS, err, finish, progress_console
+from conformance.cli.base import FORMAT, SEED, TRIALS, err, finish, progress_console, written
 from conformance.cli.measuring import EXECUTOR, RESULTS, WORKERS
 
 _OUT = click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write Markdown: FILE.md.")
@@ -90,10 +90,8 @@ def _written(found: Any, target: pathlib.Path | None, as_markdown: Callable[[Any
     if target is None:
         return []
     from conformance.reporting.text import study as shown
-    from conformance.support import files
 
-    text = (as_markdown or shown.as_markdown)(found)
-    return [f"written: {files.write(target, text.encode(), 'choose another --out')}"]
+    return written(target, (as_markdown or shown.as_markdown)(found))
 
 
 COMMANDS = (study,)

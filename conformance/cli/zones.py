@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import click
 
-from conformance.cli.base import FORMAT, finish, progress_console
+from conformance.cli.base import FORMAT, finish, progress_console, written
 from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
 from conformance.model.metrics import METRICS, UTILIZATION
@@ -179,13 +179,9 @@ def zones_power(
     from conformance.commands import zones_power
     from conformance.model import power
     from conformance.reporting.text import zones as shown
-    from conformance.support import files
 
     found = zones_power.compute(named, trials or power.TRIALS, questions or power.QUESTIONS)
-    notes = []
-    if target:
-        notes = [f"written: {files.write(target, shown.power_markdown(found).encode(), 'choose another --out')}"]
-    finish(found, form, shown.show_power, notes)
+    finish(found, form, shown.show_power, written(target, shown.power_markdown(found)) if target else ())
 
 
 @zones.command("margins")

@@ -71,6 +71,11 @@ def _number(data: bytes, at: int, size: int) -> int:
     return int.from_bytes(data[at : at + size], "big")
 
 
+def _place(number: int, origin: int, high: int) -> int:
+    """Return a sequence number's place in the stream, the nearest to the highest so far: numbers come round again."""
+    return high + (number - origin - high + _WRAP // 2) % _WRAP - _WRAP // 2
+
+
 def _stream(packets: Sequence[Packet]) -> Iterator[tuple[float, int, int]]:
     """Yield (time, first byte, byte after the last) of what the first connection's sender sends, as places in it."""
     ports, origin, high = None, 0, 0
@@ -79,8 +84,7 @@ def _stream(packets: Sequence[Packet]) -> Iterator[tuple[float, int, int]]:
             ports, origin = segment.ports, segment.seq + 1
         if segment.ports != ports or segment.flags & _SYN or segment.payload <= 0:
             continue
-        # The nearest place to the highest so far: sequence numbers come round again.
-        place = high + (segment.seq - origin - high + _WRAP // 2) % _WRAP - _WRAP // 2
+        place = _place(segment.seq, origin, high)
         high = max(high, place + segment.payload)
         yield segment.seconds, place, place + segment.payload
     if ports is None:
@@ -172,7 +176,7 @@ def _acknowledged(
     origin, back, high = opening.seq + 1, opening.ports[::-1], 0
     for segment in _segments(asked):
         if segment.ports == back and segment.flags & _ACK and not segment.flags & _SYN:
-            high = max(high, high + (segment.ack - origin - high + _WRAP // 2) % _WRAP - _WRAP // 2)
+            high = max(high, _place(segment.ack, origin, high))
     # The end of a stream counts as a byte.
     acked = min(high, first[-1][1] if first else 0)
     return {"acked_bytes": acked, "acked_undelivered_bytes": max(acked - (arrived[-1][1] if arrived else 0), 0)}

@@ -86,8 +86,10 @@ def spreads(zone: Zone, medians: Mapping[str, Mapping[Place, Median]]) -> list[S
 
 
 def _beyond(value: float, least: float, most: float, absolute: float, metric: Metric) -> float:
-    """Return how far a value is outside an interval that an absolute margin widens, as a share of the end that it is
-    beyond; 0 inside, and beyond an end that is 0."""
+    """Return how far a value is outside an interval that an absolute margin widens, as a share of the end it is beyond.
+
+    It is 0 inside, and beyond an end that is 0.
+    """
     below = 1 - (value + absolute) / least if least and not metric.only_above else 0.0
     above = (value - absolute) / most - 1 if most and not metric.only_below else 0.0
     return max(0.0, below, above)

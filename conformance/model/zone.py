@@ -57,15 +57,15 @@ class Basis:
         )  # fmt: skip
 
 
-def kind_of(cell: Place) -> str:
+def kind_of(place: Place) -> str:
     """Return what kind of cell it is, in words, or the point: kinds of margin_rule, see margins.py."""
-    if not isinstance(cell, Cell):
-        return cell.id
-    if not cell.loss_pct:
+    if not isinstance(place, Cell):
+        return place.id
+    if not place.loss_pct:
         return "no random loss"
-    if cell.one_way_delay_ms <= 1:
+    if place.one_way_delay_ms <= 1:
         return "random loss at 1 ms"
-    return "up to 2 % of loss" if cell.loss_pct <= 2 else "more than 2 % of loss"
+    return "up to 2 % of loss" if place.loss_pct <= 2 else "more than 2 % of loss"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

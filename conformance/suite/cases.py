@@ -92,8 +92,10 @@ def _asked_of(option: Options, kind: str, zone: Zone) -> Zone:
     words = _words(option)
     if not words or option.grid is not None or documents.marker(kind) in words:
         return zone
-    among = () if "kinds" not in zone.margin_rule or "smoke" in words else zone.intervals.items()
-    return dataclasses.replace(zone, intervals={place: permitted for place, permitted in among if permitted.counted})
+    if "kinds" not in zone.margin_rule or "smoke" in words:
+        return dataclasses.replace(zone, intervals={})
+    counted = {place: permitted for place, permitted in zone.intervals.items() if permitted.counted}
+    return dataclasses.replace(zone, intervals=counted)
 
 
 def _words(option: Options) -> list[str]:

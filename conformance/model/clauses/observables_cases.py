@@ -41,13 +41,18 @@ def _window(flow: Flow, start_s: float, end_s: float) -> float:
     return float(flow.bytes[a:b].sum() / flow.bytes_per_s / (end_s - start_s))
 
 
+def _most(flow: Flow, start_s: float, end_s: float, what: str) -> Samples:
+    """Return the most r over a time. Raises Invisible where `what` was over within a round trip."""
+    at, rate = rates(flow, start_s, end_s)
+    if not len(rate):
+        raise Invisible(f"{what} was over within a round trip")
+    return one(float(rate.max()), float(at[rate.argmax()]))
+
+
 def _bulk_rate(seen: Seen) -> Samples:
     """Return the most r in the first ten round trips of the last body, which is a large one."""
     flow, begin_s = seen.flow, bulk_begins_s(seen)
-    at, rate = rates(flow, begin_s, begin_s + (_SOON + 1) * flow.base_rtt_s)
-    if not len(rate):
-        raise Invisible("the last body was over within a round trip")
-    return one(float(rate.max()), float(at[rate.argmax()]))
+    return _most(flow, begin_s, begin_s + (_SOON + 1) * flow.base_rtt_s, "the last body")
 
 
 def _drain_rounds(seen: Seen) -> Samples:
@@ -82,11 +87,7 @@ def _down_s(seen: Seen) -> Samples:
 
 def _most_rate(seen: Seen) -> Samples:
     """Return the most r of the first two seconds."""
-    flow = seen.flow
-    at, rate = rates(flow, flow.request_s, flow.request_s + _AFTER_S[0])
-    if not len(rate):
-        raise Invisible("the transfer was over within a round trip")
-    return one(float(rate.max()), float(at[rate.argmax()]))
+    return _most(seen.flow, seen.flow.request_s, seen.flow.request_s + _AFTER_S[0], "the transfer")
 
 
 def _early(seen: Seen) -> Samples:
