@@ -8,9 +8,12 @@ much where many cells are judged, and against 30 of 60 they have 2e-5.
 """
 
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Iterable, Sequence
+
+from conformance.model.zone import Basis, Interval, Margin
 
 #: share of the variance that two modes explain, at least: the best cut of a normal distribution explains 2/pi and of a
 #: uniform one 3/4; of 60 uniform values 1 draw in 800 reaches this, of 30 one in 50, of normal ones next to none
@@ -46,7 +49,7 @@ def modes(values: Iterable[float]) -> Modes | None:
         return None
     mean = math.fsum(ordered) / n
     total = math.fsum((value - mean) ** 2 for value in ordered)
-    if not total:
+    if ordered[0] == ordered[-1] or not total:
         return None
     # Of n values cut after the k-th, both sides' means explain D**2 * n / (k * (n - k)), D the sum of k deviations.
     explained = {
@@ -58,6 +61,48 @@ def modes(values: Iterable[float]) -> Modes | None:
     if explained[cut] < _EXPLAINED or min(cut, n - cut) < _LEAST_SHARE * n:
         return None
     return Modes(threshold=(ordered[cut - 1] + ordered[cut]) / 2, low=cut, n=n)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Shares:
+    """The low mode of a scheme's trials beside a basis's; `p` is the chance that both shares of it are one."""
+
+    ours: Modes
+    basis: Modes
+    p: float
+
+    @property
+    def words(self) -> str:
+        """Return what is unlike, as a part of a sentence."""
+        ours, basis = self.ours, self.basis
+        return f"{ours.low} of {ours.n} trials are below {basis.threshold:.4g}, where {basis.low} of {basis.n} are"
+
+
+def shares(values: Sequence[float], permitted: Interval) -> Shares | None:
+    """Return how the share of the low mode differs from that of the likeliest basis.
+
+    None where no basis has two modes that are farther apart than the margin: what is nearer does not matter.
+    """
+    found = next((m for m in map(_that_matter, permitted.bases, itertools.repeat(permitted.margin)) if m), None)
+    if found is None or not all(basis.values for basis in permitted.bases):
+        return None
+    ours = at(found.threshold, values)
+    beside = [
+        Shares(ours=ours, basis=theirs, p=share_p(ours, theirs))
+        for theirs in (at(found.threshold, basis.values) for basis in permitted.bases)
+    ]
+    return max(beside, key=lambda one: one.p)
+
+
+@functools.lru_cache(maxsize=4096)
+def _that_matter(basis: Basis, margin: Margin) -> Modes | None:
+    """Return the modes of a basis that are farther apart than the margin."""
+    found = modes(basis.values)
+    if found is None:
+        return None
+    low = max(value for value in basis.values if value < found.threshold)
+    high = min(value for value in basis.values if value > found.threshold)
+    return found if margin.above(low) < high else None
 
 
 def at(threshold: float, values: Sequence[float]) -> Modes:

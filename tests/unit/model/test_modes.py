@@ -1,10 +1,18 @@
+import dataclasses
 import random
+import statistics
 
 import pytest
+from helpers import CELL, measurements, zone
 from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.model import modes
+from conformance.model import zone as zones
+from conformance.model.verdict import Status, approach, judge
+from conformance.model.zone import Basis, Interval, Margin
+
+ZONE = zone(0.4, 0.6)
 
 LOW, HIGH = 0.06, 0.60
 
@@ -89,3 +97,61 @@ def test_a_round_that_probes_was_not_cut_and_one_without_data_tells_nothing():
 def test_rounds_of_which_not_all_are_known_are_refused():
     with pytest.raises(ValueError, match="2 rounds, 1 of them known"):
         modes.cut_per_round([1, 2], [True])
+
+
+def two_mode_zone(counted=True):
+    """A zone whose reference is low in 33 of 60 trials, so that its median is low."""
+    values = (*(LOW + 0.0001 * k for k in range(33)), *(HIGH + 0.0001 * k for k in range(27)))
+    return dataclasses.replace(ZONE, intervals={CELL: interval_of(values, counted)})
+
+
+def interval_of(values, counted=True):
+    margin = Margin(relative=0.1, absolute=0.0005)
+    ordered = tuple(sorted(values))
+    basis = Basis(
+        reference="made",
+        n=len(values),
+        median=statistics.median(values),
+        min=ordered[0],
+        max=ordered[-1],
+        values=ordered,
+    )
+    low, high = zones.hull([basis], margin)
+    return Interval(low=low, high=high, bases=(basis,), margin=margin, counted=counted)
+
+
+def test_a_stack_that_is_low_in_every_trial_violates_although_its_median_is_permitted():
+    found = judge(two_mode_zone(), CELL, measurements([LOW] * 20))
+    assert found.status is Status.VIOLATES and found.value in found.permitted
+    assert found.reason == "another mode: 20 of 20 trials are below 0.3316, where 33 of 60 are"
+
+
+def test_a_stack_that_is_low_as_often_as_the_reference_does_not_violate():
+    as_often = measurements([LOW] * 11 + [HIGH] * 9)
+    assert judge(two_mode_zone(), CELL, as_often).status is Status.COMPATIBLE
+    assert approach(two_mode_zone(), CELL, as_often, 1) > 1
+
+
+def test_a_mode_is_shown_and_does_not_count_where_the_cell_does_not():
+    found = judge(two_mode_zone(counted=False), CELL, measurements([LOW] * 20))
+    assert found.status is Status.INCONCLUSIVE and "shown and not counted" in found.reason
+
+
+def test_a_share_may_be_too_likely_in_a_large_family():
+    found = judge(two_mode_zone(), CELL, measurements([LOW] * 20), family=400)
+    assert found.status is Status.INCONCLUSIVE and "more trials needed" in found.reason
+    assert judge(two_mode_zone(), CELL, measurements([LOW] * 40), family=400).status is Status.VIOLATES
+
+
+def test_modes_nearer_than_the_margin_do_not_matter():
+    near = interval_of([0.80] * 30 + [0.85] * 30)
+    assert modes.modes(near.basis.values) is not None
+    assert modes.shares([0.80] * 40, near) is None
+    assert modes.shares([LOW] * 40, interval_of([LOW] * 30 + [HIGH] * 30)).p < 1e-6
+
+
+def test_of_several_bases_the_likeliest_counts():
+    """A stack that is always low, as one of two bases is, is not told apart."""
+    first, second = interval_of([LOW] * 30 + [HIGH] * 30), interval_of([LOW] * 60)
+    both = dataclasses.replace(first, bases=(first.basis, second.basis))
+    assert modes.shares([LOW] * 40, both).p == 1.0
