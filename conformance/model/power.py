@@ -5,6 +5,7 @@ median is next to nothing, with something added). A shift is *told* where such a
 POWER of all runs, by the test of verdict.py; runs are drawn from the reference's own trials, always the same draws.
 """
 
+import bisect
 import dataclasses
 import functools
 import math
@@ -83,13 +84,15 @@ def told(permitted: Interval, metric: str, n: int, level: float) -> Told:
         return median + add, drawn + add
 
     def nearest(up: bool) -> float | None:
-        for factor in _FACTORS:
-            at, rows = moved(factor, up)
-            if not of.least <= at or (of.most is not None and at > of.most):
-                return None
-            if _found(rows, permitted, level, up) >= POWER:
-                return at
-        return None
+        # The further all trials are moved, the more runs are outside: so the first that suffices is found by halving.
+        def suffices(factor: float) -> bool:
+            return _found(moved(factor, up)[1], permitted, level, up) >= POWER
+
+        first = bisect.bisect_left(_FACTORS, True, key=suffices)
+        if first == len(_FACTORS):
+            return None
+        at, _ = moved(_FACTORS[first], up)
+        return None if at < of.least or (of.most is not None and at > of.most) else at
 
     low, high, scale = nearest(False), nearest(True), max(median, even)
     return Told(
