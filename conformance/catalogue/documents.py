@@ -114,6 +114,7 @@ FURTHER_KINDS = (
     "identify-utilization",
     "identify-queue",
     "pacing",
+    "threshold",
 )
 #: the profile that a stack is judged under, by its transport. With offload on, netem drops super-packets whole: those
 #: of Linux TCP are two segments at these rates, as in the published study; those of UDP are what a stack likes, up to
@@ -201,12 +202,12 @@ def cells(named: str) -> tuple[Cell, ...]:
 
 def zone(path: pathlib.Path | str) -> zones.Zone:
     """Return the Zone in a file. Raises UserError naming file and place."""
-    return _zone(*_stamped(path))
+    return _zone(*paths.stamped(path))
 
 
 def split_zone(path: pathlib.Path | str) -> split_zones.SplitZone:
     """Return the SplitZone in a file. Raises UserError naming file and place."""
-    return _split_zone(*_stamped(path))
+    return _split_zone(*paths.stamped(path))
 
 
 def any_zone(path: pathlib.Path | str) -> zones.Zone | split_zones.SplitZone:
@@ -216,17 +217,7 @@ def any_zone(path: pathlib.Path | str) -> zones.Zone | split_zones.SplitZone:
 
 def is_split(path: pathlib.Path | str) -> bool:
     """Return whether a file holds the split part of a zone. Raises UserError."""
-    return _is_split(*_stamped(path))
-
-
-def _stamped(path: pathlib.Path | str) -> tuple[pathlib.Path, tuple[int, int, int] | None]:
-    """Return a file's path, and what changes where the file does: zones are parsed and checked once for each."""
-    path = pathlib.Path(path)
-    try:
-        about = path.stat()
-    except OSError:
-        return path, None  # whoever reads it says what is wrong
-    return path, (about.st_mtime_ns, about.st_size, about.st_ino)
+    return _is_split(*paths.stamped(path))
 
 
 @functools.lru_cache(maxsize=1024)

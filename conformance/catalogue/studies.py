@@ -2,6 +2,7 @@
 
 import copy
 import csv
+import functools
 import pathlib
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
@@ -53,6 +54,11 @@ def about(profiles: Collection[str]) -> Iterator[Study]:
 
 def read(path: pathlib.Path) -> Study:
     """Return the Study in a file. Raises UserError naming file and place."""
+    return _read(*paths.stamped(path))
+
+
+@functools.lru_cache(maxsize=64)  # reading one takes a second, and a report asks for each more than once
+def _read(path: pathlib.Path, _stamp: object) -> Study:
     document = schema.load("study", path)
     with located(path):
         return Study.from_json(document, _scenarios(document))

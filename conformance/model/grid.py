@@ -3,6 +3,7 @@
 `atc25` is the published study's grid: 5 bandwidths x 6 delays x 5 losses.
 """
 
+import functools
 import itertools
 import re
 from collections.abc import Collection, Iterable
@@ -20,7 +21,8 @@ FULL = "full"
 SMOKE = "smoke"
 
 
-def _product(bandwidths: Iterable[float]) -> tuple[Cell, ...]:
+@functools.cache  # every zone of the grid asks, in every session
+def _product(bandwidths: tuple[int, ...]) -> tuple[Cell, ...]:
     return tuple(Cell(*cell) for cell in itertools.product(bandwidths, ONE_WAY_DELAYS_MS, LOSSES_PCT))
 
 

@@ -6,6 +6,7 @@ document itself, at the JSON pointers that its axes name, before the rest is rea
 
 import copy
 import dataclasses
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
@@ -193,6 +194,16 @@ class Scenario:
 
         Raises UserError.
         """
+        # A study's claims ask for few points thousands of times, and a schema is checked at each.
+        if point not in self._settings:
+            self._settings[point] = self._setting(point)
+        return self._settings[point]
+
+    @functools.cached_property
+    def _settings(self) -> dict[Point, Setting]:
+        return {}
+
+    def _setting(self, point: Point) -> Setting:
         found, network = self.document(point), self.network(point)
         boxes = found.get("boxes", ())
         known = None if network.bond else legacy.setting(self.name, network, boxes, self.timeout_s)

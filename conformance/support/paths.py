@@ -42,3 +42,13 @@ def cached(*parts: str) -> pathlib.Path:
     """Return where the first of the caches that has something has it; where none has it, its cache() place."""
     places = [folder.joinpath(*parts) for folder in caches()]
     return next((place for place in places if place.exists()), places[0])
+
+
+def stamped(path: pathlib.Path | str) -> tuple[pathlib.Path, tuple[int, int, int] | None]:
+    """Return a file's path, and what changes where the file does, so that it is parsed and checked once for each."""
+    path = pathlib.Path(path)
+    try:
+        about = path.stat()
+    except OSError:
+        return path, None  # whoever reads it says what is wrong
+    return path, (about.st_mtime_ns, about.st_size, about.st_ino)

@@ -23,7 +23,11 @@ def results(suite, pytester):
     """Run with --alluredir; returns what it wrote of each test, by its title. Heatmaps take seconds: few are drawn."""
     pytest.importorskip("allure_pytest")
 
-    def run(*arguments, more=lambda patch: patch(charts, "render", lambda *_, **__: b""), **how):
+    def undrawn(patch):
+        patch(charts, "heatmap", lambda *_, **__: None)
+        patch(charts, "render", lambda *_, **__: b"")
+
+    def run(*arguments, more=undrawn, **how):
         done = suite(*arguments, "--alluredir", "allure", "--clean-alluredir", more=more, **how)
         assert "INTERNALERROR" not in done.stdout.str() + done.stderr.str()
         found = [json.loads(path.read_text()) for path in (pytester.path / "allure").glob("*-result.json")]

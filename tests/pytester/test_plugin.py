@@ -398,6 +398,7 @@ fake_room.scheme = other
 """
 
 
+@pytest.mark.thorough
 def test_xdist_says_once_what_is_of_another_kernel(process, pytester):
     options = "-m", "cubic and heatmap", *GRID, "-n", "2"
     process(*options, "--results", "r.jsonl").assert_outcomes(passed=2)

@@ -6,7 +6,6 @@ an axis that is left out has the first value of the scenario's own.
 """
 
 import dataclasses
-import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -146,15 +145,9 @@ class Study:
             claims=tuple(reader.claims()), figures=tuple(reader.figures()),
         )  # fmt: skip
 
-    @functools.cached_property
-    def _settings(self) -> dict[StudyPoint, Setting]:
-        return {}
-
     def setting(self, at: StudyPoint) -> Setting:
         """Return the Setting at a point. Raises UserError."""
-        if at not in self._settings:
-            self._settings[at] = self.scenarios[at.scenario].setting(at.point)
-        return self._settings[at]
+        return self.scenarios[at.scenario].setting(at.point)
 
 
 class _Reader:

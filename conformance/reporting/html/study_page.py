@@ -80,11 +80,12 @@ def pages(measurements: Sequence[Measurement]) -> list[Page]:
     UserError.
     """
     measured_under = {one.trial.setting.profile for one in measurements}
-    found = {study.name: study_results.of(study, measurements) for study in studies.about(measured_under)}
-    if not any(_is_there(studies.find(name), one.measured) for name, one in found.items()):
+    found = {study.name: (study, study_results.of(study, measurements)) for study in studies.about(measured_under)}
+    if not any(_is_there(study, one.measured) for study, one in found.values()):
         return []
-    every = map(studies.find, studies.files())
-    return [_page(study, found.get(study.name) or study_results.of(study, ())) for study in every]
+    rest = ((study, study_results.of(study, ())) for study in map(studies.find, studies.files().keys() - found.keys()))
+    every = found | {study.name: (study, one) for study, one in rest}
+    return [_page(*every[name]) for name in studies.files()]
 
 
 def _page(study: Study, found: study_results.Found) -> Page:
