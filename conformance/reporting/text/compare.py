@@ -136,19 +136,20 @@ def summary(found: "Comparison") -> str:
 def serving(found: "Comparison") -> str:
     """Word whether one side serves for the other, and if not, where that is open. The comparison is of two kernels."""
     if found.serves:
-        return f"one side serves for the other: every cell is less than {_apart(found)} (tests at 5 % each)"
+        words = f"one side serves for the other: in every cell they differ by less than {_permitted(found)}"
+        return f"{words} (tests at 5 % each)"
     open_ = "not shown that one side serves for the other"
     if found.of(Change.MOVED) or not found.not_shown:
         return open_
     named = ", ".join(f"{title(q)} at {q.cell.id}" for q in found.not_shown[:_MOST_OPEN])
     more = ", ..." if len(found.not_shown) > _MOST_OPEN else ""
-    return f"{open_}: {count(len(found.not_shown), 'figure')} of cells may be {_apart(found)} or more ({named}{more})"
+    return f"{open_}: {count(len(found.not_shown), 'value')} may differ by {_permitted(found)} or more ({named}{more})"
 
 
-def _apart(found: "Comparison") -> str:
+def _permitted(found: "Comparison") -> str:
     """Word the margin."""
     share = "" if found.margin == 1 else f"{found.margin:g} of "
-    return f"{share}what zones permit apart"
+    return f"{share}what zones permit"
 
 
 def legend(found: "Comparison") -> str:
