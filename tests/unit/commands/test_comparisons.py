@@ -28,7 +28,7 @@ from conformance.support import schema
 class Room:
     """Every algorithm behaves as its own zones' references do, or as `like` says another's do."""
 
-    def __init__(self, kernel, like, outcome, shift, noise):
+    def __init__(self, kernel, like, outcome, shift, noise=None):
         self.kernel, self.like, self.outcome, self.shift, self.noise = kernel, like, outcome, shift, noise
 
     def run(self, adapter, batches, cancelled):
