@@ -87,7 +87,7 @@ def kernel_notes(
                 raise UserError(
                     f"baseline {path} was measured on {was}, and this run is on {is_now}, whose TCP is what is tested",
                     "measure the baseline anew, name its kernel with --kernel, or compare two kernels with"
-                    " `conformance drift`",
+                    " `conformance compare`",
                 )
             told.add(f"baseline {path} was measured on guest kernel {was}, this run is on {is_now}: that may show, too")
     yield from sorted(told)

@@ -78,8 +78,20 @@ SECONDS = Finite(0, min_open=True)
 SEED = click.IntRange(1, 2**31)
 
 
+#: commands of before, and what to run instead
+_GONE = {"drift": "conformance compare @KERNEL @KERNEL --cca NAME"}
+
+
 class Group(click.Group):
     """Shows a user's mistake as one line, never as a traceback."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command; name what to run instead of one that is gone. Raise UserError."""
+        if args[0] in _GONE and ctx.parent is None:
+            raise UserError(f"`conformance {args[0]}` is gone", f"run `{_GONE[args[0]]}` instead")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

@@ -30,6 +30,11 @@ from conformance.engine.benches import Choice
     show_default=True,
     help="Cells to compare besides features: smoke, 10mbps ..., full, cells with commas, or none.",
 )
+@click.option(
+    "--profile",
+    help="Compare cells under this profile: queue, offload and so on (default: as zones have it; with --grid, atc25 for"
+    " TCP and packets for UDP).",
+)
 @click.option("--features/--no-features", default=True, help="Compare what `why` reads from traces (default), or not.")
 @click.option(
     "--trials", type=TRIALS, help="Trials of each cell on each side (default: as few as can show that anything moved)."
@@ -38,6 +43,10 @@ from conformance.engine.benches import Choice
 @click.option(
     "--matters", default=0.5, show_default=True, type=Finite(0, 1, min_open=True),
     help="Smallest change that counts, as a share of what two implementations may differ by.",
+)  # fmt: skip
+@click.option(
+    "--margin", type=Finite(0, min_open=True), show_default="1",
+    help="Of two kernels: how far apart cells may be where one serves for the other, in the unit of --matters.",
 )  # fmt: skip
 @click.option("--across-stacks", is_flag=True, help="Compare two different stacks, which is refused otherwise.")
 @click.option(
@@ -57,7 +66,8 @@ def compare(
     """Say what moved from BASE to HEAD.
 
     Each is a results file, a stack, STACK@KERNEL, or @KERNEL. What `why` reads (beta, initial window, growth ...) and
-    metrics in cells are the same, moved, or unclear.
+    metrics in cells are the same, moved, or unclear. Of one build on two kernels, or with two values of a sysctl, it
+    also says whether one serves for the other.
     """
     from conformance.commands import compare, gate, sides
     from conformance.reporting.text import compare as shown

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from conformance.cli.base import FORMAT, SECONDS, SEED, TRIALS, Finite, finish, out_folder, progress_console
+from conformance.cli.base import FORMAT, SECONDS, SEED, TRIALS, finish, out_folder, progress_console
 from conformance.engine.benches import Choice
 from conformance.lab import image
 from conformance.model import seeds
@@ -244,50 +244,6 @@ def cross(choice: Choice, algorithms: Sequence[str], form: str, **options: Any) 
 
 
 @click.command()
-@_CCA
-@with_choice("stack", "client")
-@click.option("--kernel", "kernels", multiple=True, help="Guest kernel; give the option twice to compare two.")
-@click.option(
-    "--sysctl",
-    "sysctls",
-    multiple=True,
-    help="net.ipv4.NAME=VALUE[,...]; give it twice, or once to compare with the profile.",
-)
-@_GRID
-@trials(10, "Trials of each cell on each side.", least=5)
-@FIRST_SEED
-@click.option(
-    "--matters", default=0.01, type=Finite(0), show_default=True, help="Smallest difference of medians that counts."
-)
-@click.option(
-    "--margin", default=0.1, type=Finite(0, 1, min_open=True), show_default=True,
-    help="Share by which cells may differ where one side serves for the other.",
-)  # fmt: skip
-@_PROFILE
-@RESULTS
-@WORKERS
-@click.option(
-    "--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write the result to this file, as Markdown."
-)
-@FORMAT
-def drift(
-    choice: Choice, cca: str, kernels: Sequence[str], sysctls: Sequence[str], target: pathlib.Path | None, form: str,
-    **options: Any,
-) -> None:  # fmt: skip
-    """Compare two kernels, or two sysctl settings.
-
-    Lists the cells that moved by more than noise.
-    """
-    from conformance.commands import drift
-    from conformance.reporting.text import studies
-
-    found = drift.compute(cca, drift.variants(kernels, sysctls), choice, console=progress_console(form), **options)
-    if target:
-        files.write(target, studies.drift_markdown(found))
-    finish(found, form, studies.show_drifted, [f"comparison: {target}"] if target else ())
-
-
-@click.command()
 @click.option("--algorithm", default="cubic", show_default=True)
 @with_choice("stack", "client", "kernel")
 @click.option("--stacks", is_flag=True, help="Show one row for each stack and rate instead of one for each cell.")
@@ -390,4 +346,4 @@ def why(choice: Choice, algorithm: str, target: pathlib.Path | None, form: str, 
     finish(found, form, shown.show_asked, [kept] if target and found.report else ())
 
 
-COMMANDS = (run, identify, identify_check, cross, drift, trace, why, matrix, bench)
+COMMANDS = (run, identify, identify_check, cross, trace, why, matrix, bench)

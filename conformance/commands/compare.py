@@ -1,24 +1,22 @@
 """`conformance compare`: what moved from one build, kernel or results file to another, at a stated error rate.
 
 Two things are compared: features, which `why` reads from traces of three cells (beta, initial window, growth,
-pacing ...), and metrics in cells. All of it is one family (model/studies/comparison.py).
+pacing ...), and metrics in cells. All of it is one family (model/studies/comparison.py). Where two sides are one build
+on two kernels, or under two settings of them, another question is answered, too: whether one serves for the other.
 """
 
 import dataclasses
 import json
-import math
 import pathlib
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import rich.console
 
 from conformance.catalogue import documents
-from conformance.commands import common, sides, tracing, traits, two_sides
-from conformance.commands.result import Document, document
+from conformance.commands import compared, sides, tracing, traits, two_sides
+from conformance.commands.compared import Comparison, LeftOut, Side
 from conformance.commands.sides import Results, Stack
-from conformance.commands.status import ExitStatus, of_outcomes, worst
 from conformance.engine import runs
 from conformance.engine.benches import Choice
 from conformance.engine.plan import Key
@@ -26,11 +24,11 @@ from conformance.model import grid as grids
 from conformance.model import seeds
 from conformance.model.diagnosis import by_trial
 from conformance.model.errors import UserError
-from conformance.model.metric import RELATIVE_MARGIN, Metric
+from conformance.model.metric import Metric
 from conformance.model.metrics import METRICS, named
 from conformance.model.setting import Cell
 from conformance.model.studies import comparison
-from conformance.model.studies.comparison import Change, Compared, Quantity, Tolerance, Values
+from conformance.model.studies.comparison import Quantity, Values
 from conformance.model.trial import Measurement, Scheme
 from conformance.reporting.text import compare as shown
 from conformance.support import extras, files
@@ -46,7 +44,11 @@ _ROLES = ("base", "head")
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What is asked of a comparison. `trials` None: as few as can show that one quantity moved."""
+    """What is asked of a comparison. `trials` None: as few as can show that one quantity moved.
+
+    `margin`: see Comparison; None is the usual one where the sides are two kernels. `profile` None: that of
+    each cell's zone.
+    """
 
     algorithms: Sequence[str]
     choice: Choice
@@ -56,112 +58,16 @@ class Options:
     #: of each side's hosts, beside those of a profile
     sysctls: tuple[sides.Sysctls, sides.Sysctls] = ((), ())
     grid: str = grids.SMOKE
+    profile: str | None = None
     features: bool = True
     trials: int | None = None
     first_seed: int = seeds.JUDGED
     matters: float = comparison.MATTERS
+    margin: float | None = None
     budget_s: float | None = None
     workers: int | None = None
     #: whether the sides may be different stacks
     across_stacks: bool = False
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
-    """One side, as it was given, and the scheme of each algorithm that it came to."""
-
-    given: str
-    schemes: tuple[Scheme, ...]
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
-    """A cell that is not compared, as trials of one side failed or timed out in it."""
-
-    side: str
-    measurement: Measurement
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """All that was compared, the largest changes first. `sentences`: of features, what the second side does."""
-
-    sides: tuple[Side, Side]
-    #: algorithms of which both sides are one build on one kernel: nothing can differ
-    same_build: tuple[str, ...]
-    trials: int
-    compared: tuple[Compared, ...]
-    sentences: Mapping[Quantity, str]
-    #: features that one side alone shows: (quantity, side)
-    one_sided: tuple[tuple[Quantity, str], ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
-    #: (algorithm, profile, cell) that the budget left no time for
-    unmeasured: tuple[tuple[str, str, Cell], ...] = ()
-    #: traces that could not be looked at
-    problems: tuple[str, ...] = ()
-    #: what was not compared, as a file lacks it
-    lacking: tuple[str, ...] = ()
-
-    def of(self, change: Change) -> list[Compared]:
-        """Return what became so."""
-        return [c for c in self.compared if c.change is change]
-
-    @property
-    def blind(self) -> bool:
-        """Say whether there are so few trials that nothing could have been said to move."""
-        family = max(len(self.compared), 1)
-        least = min((2 / math.comb(sum(c.n), c.n[0]) for c in self.compared), default=1.0)
-        return least * family > comparison.ALPHA and any(not c.identical for c in self.compared)
-
-    @property
-    def exit_status(self) -> ExitStatus:
-        """Say VIOLATES if anything moved; else ERROR or UNKNOWN if something could not be compared; else DONE."""
-        if self.of(Change.MOVED):
-            return ExitStatus.VIOLATES
-        failed = of_outcomes(left.measurement.outcome for left in self.left_out)
-        nothing = not self.compared and not self.same_build
-        unknown = nothing or self.blind or bool(self.left_out or self.unmeasured or self.problems)
-        return worst((failed, ExitStatus.UNKNOWN if unknown else ExitStatus.DONE))
-
-    def to_json(self) -> Document:
-        """Return a document of schemas/compare.json."""
-        return document(
-            "compare", self.exit_status, alpha=comparison.ALPHA, confidence=comparison.CONFIDENCE,
-            family=len(self.compared), trials=self.trials, same_build=list(self.same_build),
-            sides=[
-                {"given": side.given, "schemes": [common.scheme_json(scheme) for scheme in side.schemes]}
-                for side in self.sides
-            ],
-            count={str(change): len(self.of(change)) for change in Change},
-            compared=[self._json(c) for c in self.compared],
-            one_sided=[
-                {"algorithm": q.algorithm, "name": q.name, "cell": q.cell.id, "side": side}
-                for q, side in self.one_sided
-            ],
-            left_out=[
-                {
-                    "side": left.side, "algorithm": left.measurement.trial.scheme.algorithm,
-                    "profile": left.measurement.setting.profile, "cell": left.measurement.setting.cell.id,
-                    "outcome": str(left.measurement.outcome), "message": left.measurement.message,
-                }
-                for left in self.left_out
-            ],
-            not_measured=[
-                {"algorithm": algorithm, "profile": profile, "cell": cell.id}
-                for algorithm, profile, cell in self.unmeasured
-            ],
-            problems=list(self.problems), lacking=list(self.lacking),
-        )  # fmt: skip
-
-    def _json(self, c: Compared) -> dict[str, Any]:
-        q = c.quantity
-        known = all(map(math.isfinite, c.interval))
-        return {
-            "algorithm": q.algorithm, "kind": "feature" if q.label else "metric", "name": q.name, "label": q.label,
-            "profile": q.profile, "cell": q.cell.id, "change": str(c.change), "before": c.before, "after": c.after,
-            "difference": c.difference, "interval": list(c.interval) if known else None, "matters": c.matters,
-            "p": c.p, "trials": list(c.n), "identical": c.identical, "sentence": self.sentences.get(q),
-        }  # fmt: skip
 
 
 def compute(base: str, head: str, options: Options, console: rich.console.Console) -> Comparison:
@@ -182,8 +88,9 @@ def of_sides(
     schemes = {algorithm: (base.scheme(algorithm), head.scheme(algorithm)) for algorithm in algorithms}
     for of in () if options.across_stacks else schemes.values():
         sides.require_one_stack(*of)
-    same = tuple(a for a, (x, y) in schemes.items() if _digests(x) == _digests(y) and sides.alike(*both))
+    same = tuple(a for a, (x, y) in schemes.items() if sides.one_build(x, y) and sides.alike(*both))
     asked = [algorithm for algorithm in algorithms if algorithm not in same]
+    margin = _margin(both, [schemes[algorithm] for algorithm in asked], options)
     works = {algorithm: _work(both, algorithm, options) for algorithm in asked}
     family = sum(
         sum(len(_metrics(both, key)) for key in works[a]) + options.features * len(by_trial.told(a)) for a in asked
@@ -196,8 +103,9 @@ def of_sides(
         )
     ends_s = None if options.budget_s is None else began_s + options.budget_s
     work = _Work(
-        both=both, options=options, seeds=runs.seeds(trials, options.first_seed), ends_s=ends_s, console=console
-    )
+        both=both, options=options, seeds=runs.seeds(trials, options.first_seed), ends_s=ends_s, console=console,
+        thorough=margin is not None,
+    )  # fmt: skip
     for algorithm in asked:
         work.compare(algorithm, works[algorithm])
     first, second = (
@@ -207,7 +115,7 @@ def of_sides(
         sides=(first, second), same_build=same, trials=trials,
         compared=tuple(comparison.largest_first(comparison.compare(work.values))), sentences=work.sentences,
         one_sided=tuple(work.one_sided), left_out=tuple(work.left_out), unmeasured=tuple(work.unmeasured),
-        problems=tuple(work.problems), lacking=tuple(work.lacking),
+        problems=tuple(work.problems), lacking=tuple(work.lacking), margin=margin,
     )  # fmt: skip
 
 
@@ -234,6 +142,8 @@ class _Work:
     seeds: range
     ends_s: float | None
     console: rich.console.Console
+    #: whether each cell takes all trials, even where both sides look alike
+    thorough: bool
     values: dict[Quantity, tuple[Values, Values]] = dataclasses.field(default_factory=dict)
     sentences: dict[Quantity, str] = dataclasses.field(default_factory=dict)
     one_sided: list[tuple[Quantity, str]] = dataclasses.field(default_factory=list)
@@ -248,7 +158,7 @@ class _Work:
         # What showed no difference in traces is looked at twice in each cell, and only then as often as it takes.
         for at in range(0, len(work), _CELLS_AT_A_TIME):
             some = work[at : at + _CELLS_AT_A_TIME]
-            differing = self._differing(some) if alike else some
+            differing = self._differing(some) if alike and not self.thorough else some
             self._metrics(some, differing)
 
     def _features(self, algorithm: str) -> bool:
@@ -274,13 +184,10 @@ class _Work:
         for feature in by_trial.told(algorithm):
             quantity = by_trial.quantity(feature, algorithm, self.options.matters)
             values = by_trial.values(feature, before), by_trial.values(feature, after)
-            if all(values):
-                self.values[quantity] = values
-                alike &= dict(values[0]) == dict(values[1])
+            self._keep(quantity, *values)
+            alike &= dict(values[0]) == dict(values[1])
+            if quantity in self.values:
                 self.sentences[quantity] = by_trial.sentence(feature, after)
-            elif any(values):
-                self.one_sided.append((quantity, _ROLES[0] if values[0] else _ROLES[1]))
-                alike = False
         return alike
 
     def _measured(self, work: Sequence[Key], seeds: range) -> list[two_sides.Measured]:
@@ -340,17 +247,31 @@ class _Work:
         algorithm, setting = key
         for metric in _metrics(self.both, key):
             before, after = (two_sides.values(metric, of) for of in measurements)
-            if before and after:
-                tolerance = Tolerance(
-                    absolute=metric.margin * self.options.matters, relative=RELATIVE_MARGIN * self.options.matters
-                )
-                quantity = two_sides.quantity(metric, algorithm, setting.profile, setting.cell, tolerance)
-                self.values[quantity] = before, after
+            tolerance = two_sides.tolerance(metric, self.options.matters)
+            self._keep(two_sides.quantity(metric, algorithm, setting.profile, setting.cell, tolerance), before, after)
+
+    def _keep(self, quantity: Quantity, before: Values, after: Values) -> None:
+        """Collect what both sides show; say what one of them alone does."""
+        if before and after:
+            self.values[quantity] = before, after
+        elif before or after:
+            self.one_sided.append((quantity, _ROLES[0] if before else _ROLES[1]))
 
 
-def _digests(scheme: Scheme) -> tuple[str, ...]:
-    """Return what decides how a scheme behaves."""
-    return scheme.stack_digest, scheme.kernel_digest
+def _margin(
+    both: tuple[Stack | Results, Stack | Results], schemes: Sequence[tuple[Scheme, Scheme]], options: Options
+) -> float | None:
+    """Return the margin within which one side serves for the other; None where that is not asked. Raise UserError.
+
+    It is asked of cells, where nothing but the kernel or its settings differs.
+    """
+    kernels = sides.on_two_kernels(both, schemes)
+    if kernels and options.grid != NO_CELLS:
+        return compared.MARGIN if options.margin is None else options.margin
+    if options.margin is not None and schemes:
+        what = "there is no cell to serve in" if kernels else "these sides are not one build on two kernels"
+        raise UserError(f"--margin is for cells of one build on two kernels, and {what}", "leave it out")
+    return None
 
 
 def _work(both: Sequence[Stack | Results], algorithm: str, options: Options) -> list[Key]:
@@ -361,15 +282,17 @@ def _work(both: Sequence[Stack | Results], algorithm: str, options: Options) -> 
     if held:
         keys = [key for key in held[0] if all(key in other for other in held) and not key[1].segments]
         wanted = None if options.grid in (grids.SMOKE, grids.FULL) else documents.cells(options.grid)
-        return [key for key in keys if wanted is None or key[1].cell in wanted]
+        profiles = {key[1].profile for key in keys} if options.profile is None else {options.profile}
+        return [key for key in keys if (wanted is None or key[1].cell in wanted) and key[1].profile in profiles]
     profile, *others = dict.fromkeys(side.bench.profile for side in both if isinstance(side, Stack))
     if others:
         raise UserError("one stack is over TCP, the other over UDP", "compare two builds of one stack")
+    asked = options.profile or profile
     if options.grid != grids.SMOKE:
-        return [(algorithm, documents.profile(profile, cell)) for cell in documents.cells(options.grid)]
+        return [(algorithm, documents.profile(asked, cell)) for cell in documents.cells(options.grid)]
     own = [zone for _, zone in documents.judging(profile) if zone.algorithm == algorithm]
-    smoke = [(zone.profile, cell) for zone in own for cell in zone.smoke if isinstance(cell, Cell)]
-    places = sorted(dict.fromkeys(smoke)) or [(profile, cell) for cell in _WITHOUT_ZONES]
+    smoke = {(options.profile or zone.profile, cell) for zone in own for cell in zone.smoke if isinstance(cell, Cell)}
+    places = sorted(smoke) or [(asked, cell) for cell in _WITHOUT_ZONES]
     settings = [documents.profile(under, cell) for under, cell in places]
     # Bytes are what a trial costs: a budget that ends early leaves out few cells.
     return [(algorithm, setting) for setting in sorted(settings, key=lambda setting: setting.transfer_bytes)]

@@ -19,6 +19,7 @@ import rich.console
 from conformance.catalogue import baseline as baselines
 from conformance.catalogue import documents, expectations, scenarios, telling
 from conformance.commands import blame, compare, sides, traits
+from conformance.commands.compared import Comparison
 from conformance.commands.gate_findings import Finding, ZoneResult, confirmed, judged, repeating
 from conformance.commands.measuring import answers
 from conformance.commands.result import Document
@@ -92,7 +93,7 @@ class GateResult:
     #: the command that takes out of the stack's expected.json what does not happen any more
     gone: str = ""
     #: what `why` reads from traces, against the baseline's; None where that was not asked for, or there is no baseline
-    features: compare.Comparison | None = None
+    features: Comparison | None = None
     #: how many cells share the chance of a false alarm, over all zones and shards
     family: int = 0
     #: all that it rests on
@@ -223,7 +224,7 @@ def _values(zone: Zone, verdict: Verdict, found: Mapping[Key, Sequence[Measureme
 
 def _features(
     options: Options, bench: Bench, algorithms: Sequence[str], budget_s: float | None, console: rich.console.Console
-) -> compare.Comparison | None:
+) -> Comparison | None:
     """Compare what `why` reads with the baseline's, in half of the budget; without a baseline only keep it.
 
     Features come before cells: what they cost is known, and a full tier uses up whatever time there is.

@@ -17,7 +17,7 @@ class Result(Protocol):
         ...
 
     def to_json(self) -> Document:
-        """Return the result as a document of the schema that its field "schema" names: "drift/1" is drift.json."""
+        """Return the result as a document of the schema that its field "schema" names: "compare/1" is compare.json."""
         ...
 
 

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Sequence
 
+from conformance.commands.common import require_offered
 from conformance.commands.traits import Side as Traits
 from conformance.commands.traits import side_of
 from conformance.engine import benches
@@ -41,8 +42,8 @@ class Stack:
 
     def scheme(self, algorithm: str) -> Scheme:
         """Return the scheme of an algorithm. Raise UserError where it is not to be had."""
-        why_not = self.bench.adapter.why_not(algorithm) or self.bench.place(algorithm).why_not
-        if why_not:
+        require_offered(self.bench, algorithm)
+        if why_not := self.bench.place(algorithm).why_not:
             raise UserError(f"{self.given}: {why_not}")
         return self.bench.scheme(algorithm)
 
@@ -136,6 +137,20 @@ def alike(first: Stack | Results, second: Stack | Results) -> bool:
     if isinstance(first, Results) and isinstance(second, Results):
         return False
     return _labs(first) == _labs(second) and first.sysctls == second.sysctls
+
+
+def one_build(first: Scheme, second: Scheme) -> bool:
+    """Say whether two schemes are one build on one kernel, so that what decides how they behave is equal."""
+    return (first.stack_digest, first.kernel_digest) == (second.stack_digest, second.kernel_digest)
+
+
+def on_two_kernels(both: tuple[Stack | Results, Stack | Results], schemes: Sequence[tuple[Scheme, Scheme]]) -> bool:
+    """Say whether the sides are one build on two kernels, or under two settings of one: nothing else differs."""
+    first, second = both
+    return bool(schemes) and all(
+        x.stack_digest == y.stack_digest and (x.kernel_digest != y.kernel_digest or first.sysctls != second.sysctls)
+        for x, y in schemes
+    )
 
 
 def _labs(side: Stack | Results) -> set[str]:

@@ -1,4 +1,4 @@
-"""Measure two sides alike, for commands that compare them: `drift` and `compare`."""
+"""Measure the two sides of `conformance compare` alike: all trials of each setting, and what their metrics are."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from conformance.commands.measuring import answers
 from conformance.engine.benches import Bench
 from conformance.engine.plan import Key, plan
 from conformance.model.diagnosis.feature_table import FOLLOWS
-from conformance.model.metric import Metric
+from conformance.model.metric import RELATIVE_MARGIN, Metric
 from conformance.model.setting import Cell
 from conformance.model.studies.comparison import Quantity, Tolerance
 from conformance.model.trial import Measurement, Outcome
@@ -52,6 +52,11 @@ def quantity(metric: Metric, algorithm: str, profile: str, cell: Cell, tolerance
         algorithm=algorithm, name=metric.name, cell=cell, profile=profile, tolerance=tolerance,
         digits=metric.digits + 1, unit=metric.unit, weight=FOLLOWS,
     )  # fmt: skip
+
+
+def tolerance(metric: Metric, share: float) -> Tolerance:
+    """Return this share of what zones permit around a value of a metric."""
+    return Tolerance(absolute=metric.margin * share, relative=RELATIVE_MARGIN * share)
 
 
 def values(metric: Metric, measurements: Sequence[Measurement]) -> dict[int, float]:

@@ -1,1 +1,1 @@
-"""Questions over many measurements: drift, identification, mutants. Pure."""
+"""Questions over many measurements: comparison, identification, mutants. Pure."""

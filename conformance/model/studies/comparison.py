@@ -115,13 +115,13 @@ class Compared:
         return abs(self.difference) / self.matters if self.matters else math.inf
 
 
-def is_equivalent(compared: Compared, margin: float) -> bool:
-    """Say whether it is shown that both sides differ by less than this share: two one-sided tests, each at 5 %.
+def is_equivalent(compared: Compared, margin: Tolerance) -> bool:
+    """Say whether it is shown that both sides differ by less than this: two one-sided tests, each at 5 %.
 
     (1 - CONFIDENCE) / 2 is that rate (Schuirmann, as above). Of several quantities all of which must be equivalent, the
     chance of saying so wrongly is no greater (an intersection-union test: R. L. Berger, Technometrics 24, 1982).
     """
-    least = margin * min(abs(compared.before), abs(compared.after))
+    least = margin.of(compared.before, compared.after)
     return compared.identical or (-least < compared.interval[0] and compared.interval[1] < least)
 
 

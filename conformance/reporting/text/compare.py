@@ -12,12 +12,14 @@ from conformance.reporting.text import markdown
 from conformance.support.console import count, one_line
 
 if TYPE_CHECKING:  # a renderer knows what commands find out, not how
-    from conformance.commands.compare import Comparison
+    from conformance.commands.compared import Comparison
 
 _HEADER = ("", "what", "where", "base", "head", "head - base", "p")
 _RIGHT = _HEADER[3:]
 #: of what is unclear, in a terminal and in a comment; the JSON has all
 _MOST_UNCLEAR, _MOST_NAMED = 10, 6
+#: of what is not shown, in a sentence
+_MOST_OPEN = 3
 
 
 def show(found: "Comparison", console: rich.console.Console) -> None:
@@ -82,7 +84,8 @@ def sentences(found: "Comparison") -> Iterator[str]:
 def notes(found: "Comparison") -> Iterator[str]:
     """Yield what was not compared, and why, and what else than the stack may have moved something."""
     for base, head in zip(*(side.schemes for side in found.sides), strict=True):
-        if base.kernel_digest != head.kernel_digest and not (base.in_kernel and head.in_kernel):
+        asked_of = found.margin is not None or (base.in_kernel and head.in_kernel)
+        if base.kernel_digest != head.kernel_digest and not asked_of:
             kernels = f"base on Linux {base.kernel_release}, head on Linux {head.kernel_release}"
             yield f"{head.algorithm}: {kernels}: what moved may be the kernel's doing"
     for quantity, side in found.one_sided:
@@ -125,7 +128,28 @@ def summary(found: "Comparison") -> str:
     if found.compared:
         rate = f"family-wise error rate {ALPHA:.0%} over {len(found.compared)} quantities"
         parts[-1] += f" ({found.trials} trials a side at most; {rate})"
+    if found.margin is not None:
+        parts.append(serving(found))
     return "; ".join(parts)
+
+
+def serving(found: "Comparison") -> str:
+    """Word whether one side serves for the other, and if not, where that is open. The comparison is of two kernels."""
+    if found.serves:
+        words = f"one side serves for the other: in every cell they differ by less than {_permitted(found)}"
+        return f"{words} (tests at 5 % each)"
+    open_ = "not shown that one side serves for the other"
+    if found.of(Change.MOVED) or not found.not_shown:
+        return open_
+    named = ", ".join(f"{title(q)} at {q.cell.id}" for q in found.not_shown[:_MOST_OPEN])
+    more = ", ..." if len(found.not_shown) > _MOST_OPEN else ""
+    return f"{open_}: {count(len(found.not_shown), 'value')} may differ by {_permitted(found)} or more ({named}{more})"
+
+
+def _permitted(found: "Comparison") -> str:
+    """Word the margin."""
+    share = "" if found.margin == 1 else f"{found.margin:g} of "
+    return f"{share}what zones permit"
 
 
 def legend(found: "Comparison") -> str:

@@ -1,6 +1,6 @@
-"""How `identify`, `identify-check` and `drift` show what they found: in a terminal, and as Markdown."""
+"""How `identify` and `identify-check` show what they found, in a terminal."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import rich.console
@@ -8,19 +8,14 @@ import rich.table
 import rich.text
 
 from conformance.model.rounding import told
-from conformance.model.studies import comparison
 from conformance.model.studies.identify import Miss
-from conformance.reporting.text import markdown
 from conformance.support.console import count
 
 if TYPE_CHECKING:  # a renderer knows what commands find out, not how
-    from conformance.commands.drift import Drifted
     from conformance.commands.identify import Checked, Identified
     from conformance.model.studies.identify_rates import Rates
 
 
-#: of cells in a sentence
-_MOST_NAMED = 3
 #: of values and bounds, where that is enough to tell them apart
 _DIGITS = 3
 
@@ -92,58 +87,3 @@ def show_checked(found: "Checked", console: rich.console.Console) -> None:
         else:
             table.add_row(tally.scheme.id, str(tally.right), str(tally.inconclusive), str(tally.wrong))
     console.print(table)
-
-
-def show_drifted(found: "Drifted", console: rich.console.Console) -> None:
-    """Show the cells that moved, farthest first, and those that were left out."""
-    table = rich.table.Table()
-    for name in _DRIFT:
-        table.add_column(name, justify="left" if name == "cell" else "right")
-    for row in _moved(found):
-        table.add_row(*row)
-    if table.row_count:
-        console.print(table)
-    console.print(drift_summary(found), soft_wrap=True)
-    for cell, measurement in sorted(found.left_out.items()):
-        text = f"left out {cell.id}: {measurement.outcome}: {measurement.message}"
-        console.print(text, style="yellow", soft_wrap=True)
-
-
-def drift_markdown(found: "Drifted") -> str:
-    """Return the same as Markdown."""
-    rows = list(_moved(found))
-    table = markdown.table(_DRIFT, rows, right=_DRIFT[1:]) if rows else []
-    return "\n".join([drift_summary(found), "", *table]) + "\n"
-
-
-_DRIFT = ("cell", "A", "B", "B - A", "p")
-
-
-def drift_summary(found: "Drifted") -> str:
-    """Word how many cells moved, and between what."""
-    first, second = found.sides
-    return (
-        f"{found.cca}: {len(found.moved)} of {len(found.cells)} cells moved by {found.matters:g} or more of"
-        f" utilization, beyond noise ({found.trials} trials a side, family-wise error rate {comparison.ALPHA:g});"
-        f" A: {first.variant.name}; B: {second.variant.name}; {_serves(found)}"
-    )
-
-
-def _serves(found: "Drifted") -> str:
-    """Word whether one side serves for the other, and if not, where that is open."""
-    if found.serves:
-        return f"one side serves for the other: less than {found.margin:.0%} apart in every cell (tests at 5 % each)"
-    cells = [cell.quantity.cell.id for cell in found.not_shown]
-    if not cells:
-        return "not shown that one side serves for the other"
-    named = ", ".join(cells[:_MOST_NAMED]) + (", ..." if len(cells) > _MOST_NAMED else "")
-    return (
-        f"not shown that one side serves for the other: {count(len(cells), 'cell')} may be {found.margin:.0%} or more"
-        f" apart ({named})"
-    )
-
-
-def _moved(found: "Drifted") -> Iterator[tuple[str, ...]]:
-    """Yield a row for each cell that moved, farthest first."""
-    for c in found.moved:
-        yield c.quantity.cell.id, f"{c.before:.3f}", f"{c.after:.3f}", f"{c.difference:+.3f}", f"{c.p:.1g}"

@@ -203,19 +203,17 @@ def test_the_installed_command_answers():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("drift", "--cca", "cubic"), "both sides are the same"),
-        (("drift", "--cca", "cubic", "--sysctl", "net.ipv4.tcp_tso_rtt_log=0"), "both sides are the same"),
-        (("drift", "--cca", "cubic", "--sysctl", "net.ipv4.a=1", "--trials", "5"), "ask for more with --trials"),
-        (("drift", "--cca", "cubic", "--sysctl", "net.ipv4.a=1", "--trials", "10001"), "10001 is not in the range"),
-        (("drift", "--cca", "cubic", "--sysctl", "net.ipv4.a=1", "--matters", "inf"), "not a finite number"),
-        (("drift", "--cca", "cubic", "--sysctl", "tcp_x"), "not of the form"),
         (
-            ("drift", "--cca", "cubic", "--sysctl", "kernel.x=1", "--grid", "10mbps-1ms-0pct"),
-            "not one of the network's",
+            ("drift", "--cca", "cubic"),
+            "`conformance drift` is gone; run `conformance compare @KERNEL @KERNEL --cca NAME`",
         ),
+        (("drift", "--help"), "run `conformance compare @KERNEL @KERNEL --cca NAME` instead"),
+        (("compare", "@default", "@default", "--trials", "10001"), "10001 is not in the range"),
+        (("compare", "@default", "@default", "--margin", "inf"), "not a finite number"),
+        (("compare", "@default", "@nonesuch"), "no guest kernel named 'nonesuch'"),
         (
-            ("drift", "--cca", "cubic", "--kernel", "default", "--kernel", "nonesuch"),
-            "no guest kernel named 'nonesuch'",
+            ("compare", "@default", "@default", "--cca", "cubic", "--sysctl", "net.ipv4.a=1", "--trials", "5"),
+            "ask for more with --trials",
         ),
         (("compare", "@default", "@default", "--sysctl", "tcp_x"), "not of the form net.ipv4.NAME=VALUE"),
         (("cross", "bbrv9"), "no zone for algorithm 'bbrv9'"),

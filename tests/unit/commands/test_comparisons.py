@@ -1,9 +1,8 @@
-"""`compare`, `cross`, `drift`, `identify`, `identify-check`: from arguments to exit statuses, with a made-up room."""
+"""`compare`, `cross`, `identify`, `identify-check`: from arguments to exit statuses, with a made-up room."""
 
 import collections
 import dataclasses
 import functools
-import io
 import random
 
 import pytest
@@ -12,7 +11,8 @@ import senders
 from helpers import measurements_of, scheme
 
 from conformance.catalogue import documents
-from conformance.commands import compare, cross, drift, identify, sides
+from conformance.commands import compare, cross, identify, sides
+from conformance.commands import compared as compared_in
 from conformance.engine import benches
 from conformance.lab import manifest
 from conformance.model.errors import UserError
@@ -28,8 +28,8 @@ from conformance.support import schema
 class Room:
     """Every algorithm behaves as its own zones' references do, or as `like` says another's do."""
 
-    def __init__(self, kernel, like, outcome, shift):
-        self.kernel, self.like, self.outcome, self.shift = kernel, like, outcome, shift
+    def __init__(self, kernel, like, outcome, shift, noise=None):
+        self.kernel, self.like, self.outcome, self.shift, self.noise = kernel, like, outcome, shift, noise
 
     def run(self, adapter, batches, cancelled):
         for trial in (trial for trials in batches for trial in trials):
@@ -38,8 +38,9 @@ class Room:
             if self.outcome is not Outcome.OK:
                 made = dataclasses.replace(made, outcome=self.outcome, message="as asked", metrics={}, evidence={})
             elif self.kernel in self.shift:
-                rng = random.Random(trial.seed)
-                value = made.utilization * self.shift[self.kernel] * rng.uniform(0.99, 1.01)
+                rng = random.Random(f"{self.kernel} {trial}" if self.noise else trial.seed)
+                noise = self.noise or 0.01
+                value = made.utilization * self.shift[self.kernel] * rng.uniform(1 - noise, 1 + noise)
                 made = dataclasses.replace(made, metrics={**made.metrics, "utilization": value})
             yield made
 
@@ -62,12 +63,15 @@ def made_like(algorithm, setting):
                 merged.metrics["utilization"] = 0.5
             merged.metrics.update({k: v for k, v in m.metrics.items() if k != "utilization" or zone.metric == k})
             merged = dataclasses.replace(merged, evidence={**merged.evidence, **m.evidence})
-    return merged
+    return merged or measurements_of("utilization", [0.5], cell=setting.cell)[0]
 
 
 @pytest.fixture
 def world(monkeypatch, tmp_path):
-    """world(like=..., outcome=..., shift=...) says what the room does; returns the arguments all commands share."""
+    """world(like=..., outcome=..., shift=...) says what the room does; returns the arguments all commands share.
+
+    `noise`: how far trials scatter, otherwise on each kernel; without it each seed has the same on both.
+    """
 
     class Adapter:
         name = "fake"
@@ -83,11 +87,14 @@ def world(monkeypatch, tmp_path):
 
     class Bench(benches.Bench):
         def scheme(self, algorithm):
-            return scheme(algorithm, stack=self.choice.stack, kernel_digest=self.place(algorithm).room.kernel)
+            stack, kernel = self.choice.stack, self.place(algorithm).room.kernel
+            return scheme(algorithm, stack=stack, stack_digest=f"of {stack}", kernel_digest=kernel)
 
-    def make(like=None, outcome=Outcome.OK, shift=None, offers=()):
+    def make(like=None, outcome=Outcome.OK, shift=None, offers=(), noise=None):
         def bench(choice):
-            place = benches.Place(kernel=None, room=Room(choice.kernel or "default", like or {}, outcome, shift or {}))
+            place = benches.Place(
+                kernel=None, room=Room(choice.kernel or "default", like or {}, outcome, shift or {}, noise)
+            )
             return Bench(
                 choice=choice,
                 adapter=Adapter(offers),
@@ -165,54 +172,13 @@ def test_identify_check(world, changes, status):
     schema.check("identify-check", found.to_json(), "identify-check")
 
 
-@pytest.mark.parametrize(
-    ("changes", "status", "words"),
-    [
-        ({"shift": {"a": 1.0, "b": 1.0}}, 0, "0 of 5 cells moved"),
-        ({"shift": {"a": 1.0, "b": 1.0}}, 0, "one side serves for the other: less than 10% apart in every cell"),
-        ({"outcome": Outcome.TIMEOUT}, 4, "not shown that one side serves for the other"),
-        ({"shift": {"a": 1.0, "b": 0.8}}, 1, "5 of 5 cells moved"),
-        ({"outcome": Outcome.ERROR}, 3, "left out 10mbps-20ms-0pct: error: as asked"),
-        ({"outcome": Outcome.TIMEOUT}, 4, "left out"),
-    ],
-)
-def test_drift(world, changes, status, words):
-    printed = io.StringIO()
-    shared = {**world(**changes), "console": rich.console.Console(file=printed)}
-    cells = ",".join(f"10mbps-20ms-{loss}pct" for loss in range(5))
-    found = drift.compute(
-        "cubic", drift.variants(("a", "b"), ()), grid=cells, trials=10, profile="atc25", matters=0.01, **shared
-    )
-    assert found.exit_status == status
-    assert words in shown(studies.show_drifted, found)
-    # Both sides share a results file: that one kernel's results are not the other's is what the command is for.
-    assert "stored results" not in printed.getvalue()
-    assert "cells moved" in studies.drift_markdown(found)
-    schema.check("drift", found.to_json(), "drift")
-
-
-def test_the_markdown_of_a_drift_names_sides_and_cells(world):
-    cell = "10mbps-20ms-0pct"
-    found = drift.compute(
-        "cubic", drift.variants(("6.1", "default"), ()), grid=cell, trials=10, profile="atc25", matters=0.01,
-        **world(shift={"6.1": 1.0, "default": 0.5}),
-    )  # fmt: skip
-    text = studies.drift_markdown(found)
-    assert "1 of 1 cells moved" in text and "A: kernel 6.1" in text
-    assert "| cell | A | B | B - A | p |\n|---|---:|---:|---:|---:|\n| 10mbps-20ms-0pct | " in text
-
-
-@pytest.mark.parametrize("command", ["identify", "drift"])
-def test_a_name_that_the_stack_does_not_offer_is_refused_before_anything_is_written(world, command):
+def test_a_name_that_the_stack_does_not_offer_is_refused_before_anything_is_written(world):
     shared = world(offers=("cubic", "reno"))
-    with pytest.raises(UserError, match=r"fake does not offer cubik; did you mean cubic\? it offers cubic, reno"):
-        if command == "identify":
-            identify.compute("cubik", trials=1, first_seed=1, **shared)
-        else:
-            drift.compute(
-                "cubik", drift.variants(("a", "b"), ()), grid="10mbps-20ms-0pct", trials=10, profile="atc25",
-                matters=0.01, **shared,
-            )  # fmt: skip
+    refused = pytest.raises(UserError, match=r"fake does not offer cubik; did you mean cubic\? it offers cubic, reno")
+    with refused:
+        identify.compute("cubik", trials=1, first_seed=1, **shared)
+    with refused:
+        compare.compute("@a", "@b", *asked(shared, algorithms=("cubik",)))
     assert not shared["results"].exists()
 
 
@@ -227,30 +193,116 @@ def asked(shared, **changes):
     ("changes", "status", "words"),
     [
         ({"shift": {"a": 1.0, "b": 1.0}}, 0, "nothing moved: every difference is exactly zero"),
+        (
+            {"shift": {"a": 1.0, "b": 1.0}},
+            0,
+            "one side serves for the other: in every cell they differ by less than what zones",
+        ),
         ({"shift": {"a": 1.0, "b": 0.8}}, 1, "2 moved, 2 the same, 0 unclear"),
+        ({"shift": {"a": 1.0, "b": 0.8}}, 1, "not shown that one side serves for the other"),
         ({"outcome": Outcome.ERROR}, 3, "left out cubic at 10mbps-20ms-0pct: base: error: as asked"),
         ({"outcome": Outcome.TIMEOUT}, 4, "left out"),
     ],
 )
 def test_compare(world, changes, status, words):
-    found = compare.compute("@a", "@b", *asked(world(**changes)))
+    shared = world(**changes)
+    found = compare.compute("@a", "@b", *asked(shared))
     assert found.exit_status == status
     assert words in shown(compared.show, found)
     assert words.split(": ")[0] in compared.render(found)
+    # Both sides share a results file: that one kernel's results are not the other's is what is asked.
+    assert "stored results" not in shared["console"].export_text()
     schema.check("compare", found.to_json(), "compare")
 
 
-def test_what_behaves_alike_is_not_measured_more_than_twice(world, monkeypatch):
-    """Features that are equal say that so many trials are enough; here they are made up."""
+@pytest.mark.parametrize(("head", "n"), [("fake-1.11@b", 2), ("@b", None)])
+def test_two_builds_that_behave_alike_are_measured_twice_and_two_kernels_as_often_as_any(world, monkeypatch, head, n):
+    """Features that are equal say that so many trials of a change are enough; here they are made up.
+
+    Whether one kernel serves for another is not said after so few.
+    """
     shared = world(shift={"a": 1.0, "b": 1.0})
     options, console = asked(shared)
     alike = {"few": {seed: {"kept": [0.7] * 5} for seed in (1, 2)}}
     monkeypatch.setattr(compare.traits, "both", lambda *_, **__: ({"base": alike, "head": alike}, []))
-    found = compare.compute("@a", "@b", dataclasses.replace(options, features=True), console)
+    found = compare.compute("@a", head, dataclasses.replace(options, features=True), console)
+    n = n or found.trials
     assert {c.quantity.name: c.n for c in found.compared} == {
-        "kept": (2, 2), "utilization": (2, 2), "lost_pct": (2, 2),
+        "kept": (2, 2), "utilization": (n, n), "lost_pct": (n, n),
     }  # fmt: skip
     assert found.exit_status == 0
+    assert (found.to_json()["kernels"] is None) == (n == 2)
+
+
+def noisy(world, **changes):
+    """Two kernels that behave alike but for noise of 20 %, which is another on each."""
+    return compare.compute("@a", "@b", *asked(world(shift={"a": 1.0, "b": 1.0}, noise=0.2), **changes))
+
+
+def test_that_nothing_moved_is_not_enough_for_one_kernel_to_serve_for_another(world):
+    found = noisy(world, trials=7)
+    assert not found.of(Change.MOVED) and not found.serves and found.exit_status == 4
+    assert "not shown that one side serves for the other: 2 values may differ by what zones permit or more" in (
+        compared.summary(found)
+    )
+    told = found.to_json()
+    schema.check("compare", told, "compare")
+    assert {(c["name"], c["cell"]) for c in told["kernels"]["not_shown"]} == {
+        ("utilization", "10mbps-20ms-0pct"), ("utilization", "10mbps-20ms-1pct"),
+    }  # fmt: skip
+
+
+def test_a_wider_margin_or_more_trials_show_that_one_kernel_serves_for_another(world):
+    found = noisy(world, trials=7, margin=3.0)
+    assert found.serves and "in every cell they differ by less than 3 of what zones permit" in compared.summary(found)
+    more = noisy(world, trials=60, matters=1.0)
+    assert more.serves and more.exit_status == 0
+
+
+def test_cells_that_a_budget_leaves_out_do_not_serve(world):
+    found = compare.compute("@a", "@b", *asked(world(shift={"a": 1.0, "b": 1.0}), budget_s=0.0))
+    assert found.unmeasured and not found.serves and found.exit_status == 4
+    assert compared.summary(found).endswith("not shown that one side serves for the other")
+
+
+def test_a_metric_that_one_side_alone_has_is_named_and_not_shown_to_be_equal(world, monkeypatch):
+    of = compare.two_sides.values
+    monkeypatch.setattr(
+        compare.two_sides, "values",
+        lambda metric, made: {} if metric.name == "lost_pct" and made[0].trial.scheme.kernel_digest == "b" else (
+            of(metric, made)
+        ),
+    )  # fmt: skip
+    found = compare.compute("@a", "@b", *asked(world(shift={"a": 1.0, "b": 1.0})))
+    assert [side for _, side in found.one_sided] == ["base", "base"]
+    assert [q.name for q in found.not_shown] == ["lost_pct", "lost_pct"] and found.exit_status == 4
+    assert "lost at 10mbps-20ms-0pct was seen of base only" in shown(compared.show, found)
+
+
+@pytest.mark.parametrize("grid", ["smoke", "10mbps-20ms-0pct,10mbps-20ms-1pct"])
+def test_the_same_cells_under_another_profile(world, grid):
+    shared = world(shift={"a": 1.0, "b": 1.0})
+    usual = compare.compute("@a", "@b", *asked(shared, grid=grid))
+    other = compare.compute("@a", "@b", *asked(shared, grid=grid, profile="identify"))
+    assert {c.quantity.profile for c in usual.compared} == {"atc25"}
+    assert {(c.quantity.profile, c.quantity.cell) for c in other.compared} == {
+        ("identify", c.quantity.cell) for c in usual.compared
+    }
+
+
+def test_of_a_results_file_one_profile_is_compared(world, tmp_path):
+    shared = world(shift={"a": 1.0, "b": 0.8})
+    compare.compute("@a", "@b", *asked(shared))
+    shared["results"].rename(tmp_path / "both.jsonl")
+    lines = store.read(tmp_path / "both.jsonl")
+    files = []
+    for kernel in ("a", "b"):
+        files.append(tmp_path / f"{kernel}.jsonl")
+        files[-1].write_bytes(b"".join(store.dumps(m) for m in lines if m.trial.scheme.kernel_digest == kernel))
+    found = compare.compute(*map(str, files), *asked(shared, grid="smoke", profile="atc25"))
+    assert len(found.of(Change.MOVED)) == 2 and found.margin == compared_in.MARGIN
+    none = compare.compute(*map(str, files), *asked(shared, grid="smoke", profile="startup"))
+    assert not none.compared and none.exit_status == 4
 
 
 @pytest.mark.slow
@@ -384,6 +436,9 @@ def test_two_results_files_are_compared_without_measuring(world, tmp_path):
         ("@a", "@b", {"algorithms": ("cubik",)}, "fake does not offer cubik"),
         ("@a", "@b", {"sysctls": ((), (("kernel.x", "1"),))}, "not one of the network's"),
         ("before.jsonl", "@b", {"sysctls": ((("net.ipv4.tcp_ecn", "1"),), ())}, "before.jsonl was measured already"),
+        ("@a", "fake-1.11@b", {"margin": 1.0}, "--margin is for cells of one build on two kernels, and these sides"),
+        ("@a", "@b", {"margin": 1.0, "grid": "none", "features": True}, "and there is no cell to serve in"),
+        ("@a", "@b", {"profile": "nonesuch"}, "nonesuch"),
         ("@a", "other@a", {}, "fake and other are different stacks; compare two builds of one, or say --across-stacks"),
         ("fake-1.11@a", "fake-tcp@a", {}, "fake-1.11 and fake-tcp are different stacks"),
     ],

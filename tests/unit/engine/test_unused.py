@@ -1,4 +1,4 @@
-"""Results of other kernels are named before a run, and drift is silent of them."""
+"""Results of other kernels are named before a run, and a comparison of two kernels is silent of them."""
 
 import dataclasses
 

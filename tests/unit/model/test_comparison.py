@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.commands import drift as command
 from conformance.model import statistics
-from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.studies import comparison
 from conformance.model.studies.comparison import Change, Quantity, Tolerance
@@ -191,28 +189,3 @@ def test_holm_is_monotone_and_between_the_p_value_and_bonferroni(p_values):
     assert min(adjusted) == pytest.approx(min(1.0, min(p_values) * len(p_values)))
     ranks = sorted(range(len(p_values)), key=lambda i: p_values[i])
     assert all(adjusted[a] <= adjusted[b] for a, b in itertools.pairwise(ranks))
-
-
-@pytest.mark.parametrize(
-    ("kernels", "sysctls", "sides"),
-    [
-        (("6.1", "default"), (), [("6.1", ()), ("default", ())]),
-        ((), ("net.ipv4.a=1",), [(None, ()), (None, (("net.ipv4.a", "1"),))]),
-        (
-            ("6.1",),
-            ("net.ipv4.a=1", "net.ipv4.a=2"),
-            [("6.1", (("net.ipv4.a", "1"),)), ("6.1", (("net.ipv4.a", "2"),))],
-        ),
-        (("6.1", "x"), ("net.ipv4.a=1",), [("6.1", (("net.ipv4.a", "1"),)), ("x", (("net.ipv4.a", "1"),))]),
-    ],
-)
-def test_sides_from_the_command_line(kernels, sysctls, sides):
-    assert [(v.kernel, v.sysctls) for v in command.variants(kernels, sysctls)] == sides
-
-
-@pytest.mark.parametrize(
-    ("kernels", "sysctls"), [((), ()), (("a",), ()), (("a", "a"), ()), (("a", "b", "c"), ()), ((), ("net.ipv4.a",))]
-)
-def test_what_makes_no_two_sides_is_refused(kernels, sysctls):
-    with pytest.raises(UserError):
-        command.variants(kernels, sysctls)
