@@ -73,7 +73,7 @@ def made(trial, kind):
         return Measurement(trial=trial, outcome=Outcome.UNSUPPORTED, message="not offered")
     if trial.setting.network is not None:
         return made_shared(trial, kind)
-    if profile in ("startup", "competing", "sawtooth", "identify", "pacing"):
+    if profile in ("startup", "competing", "sawtooth", "identify", "pacing", "loss-threshold"):
         return made_further(trial, kind)
     if trial.setting.segments:
         permitted = _split_paths(algorithm, profile)[trial.setting.segments]
@@ -104,8 +104,7 @@ def made(trial, kind):
 def made_further(trial, kind):
     """A transfer of the zones that have profiles of their own."""
     setting = trial.setting
-    zones = [zone_of(trial.scheme.algorithm, name) for name in documents.FURTHER_KINDS]
-    zones = [zone for zone in zones if zone.profile == setting.profile and setting.cell in zone.intervals]
+    zones = documents.zones_for(trial.scheme.algorithm, setting)
     value = {z.metric: z.intervals[setting.cell].basis.median if kind == "good" else 0.001 for z in zones}
     rtts = value.get("transfer_rtts", 1)
     metrics = {

@@ -475,7 +475,7 @@ def test_a_split_path_is_measured_and_judged(suite, pytester):
     )
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n", "2"), marks=pytest.mark.thorough)])
 def test_a_stack_that_the_proxy_does_not_help_violates(suite, process, workers):
     """Its cells are those of the reference, and so are the predictions."""
     ask = "-m", "cubic and split", *PATH
@@ -527,7 +527,11 @@ def test_split_faults_are_errors_and_unsupported_is_skipped(suite):
             ("-m", "cubic and heatmap", "--trials", "4", "--max-trials", "4"),
             "4 trials can never show that one of 149 cells",
         ),
-        (("-m", "cubic", "-n", "1", "--trials", "4", "--max-trials", "4"), "4 trials can never show that"),
+        pytest.param(
+            ("-m", "cubic", "-n", "1", "--trials", "4", "--max-trials", "4"),
+            "4 trials can never show that",
+            marks=pytest.mark.thorough,
+        ),
         (("-m", "cubic", "--results", "conftest.py"), "conftest.py:1: not a JSON line of results; choose"),
         (("-m", "cubic", "-n", "1", "--results", "conftest.py"), "conftest.py:1: not a JSON line"),
     ],

@@ -118,7 +118,7 @@ SPLIT = json.loads((paths.data("zones") / "reno" / "split.json").read_text())
 
 
 @pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 @given(st.data())
 @pytest.mark.parametrize(("name", "whole"), [("heatmap-packets", DOCUMENT), ("split", SPLIT)])
 def test_whatever_stands_there_the_place_is_named(tmp_path, name, whole, data):
