@@ -29,9 +29,11 @@ NEQO_SERVER = """case "$1" in
     *) if [ -e "$0.old" ]; then echo 'Minimum NSS version of 3.121 not supported'; fi; echo "$@" ;;
 esac
 """
-#: what tells where a program's libraries lie; `old-libraries` beside them makes one of them missing
+#: what tells where a program's libraries lie; a file `missing` beside them makes it say that one is not there
 LDD = """here="${0%/*}/../nss/lib"
-if [ -e "$here/missing" ]; then echo "	libnss3.so => not found"; else echo "	libnss3.so => $here/libnss3.so (0x1)"; fi
+at="$here/libnss3.so (0x1)"
+[ ! -e "$here/missing" ] || at="not found"
+echo "	libnss3.so => $at"
 echo "	libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x2)"
 """
 TOOL = 'echo "${0##*/} $*" >> "$CC_SCRATCH/called"'
@@ -65,7 +67,8 @@ def ask(own, stack, program, verb=None, **variables):
     """Run the adapter's `program` with only what a user and the suite would have set; (status, stdout, stderr)."""
     environment = {
         "PATH": f"{own}/tools:{os.environ['PATH']}", "CC_BUILD": f"{own}/made", "CC_SCRATCH": f"{own}/scratch",
-        "CC_ADDRESS": "10.0.0.1", "CC_PORT": "4433", "CC_HOSTNAME": "server", "CC_CERT": "c", "CC_KEY": "k", **variables,
+        "CC_ADDRESS": "10.0.0.1", "CC_PORT": "4433", "CC_HOSTNAME": "server", "CC_CERT": "c", "CC_KEY": "k",
+        **variables,
     }  # fmt: skip
     path = paths.data("adapters", stack, program)
     ended = subprocess.run([path, *([verb] if verb else [])], env=environment, capture_output=True, text=True)
@@ -117,13 +120,13 @@ def test_neqo_gets_its_key_in_a_database(own):
 @pytest.mark.parametrize(
     ("stack", "variables", "touched", "message"),
     [
-        ("lsquic", {"LSQUIC_HOME": "{own}/none"}, None, "there is no http_server in {own}/none or its bin (LSQUIC_HOME)"),
+        ("lsquic", {"LSQUIC_HOME": "{own}/none"}, None, "no http_server in {own}/none or its bin (LSQUIC_HOME)"),
         ("lsquic", {}, None, "http_server is not on PATH"),
         ("lsquic", {"LSQUIC_HOME": "{own}/lsquic"}, "nss/lib/missing", "http_server lacks libnss3.so"),
         ("neqo", {"NEQO_HOME": "{own}/none"}, None, "no neqo-server in {own}/none or its target/release (NEQO_HOME)"),
         ("neqo", {}, None, "neqo-server is not on PATH"),
         ("neqo", {"NEQO_HOME": "{own}/neqo"}, "nss/lib/missing", "neqo-server lacks libnss3.so"),
-        ("neqo", {"NEQO_HOME": "{own}/neqo"}, "neqo/target/release/neqo-server.old", "finds too old an NSS; set NSS_DIR"),
+        ("neqo", {"NEQO_HOME": "{own}/neqo"}, "neqo/target/release/neqo-server.old", "too old an NSS; set NSS_DIR"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_taken_is_named_in_a_line(own, stack, variables, touched, message):
