@@ -277,7 +277,7 @@ def test_a_stack_that_compiles_nothing_of_the_kind_refuses(tree):
 
 
 def test_what_shipped_adapters_take_is_found(tmp_path):
-    """By the lock files as they are, and by the variable in picoquic's build."""
+    """By the lock files as they are, and by the variables in builds of what a user has built."""
     (tmp_path / "Cargo.toml").write_text('[package]\nname = "quinn-proto"\n')
     (tmp_path / "go.mod").write_text("module github.com/quic-go/quic-go\n")
     for stack, name, kind in (
@@ -285,6 +285,8 @@ def test_what_shipped_adapters_take_is_found(tmp_path):
         ("quic-go", "quic-go", sources.Kind.MODULE),
         ("quic-go", "github.com/quic-go/quic-go", sources.Kind.MODULE),
         ("picoquic", "picoquic", sources.Kind.HOME),
+        ("lsquic", "lsquic", sources.Kind.HOME),
+        ("neqo", "neqo", sources.Kind.HOME),
     ):
         (found,) = sources.find(adapter.manifest.read(stack), [f"{name}={tmp_path}"])
         assert (found.kind, found.folder) == (kind, tmp_path)
