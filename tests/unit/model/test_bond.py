@@ -14,7 +14,7 @@ from conformance.model.emulation import bonded
 from conformance.model.errors import UserError
 from conformance.model.network import Network
 
-DOCUMENT = json.loads(scenarios.files()["bonded"].read_text())
+DOCUMENT = json.loads(scenarios.files()["bond-options"].read_text())
 
 
 def changed(where, value):
