@@ -79,7 +79,8 @@ def summary(told: "Told") -> str:
     counts = ", ".join(f"{number} {verdict}" for verdict, number in told.judgment.counts.items())
     tier = "" if told.tier is None else f"{told.tier} tier; "
     schemes = f" of {', '.join(told.schemes)}" if told.schemes else ""
-    return f"{told.study.name}: {tier}{counts}; {told.measured} of {told.points} points measured{schemes}"
+    others = f", {told.referenced} more known by references of zones" if told.referenced else ""
+    return f"{told.study.name}: {tier}{counts}; {told.measured} of {told.points} points measured{schemes}{others}"
 
 
 def as_markdown(told: "Told") -> str:
@@ -116,15 +117,16 @@ def show_board(board: "Board", console: rich.console.Console) -> None:
     console.print(table)
 
 
-_BOARD = ("study", "claims", *map(str, Verdict), "points measured")
+_BOARD = ("study", "claims", *map(str, Verdict), "points measured", "by zones")
 
 
 def _board_rows(board: "Board") -> Iterator[tuple[str, ...]]:
     for one in board.studies:
         counts = (str(one.judgment.counts[verdict]) for verdict in Verdict)
-        yield one.study.name, str(len(one.study.claims)), *counts, f"{one.measured} of {one.points}"
+        known = f"{one.measured} of {one.points}", str(one.referenced)
+        yield one.study.name, str(len(one.study.claims)), *counts, *known
     every = (str(board.counts[verdict]) for verdict in Verdict)
-    yield "all", str(sum(len(one.study.claims) for one in board.studies)), *every, ""
+    yield "all", str(sum(len(one.study.claims) for one in board.studies)), *every, "", ""
 
 
 def board_markdown(board: "Board") -> str:
