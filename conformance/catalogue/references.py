@@ -20,9 +20,12 @@ def of(study: Study) -> References:
     points = [point for point in study.points["full"] if point.stack == STACK]
     algorithms = {point.algorithm for point in points}
     judging = [documents.zone(path) for path in documents.judging_files() if path.parent.name in algorithms]
-    by_algorithm = {name: [zone for zone in judging if zone.algorithm == name] for name in algorithms}
-    known = {point: dict(_at(study.setting(point), by_algorithm[point.algorithm])) for point in points}
-    return {point: seen for point, seen in known.items() if seen}
+    found = {}
+    for point in points:
+        own = [zone for zone in judging if (zone.algorithm, zone.profile) == (point.algorithm, point.scenario)]
+        if own and (seen := dict(_at(study.setting(point), own))):
+            found[point] = seen
+    return found
 
 
 def _at(setting: Setting, judging: Iterable[Zone]) -> Iterator[tuple[str, Seen]]:

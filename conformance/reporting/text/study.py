@@ -113,11 +113,17 @@ def show_board(board: "Board", console: rich.console.Console) -> None:
     for name in _BOARD:
         table.add_column(name, justify="left" if name == _BOARD[0] else "right")
     for row in _board_rows(board):
-        table.add_row(*row)
+        table.add_row(*row[: len(_BOARD)])
     console.print(table)
+    for one in board.studies:
+        if one.referenced:
+            words = f"{one.study.name}: {count(one.referenced, 'more point')} known by references of zones"
+            console.print(words, soft_wrap=True)
 
 
-_BOARD = ("study", "claims", *map(str, Verdict), "points measured", "by zones")
+_BOARD = ("study", "claims", *map(str, Verdict), "points measured")
+#: further, where there is room
+_BY_ZONES = "further ones known by references of zones"
 
 
 def _board_rows(board: "Board") -> Iterator[tuple[str, ...]]:
@@ -131,7 +137,7 @@ def _board_rows(board: "Board") -> Iterator[tuple[str, ...]]:
 
 def board_markdown(board: "Board") -> str:
     """Return the counts as Markdown, and each study's scoreboard."""
-    counts = "\n".join(markdown.table(_BOARD, list(_board_rows(board))))
+    counts = "\n".join(markdown.table((*_BOARD, _BY_ZONES), list(_board_rows(board))))
     return "\n".join([counts, "", *map(as_markdown, board.studies)])
 
 
