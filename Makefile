@@ -75,7 +75,7 @@ bench: kernel  ## what trials cost, by cell and by stack, and what whole command
 FURTHER := heatmap-packets:packets identify-queue:identify startup:startup sawtooth-utilization:sawtooth competing:competing \
   pacing:pacing
 #: scenarios whose points have zones
-SHARED := fairness rtt-fairness coexistence short-flows queues recovery
+SHARED := fairness rtt-fairness coexistence short-flows queues recovery bonded
 
 reference: kernel  ## measure the zones' references anew, 20 trials a cell (about 20 minutes an algorithm); docs/add-a-zone.md derives
 	for algorithm in cubic reno bbrv1 $(BUILT_BBR); do \
