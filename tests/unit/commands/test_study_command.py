@@ -13,7 +13,7 @@ from conformance.commands import study as command
 from conformance.engine import benches
 from conformance.reporting.text import study as shown
 from conformance.results import store
-from conformance.support import limits, schema
+from conformance.support import limits, paths, schema
 from conformance.support.console import Console
 
 STUDY = {
@@ -182,3 +182,14 @@ def test_a_board_of_results_that_are_not_there_is_one_line(tmp_path):
     found = invoke("board", tmp_path / "none.jsonl")
     assert found.exit_code == 2
     assert "does not exist" in found.output
+
+
+def test_findings_have_the_counts_of_the_lines_of_studies_that_are_published():
+    root = paths.PACKAGE.parent
+    page = (root / "docs" / "findings-studies.md").read_text(encoding="utf-8")
+    files = sorted((root / "reports" / "published" / "studies").glob("*.jsonl.xz"))
+    assert files
+    for file in files:
+        told = command.show(file.name.partition(".")[0], [file])
+        counts = " | ".join(map(str, told.judgment.counts.values()))
+        assert f"| `{told.study.name}` | {len(told.study.claims)} | {counts} | {told.measured} of {told.points}" in page
