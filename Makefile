@@ -75,7 +75,7 @@ bench: kernel  ## what trials cost, by cell and by stack, and what whole command
 FURTHER := heatmap-packets:packets identify-queue:identify startup:startup sawtooth-utilization:sawtooth competing:competing \
   pacing:pacing
 #: scenarios whose points have zones
-SHARED := fairness rtt-fairness coexistence short-flows queues recovery
+SHARED := fairness rtt-fairness coexistence short-flows queues recovery bonded
 
 reference: kernel  ## measure the zones' references anew, 20 trials a cell (about 20 minutes an algorithm); docs/add-a-zone.md derives
 	for algorithm in cubic reno bbrv1 $(BUILT_BBR); do \
@@ -119,7 +119,7 @@ published: kernel  ## measure every stack that is built here x algorithm, 10 Mbi
 
 site: setup  ## the pages of what is published, by today's zones, into site/; docs/matrix.md from the same (a minute)
 	$(CONFORMANCE) export matrix $(PUBLISHED)/*.jsonl.xz --out docs/matrix.md
-	$(CONFORMANCE) report $(PUBLISHED)/*.jsonl.xz --out site --no-terminal
+	$(CONFORMANCE) report $(PUBLISHED)/*.jsonl.xz $(wildcard $(PUBLISHED)/studies/*.jsonl.xz) --out site --no-terminal
 
 #: program that builds images, what they are called, what they begin with (Debian 12), and further options of the program
 BUILDER ?= podman

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from conformance.cli.base import FORMAT, SEED, TRIALS, err, finish, progress_console, written
+from conformance.cli.base import FORMAT, SEED, TRIALS, err, finish, out_folder, progress_console, written
 from conformance.cli.measuring import EXECUTOR, RESULTS, WORKERS
 
 _OUT = click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write Markdown: FILE.md.")
@@ -83,6 +83,28 @@ def board(results: tuple[pathlib.Path, ...], target: pathlib.Path | None, form: 
 
     found = command.board(results)
     finish(found, form, shown.show_board, _written(found, target, shown.board_markdown))
+
+
+@study.command("publish")
+@click.argument("what", metavar="STUDY")
+@click.argument("results", nargs=-1, required=True, type=click.Path(path_type=pathlib.Path, exists=True))
+@out_folder("published/studies")
+@FORMAT
+def publish(what: str, results: tuple[pathlib.Path, ...], target: pathlib.Path, form: str) -> None:
+    """Compress what RESULTS hold of STUDY, for keeping.
+
+    Writes STUDY.jsonl.xz into a folder, with all that claims rest on. Points that RESULTS lack stay in the file that
+    is there.
+    """
+    from conformance.catalogue import studies
+    from conformance.commands.made import Item, Made
+    from conformance.reporting import published
+    from conformance.reporting.text import made
+    from conformance.results import store
+
+    path = published.write_study(studies.find(what), store.read(*results), target)
+    item = Item(name=path.name, words=f"{path}: {path.stat().st_size / 1000:.0f} kB", path=str(path))
+    finish(Made(command="study publish", items=[item]), form, made.show)
 
 
 def _written(found: Any, target: pathlib.Path | None, as_markdown: Callable[[Any], str] | None = None) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import rich.console
 
-from conformance.catalogue import studies
+from conformance.catalogue import references, studies
 from conformance.commands.measuring import answers
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus, of_outcomes, worst
@@ -31,8 +31,9 @@ from conformance.support import limits
 class Told:
     """What is known of a study: its verdicts, and how much of it was measured.
 
-    `tier`: of a run, None of what was found. `points`: of the full tier; `measured`: of them. `schemes`: what was
-    measured, by id. `outcomes`: of trials of this run that gave nothing.
+    `tier`: of a run, None of what was found. `points`: of the full tier; `measured`: of them; `referenced`: others, of
+    which references of zones say something. `schemes`: what was measured, by id. `failed`: whether trials of this run
+    gave nothing.
     """
 
     study: Study
@@ -40,6 +41,7 @@ class Told:
     judgment: Judgment
     points: int
     measured: int
+    referenced: int
     schemes: tuple[str, ...]
     results: str
     failed: ExitStatus = ExitStatus.DONE
@@ -57,7 +59,7 @@ class Told:
             "study-show" if self.tier is None else "study-run", self.exit_status,
             study=self.study.name, title=self.study.title, source=dict(self.study.source),
             scaled=[dict(one) for one in self.study.scaled], tier=self.tier, points=self.points,
-            measured=self.measured, schemes=list(self.schemes), results=self.results,
+            measured=self.measured, referenced=self.referenced, schemes=list(self.schemes), results=self.results,
             scenarios=[{"name": name, "title": one.title} for name, one in self.study.scenarios.items()],
             counts=_counts(self.judgment.counts),
             anchors=[
@@ -139,9 +141,11 @@ def run(
             measured |= dict.fromkeys(work[answer.key], answer.measurements)
         schemes |= dict.fromkeys(_schemes(bench, work))
     failed = of_outcomes(one.outcome for found in measured.values() for one in found)
+    known = references.of(study)
     return Told(
-        study=study, tier=tier, judgment=outcome.judge(study, measured, why_not), points=len(study.points["full"]),
-        measured=outcome.known(measured), schemes=tuple(schemes), results=results,
+        study=study, tier=tier, judgment=outcome.judge(study, measured, why_not, known),
+        points=len(study.points["full"]), measured=outcome.known(measured),
+        referenced=outcome.referenced(measured, known), schemes=tuple(schemes), results=results,
         failed=failed if failed is ExitStatus.ERROR else ExitStatus.DONE,
     )  # fmt: skip
 
@@ -180,10 +184,12 @@ def show(what: str, results: Sequence[str | pathlib.Path]) -> Told:
 
 
 def told(study: Study, found: study_results.Found, results: str) -> Told:
-    """Return what is known of a study by what was found of it."""
+    """Return what is known of a study by what was found of it, and by references of zones. Raise UserError."""
+    known = references.of(study)
     return Told(
-        study=study, tier=None, judgment=outcome.judge(study, found.measured), points=len(study.points["full"]),
-        measured=outcome.known(found.measured), schemes=found.schemes, results=results,
+        study=study, tier=None, judgment=outcome.judge(study, found.measured, references=known),
+        points=len(study.points["full"]), measured=outcome.known(found.measured),
+        referenced=outcome.referenced(found.measured, known), schemes=found.schemes, results=results,
     )  # fmt: skip
 
 
@@ -208,7 +214,8 @@ class Board:
         found = [
             {
                 "study": one.study.name, "title": one.study.title, "claims": len(one.study.claims),
-                "points": one.points, "measured": one.measured, "counts": _counts(one.judgment.counts),
+                "points": one.points, "measured": one.measured, "referenced": one.referenced,
+                "counts": _counts(one.judgment.counts),
             }
             for one in self.studies
         ]  # fmt: skip

@@ -7,8 +7,12 @@ trial; and of each cell's front trial (the one nearest to the median) what its p
 import collections
 import dataclasses
 import pathlib
+from collections.abc import Iterable
 from typing import Any
 
+from conformance.model.errors import UserError
+from conformance.model.studies import study_results
+from conformance.model.studies.study import Study
 from conformance.model.trial import Measurement
 from conformance.reporting import heatmaps
 from conformance.reporting.html import cell_page
@@ -40,6 +44,36 @@ def write(read: source.Source, target: pathlib.Path) -> list[pathlib.Path]:
             for m in result.measurements
         ]
     return [_write(target / f"{stack}.jsonl.xz", made) for stack, made in sorted(by_stack.items())]
+
+
+def write_study(study: Study, measurements: Iterable[Measurement], target: pathlib.Path) -> pathlib.Path:
+    """Write STUDY.jsonl.xz into the folder `target`: all trials of the study's points, of each algorithm one build's.
+
+    A file that is there keeps what it holds of points that were not measured now. Raises UserError where there is
+    nothing to keep.
+    """
+    found = {point: own for point, own in study_results.of(study, measurements).measured.items() if _any_known(own)}
+    if not found:
+        raise UserError(
+            f"these results hold nothing of {study.name}", f"measure it with `conformance study run {study.name}`"
+        )
+    path = target / f"{study.name}.jsonl.xz"
+    before = study_results.of(study, store.read(path)).measured if path.exists() else {}
+    kept = {**{point: own for point, own in before.items() if _any_known(own)}, **found}
+    ordered = sorted(kept, key=lambda point: (point.scenario, point.stack, point.algorithm, point.point.id))
+    # Two points may be one setting.
+    lines = {m.trial.key: store.dumps(_bare(m)) for point in ordered for m in kept[point]}
+    return files.write(path, compressed.compress(b"".join(lines.values())), "choose another --out")
+
+
+def _any_known(measurements: Iterable[Measurement]) -> bool:
+    return any(m.metrics for m in measurements)
+
+
+def _bare(measurement: Measurement) -> Measurement:
+    """Return the measurement without evidence but what says where it comes from: no claim rests on more."""
+    evidence = {name: measurement.evidence[name] for name in _ALWAYS if measurement.evidence.get(name)}
+    return dataclasses.replace(measurement, evidence=evidence)
 
 
 def _write(path: pathlib.Path, made: list[Measurement]) -> pathlib.Path:

@@ -14,7 +14,7 @@ from conformance.model.trial import Outcome
 
 pytestmark = pytest.mark.guest
 
-DOCUMENT = json.loads(scenarios.files()["bonded"].read_text())
+DOCUMENT = json.loads(scenarios.files()["bond-options"].read_text())
 MOST_MBPS = {"5:5": 40, "9:1": 200 / 9}
 
 

@@ -173,7 +173,7 @@ CASES = {
     "measurement, split": ("split.jsonl", SPLIT.to_json(), _read_split_results),
     "features": ("r.features.jsonl", json.loads(features.dumps(FEATURES)), _read_features),
     "scenario": ("s.json", _json("scenarios", "after-start-up.json"), _read_scenario),
-    "scenario, bonded": ("s.json", _json("scenarios", "bonded.json"), _read_scenario),
+    "scenario, bonded": ("s.json", _json("scenarios", "bond-options.json"), _read_scenario),
     "study": ("study.json", _study(), studies.read),
     "clauses": ("clauses.json", _json("clauses", "rfc5681.json"), clauses.read),
 }

@@ -66,6 +66,10 @@ class Rates:
                 high[cell] = statistics.median_interval(found[1], confidence)[1]
         return cls(low=low, high=high)
 
+    def and_others(self, low: Mapping[Cell, float], high: Mapping[Cell, float]) -> Self:
+        """Return these rates, with those of further cells."""
+        return dataclasses.replace(self, low={**low, **self.low}, high={**high, **self.high})
+
 
 def cut_off(measurements: Iterable[Measurement], timeout_s: float) -> Iterator[Measurement]:
     """Yield the measurements as they would be, had transfers been given up after `timeout_s` seconds."""

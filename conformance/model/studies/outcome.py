@@ -5,13 +5,15 @@ from collections.abc import Hashable, Mapping, Sequence
 
 from conformance.model import delivery_metrics
 from conformance.model.metric import Timeout
-from conformance.model.metrics import METRICS
+from conformance.model.metrics import METRICS, UTILIZATION
 from conformance.model.studies import claims, predicted
 from conformance.model.studies.claims import Judged, NotSeen, Seen, Verdict
 from conformance.model.studies.study import Claim, Quantity, Study, StudyPoint
 from conformance.model.trial import Measurement, Outcome
 
 Measured = Mapping[StudyPoint, Sequence[Measurement]]
+#: {point: {metric of a lone transfer: what the reference of a zone has there}}
+References = Mapping[StudyPoint, Mapping[str, Seen]]
 #: what of a point was not asked for in this run
 _NOT_MEASURED = "not measured"
 _ANY = (Outcome.OK, Outcome.TIMEOUT)
@@ -35,9 +37,20 @@ def known(measured: Measured) -> int:
     return sum(any(one.metrics for one in found) for found in measured.values())
 
 
-def judge(study: Study, measured: Measured, why_not: Mapping[StudyPoint, str] = {}) -> Judgment:
-    """Judge a study by what was measured. `why_not`: why a point was not, where that is known."""
-    look = looker(study, measured, why_not)
+def referenced(measured: Measured, references: References) -> int:
+    """Return of how many points only a zone's reference is known."""
+    return sum(not any(one.metrics for one in measured.get(point, ())) for point in references)
+
+
+def judge(
+    study: Study, measured: Measured, why_not: Mapping[StudyPoint, str] = {},
+    references: Mapping[StudyPoint, Mapping[str, Seen]] = {},
+) -> Judgment:  # fmt: skip
+    """Judge a study by what was measured. `why_not`: why a point was not, where that is known.
+
+    `references` stand for points that were not measured.
+    """
+    look = looker(study, measured, why_not, references)
     anchors = {anchor.name: claims.judge(anchor.instances, look) for anchor in study.anchors}
 
     def of(claim: Claim) -> Judged:
@@ -49,7 +62,10 @@ def judge(study: Study, measured: Measured, why_not: Mapping[StudyPoint, str] = 
     return Judgment(anchors=anchors, claims=tuple((claim, of(claim)) for claim in study.claims))
 
 
-def looker(study: Study, measured: Measured, why_not: Mapping[StudyPoint, str] = {}) -> claims.Look:
+def looker(
+    study: Study, measured: Measured, why_not: Mapping[StudyPoint, str] = {},
+    references: Mapping[StudyPoint, Mapping[str, Seen]] = {},
+) -> claims.Look:  # fmt: skip
     """Return the function that says what was seen of a Quantity."""
     remembered: dict[Hashable, Seen | NotSeen] = {}
 
@@ -57,18 +73,25 @@ def looker(study: Study, measured: Measured, why_not: Mapping[StudyPoint, str] =
         if not isinstance(quantity, Quantity):
             raise TypeError(f"{quantity!r} is no quantity of a study")
         if quantity not in remembered:
-            remembered[quantity] = _look(study, measured, why_not, quantity)
+            remembered[quantity] = _look(study, measured, why_not, references, quantity)
         return remembered[quantity]
 
     return look
 
 
-def _look(study: Study, measured: Measured, why_not: Mapping[StudyPoint, str], quantity: Quantity) -> Seen | NotSeen:
+def _look(
+    study: Study, measured: Measured, why_not: Mapping[StudyPoint, str], references: References, quantity: Quantity
+) -> Seen | NotSeen:
     if quantity.asked or quantity.metric in predicted.ASKED:
         by_cell = {study.setting(point).cell: measured[point] for point in quantity.points if measured.get(point)}
-        return predicted.predict(quantity.metric, dict(quantity.asked), by_cell)
+        lacking = (point for point in quantity.points if study.setting(point).cell not in by_cell)
+        known = {study.setting(point).cell: references.get(point, {}).get(UTILIZATION.name) for point in lacking}
+        others = {cell: seen for cell, seen in known.items() if seen is not None}
+        return predicted.predict(quantity.metric, dict(quantity.asked), by_cell, others)
     (point,) = quantity.points
     found = measured.get(point)
+    if not found and quantity.group is None and quantity.phase is None and quantity.metric in references.get(point, {}):
+        return references[point][quantity.metric]
     if not found:
         return NotSeen(why_not.get(point, _NOT_MEASURED))
     if quantity.phase is not None:

@@ -43,10 +43,17 @@ def check(metric: str, asked: Mapping[str, Any]) -> None:
         raise UserError(f"there is no class {name!r} of paths", f"choose one of {', '.join(_CLASSES)}")
 
 
-def predict(metric: str, asked: Mapping[str, Any], by_cell: Mapping[Cell, Sequence[Measurement]]) -> Seen | NotSeen:
-    """Return what is predicted: by medians, and by what the intervals of the cells' medians allow."""
-    n = min(map(len, by_cell.values()), default=0)
-    medians, intervals = Rates.medians(by_cell), Rates.intervals(by_cell)
+def predict(
+    metric: str, asked: Mapping[str, Any], by_cell: Mapping[Cell, Sequence[Measurement]],
+    known: Mapping[Cell, Seen] = {},
+) -> Seen | NotSeen:  # fmt: skip
+    """Return what is predicted: by medians, and by what the intervals of the cells' medians allow.
+
+    `known`: the utilization of further cells, of which there are no measurements.
+    """
+    n = min([*map(len, by_cell.values()), *(seen.n for seen in known.values())], default=0)
+    medians = Rates.medians(by_cell).and_others(_rates(known, "median"), _rates(known, "median"))
+    intervals = Rates.intervals(by_cell).and_others(_rates(known, "low"), _rates(known, "high"))
     if metric == "split_paths":
         return _count(asked, medians, intervals, n)
     path = Path.parse(str(asked["path"]))
@@ -56,6 +63,11 @@ def predict(metric: str, asked: Mapping[str, Any], by_cell: Mapping[Cell, Sequen
     if median is None or bounds is None:
         return NotSeen(f"cells of {path.id} were not measured")
     return Seen(median=median[1], low=bounds[0], high=bounds[1], n=n)
+
+
+def _rates(known: Mapping[Cell, Seen], bound: str) -> dict[Cell, float]:
+    """Return a bound of each cell's goodput in Mbit/s."""
+    return {cell: max(getattr(seen, bound), 0.0) * cell.bandwidth_mbps for cell, seen in known.items()}
 
 
 def _count(asked: Mapping[str, Any], medians: Rates, intervals: Rates, n: int) -> Seen | NotSeen:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import markupsafe
 
-from conformance.catalogue import studies
+from conformance.catalogue import references, studies
 from conformance.model.studies import outcome, study_results
 from conformance.model.studies.claims import Judged, Verdict
 from conformance.model.studies.outcome import Judgment
@@ -49,6 +49,8 @@ class Page:
     judgment: Judgment
     schemes: tuple[str, ...]
     measured: int
+    #: of how many further points references of zones say something
+    referenced: int
     sections: tuple[Section, ...]
 
     @property
@@ -89,7 +91,8 @@ def pages(measurements: Sequence[Measurement]) -> list[Page]:
 
 
 def _page(study: Study, found: study_results.Found) -> Page:
-    judgment = outcome.judge(study, found.measured)
+    known = references.of(study)
+    judgment = outcome.judge(study, found.measured, references=known)
     rows = [
         Row(claim=claim, judged=judged, seen=tuple(shown.findings(judged)) if judged.judged else ())
         for claim, judged in judgment.claims
@@ -106,6 +109,7 @@ def _page(study: Study, found: study_results.Found) -> Page:
     return Page(
         study=study, judgment=judgment, schemes=found.schemes,
         measured=outcome.known(found.measured),
+        referenced=outcome.referenced(found.measured, known),
         sections=(*sections, rest),
     )  # fmt: skip
 

@@ -79,7 +79,8 @@ def summary(told: "Told") -> str:
     counts = ", ".join(f"{number} {verdict}" for verdict, number in told.judgment.counts.items())
     tier = "" if told.tier is None else f"{told.tier} tier; "
     schemes = f" of {', '.join(told.schemes)}" if told.schemes else ""
-    return f"{told.study.name}: {tier}{counts}; {told.measured} of {told.points} points measured{schemes}"
+    others = f", {told.referenced} more known by references of zones" if told.referenced else ""
+    return f"{told.study.name}: {tier}{counts}; {told.measured} of {told.points} points measured{schemes}{others}"
 
 
 def as_markdown(told: "Told") -> str:
@@ -112,24 +113,31 @@ def show_board(board: "Board", console: rich.console.Console) -> None:
     for name in _BOARD:
         table.add_column(name, justify="left" if name == _BOARD[0] else "right")
     for row in _board_rows(board):
-        table.add_row(*row)
+        table.add_row(*row[: len(_BOARD)])
     console.print(table)
+    for one in board.studies:
+        if one.referenced:
+            words = f"{one.study.name}: {count(one.referenced, 'more point')} known by references of zones"
+            console.print(words, soft_wrap=True)
 
 
 _BOARD = ("study", "claims", *map(str, Verdict), "points measured")
+#: further, where there is room
+_BY_ZONES = "further ones known by references of zones"
 
 
 def _board_rows(board: "Board") -> Iterator[tuple[str, ...]]:
     for one in board.studies:
         counts = (str(one.judgment.counts[verdict]) for verdict in Verdict)
-        yield one.study.name, str(len(one.study.claims)), *counts, f"{one.measured} of {one.points}"
+        known = f"{one.measured} of {one.points}", str(one.referenced)
+        yield one.study.name, str(len(one.study.claims)), *counts, *known
     every = (str(board.counts[verdict]) for verdict in Verdict)
-    yield "all", str(sum(len(one.study.claims) for one in board.studies)), *every, ""
+    yield "all", str(sum(len(one.study.claims) for one in board.studies)), *every, "", ""
 
 
 def board_markdown(board: "Board") -> str:
     """Return the counts as Markdown, and each study's scoreboard."""
-    counts = "\n".join(markdown.table(_BOARD, list(_board_rows(board))))
+    counts = "\n".join(markdown.table((*_BOARD, _BY_ZONES), list(_board_rows(board))))
     return "\n".join([counts, "", *map(as_markdown, board.studies)])
 
 

@@ -98,6 +98,20 @@ def test_several_flows_of_bbrv1_lose_far_more_than_bbrv3_s():
     assert lost["bbrv1"] > 3 * lost["bbrv3"]
 
 
+def test_zones_of_bonded_links_tell_cubic_from_reno_where_packets_come_out_of_order():
+    """The positive control: links that are unlike, large batches, nothing put in order."""
+    at = Point((("batch", 100), ("rates", "4:1"), ("reordering", "off")))
+    cubic, reno = (documents.zone_of(name, "bonded-utilization").intervals[at] for name in ("cubic", "reno"))
+    assert reno.basis.median not in cubic
+    assert cubic.basis.median not in reno
+
+
+def test_bbrv1_is_apart_where_a_bond_puts_the_packets_of_unlike_links_in_order():
+    at = Point((("batch", 100), ("rates", "4:1"), ("reordering", "on")))
+    of = {name: documents.zone_of(name, "bonded-utilization").intervals[at] for name in ("cubic", "reno", "bbrv1")}
+    assert of["bbrv1"].high < min(of["cubic"].low, of["reno"].low)
+
+
 def test_identification_asks_the_same_of_every_algorithm():
     cells = {zone.id: set(zone.cells) for zone in IDENTIFY}
     assert cells.keys() >= {

@@ -142,7 +142,7 @@ def test_a_bridge_knows_the_way_to_every_other():
 
 
 def test_a_bond_survives_the_wire_and_tells_the_program_its_turns():
-    own = dataclasses.replace(helpers.trial(), setting=setting("bonded", "split=9:1,batch=10"))
+    own = dataclasses.replace(helpers.trial(), setting=setting("bond-options", "split=9:1,batch=10"))
     cell = shared.cell_of([own])
     assert protocol.parse_shared_cell(wire.dumps(cell)) == cell
     bond = cell.trials[0].bond

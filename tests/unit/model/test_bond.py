@@ -14,7 +14,7 @@ from conformance.model.emulation import bonded
 from conformance.model.errors import UserError
 from conformance.model.network import Network
 
-DOCUMENT = json.loads(scenarios.files()["bonded"].read_text())
+DOCUMENT = json.loads(scenarios.files()["bond-options"].read_text())
 
 
 def changed(where, value):
@@ -199,3 +199,15 @@ def test_a_bond_that_did_as_asked_has_no_problems():
 )
 def test_what_a_bond_was_not_asked_for_is_named(facts, options, words):
     assert words in problems(facts, **options)
+
+
+def test_where_zones_judge_each_link_gets_as_much_as_it_carries_and_only_order_is_lost():
+    made = scenarios.find("bonded")
+    networks = {point: made.setting(point).network for point in made.grid(scenarios.ZONE)}
+    assert len(networks) == 6
+    for point, found in networks.items():
+        (group,) = found.flows
+        assert found.bound_mbps(group) == found.rate_mbps(group) == 40
+        assert found.loss_pct(group) == 0
+        assert found.bond.reorder_ms == (200 if point["reordering"] == "on" else 0)
+        assert found.bond.batch == point["batch"]

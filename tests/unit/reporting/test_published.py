@@ -6,6 +6,10 @@ import re
 import pytest
 from helpers import measurements, results_file
 
+from conformance.catalogue import studies
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+from conformance.model.studies import outcome, study_results
 from conformance.model.trial import Outcome
 from conformance.reporting import heatmaps, published
 from conformance.reporting.html import cell_page
@@ -60,6 +64,27 @@ def test_algorithms_that_were_not_measured_now_are_kept(tmp_path, folder):
     )
     kept = {(m.trial.scheme.algorithm, m.utilization) for m in store.read(path)}
     assert kept == {("reno", 0.4), ("cubic", 0.5)}
+
+
+def test_a_study_s_lines_are_judged_alike_and_points_that_were_not_measured_now_are_kept(tmp_path, folder):
+    study = studies.find("atc25-splitting")
+    one, other = Cell(10, 20, 1), Cell(10, 20, 2)
+    first = measurements([0.4, 0.41, 0.42, 0.43, 0.44], algorithm="cubic", cell=one)
+    stray = measurements([0.4] * 5, algorithm="cubic", cell=Cell(7, 20, 1))
+    path = published.write_study(study, [*first, *stray], folder)
+    kept = store.read(path)
+    assert {m.trial.setting.cell for m in kept} == {one}
+    found, before = (study_results.of(study, lines).measured for lines in (kept, first))
+    assert outcome.judge(study, found) == outcome.judge(study, before)
+    assert published.write_study(study, measurements([0.2] * 5, algorithm="cubic", cell=other), folder) == path
+    both = store.read(path)
+    assert sorted((m.trial.setting.cell.loss_pct, m.utilization) for m in both) == [
+        *((1, value) for value in (0.4, 0.41, 0.42, 0.43, 0.44)), *[(2, 0.2)] * 5,
+    ]  # fmt: skip
+    again = path.read_bytes()
+    assert published.write_study(study, both, folder).read_bytes() == again
+    with pytest.raises(UserError, match="these results hold nothing of atc25-splitting"):
+        published.write_study(study, stray, folder)
 
 
 def test_the_example_workflow_pins_its_actions_asks_for_little_and_builds_what_make_builds():

@@ -1,0 +1,45 @@
+"""What zones know of a study's points: the trials of their references, which are Linux TCP's."""
+
+from collections.abc import Iterable, Iterator
+
+from conformance.catalogue import documents
+from conformance.model import place as places
+from conformance.model import zone as zones
+from conformance.model.setting import Setting
+from conformance.model.studies.claims import Seen
+from conformance.model.studies.outcome import References
+from conformance.model.studies.study import STACK, Study
+from conformance.model.zone import Basis, Zone
+
+
+def of(study: Study) -> References:
+    """Return what the references of zones that ship have at a study's points of Linux TCP, by metric.
+
+    Only of points that are the very setting that a zone's reference was measured in. Raises UserError.
+    """
+    points = [point for point in study.points["full"] if point.stack == STACK]
+    algorithms = {point.algorithm for point in points}
+    judging = [documents.zone(path) for path in documents.judging_files() if path.parent.name in algorithms]
+    found = {}
+    for point in points:
+        own = [zone for zone in judging if (zone.algorithm, zone.profile) == (point.algorithm, point.scenario)]
+        if own and (seen := dict(_at(study.setting(point), own))):
+            found[point] = seen
+    return found
+
+
+def _at(setting: Setting, judging: Iterable[Zone]) -> Iterator[tuple[str, Seen]]:
+    """Yield (metric, what the reference of a zone of it has)."""
+    if setting.segments:
+        return
+    place = places.of(setting)
+    for zone in judging:
+        if zones.judges(zone, setting, place):
+            yield zone.metric, _seen(zone.intervals[place].basis)
+
+
+def _seen(basis: Basis) -> Seen:
+    """Return what a reference's trials say; where only their range is known, that is the interval."""
+    if basis.values:
+        return Seen.of(basis.values)
+    return Seen(median=basis.median, low=basis.min, high=basis.max, n=basis.n)

@@ -1,0 +1,58 @@
+"""References of zones as what is known of a study's points."""
+
+import math
+
+from conformance.catalogue import documents, references, studies
+from conformance.model.setting import Cell
+from conformance.model.studies import outcome, predicted
+from conformance.model.studies.claims import Seen, Verdict
+
+ATC25 = studies.find("atc25-splitting")
+KNOWN = references.of(ATC25)
+
+
+def of(algorithm, cell):
+    """Return the study's point of Linux TCP in a cell."""
+    return next(
+        point for point in ATC25.points["full"]
+        if (point.scenario, point.stack, point.algorithm) == ("atc25", "linux-tcp", algorithm)
+        and ATC25.setting(point).cell == cell
+    )  # fmt: skip
+
+
+def test_a_zone_s_reference_is_known_of_the_very_setting_it_was_measured_in():
+    cell = Cell(50, 20, 2)
+    values = documents.zone_of("cubic").intervals[cell].basis.values
+    known = KNOWN[of("cubic", cell)]
+    assert known["utilization"] == Seen.of(values)
+    assert known["utilization"].n == len(values) >= 20
+    assert known["lost_pct"] == Seen.of(documents.zone_of("cubic", "loss").intervals[cell].basis.values)
+
+
+def test_where_only_a_range_is_known_that_is_the_interval():
+    cell = Cell(50, 20, 2)
+    basis = documents.zone_of("bbrv3").intervals[cell].basis
+    assert not basis.values
+    seen = KNOWN[of("bbrv3", cell)]["utilization"]
+    assert (seen.median, seen.low, seen.high, seen.n) == (basis.median, basis.min, basis.max, basis.n)
+
+
+def test_nothing_is_known_of_other_stacks_profiles_and_paths():
+    assert {(point.scenario, point.stack) for point in KNOWN} == {("atc25", "linux-tcp")}
+    assert references.of(studies.find("tng")) == {}
+
+
+def test_claims_about_many_cells_are_judged_by_references_where_nothing_was_measured():
+    verdicts = {claim.id: found.verdict for claim, found in outcome.judge(ATC25, {}, references=KNOWN).claims}
+    assert {name: verdicts[name] for name in ("A14", "A20")} == dict.fromkeys(("A14", "A20"), Verdict.REPRODUCED)
+    assert verdicts["A23"] is Verdict.NOT_JUDGED
+    without = {found.verdict for _, found in outcome.judge(ATC25, {}).claims}
+    assert without == {Verdict.NOT_JUDGED}
+    assert outcome.referenced({}, KNOWN) == len(KNOWN)
+
+
+def test_a_prediction_has_the_bounds_of_what_is_known_of_its_cells():
+    one, two = Cell(10, 20, 0), Cell(10, 20, 1)
+    known = {cell: Seen(median=0.5, low=low, high=0.6, n=20) for cell, low in ((one, 0.4), (two, 0.3))}
+    found = predicted.predict("predicted_split", {"path": f"{one.id}+{two.id}"}, {}, known)
+    assert math.isclose(found.median, 0.5) and (found.low, found.high, found.n) == (0.3, 0.6, 20)
