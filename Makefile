@@ -72,8 +72,8 @@ bench: kernel  ## what trials cost, by cell and by stack, and what whole command
 	$(CONFORMANCE) bench --stacks
 
 #: what zones are derived from beside the grid: a zone that has the cells, and the profile
-FURTHER := heatmap-packets:packets identify-queue:identify startup:startup sawtooth-utilization:sawtooth competing:competing \
-  pacing:pacing
+FURTHER := cubic/heatmap-packets:packets cubic/identify-queue:identify cubic/startup:startup \
+  cubic/sawtooth-utilization:sawtooth cubic/competing:competing cubic/pacing:pacing bbrv1/threshold:loss-threshold
 #: scenarios whose points have zones
 SHARED := fairness rtt-fairness coexistence short-flows queues recovery bonded
 
@@ -82,7 +82,7 @@ reference: kernel  ## measure the zones' references anew, 20 trials a cell (abou
 	  $(CONFORMANCE) run $$algorithm --trials 20 --first-seed 1 --results results/reference.jsonl || test $$? -ne 2 || exit; \
 	  $(CONFORMANCE) split measure $$algorithm --trials 20 --first-seed 1 --results results/reference.jsonl || test $$? -ne 2 || exit; \
 	  for zone in $(FURTHER); do \
-	    $(CONFORMANCE) run $$algorithm --grid cubic/$${zone%:*} --profile $${zone#*:} --trials 20 --first-seed 1 \
+	    $(CONFORMANCE) run $$algorithm --grid $${zone%:*} --profile $${zone#*:} --trials 20 --first-seed 1 \
 	      --results results/reference.jsonl || test $$? -ne 2 || exit; \
 	  done; \
 	  for scenario in $(SHARED); do \

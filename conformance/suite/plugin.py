@@ -37,6 +37,7 @@ _MARKERS = {
     "sawtooth": "metric: utilization and mean queue of a minute through a short queue",
     "identify": "metric: utilization and mean queue of transfers in which algorithms differ most",
     "pacing": "metric: packets that leave the sender at once",
+    "threshold": "metric: utilization below, near and above the loss that BBRv2 and BBRv3 bear",
     "smoke": "tier: the few cells that tell the algorithms apart",
     "full": "tier: every cell of the zone",
 }

@@ -61,20 +61,21 @@ def test_smoke_cells_reject_every_other_algorithm(algorithm, other):
 
 @pytest.mark.slow
 def test_zones_of_a_kind_have_the_cells_of_cubic_s():
-    """Such as are left out are left out for a reason, which zones/README.md gives."""
-    left_out = []
+    """Such as are left out are left out for a reason, which docs/why-these-zones.md gives. One kind is of BBR alone."""
+    left_out, first = [], {"threshold": "bbrv1"}
     for profile in documents.PROFILES.values():
         for kind, zone in documents.judging(profile):
             under = profile if kind in documents.KINDS else "atc25"
-            places = set(documents.zone_of("cubic", kind, under).places)
+            places = set(documents.zone_of(first.get(kind, "cubic"), kind, under).places)
             assert set(zone.places) <= places
             left_out += [(zone.id, place.id) for place in places - set(zone.places)]
-    assert set(left_out) == {("reno/sawtooth-queue", "30mbps-100ms-0pct")}
-    of_cubic = {kind: documents.zone_of("cubic", kind) for kind in documents.kinds("atc25")}
-    counts = {kind: len(zone.cells) for kind, zone in of_cubic.items() if not zone.digests}
+    unfit = {("reno/sawtooth-queue", "30mbps-100ms-0pct"), ("bbrv2/threshold", "10mbps-100ms-6pct")}
+    assert set(left_out) == unfit
+    of_first = {kind: documents.zone_of(first.get(kind, "cubic"), kind) for kind in documents.kinds("atc25")}
+    counts = {kind: len(zone.cells) for kind, zone in of_first.items() if not zone.digests}
     assert counts == {
         "heatmap": 150, "loss": 150, "startup": 6, "competing": 3, "sawtooth-utilization": 5, "sawtooth-queue": 5,
-        "identify-utilization": 8, "identify-queue": 8, "pacing": 4,
+        "identify-utilization": 8, "identify-queue": 8, "pacing": 4, "threshold": 9,
     }  # fmt: skip
     for kind in documents.KINDS:
         assert set(documents.zone_of("cubic", kind, "packets").cells) == set(grid.cells("10mbps"))
@@ -110,6 +111,15 @@ def test_bbrv1_is_apart_where_a_bond_puts_the_packets_of_unlike_links_in_order()
     at = Point((("batch", 100), ("rates", "4:1"), ("reordering", "on")))
     of = {name: documents.zone_of(name, "bonded-utilization").intervals[at] for name in ("cubic", "reno", "bbrv1")}
     assert of["bbrv1"].high < min(of["cubic"].low, of["reno"].low)
+
+
+def test_generations_of_bbr_differ_above_the_loss_that_the_newer_ones_bear():
+    """Version 1 does not heed loss; versions 2 and 3 reduce what they send above 2 % (the draft's BBR.LossThresh)."""
+    zones = {a: documents.zone_of(a, "threshold") for a in ("bbrv1", "bbrv2", "bbrv3")}
+    for newer in ("bbrv2", "bbrv3"):
+        for cell in zones[newer].cells:
+            apart = zones[newer].intervals[cell].high < zones["bbrv1"].intervals[cell].low
+            assert apart or cell.loss_pct < 2, (newer, cell.id)
 
 
 def test_identification_asks_the_same_of_every_algorithm():
