@@ -218,8 +218,7 @@ def _questions(
         ClauseQuestion(clause=clause, setting=clauses.setting(clause.network), algorithm=called[algorithm])
         for clause in chosen
         if bench.adapter.manifest.transport in clause.transports
-        for algorithm in (*clause.algorithms, *clause.controls)
-        if algorithm in called and algorithm in (named or clause.algorithms)
+        for algorithm in clause.judged_of(called, named)
     ]
 
 

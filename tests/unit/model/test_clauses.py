@@ -228,3 +228,14 @@ def test_a_mistake_in_a_document_is_named_by_its_place(change, says):
 def test_a_clause_that_is_misspelt_is_named():
     with pytest.raises(UserError, match="CL999"):
         clauses.find("CL999")
+
+
+def test_what_algorithms_share_is_judged_of_one_of_them():
+    shared, own = clauses.find("CL003"), clauses.find("CL001")
+    assert shared.once and not own.once
+    assert (shared.judged_of(["cubic", "reno"]), own.judged_of(["cubic", "reno"])) == (["reno"], ["reno", "cubic"])
+    assert shared.judged_of(["cubic", "reno"], ["cubic"]) == ["cubic"]
+    of = {algorithm for clause, algorithm in clauses.asked(["rfc9002"], "udp", ["cubic", "reno"], ["cubic"]) if clause.id == "CL003"}
+    assert of == {"cubic"}
+    every = clauses.asked(["rfc9002"], "udp", ["cubic", "reno"], ["cubic"])
+    assert {algorithm for clause, algorithm in every if clause.id == "CL001"} == {"cubic", "reno"}
