@@ -87,7 +87,8 @@ class Clause:
 
     def judged_of(self, offered: Collection[str], named: Collection[str] = ()) -> list[str]:
         """Return the algorithms of a stack that it is judged of; of those `named`, controls as well, where any is."""
-        own = [one for one in (*self.algorithms, *self.controls) if one in offered and one in (named or self.algorithms)]
+        asked = named or self.algorithms
+        own = [one for one in (*self.algorithms, *self.controls) if one in offered and one in asked]
         return own[:1] if self.once else own
 
     @property

@@ -104,7 +104,7 @@ ROWS = (
         of=_rate_after_pause,
     ),
     Observable(
-        name="unused_growth", title="sent in the first round trip of a large body, by the most in flight before", unit="",
-        digits=2, of=_unused_growth,
+        name="unused_growth", title="sent in the first round trip of a large body, by the most in flight before",
+        unit="", digits=2, of=_unused_growth,
     ),
 )  # fmt: skip
