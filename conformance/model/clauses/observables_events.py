@@ -7,7 +7,7 @@ import itertools
 
 import numpy
 
-from conformance.model.clauses.seen import Event, Invisible, Observable, Seen
+from conformance.model.clauses.seen import Absent, Event, Invisible, Observable, Seen
 from conformance.model.diagnosis.flow import Floats
 from conformance.model.diagnosis.samples import Samples
 from conformance.model.packets import CE, NOT_ECT
@@ -130,7 +130,7 @@ def _during(seen: Seen) -> Samples:
 
 def _require_ect(seen: Seen) -> None:
     if not (seen.packets.ecn_sent != NOT_ECT).any():
-        raise Invisible("it sends no packet with ECT, so none is marked")
+        raise Absent("it sends no packet with ECT, so none is marked")
 
 
 def _kept_of_mark(seen: Seen) -> Samples:

@@ -37,6 +37,10 @@ class Invisible(Exception):
     """A trial does not show what is asked of it; says why, as the end of a sentence."""
 
 
+class Absent(Invisible):
+    """The stack does not do what is asked about, so that no other trial shows it, either."""
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Seen:
     """A trial's packets and its setting. Times of packets are in seconds since the first one was sent."""

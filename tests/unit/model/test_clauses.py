@@ -11,6 +11,7 @@ import pytest
 import senders
 
 from conformance.catalogue import clauses
+from conformance.engine.plan import ClauseQuestion, plan
 from conformance.model import packets
 from conformance.model.clauses import verdict
 from conformance.model.clauses.document import Bound, Specification
@@ -241,3 +242,20 @@ def test_what_algorithms_share_is_judged_of_one_of_them():
         ("CL001", "cubic"),
         ("CL003", "cubic"),
     ]
+
+
+def test_one_trial_tells_that_a_stack_sends_no_ect_and_nothing_else():
+    marks = clauses.find("CL030")
+    asked = plan([_question(marks)], trials=5, most_trials=20)
+    assert asked.looks[:2] == (1, 5) and asked.trials == asked.repeating(asked.questions).trials == 5
+    (found,) = asked.judged(_question(marks).key, [measured(lossy(1), clause=marks)])
+    assert found.verdict.absent and asked.is_settled(found) and "no packet with ECT" in found.verdict.reason
+    # Many losses of one trial are no five trials, and a trial without any does not say that there will be none.
+    asked = plan([_question(RENO)], trials=5, most_trials=20)
+    for sender in (lossy(1), senders.Sender(ssthresh=20, packets=300)):
+        (found,) = asked.judged(_question(RENO).key, [measured(sender)])
+        assert not asked.is_settled(found)
+
+
+def _question(clause):
+    return ClauseQuestion(clause=clause, setting=clauses.setting(clause.network), algorithm=clause.algorithms[0])
