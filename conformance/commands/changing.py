@@ -22,15 +22,16 @@ def look(
     """Return {role: what was seen} of {role: (Bench, algorithm)}. Raises UserError."""
     with tempfile.TemporaryDirectory(prefix="conformance-changes-") as folder:
         return {
-            role: _seen(bench, algorithm, seeds, pathlib.Path(folder, f"{role}.jsonl"), workers, console)
+            role: seen(bench, algorithm, seeds, pathlib.Path(folder, f"{role}.jsonl"), workers, console)
             for role, (bench, algorithm) in schemes.items()
         }
 
 
-def _seen(
+def seen(
     bench: Bench, algorithm: str, seeds: range, results: pathlib.Path, workers: int | None,
     console: rich.console.Console,
 ) -> Changed:  # fmt: skip
+    """Return what was seen of an algorithm; what the results file holds is not measured again. Raises UserError."""
     names = {clauses.setting(network): name for name, network in NETWORKS.items()}
     found: dict[str, dict[int, Seen]] = {}
     problems = []
