@@ -354,7 +354,9 @@ def plan(
     sizes = {key: max(len(_members(group)), 1) for key, group in planned.items()}
     own = [(question.algorithm, setting) for question in asked for setting in question.settings]
     check_trials(trials)
-    glances = trials > 1 and bool(asked) and all(isinstance(question, ClauseQuestion) for question in asked)
+    own_clauses = [question.clause for question in asked if isinstance(question, ClauseQuestion)]
+    optional = any(clause.observable.optional for clause in own_clauses)
+    glances = trials > 1 and optional and len(own_clauses) == len(asked)
     looks = verdicts.looks(trials, most_trials or trials)
     return Plan(
         work=tuple(dict.fromkeys(own if work is None else work)),

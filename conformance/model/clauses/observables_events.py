@@ -217,14 +217,15 @@ ROWS = (
     ),
     Observable(
         name="kept_of_mark", title="share of the window that a mark alone left", unit="", digits=2,
-        of=_kept_of_mark, independent=True,
+        of=_kept_of_mark, independent=True, optional=True,
     ),
     Observable(
         name="window_when_marked", title="flight while every packet is marked", unit=_PACKETS, digits=1,
-        of=_window_when_marked,
+        of=_window_when_marked, optional=True,
     ),
     Observable(
         name="ect_late", title="share of packets with ECT in the last second", unit="", digits=2, of=_ect_late,
+        optional=True,
     ),
     Observable(
         name="growth_most", title="largest growth of the window in a round trip, after a loss", unit="", digits=2,

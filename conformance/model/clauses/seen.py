@@ -198,7 +198,7 @@ class Observable:
 
     `of`: returns its samples, raises Invisible. `take`: what of a trial's samples is its value. `least`: samples of a
     trial; fewer say nothing. `independent`: whether samples are, as each draws anew:
-    of losses at random, and of cycles of ProbeBW.
+    of losses at random, and of cycles of ProbeBW. `optional`: it may raise Absent.
     """
 
     name: str
@@ -209,6 +209,7 @@ class Observable:
     take: str = "median"
     least: int = 1
     independent: bool = False
+    optional: bool = False
 
     def samples(self, seen: Seen) -> Samples:
         """Return the samples of a trial. Raises Invisible, also where there are fewer than `least`."""

@@ -251,7 +251,8 @@ def test_one_trial_tells_that_a_stack_sends_no_ect_and_nothing_else():
     (found,) = asked.judged(_question(marks).key, [measured(lossy(1), clause=marks)])
     assert found.verdict.absent and asked.is_settled(found) and "no packet with ECT" in found.verdict.reason
     # Many losses of one trial are no five trials, and a trial without any does not say that there will be none.
-    asked = plan([_question(RENO)], trials=5, most_trials=20)
+    asked = plan([_question(marks), _question(RENO)], trials=5, most_trials=20)
+    assert plan([_question(RENO)], trials=5, most_trials=20).looks[0] == 5
     for sender in (lossy(1), senders.Sender(ssthresh=20, packets=300)):
         (found,) = asked.judged(_question(RENO).key, [measured(sender)])
         assert not asked.is_settled(found)
