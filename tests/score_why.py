@@ -5,6 +5,11 @@
 Each mutant is traced as `conformance why` does it, and compared with the reference that it claims to be. What was read
 of its traces is kept in the results file: what is there, read by the same code on the same kernel, is not traced again.
 With --record, it is kept in mutants/why.json, too: from there the score is made anew without a guest.
+
+    python tests/score_why.py --changes [--results results/clauses.jsonl] [IDS ...]
+
+scores what `why --changes` adds, over mutants that only clauses judge (mutants/clauses.json). Its trials are those of
+clauses with seed 1001, so that a results file of `conformance clause run` holds some of them.
 """
 
 import concurrent.futures
@@ -14,10 +19,12 @@ import pathlib
 import threading
 
 import click
+import rich.console
 
-from conformance.commands import mutants, tracing
+from conformance.commands import changing, mutants, tracing
 from conformance.engine import benches, runs
-from conformance.model import digest
+from conformance.model import digest, seeds
+from conformance.model.clauses import changes
 from conformance.model.diagnosis import ranking as suspects
 from conformance.model.diagnosis.feature_table import CELLS, FEATURES, PROFILE
 from conformance.model.studies.mutants import Mutant, choose
@@ -123,14 +130,37 @@ def table(scores):
     return "\n".join(rows) + "\n"
 
 
+def score_changes(ids, results):
+    """[Score] of the mutants that only clauses judge, by networks that change alone."""
+    console = rich.console.Console(stderr=True)
+    usual, rows = benches.find(), {}
+
+    def read(bench, algorithm):
+        found = changing.seen(bench, algorithm, range(seeds.JUDGED, seeds.JUDGED + 1), results, None, console)
+        return {"readings": changes.readings(found), "problems": list(found.problems)}
+
+    scores = []
+    for mutant in choose(mutants.corpus("clauses.json"), ids):
+        if mutant.algorithm not in rows:
+            rows[mutant.algorithm] = read(usual, mutant.algorithm)
+        ours, theirs = read(mutants.bench_of(mutant, lambda line: None), mutant.measured), rows[mutant.algorithm]
+        found = suspects.suspects(mutant.algorithm, ours["readings"], theirs["readings"])
+        scores.append(Score(mutant=mutant, suspects=found, looked=bool(ours["readings"]), problems=ours["problems"]))
+    return scores
+
+
 @click.command()
 @click.argument("ids", nargs=-1)
 @click.option("--trials", default=3, show_default=True, type=click.IntRange(1))
 @click.option("--workers", default=2, show_default=True, type=click.IntRange(1))
 @click.option("--results", default="results/why-mutants.jsonl", type=click.Path(path_type=pathlib.Path))
 @click.option("--record", is_flag=True, help="Keep what was read in mutants/why.json.")
-def main(ids, trials, workers, results, record):
-    """Print the table of docs/findings-why.md."""
+@click.option("--changes", "of_changes", is_flag=True, help="Score what --changes adds, over mutants/clauses.json.")
+def main(ids, trials, workers, results, record, of_changes):
+    """Print the tables of docs/findings-why.md."""
+    if of_changes:
+        click.echo(table(score_changes(ids, results)))
+        return
     if record and ids:
         raise click.UsageError("--record keeps what was read of all mutants: name none")
     kept = Readings(results, runs.seeds(trials))

@@ -71,13 +71,18 @@ def setting(network: Network) -> Setting:
     return dataclasses.replace(found, packets=True)
 
 
-def asked(marker: Iterable[str], transport: str, algorithms: Iterable[str]) -> list[tuple[Clause, str]]:
-    """Return (clause, algorithm) of all that markers ask of a stack over a transport that has these algorithms."""
+def asked(
+    marker: Iterable[str], transport: str, algorithms: Iterable[str], named: Iterable[str] = ()
+) -> list[tuple[Clause, str]]:
+    """Return (clause, algorithm) of all that markers ask of a stack over a transport that has these algorithms.
+
+    `named`: those of which a clause that is judged once is judged, where the stack has them.
+    """
     offered, wanted = list(algorithms), set(marker)
+    chosen = [one for one in named if one in offered] or offered
     return [
         (clause, algorithm)
         for clause in all_clauses()
         if wanted & set(clause.markers) and transport in clause.transports
-        for algorithm in clause.algorithms
-        if algorithm in offered
+        for algorithm in clause.judged_of(chosen if clause.once else offered)
     ]

@@ -331,6 +331,11 @@ def trace(choice: Choice, algorithm: str, form: str, **options: Any) -> None:
 @click.option(
     "--out", "target", type=click.Path(path_type=pathlib.Path), help="Folder to keep pcaps, why.json and why.svg in."
 )
+@click.option(
+    "--changes",
+    is_flag=True,
+    help="Look at outages, silence, little to send, marks and steps of the rate, too: seven more trials of each.",
+)
 @FORMAT
 def why(choice: Choice, algorithm: str, target: pathlib.Path | None, form: str, **options: Any) -> None:
     """Say what looks wrong with ALGORITHM.

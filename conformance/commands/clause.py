@@ -2,7 +2,7 @@
 
 import dataclasses
 import pathlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import rich.console
@@ -170,14 +170,15 @@ def run(
 
     `mutant`: one of the corpus instead of a stack. `record`: keep what came of it in clauses/record.json.
     """
-    who, bench, known_as = choice.stack, None, None
+    who, bench = choice.stack, None
     if mutant is not None:
         (wrong,) = mutants.choose_one(mutant)
-        bench, who, known_as = mutants.bench_of(wrong, lambda line: None), f"mutant {wrong.id}", wrong.measured
-        algorithms = algorithms or [wrong.measured]
-    bench = bench or benches.find(choice)
-    offered = [known_as] if known_as else list(bench.adapter.manifest.offered())
-    questions = _questions(_chosen(what), bench, offered, algorithms)
+        bench, who = mutants.bench_of(wrong, lambda line: None), f"mutant {wrong.id}"
+        algorithms, called = algorithms or [wrong.algorithm], {wrong.algorithm: wrong.measured}
+    else:
+        bench = benches.find(choice)
+        called = {algorithm: algorithm for algorithm in bench.adapter.manifest.offered()}
+    questions = _questions(_chosen(what), bench, called, algorithms)
     if not questions:
         raise UserError(
             f"none of these clauses applies to what {who} offers", "`conformance clause list` says which do"
@@ -207,15 +208,17 @@ def _chosen(what: Sequence[str]) -> list[Clause]:
 
 
 def _questions(
-    chosen: Iterable[Clause], bench: Bench, offered: Sequence[str], named: Sequence[str]
+    chosen: Iterable[Clause], bench: Bench, called: Mapping[str, str], named: Sequence[str]
 ) -> list[ClauseQuestion]:
-    """Return what is asked of a stack: of the algorithms that are named, controls as well, or of all that apply."""
+    """Return what is asked of a stack: of the algorithms that are named, controls as well, or of all that apply.
+
+    `called`: what the adapter calls the algorithms that it has.
+    """
     return [
-        ClauseQuestion(clause=clause, setting=clauses.setting(clause.network), algorithm=algorithm)
+        ClauseQuestion(clause=clause, setting=clauses.setting(clause.network), algorithm=called[algorithm])
         for clause in chosen
         if bench.adapter.manifest.transport in clause.transports
-        for algorithm in (*clause.algorithms, *clause.controls)
-        if algorithm in offered and algorithm in (named or clause.algorithms)
+        for algorithm in clause.judged_of(called, named)
     ]
 
 

@@ -54,15 +54,15 @@ _BUILD_IT = "docs/bbr-kernels.md says how to build it"
 _ROUNDS = (4, 8, 18)
 
 
-def corpus() -> tuple[Mutant, ...]:
-    """Return the mutants. Raise UserError."""
-    path = folder() / "mutants.json"
+def corpus(name: str = "mutants.json") -> tuple[Mutant, ...]:
+    """Return the mutants that zones judge, or those of another file of the folder. Raise UserError."""
+    path = folder() / name
     return mutants.from_json(schema.load("mutants", path), path)
 
 
 def choose_one(mutant_id: str) -> tuple[Mutant, ...]:
-    """Return the mutant of an id, alone. Raise UserError."""
-    return tuple(mutants.choose(corpus(), [mutant_id]))
+    """Return the mutant of an id, alone; also of those that only clauses judge. Raise UserError."""
+    return tuple(mutants.choose([*corpus(), *corpus("clauses.json")], [mutant_id]))
 
 
 def folder() -> pathlib.Path:

@@ -16,12 +16,14 @@ from typing import Any
 
 import rich.console
 
-from conformance.commands import tracing
+from conformance.commands import changing, tracing
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
 from conformance.commands.tracing import Traced
 from conformance.engine import benches, runs
 from conformance.engine.benches import Choice
+from conformance.model.clauses import changes as changed_features
+from conformance.model.clauses.changes import Changed
 from conformance.model.diagnosis import blame as _blame
 from conformance.model.diagnosis import feature_table, features, ranking
 from conformance.model.diagnosis.feature_table import FEW, MANY
@@ -68,11 +70,21 @@ class Asked:
 
 def compute(
     algorithm: str, choice: Choice, *, trials: int, first_seed: int, target: pathlib.Path | None, workers: int | None,
-    console: rich.console.Console,
+    changes: bool, console: rich.console.Console,
 ) -> Asked:  # fmt: skip
-    """Trace an algorithm and its reference, and compare; the folder `target`, if any, keeps all. Raises UserError."""
+    """Trace an algorithm and its reference, and compare; the folder `target`, if any, keeps all. Raises UserError.
+
+    `changes`: look at networks that change, and at an application that pauses, too.
+    """
     try:
         report = look(algorithm, choice, runs.seeds(trials, first_seed), target, console, workers)
+        if changes:
+            schemes = {"stack": (benches.find(choice), algorithm)}
+            if report.reference:
+                schemes["reference"] = (benches.find(Choice()), algorithm)
+            report = dataclasses.replace(
+                report, changed=changing.look(schemes, runs.seeds(1, first_seed), workers, console)
+            )
     except Untraced as why_not:
         return Asked(report=None, untraced=why_not)
     if target:
@@ -164,16 +176,23 @@ class Report:
     stack: Traced
     reference: Traced | None
     no_reference: str | None = None
+    #: {role: what was seen where something changes}; empty where nobody asked
+    changed: Mapping[str, Changed] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def ours(self) -> Mapping[Any, Any]:
         """Return what was read from the stack's traces: {Feature: Reading}."""
-        return dict(ranking.readings(self.stack.flows))
+        return dict(ranking.readings(self.stack.flows)) | self._of_changes("stack")
 
     @functools.cached_property
     def theirs(self) -> Mapping[Any, Any]:
         """Return what was read from the reference's traces, or what the documents say."""
-        return dict(ranking.readings(self.reference.flows) if self.reference else ranking.documented(self.algorithm))
+        if self.reference is None:
+            return dict(ranking.documented(self.algorithm))
+        return dict(ranking.readings(self.reference.flows)) | self._of_changes("reference")
+
+    def _of_changes(self, role: str) -> dict[Any, Any]:
+        return dict(changed_features.readings(self.changed[role])) if role in self.changed else {}
 
     @functools.cached_property
     def suspects(self) -> Sequence[ranking.Suspect]:
@@ -196,7 +215,8 @@ class Report:
     @property
     def problems(self) -> list[str]:
         """Return the traces that could not be looked at, as sentences."""
-        return self.stack.problems + (self.reference.problems if self.reference else [])
+        traced = self.stack.problems + (self.reference.problems if self.reference else [])
+        return traced + [problem for one in self.changed.values() for problem in one.problems]
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -216,8 +236,13 @@ class Report:
         return len(self.ours.keys() & self.theirs.keys())
 
     def pcap_s(self, evidence: ranking.Evidence) -> list[tuple[str, int, float]]:
-        """Return where to look in captures of what the stack sent: cell's id, seed, seconds since the first frame."""
+        """Return where to look in captures of what the stack sent: cell's id, seed, seconds since the first frame.
+
+        Of a network that changes, its name, and seconds since the first packet of the flow.
+        """
         name = evidence.feature.cell
+        if name in changed_features.NETWORKS:
+            return [(name, seed, at) for seed, at in evidence.ours.seen]
         found = self.stack.flows[name]
         return [(feature_table.CELLS[name][0].id, seed, found[seed].began_s + at) for seed, at in evidence.ours.seen]
 

@@ -181,7 +181,8 @@ class Plan:
     """What is measured, in this order, what is asked about it, and when it is looked at.
 
     `looks`: rising numbers of trials after which a setting is judged; the last is the most. `families`: how many
-    hypotheses each question shares its chance of a false alarm with, itself included.
+    hypotheses each question shares its chance of a false alarm with, itself included. `glances`: whether the first look
+    is at one trial, which says only whether a clause can be seen at all.
     """
 
     work: tuple[Key, ...]
@@ -191,6 +192,7 @@ class Plan:
     families: Mapping[Question, int]
     #: questions about known violations: where they pass, trials go on until that is sure
     known: frozenset[Question]
+    glances: bool
     _about: Mapping[Key, tuple[Lone, ...]]
     _family_of: Callable[[Question], Hashable]
     #: of several plans' first looks; those of this plan alone where there are none
@@ -199,6 +201,11 @@ class Plan:
     @property
     def seeds(self) -> Sequence[int]:
         return self._seeds or range(self.first_seed, self.first_seed + self.looks[-1])
+
+    @property
+    def trials(self) -> int:
+        """The trials of each setting, to begin with."""
+        return self.looks[1] if self.glances else self.looks[0]
 
     @property
     def family(self) -> int:
@@ -228,8 +235,11 @@ class Plan:
         """Say whether a verdict needs no more trials; what is not counted takes none beyond the first look."""
         if isinstance(judged.verdict, Verdict) and not judged.verdict.counted:
             return True
-        if isinstance(judged.verdict, ClauseVerdict) and judged.verdict.hidden:
-            return True  # more trials would not show it, either
+        if isinstance(judged.verdict, ClauseVerdict):
+            if judged.verdict.trials < self.trials:
+                return judged.verdict.absent or judged.status in (Status.ERROR, Status.UNSUPPORTED)
+            if judged.verdict.hidden:
+                return True  # more trials would not show it, either
         if judged.question in self.known and judged.status.passes:
             return judged.verdict.sure
         return judged.status is not Status.INCONCLUSIVE
@@ -271,7 +281,7 @@ class Plan:
         """
         return plan(
             questions,
-            trials=self.looks[0],
+            trials=self.trials,
             most_trials=self.looks[-1],
             first_seed=self.first_seed + seeds.FRESH,
             family=lambda question: question,
@@ -344,13 +354,18 @@ def plan(
     sizes = {key: max(len(_members(group)), 1) for key, group in planned.items()}
     own = [(question.algorithm, setting) for question in asked for setting in question.settings]
     check_trials(trials)
+    own_clauses = [question.clause for question in asked if isinstance(question, ClauseQuestion)]
+    optional = any(clause.observable.optional for clause in own_clauses)
+    glances = trials > 1 and optional and len(own_clauses) == len(asked)
+    looks = verdicts.looks(trials, most_trials or trials)
     return Plan(
         work=tuple(dict.fromkeys(own if work is None else work)),
         questions=asked,
-        looks=verdicts.looks(trials, most_trials or trials),
+        looks=(1, *looks) if glances else looks,
         first_seed=first_seed,
         families={question: sizes[family(question)] for question in asked},
         known=frozenset(known),
+        glances=glances,
         _about={key: tuple(found) for key, found in about.items()},
         _family_of=family,
     )

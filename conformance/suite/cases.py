@@ -69,11 +69,12 @@ def cases(option: Options) -> Iterator[Case]:
 
 def _clause_cases(option: Options, stack: str) -> Iterator[Case]:
     """Yield the clauses of the documents that `-m` names, of the algorithms that the stack has."""
-    wanted = clauses.markers().keys() & set(_words(option))
+    words = _words(option)
+    wanted = clauses.markers().keys() & set(words)
     if not wanted:
         return
     about = options.manifest_of(option)
-    for clause, algorithm in clauses.asked(wanted, about.transport, about.offered()):
+    for clause, algorithm in clauses.asked(wanted, about.transport, about.offered(), words):
         question = ClauseQuestion(clause=clause, setting=clauses.setting(clause.network), algorithm=algorithm)
         yield Case(
             name=f"{CLAUSE}[{clause.id}-{algorithm}-{stack}]",

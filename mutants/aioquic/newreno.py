@@ -4,6 +4,7 @@ aioquic's own Reno also ends slow start when the RTT grows (adapters/aioquic/EVI
 have; this one does not, so that what a mutant does differently is its bug alone. References: ../mutants.json.
 """
 
+from aioquic.quic import recovery
 from aioquic.quic.congestion.base import QuicCongestionControl, register_congestion_control
 
 INITIAL_PACKETS, MINIMUM_PACKETS = 10, 2
@@ -130,6 +131,57 @@ class PersistentAtOnce(NewReno):
             self.on_persistent_congestion()
 
 
+class Unpaced(NewReno):
+    """The pacer never waits. A process serves one algorithm, so that its class may be changed."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        recovery.QuicPacketPacer.next_send_time = lambda pacer, now: None
+
+
+class ProbesSteadily(NewReno):
+    """Probe timeouts are not counted, so that none is longer than the one before."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        recovery.QuicPacketRecovery._pto_count = property(lambda own: 0, lambda own, count: None)
+
+
+class EarlyLoss(NewReno):
+    """A packet is lost once a later one is acknowledged."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        recovery.K_PACKET_THRESHOLD = 1
+
+
+class TakesBack(NewReno):
+    """Losses of up to five packets pass for spurious, once what was sent after them is acknowledged."""
+
+    before = few = 0
+
+    def on_packets_lost(self, *, now, packets):
+        packets = list(packets)
+        before, began = self.congestion_window, self.recovery_start
+        super().on_packets_lost(now=now, packets=packets)
+        if self.recovery_start != began:
+            self.before, self.few = before, 0
+        self.few += len(packets)
+
+    def on_packet_acked(self, *, now, packet):
+        super().on_packet_acked(now=now, packet=packet)
+        if self.before and not self.in_recovery(packet.sent_time):
+            if self.few <= 5:
+                self.congestion_window = max(self.congestion_window, self.before)
+                self.ssthresh = self.congestion_window
+            self.before = 0
+
+
+class NoPersistent(NewReno):
+    def on_persistent_congestion(self):
+        pass
+
+
 #: what CC_CALLED names -> the controller
 CONTROLLERS = {
     "newreno": NewReno,
@@ -142,6 +194,11 @@ CONTROLLERS = {
     "collapses": Collapses,
     "grows-in-recovery": GrowsInRecovery,
     "persistent-at-once": PersistentAtOnce,
+    "unpaced": Unpaced,
+    "probes-steadily": ProbesSteadily,
+    "early-loss": EarlyLoss,
+    "takes-back": TakesBack,
+    "no-persistent": NoPersistent,
 }
 for name, controller in CONTROLLERS.items():
     register_congestion_control(name, controller)

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Self
 
 from conformance.model.clauses.observables import OBSERVABLES
@@ -64,7 +64,8 @@ class Clause:
 
     `text` is in our words. `also`: (specification, section) of other documents that say the same. `trials`: fewer in
     which it is visible say nothing. `invisible`: what hides it. `controls`: algorithms that do not
-    claim to keep it, and are judged only where they are named.
+    claim to keep it, and are judged only where they are named. `once`: it is about what algorithms share, such as loss
+    recovery, and judged of the first that a stack has.
     """
 
     id: str
@@ -82,6 +83,13 @@ class Clause:
     invisible: str
     also: tuple[tuple[str, str], ...] = ()
     controls: tuple[str, ...] = ()
+    once: bool = False
+
+    def judged_of(self, offered: Collection[str], named: Collection[str] = ()) -> list[str]:
+        """Return the algorithms of a stack that it is judged of; of those `named`, controls as well, where any is."""
+        asked = named or self.algorithms
+        own = [one for one in (*self.algorithms, *self.controls) if one in offered and one in asked]
+        return own[:1] if self.once else own
 
     @property
     def markers(self) -> tuple[str, ...]:
@@ -148,7 +156,7 @@ def _clause(data: Mapping[str, Any], one: Mapping[str, Any]) -> Clause:
         level=one["level"], text=one["text"], algorithms=tuple(one["algorithms"]),
         transports=tuple(one["transports"]), network=Network(**network), observable=OBSERVABLES[one["observable"]],
         bound=bound, trials=one.get("trials", LEAST_TRIALS), invisible=one["invisible"],
-        controls=tuple(one.get("controls", ())),
+        controls=tuple(one.get("controls", ())), once=one.get("once", False),
         also=tuple((other["specification"], other["section"]) for other in one.get("also", ())),
     )  # fmt: skip
 

@@ -7,7 +7,7 @@ import itertools
 
 import numpy
 
-from conformance.model.clauses.seen import Event, Invisible, Observable, Seen
+from conformance.model.clauses.seen import Absent, Event, Invisible, Observable, Seen
 from conformance.model.diagnosis.flow import Floats
 from conformance.model.diagnosis.samples import Samples
 from conformance.model.packets import CE, NOT_ECT
@@ -130,7 +130,7 @@ def _during(seen: Seen) -> Samples:
 
 def _require_ect(seen: Seen) -> None:
     if not (seen.packets.ecn_sent != NOT_ECT).any():
-        raise Invisible("it sends no packet with ECT, so none is marked")
+        raise Absent("it sends no packet with ECT, so none is marked")
 
 
 def _kept_of_mark(seen: Seen) -> Samples:
@@ -217,14 +217,15 @@ ROWS = (
     ),
     Observable(
         name="kept_of_mark", title="share of the window that a mark alone left", unit="", digits=2,
-        of=_kept_of_mark, independent=True,
+        of=_kept_of_mark, independent=True, optional=True,
     ),
     Observable(
         name="window_when_marked", title="flight while every packet is marked", unit=_PACKETS, digits=1,
-        of=_window_when_marked,
+        of=_window_when_marked, optional=True,
     ),
     Observable(
         name="ect_late", title="share of packets with ECT in the last second", unit="", digits=2, of=_ect_late,
+        optional=True,
     ),
     Observable(
         name="growth_most", title="largest growth of the window in a round trip, after a loss", unit="", digits=2,

@@ -1,6 +1,7 @@
 """How a window grows: in start-up where the delay rises, and after a loss of a chosen packet."""
 
 import itertools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy
@@ -13,8 +14,8 @@ from conformance.model.diagnosis.samples import Samples, one
 _C, _BETA = 0.4, 0.7
 #: of the window before a loss: a window that is back; and one that has grown on
 _BACK, _BEYOND = 0.95, 1.05
-#: a window that is not back after so many K is late in any case
-_LATE_K = 1.75
+#: a window that is not back after so many K is late: with a plateau at what it was, and with one at 0.85 of that
+_LATE_K, _LATE_LOW_K = 0.8, 1.75
 #: round trips that show a slope
 _LEAST_ROUNDS = 6
 #: growth of a round trip of slow start, which doubles; and how many rounds follow in which it may be slow
@@ -52,12 +53,12 @@ def _start_up(flow: Flow) -> list[Round]:
 
 
 def _last_loss(seen: Seen) -> LossEvent:
-    """Return the last loss that the schedule caused: no queue overflows before. Raises Invisible."""
-    events = loss_events(seen.flow)
-    asked = len(seen.setting.network.schedule) if seen.setting.network else 0
-    if len(events) < asked or not events:
+    """Return the loss that the schedule's last entry caused. Raises Invisible."""
+    # What was already in the queue is lost a round trip before; what is lost now is known a round trip later.
+    begin_s = seen.begins_s(seen.entries[-1])
+    found = next((event for event in loss_events(seen.flow) if event.known_s > begin_s), None)
+    if found is None:
         raise Invisible("the packets that were to be lost were never sent")
-    found = events[asked - 1]
     if not numpy.isfinite(found.before) or not found.before:
         raise Invisible("the window before the loss is not known")
     return found
@@ -71,17 +72,24 @@ def _grown(seen: Seen, event: LossEvent) -> list[Round]:
     return _rounds(flow, event.known_s + event.rtt_s, end_s)
 
 
-def _regrowth(seen: Seen) -> Samples:
-    """Return the time from a loss until the window is back at 0.95 of what it was, or the last that is seen, by K."""
-    event = _last_loss(seen)
-    k_s = (event.before * (1 - _BETA) / _C) ** (1 / 3)
-    grown = _grown(seen, event)
-    if not grown:
-        raise Invisible("the transfer was over too soon after the loss")
-    back = next((at for at in grown if at.packets >= _BACK * event.before), None)
-    if back is None and grown[-1].begin_s - event.known_s < _LATE_K * k_s:
-        raise Invisible("another loss, or the end, came before the window was back")
-    return one(((back or grown[-1]).begin_s - event.known_s) / k_s, event.known_s)
+def _regrowth(late_k: float) -> Callable[[Seen], Samples]:
+    """Return the time from a loss until the window is back at 0.95 of what it was, by K, as an observable.
+
+    Where it is not back after `late_k`, the value is the last time that is seen.
+    """
+
+    def observe(seen: Seen) -> Samples:
+        event = _last_loss(seen)
+        k_s = (event.before * (1 - _BETA) / _C) ** (1 / 3)
+        grown = _grown(seen, event)
+        if not grown:
+            raise Invisible("the transfer was over too soon after the loss")
+        back = next((at for at in grown if at.packets >= _BACK * event.before), None)
+        if back is None and grown[-1].begin_s - event.known_s < late_k * k_s:
+            raise Invisible("another loss, or the end, came before the window was back")
+        return one(((back or grown[-1]).begin_s - event.known_s) / k_s, event.known_s)
+
+    return observe
 
 
 def _growth_beyond(seen: Seen) -> Samples:
@@ -131,7 +139,11 @@ def _slow_growth(seen: Seen) -> Samples:
 ROWS = (
     Observable(
         name="regrowth", title="time from a loss until 0.95 of the window is back, by the K of that window", unit="K",
-        digits=2, of=_regrowth,
+        digits=2, of=_regrowth(_LATE_K),
+    ),
+    Observable(
+        name="regrowth_late", title="time from a second loss until 0.95 of the window is back, by the K of that window",
+        unit="K", digits=2, of=_regrowth(_LATE_LOW_K),
     ),
     Observable(
         name="growth_beyond", title="packets a round trip by which the window grew beyond what it was before a loss",

@@ -80,10 +80,10 @@ def _rate_after_pause(seen: Seen) -> Samples:
 
 
 def _unused_growth(seen: Seen) -> Samples:
-    """Return what was sent in the first round trip of a large body, by the most in flight in the second before it."""
+    """Return what was sent in the first round trip of a large body, by the most in flight at any time before it."""
     bulk_s = bulk_begins_s(seen)
     flow = seen.flow
-    before = flow.window(bulk_s - 1, bulk_s - 1e-6)
+    before = flow.window(flow.request_s, bulk_s - 1e-6)
     if numpy.isnan(before) or before < 1:
         raise Invisible("nothing was in flight before the large body")
     a, b = numpy.searchsorted(flow.sent_s, (bulk_s - 1e-9, bulk_s + 0.95 * flow.base_rtt_s))
@@ -104,7 +104,7 @@ ROWS = (
         of=_rate_after_pause,
     ),
     Observable(
-        name="unused_growth", title="sent in the first round trip of a large body, by the flight before it", unit="",
-        digits=2, of=_unused_growth,
+        name="unused_growth", title="sent in the first round trip of a large body, by the most in flight before",
+        unit="", digits=2, of=_unused_growth,
     ),
 )  # fmt: skip

@@ -37,6 +37,10 @@ class Invisible(Exception):
     """A trial does not show what is asked of it; says why, as the end of a sentence."""
 
 
+class Absent(Invisible):
+    """The stack does not do what is asked about, so that no other trial shows it, either."""
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Seen:
     """A trial's packets and its setting. Times of packets are in seconds since the first one was sent."""
@@ -124,20 +128,30 @@ class Seen:
             raise Invisible(str(why)) from None
 
     @functools.cached_property
-    def entry(self) -> Entry:
-        """The first entry of the schedule, at its time. Raises Invisible where there is none, or it is not known."""
+    def entries(self) -> tuple[Entry, ...]:
+        """The entries of the schedule, at their times. Raises Invisible where there is none, or one is not known."""
         network = self.setting.network
         if network is None or not network.schedule:
             raise Invisible("nothing happens to the path")
         if set(network.states) - set(self.triggered):
             raise Invisible("nobody said when the state began that the change waited for")
-        return resolved(network.schedule, {state: (at_s, self.base_rtt_s) for state, at_s in self.triggered.items()})[0]
+        began = {state: (at_s, self.base_rtt_s) for state, at_s in self.triggered.items()}
+        return tuple(resolved(network.schedule, began))
+
+    @property
+    def entry(self) -> Entry:
+        """The first entry of the schedule, at its time. Raises Invisible as `entries` does."""
+        return self.entries[0]
+
+    def begins_s(self, entry: Entry) -> float:
+        """Return when one of `entries` begins to hold."""
+        assert not isinstance(entry.at_s, Occasion)  # as it is resolved
+        return entry.at_s - self.packets.began_ns / 1e9
 
     @functools.cached_property
     def event(self) -> Event:
         """When the first entry of the schedule holds. Raises Invisible where there is none, or it is later."""
-        assert not isinstance(self.entry.at_s, Occasion)  # as it is resolved
-        begin_s = self.entry.at_s - self.packets.began_ns / 1e9
+        begin_s = self.begins_s(self.entry)
         last_s = float(self.sent_s[-1])
         if begin_s >= last_s:
             raise Invisible("the transfer was over before anything happened to the path")
@@ -184,7 +198,7 @@ class Observable:
 
     `of`: returns its samples, raises Invisible. `take`: what of a trial's samples is its value. `least`: samples of a
     trial; fewer say nothing. `independent`: whether samples are, as each draws anew:
-    of losses at random, and of cycles of ProbeBW.
+    of losses at random, and of cycles of ProbeBW. `optional`: it may raise Absent.
     """
 
     name: str
@@ -195,6 +209,7 @@ class Observable:
     take: str = "median"
     least: int = 1
     independent: bool = False
+    optional: bool = False
 
     def samples(self, seen: Seen) -> Samples:
         """Return the samples of a trial. Raises Invisible, also where there are fewer than `least`."""

@@ -14,7 +14,7 @@ import numpy
 
 from conformance.model import statistics, verdict
 from conformance.model.clauses.document import Bound, Clause
-from conformance.model.clauses.seen import Invisible, Seen, never_came
+from conformance.model.clauses.seen import Absent, Invisible, Seen, never_came
 from conformance.model.diagnosis.samples import Samples
 from conformance.model.errors import UserError
 from conformance.model.place import Place
@@ -41,7 +41,7 @@ class ClauseVerdict:
     """`value` is the median over `n` values of `trials` trials; None where nothing was visible.
 
     `p`: the chance of so many beyond the bound, where the median's interval is. `hidden`: nothing was visible in any
-    trial, and more trials will not help.
+    trial, and more trials will not help. `absent`: nor would they after a single one.
     """
 
     status: Status
@@ -55,6 +55,7 @@ class ClauseVerdict:
     p: float | None = None
     seen: tuple[Evidence, ...] = ()
     hidden: bool = False
+    absent: bool = False
     sure: bool = False
     #: of a cell's verdict: this one always counts
     counted: bool = True
@@ -105,10 +106,11 @@ def judge(
         return found(*obstacle)
     shown, why_not = _observe(clause, measurements)
     if len(shown) < min(clause.trials, len(measurements)) or not shown:
-        reason, count = Counter(why_not).most_common(1)[0]
+        reason, count = Counter(map(str, why_not)).most_common(1)[0]
         return found(
-            Status.INCONCLUSIVE, f"not visible in {count} of {len(measurements)} trials: {reason}", hidden=not shown
-        )
+            Status.INCONCLUSIVE, f"not visible in {count} of {len(measurements)} trials: {reason}", hidden=not shown,
+            absent=not shown and all(isinstance(why, Absent) for why in why_not),
+        )  # fmt: skip
     each = [
         list(map(float, one.values)) if clause.observable.independent else [clause.observable.value(one)]
         for _, one in shown
@@ -125,16 +127,16 @@ def judge(
 Shown = list[tuple[tuple[Measurement, Seen], Samples]]
 
 
-def _observe(clause: Clause, measurements: Sequence[Measurement]) -> tuple[Shown, list[str]]:
+def _observe(clause: Clause, measurements: Sequence[Measurement]) -> tuple[Shown, list[Invisible]]:
     """Return the trials that show a clause, each with its samples; and why others do not."""
     shown: Shown = []
-    why_not: list[str] = []
+    why_not: list[Invisible] = []
     for measurement in measurements:
         try:
             seen = Seen.of(measurement)
             shown.append(((measurement, seen), clause.observable.samples(seen)))
         except Invisible as why:
-            why_not.append(str(why))
+            why_not.append(why)
         except UserError as why:
             raise UserError(f"seed {measurement.trial.seed}: {why.cause}", why.mend) from None
     return shown, why_not

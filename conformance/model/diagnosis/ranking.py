@@ -15,6 +15,7 @@ import numpy
 from conformance.model.diagnosis import features
 from conformance.model.diagnosis.feature_table import CLEAN, FEATURES, FEW, Feature
 from conformance.model.diagnosis.flow import Flow
+from conformance.model.diagnosis.samples import Samples
 
 _TIMES = 3
 #: of a normal distribution: from one quartile to the other; the median's standard error by the mean's
@@ -41,8 +42,12 @@ class Reading:
 
 def read(feature: Feature, flows: Mapping[int, Flow]) -> Reading | None:
     """Return the Reading of a feature in {seed: Flow} of its cell; None where there are too few samples."""
-    found = {seed: getattr(features, feature.name)(flow) for seed, flow in flows.items()}
-    found = {seed: samples for seed, samples in found.items() if len(samples)}
+    return of_samples(feature, {seed: getattr(features, feature.name)(flow) for seed, flow in flows.items()})
+
+
+def of_samples(feature: Feature, by_seed: Mapping[int, Samples]) -> Reading | None:
+    """Return the Reading of a feature in {seed: its samples}; None where there are too few."""
+    found = {seed: samples for seed, samples in by_seed.items() if len(samples)}
     if sum(len(samples) for samples in found.values()) < feature.least:
         return None
     middle = numpy.mean if feature.mean else numpy.median
@@ -121,8 +126,8 @@ class Suspect:
 def suspects(algorithm: str, ours: Mapping[Feature, Reading], theirs: Mapping[Feature, Reading]) -> list[Suspect]:
     """Return the Suspects, the likeliest first; none where nothing differs. Both are {Feature: Reading}."""
     by_label: dict[str, list[Evidence]] = {}
-    for feature in FEATURES:
-        if feature in ours and feature in theirs:
+    for feature in ours:
+        if feature in theirs:
             label = _label(feature, algorithm, ours[feature], theirs[feature])
             score = difference(feature, ours[feature], theirs[feature])
             if label and score >= 1:

@@ -7,6 +7,7 @@ import struct
 import threading
 
 import helpers
+import made_senders
 import numpy
 import pytest
 import rich.console
@@ -17,6 +18,8 @@ from hypothesis import strategies as st
 from conformance.commands import tracing, why
 from conformance.engine import benches
 from conformance.lab import kernel_variant
+from conformance.model.clauses import changes
+from conformance.model.clauses.changes import Changed
 from conformance.model.diagnosis import feature_table, features, flow, pcap, ranking
 from conformance.model.diagnosis.pcap import Packet
 from conformance.model.errors import UserError
@@ -319,9 +322,32 @@ def test_a_report_is_shown_drawn_and_written():
     assert "nothing looks wrong" in console.export_text()
 
 
-def ask(tmp_path, algorithm="cubic", choice=STACK, target=None):
+@pytest.mark.slow
+def test_what_changes_show_is_told_with_the_rest():
+    def changed(rate):
+        _, found = made_senders.seen(
+            "CL005", made_senders.paced, [(0.3, 3.0), (rate, 1.0)], requests=[(0.0, 7_500), (3.0, 2_500_000)]
+        )
+        return Changed(seen={changes.SLOW: {1: found}}, problems=("it is gone at marks",))
+
+    same = traced(senders.Sender(), losses)
+    report = why.Report(
+        algorithm="reno", stack=same, reference=same, changed={"stack": changed(3.0), "reference": changed(0.4)}
+    )
+    schema.check("why", json.loads(json.dumps(report.to_json())), "why.json")
+    console = rich.console.Console(record=True, width=300, markup=False)
+    showing.show(report, console)
+    text = console.export_text()
+    assert "app_limited" in text and f"see {changes.SLOW}, seed 1, 3." in text
+    assert "not looked at: it is gone at marks" in text
+    assert [suspect.label for suspect in report.suspects] == ["app_limited"]
+
+
+def ask(tmp_path, algorithm="cubic", choice=STACK, target=None, changes=False):
     console = rich.console.Console(record=True, width=160, markup=False)
-    found = why.compute(algorithm, choice, trials=2, first_seed=1, target=target, workers=None, console=console)
+    found = why.compute(
+        algorithm, choice, trials=2, first_seed=1, target=target, workers=None, changes=changes, console=console
+    )
     schema.check("why", json.loads(json.dumps(found.to_json())), "why")
     showing.show_asked(found, console)
     return found.exit_status, console.export_text()
@@ -417,3 +443,9 @@ def test_an_interrupt_ends_the_guests(monkeypatch):
         schemes = {"stack": ("stack", "reno"), "reference": ("usual", "reno")}
         tracing.traced_all(schemes, {role: {"few": [1]} for role in schemes})
     assert [guest.ended for guest in guests] == [True, True]
+
+
+@pytest.mark.guest
+def test_nothing_is_suspected_of_the_reference_where_networks_change(tmp_path):
+    status, text = ask(tmp_path, algorithm="reno", changes=True)
+    assert status == 0 and "nothing looks wrong in" in text and "not looked at" not in text

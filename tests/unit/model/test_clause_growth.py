@@ -35,7 +35,7 @@ def test_what_ends_before_the_window_is_back_says_nothing():
     parts, how = two_losses(1, 1, 7, 2)
     assert "before the window was back" in why_not("CL024", windows, parts, **how)
     assert "too soon" in why_not("CL024", windows, two_losses(1, 1, 7, 0.6)[0], **how)
-    assert "never sent" in why_not("CL024", windows, parts, lost={NUMBER})
+    assert "never sent" in why_not("CL024", windows, parts, **{**how, "lost": {NUMBER}})
 
 
 @pytest.mark.parametrize(("share", "right"), [(0.85, True), (1.0, False)])

@@ -11,6 +11,7 @@ import pytest
 import senders
 
 from conformance.catalogue import clauses
+from conformance.engine.plan import ClauseQuestion, plan
 from conformance.model import packets
 from conformance.model.clauses import verdict
 from conformance.model.clauses.document import Bound, Specification
@@ -228,3 +229,34 @@ def test_a_mistake_in_a_document_is_named_by_its_place(change, says):
 def test_a_clause_that_is_misspelt_is_named():
     with pytest.raises(UserError, match="CL999"):
         clauses.find("CL999")
+
+
+def test_what_algorithms_share_is_judged_of_one_of_them():
+    shared, own = clauses.find("CL003"), clauses.find("CL001")
+    assert shared.once and not own.once
+    assert (shared.judged_of(["cubic", "reno"]), own.judged_of(["cubic", "reno"])) == (["reno"], ["reno", "cubic"])
+    assert shared.judged_of(["cubic", "reno"], ["cubic"]) == ["cubic"]
+    every = [(one.id, algorithm) for one, algorithm in clauses.asked(["rfc9002"], "udp", ["cubic", "reno"], ["cubic"])]
+    assert [one for one in every if one[0] in ("CL001", "CL003")] == [
+        ("CL001", "reno"),
+        ("CL001", "cubic"),
+        ("CL003", "cubic"),
+    ]
+
+
+def test_one_trial_tells_that_a_stack_sends_no_ect_and_nothing_else():
+    marks = clauses.find("CL030")
+    asked = plan([_question(marks)], trials=5, most_trials=20)
+    assert asked.looks[:2] == (1, 5) and asked.trials == asked.repeating(asked.questions).trials == 5
+    (found,) = asked.judged(_question(marks).key, [measured(lossy(1), clause=marks)])
+    assert found.verdict.absent and asked.is_settled(found) and "no packet with ECT" in found.verdict.reason
+    # Many losses of one trial are no five trials, and a trial without any does not say that there will be none.
+    asked = plan([_question(marks), _question(RENO)], trials=5, most_trials=20)
+    assert plan([_question(RENO)], trials=5, most_trials=20).looks[0] == 5
+    for sender in (lossy(1), senders.Sender(ssthresh=20, packets=300)):
+        (found,) = asked.judged(_question(RENO).key, [measured(sender)])
+        assert not asked.is_settled(found)
+
+
+def _question(clause):
+    return ClauseQuestion(clause=clause, setting=clauses.setting(clause.network), algorithm=clause.algorithms[0])

@@ -1,0 +1,105 @@
+"""What `why --changes` looks at besides bulk transfers: outages, silence, little to send, marks, steps of the rate.
+
+Each feature is an observable of clauses, read of one network of theirs, and told as the features of
+model/diagnosis/feature_table.py are.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+
+from conformance.model.clauses.document import Network
+from conformance.model.clauses.observables import OBSERVABLES
+from conformance.model.clauses.seen import Invisible, Seen
+from conformance.model.diagnosis.feature_table import Feature
+from conformance.model.diagnosis.ranking import Reading, of_samples
+from conformance.model.errors import UserError
+
+
+def _event(event: str) -> Network:
+    return Network(scenario="events", point=(("delay_ms", 20), ("event", event), ("seconds", 6)))
+
+
+def _pause(before: str) -> Network:
+    return Network(scenario="pauses", point=(("before", before), ("sender", "stack"), ("unused_window", "decays")))
+
+
+OUTAGE, PROBES, IDLE, SLOW = "outage of 1.5 s", "outage of 5 s", "silence of 6 s", "little to send"
+MARKS, RATE_UP, RATE_DOWN = "marks", "rate times ten", "rate by ten"
+#: where they are looked for: networks of clauses, so that results of clauses serve
+NETWORKS: Mapping[str, Network] = {
+    OUTAGE: _event("outage-1500ms"),
+    PROBES: _event("outage-5s"),
+    IDLE: _pause("idle-6s"),
+    SLOW: _pause("slow"),
+    MARKS: _event("marks"),
+    RATE_UP: Network(scenario="bbr-cases", point=(("case", "rate-up"),)),
+    RATE_DOWN: Network(scenario="bbr-cases", point=(("case", "rate-down"),)),
+}
+#: a feature that is read of a network whose event decides alone weighs as much as what follows from nothing else
+_ALONE = 3.0
+
+# Tolerances are those of the clauses' bounds, from what a sender that keeps them does.
+# fmt: off
+FEATURES = (
+    Feature(name="after_outage", cell=OUTAGE, label=("persistent_congestion", None), tolerance=4, weight=_ALONE,
+            only_above=True, digits=0,
+            says="once the path healed it sent {value} full packets in a round trip",
+            above="a window that an outage does not reduce to its minimum", below="a smaller window"),
+    Feature(name="probe_ratio", cell=PROBES, label=("backoff", "backoff"), tolerance=0.3, weight=_ALONE, least=2,
+            says="of {n} gaps between probes each was {value} times the one before",
+            above="a period that grows too fast", below="a period of probes that does not double"),
+    Feature(name="burst_after_pause", cell=IDLE, label=("idle_pacing", "idle_pacing"), tolerance=1.4, ratio=True,
+            only_above=True, digits=0,
+            says="after a silence it sent {value} packets at once",
+            above="no pacing after a silence", below="smaller bursts"),
+    # Linux forgets a window that is not used for a timeout, QUIC does not: only more than before is a fault.
+    Feature(name="window_after_pause", cell=IDLE, label=("idle_growth", None), tolerance=1.0, only_above=True,
+            says="after a silence its window was {value} times the one before",
+            above="time without data that counts as time of growth", below="a window that decays"),
+    Feature(name="rate_after_pause", cell=IDLE, label=(None, "idle_restart"), tolerance=0.25,
+            says="after a silence it began at {value} times the link's rate",
+            above="a restart that is too fast", below="a restart at less than the bandwidth that it knew"),
+    Feature(name="unused_growth", cell=SLOW, label=("app_limited", None), tolerance=1.6, ratio=True, only_above=True,
+            weight=_ALONE, digits=1,
+            says="after a time with little to send it sent {value} times what had ever been in flight at once",
+            above="growth of a window that is not used", below="less growth"),
+    Feature(name="kept_of_mark", cell=MARKS, label=("marks", None), tolerance=0.15, least=2, only_above=True,
+            weight=_ALONE,
+            says="{n} marks left {value} of its window",
+            above="no response to marks", below="more of a response to marks"),
+    Feature(name="rate_after", cell=RATE_DOWN, label=("rate_step", "rate_step"), tolerance=1.4, ratio=True,
+            only_above=True,
+            says="two seconds after the rate fell to a tenth it sent {value} times what the path carried",
+            above="no response to a rate that falls", below="less"),
+    Feature(name="full_after_s", cell=RATE_UP, label=(None, "rate_step"), tolerance=1.6, ratio=True, only_above=True,
+            digits=1,
+            says="a rate ten times as high was used after {value} s",
+            above="a rate that rises is used late", below="a rate that rises is used sooner"),
+)
+# fmt: on
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Changed:
+    """What was seen of a scheme where its network or its application changes.
+
+    `seen` is {network's name: {seed: Seen}}, `problems` are sentences.
+    """
+
+    seen: Mapping[str, Mapping[int, Seen]]
+    problems: tuple[str, ...] = ()
+
+
+def readings(changed: Changed) -> dict[Feature, Reading]:
+    """Return {Feature: Reading}, without those that nothing was seen of."""
+    found: dict[Feature, Reading] = {}
+    for feature in FEATURES:
+        samples = {}
+        for seed, seen in changed.seen.get(feature.cell, {}).items():
+            try:
+                samples[seed] = OBSERVABLES[feature.name].samples(seen)
+            except (Invisible, UserError):
+                continue
+        if reading := of_samples(feature, samples):
+            found[feature] = reading
+    return found
