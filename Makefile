@@ -124,7 +124,7 @@ site: setup  ## the pages of what is published, by today's zones, into site/; do
 #: program that builds images, what they are called, what they begin with (Debian 12), and further options of the program
 BUILDER ?= podman
 IMAGE ?= cc-conformance
-BASE ?= debian:12
+BASE ?= debian:12-slim
 BUILD_OPTIONS ?=
 BUILD_IMAGE = $(BUILDER) build -f Containerfile --build-arg BASE=$(BASE) $(BUILD_OPTIONS)
 

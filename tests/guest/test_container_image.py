@@ -1,9 +1,11 @@
-"""The container image, run as people run containers: few rights, little memory, nothing writable.
+"""The container images, run as people run containers: few rights, little memory, nothing writable.
 
-Needs podman and an image of this suite: CC_TEST_IMAGE, else the one that `make image` builds.
+Needs podman and an image of this suite: CC_TEST_IMAGE, else the one that `make image` builds; and for the full one
+CC_TEST_IMAGE_FULL, else that of `make image-full`.
 """
 
 import os
+import re
 import shutil
 import subprocess
 
@@ -12,17 +14,28 @@ import pytest
 pytestmark = pytest.mark.guest
 
 _IMAGE = os.environ.get("CC_TEST_IMAGE", "localhost/cc-conformance")
+_FULL = os.environ.get("CC_TEST_IMAGE_FULL", f"{_IMAGE}:full")
 _MOST_BYTES = 400 * 10**6
 _STRICT = ("--cap-drop", "all", "--security-opt", "no-new-privileges", "--user", "12345:12345", "--read-only")
 
 
-@pytest.fixture(scope="module")
-def image():
+def there(image, target):
+    """Return an image's name, or skip the test where podman or the image is not there."""
     if not shutil.which("podman"):
         pytest.skip("podman is not installed")
-    if subprocess.run(["podman", "image", "exists", _IMAGE], capture_output=True).returncode != 0:
-        pytest.skip(f"there is no image {_IMAGE}; run `make image`")
-    return _IMAGE
+    if subprocess.run(["podman", "image", "exists", image], capture_output=True).returncode != 0:
+        pytest.skip(f"there is no image {image}; run `make {target}`")
+    return image
+
+
+@pytest.fixture(scope="module")
+def image():
+    return there(_IMAGE, "image")
+
+
+@pytest.fixture(scope="module")
+def full():
+    return there(_FULL, "image-full")
 
 
 def run(image, *command, options=()):
@@ -76,3 +89,13 @@ def test_the_slim_image_is_small(image):
         ["podman", "image", "inspect", "--format", "{{.Size}}", image], capture_output=True, text=True, check=True
     )
     assert int(size.stdout) <= _MOST_BYTES
+
+
+def test_a_stack_of_the_full_image_is_judged_with_few_rights(full):
+    command = ("conformance", "gate", "cubic", "--tier", "smoke", "--stack", "quinn")
+    status, said = run(full, *command, options=(*_STRICT, "--memory", "512m"))
+    assert status in {0, 1}, said
+    assert re.search(
+        r"^zone cubic/heatmap-packets, cubic/quinn/\S+: .*\d (conforms|compatible|violat)", said, re.MULTILINE
+    )
+    assert " error" not in said.lower(), said

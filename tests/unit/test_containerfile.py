@@ -1,13 +1,15 @@
 """The container images build every stack that they can, and have what stacks are built with and run on."""
 
 import re
+import tomllib
 
 import pytest
 
 from conformance.lab import manifest, sources
 from conformance.support import paths
 
-TEXT = (paths.PACKAGE.parent / "Containerfile").read_text(encoding="utf-8").replace("\\\n", " ")
+ROOT = paths.PACKAGE.parent
+TEXT = (ROOT / "Containerfile").read_text(encoding="utf-8").replace("\\\n", " ")
 #: packages that every Debian 12 has
 OF_DEBIAN = {"apt", "coreutils", "dpkg", "libc-bin", "libgnutls30", "sed"}
 #: packages that have a program of another name, or another version of it
@@ -52,3 +54,14 @@ def test_what_a_stack_is_built_with_and_runs_on_is_there(name):
 def test_a_package_that_is_missing_would_be_noticed():
     assert "maven" in installed("build-full") - installed("full")
     assert "openjdk-17-jdk-headless" not in installed("full") and "java" in installed("full")
+
+
+def test_builders_are_given_what_the_wheel_is_made_of_and_no_more():
+    """What else changes in the tree would have every stack built anew."""
+    lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    given = {line[1:] for line in lines if line.startswith("!")}
+    about = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wheel = about["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"]
+    assert lines.index("*") < lines.index(f"!{wheel[0]}")
+    assert given == {*wheel, "image", "pyproject.toml", "LICENSE", about["project"]["readme"]}
+    assert all((ROOT / name).exists() for name in given)
