@@ -38,17 +38,18 @@ pub fn fetch() -> Result<(), Error> {
         if !socket.is_active() {
             return Err(format!("the connection ended after {received} of {size} bytes").into());
         }
-        let is_there = tunnel::exchange(&mut tls, socket)?;
-        if handshake.is_none() && !tls.is_handshaking() {
-            handshake = Some(start.elapsed());
-        }
-        loop {
-            let length = tunnel::decrypted(&mut tls, &mut bytes)?;
-            if length == 0 {
-                break;
+        let is_there = tunnel::exchange(&mut tls, socket, |tls| {
+            if handshake.is_none() && !tls.is_handshaking() {
+                handshake = Some(start.elapsed());
             }
-            received += body(&mut head, &bytes[..length])?;
-        }
+            loop {
+                let length = tunnel::decrypted(tls, &mut bytes)?;
+                if length == 0 {
+                    return Ok(());
+                }
+                received += body(&mut head, &bytes[..length])?;
+            }
+        })?;
         if !is_there && received < size {
             return Err(format!("the body ended after {received} of {size} bytes").into());
         }

@@ -102,7 +102,14 @@ fn now(start: Clock) -> Instant {
 }
 
 /// Moves what TLS has to say to a socket and what that has received to TLS; false once the other side is gone.
-pub fn exchange<S: SideData>(tls: &mut ConnectionCommon<S>, socket: &mut Socket) -> Result<bool, Error> {
+///
+/// `take` is called after each part, as TLS holds no more than 16 kB of what it decrypted, and a socket that has waited
+/// for a lost packet gives megabytes at once.
+pub fn exchange<S: SideData>(
+    tls: &mut ConnectionCommon<S>,
+    socket: &mut Socket,
+    mut take: impl FnMut(&mut ConnectionCommon<S>) -> Result<(), Error>,
+) -> Result<bool, Error> {
     while socket.can_recv() {
         let taken = socket.recv(|bytes| {
             let mut rest: &[u8] = bytes;
@@ -111,6 +118,7 @@ pub fn exchange<S: SideData>(tls: &mut ConnectionCommon<S>, socket: &mut Socket)
         })?;
         taken?;
         tls.process_new_packets()?;
+        take(tls)?;
     }
     while tls.wants_write() && socket.can_send() {
         tls.write_tls(&mut Sending(socket))?;
