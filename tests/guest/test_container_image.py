@@ -25,6 +25,11 @@ def there(image, target):
         pytest.skip("podman is not installed")
     if subprocess.run(["podman", "image", "exists", image], capture_output=True).returncode != 0:
         pytest.skip(f"there is no image {image}; run `make {target}`")
+    tried = subprocess.run(
+        ["podman", "run", "--rm", "--network", "none", image, "true"], capture_output=True, text=True, timeout=120
+    )
+    if tried.returncode != 0:  # docs/containers.md has the reasons that were met
+        pytest.skip(f"podman starts no container here: {tried.stderr.strip().splitlines()[-1]}")
     return image
 
 

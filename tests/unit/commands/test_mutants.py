@@ -90,7 +90,8 @@ def test_a_mutant_shows_on_the_side_that_is_expected():
 @pytest.mark.parametrize(("algorithm", "patch"), [("bbrv2", "bbrv2-6.1.patch"), ("bbrv3", "bbrv3-6.12.patch")])
 def test_the_patch_on_top_of_a_public_one_has_the_parameters_of_its_mutants(algorithm, patch):
     added = parameters_of(FOLDER / patch)
-    used = {name for m in CORPUS if m.algorithm == algorithm for name in m.parameters}
+    every = (*CORPUS, *mutants.corpus("clauses.json"))
+    used = {name for m in every if m.algorithm == algorithm for name in m.parameters}
     assert {m.kernel for m in CORPUS if m.algorithm == algorithm} == {f"{algorithm}-mutants"}
     assert used <= added | PUBLIC_BBRV2
     assert {name for name in added if ".bug_" in name} <= used
