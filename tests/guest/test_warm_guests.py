@@ -103,7 +103,8 @@ def test_a_trial_does_not_depend_on_whether_its_guest_made_the_calibration(bench
     settings = [short(Cell(10, 20, 1)), short(Cell(40, 60, 3), queue="bfifo:1"), short(Cell(20, 5, 0))]
     for algorithm in ("cubic", "reno"):
         made = virtual.VirtualRoom(bench.place(algorithm).kernel, remembers=False)
-        for setting in settings:
+        # Of the second algorithm one is enough: what is asked is whether it finds what the first has left.
+        for setting in settings if algorithm == "cubic" else settings[:1]:
             always = go(bench, [setting], (1, 2), algorithm, made)
             assert "calibration_s" in always[0].host
             first, again = (go(bench, [setting], seeds, algorithm) for seeds in ((1, 2), (2, 1)))

@@ -446,6 +446,7 @@ def test_an_interrupt_ends_the_guests(monkeypatch):
 
 
 @pytest.mark.guest
+@pytest.mark.thorough
 def test_nothing_is_suspected_of_the_reference_where_networks_change(tmp_path):
     status, text = ask(tmp_path, algorithm="reno", changes=True)
     assert status == 0 and "nothing looks wrong in" in text and "not looked at" not in text
