@@ -52,22 +52,22 @@ def write_study(study: Study, measurements: Iterable[Measurement], target: pathl
     A file that is there keeps what it holds of points that were not measured now. Raises UserError where there is
     nothing to keep.
     """
-    found = {point: own for point, own in study_results.of(study, measurements).measured.items() if _any_known(own)}
+    found = {
+        point: own
+        for point, own in study_results.of(study, measurements).measured.items()
+        if study_results.anything_known(own)
+    }
     if not found:
         raise UserError(
             f"these results hold nothing of {study.name}", f"measure it with `conformance study run {study.name}`"
         )
     path = target / f"{study.name}.jsonl.xz"
     before = study_results.of(study, store.read(path)).measured if path.exists() else {}
-    kept = {**{point: own for point, own in before.items() if _any_known(own)}, **found}
+    kept = {**{point: own for point, own in before.items() if study_results.anything_known(own)}, **found}
     ordered = sorted(kept, key=lambda point: (point.scenario, point.stack, point.algorithm, point.point.id))
     # Two points may be one setting.
     lines = {m.trial.key: store.dumps(_bare(m)) for point in ordered for m in kept[point]}
     return files.write(path, compressed.compress(b"".join(lines.values())), "choose another --out")
-
-
-def _any_known(measurements: Iterable[Measurement]) -> bool:
-    return any(m.metrics for m in measurements)
 
 
 def _bare(measurement: Measurement) -> Measurement:

@@ -9,6 +9,7 @@ from conformance.model.metrics import METRICS, UTILIZATION
 from conformance.model.studies import claims, predicted
 from conformance.model.studies.claims import Judged, NotSeen, Seen, Verdict
 from conformance.model.studies.study import Claim, Quantity, Study, StudyPoint
+from conformance.model.studies.study_results import anything_known
 from conformance.model.trial import Measurement, Outcome
 
 Measured = Mapping[StudyPoint, Sequence[Measurement]]
@@ -34,12 +35,12 @@ class Judgment:
 
 def known(measured: Measured) -> int:
     """Return of how many points anything is known."""
-    return sum(any(one.metrics for one in found) for found in measured.values())
+    return sum(map(anything_known, measured.values()))
 
 
 def referenced(measured: Measured, references: References) -> int:
     """Return of how many points only a zone's reference is known."""
-    return sum(not any(one.metrics for one in measured.get(point, ())) for point in references)
+    return sum(not anything_known(measured.get(point, ())) for point in references)
 
 
 def judge(

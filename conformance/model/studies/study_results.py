@@ -21,6 +21,11 @@ class Found:
     schemes: tuple[str, ...]
 
 
+def anything_known(measurements: Iterable[Measurement]) -> bool:
+    """Say whether any of a point's trials measured something."""
+    return any(one.metrics for one in measurements)
+
+
 def of(study: Study, measurements: Iterable[Measurement]) -> Found:
     """Return what measurements there are of a study's points, in order of seed.
 
@@ -42,6 +47,6 @@ def of(study: Study, measurements: Iterable[Measurement]) -> Found:
         most = max(reversed(builds.values()), key=len)
         for point, own in most.items():
             measured[point] = sorted(own, key=lambda one: one.trial.seed)
-            if any(one.metrics for one in own):
+            if anything_known(own):
                 schemes[own[0].trial.scheme.id] = None
     return Found(measured=measured, schemes=tuple(sorted(schemes)))

@@ -118,7 +118,7 @@ def _is_there(study: Study, measured: outcome.Measured) -> bool:
     """Say whether all points of one algorithm of the smoke tier were measured."""
     tiers: dict[tuple[str, str], list[bool]] = {}
     for point in study.points["smoke"]:
-        known = any(one.metrics for one in measured.get(point, ()))
+        known = study_results.anything_known(measured.get(point, ()))
         tiers.setdefault((point.stack, point.algorithm), []).append(known)
     return any(map(all, tiers.values()))
 
