@@ -97,6 +97,7 @@ def ensure(
         raise NotBuilt(f"stack {name} is not built{what}", f"run `{command}`")
     home = paths.cache("adapters", _built_here(name, files_digest))
     try:
+        paths.tag_cache()  # it may lie in a working tree
         home.parent.mkdir(parents=True, exist_ok=True)
         with open(home.parent / f"{name}.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

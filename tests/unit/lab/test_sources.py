@@ -394,6 +394,23 @@ def test_a_manifest_names_sources_outside_of_its_folder(stack, tmp_path):
     assert adapter.load(path) == second
 
 
+@pytest.mark.parametrize("with_git", [True, False])
+def test_the_cache_may_lie_in_the_tree_that_is_built(stack, tmp_path, monkeypatch, with_git):
+    """GitLab keeps nothing that is outside of the project's folder."""
+    path = stack('cat "${0%/*}/../src/cc.c" > "$CC_BUILD/made"', lists=[".."])
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "cc.c").write_text("beta 0.7")
+    if with_git:
+        subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+        subprocess.run(["git", "-C", str(tmp_path), "add", "."], check=True)
+    monkeypatch.setenv("CC_CONFORMANCE_CACHE", str(tmp_path / ".cache" / "cc-conformance"))
+    adapter.build(path)
+    first = adapter.load(path)
+    assert first.build.is_relative_to(tmp_path)
+    (tmp_path / "part-1.jsonl").write_text('{"evidence":{}}\n')
+    assert adapter.load(path) == first
+
+
 @pytest.mark.parametrize("wrong", ["../nowhere", "a\0b"])
 def test_sources_that_are_not_there_are_refused(stack, wrong):
     path = stack("true", lists=[wrong])
