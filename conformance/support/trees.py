@@ -207,13 +207,21 @@ def _top(path: pathlib.Path) -> pathlib.Path | None:
 
 
 def _git(path: pathlib.Path, *arguments: str) -> str | None:
-    """Return what git says in a folder; None where it fails, or is not there."""
+    """Return what git says in a folder; None where it fails.
+
+    Raises UserError where there is a repository, but git is missing or does not end: with what git ignores, the tree
+    would have another digest here than elsewhere.
+    """
     # In a hook of git's, variables name another repository.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         done = subprocess.run(
             [*_GIT, "-C", str(path), *arguments], capture_output=True, env=environment, timeout=_GIT_TIMEOUT_S
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except (FileNotFoundError, PermissionError):
+        if any((folder / ".git").exists() for folder in (path, *path.absolute().parents)):
+            raise UserError(f"{path} is in a git repository, and git is not on PATH", "install git") from None
         return None
+    except subprocess.TimeoutExpired:
+        raise UserError(f"`git {arguments[0]}` in {path} took longer than {_GIT_TIMEOUT_S} s", _AGAIN) from None
     return os.fsdecode(done.stdout) if done.returncode == 0 else None

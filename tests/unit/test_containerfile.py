@@ -51,6 +51,11 @@ def test_what_a_stack_is_built_with_and_runs_on_is_there(name):
     assert set(about.needs) <= installed("full") | IN_ALL
 
 
+def test_git_is_in_every_image():
+    """Without it, no working tree that is a repository can be digested."""
+    assert all("git" in installed(stage) for stage in ("slim", "full", "build-full"))
+
+
 def test_a_package_that_is_missing_would_be_noticed():
     assert "maven" in installed("build-full") - installed("full")
     assert "openjdk-17-jdk-headless" not in installed("full") and "java" in installed("full")

@@ -93,6 +93,30 @@ def test_outside_of_git_all_counts_but_caches(tmp_path):
     assert digest(root) != before.digest
 
 
+def test_without_git_a_repository_is_refused_and_any_other_folder_read(repository, tmp_path, monkeypatch):
+    """All that it ignores would count: the digest would be another than where git is."""
+    plain = written(tmp_path / "plain", a="1")
+    before = digest(plain)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert digest(plain) == before
+    for path in (repository, repository / "src"):
+        with pytest.raises(UserError, match=r"^/\S+ is in a git repository, and git is not on PATH; install git$"):
+            trees.read(path)
+    (repository / ".git").rename(repository / "git")
+    (repository / ".git").write_text("gitdir: git")  # as worktrees and submodules have it
+    with pytest.raises(UserError, match="install git"):
+        trees.read(repository)
+
+
+def test_a_git_that_does_not_end_is_named(repository, tmp_path, monkeypatch):
+    (tmp_path / "git").write_text("#!/bin/sh\nexec sleep 9\n")
+    (tmp_path / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(trees, "_GIT_TIMEOUT_S", 0.1)
+    with pytest.raises(UserError, match=r"`git rev-parse` in \S+ took longer than 0\.1 s; run the same command again"):
+        trees.read(repository)
+
+
 RESULT = '{"evidence":{},"schema":"measurement/1"}\n'
 
 
