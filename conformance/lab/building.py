@@ -37,10 +37,6 @@ class NotBuilt(UserError):
 class Failed(UserError):
     """A build failed; `lines` are the last that it printed."""
 
-    def __init__(self, cause: object, mend: str, lines: Sequence[str]) -> None:
-        super().__init__(cause, mend)
-        self.lines = lines
-
 
 class Recipe(Protocol):
     """What is built: a manifest, or anything else with a "build"."""
