@@ -14,6 +14,7 @@ from typing import NoReturn
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
 from conformance.support import paths
+from conformance.support.contents import Contents
 
 #: what no build reads: what version control and tools keep for themselves
 _LEFT_OUT = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules"})
@@ -56,7 +57,10 @@ def read(path: pathlib.Path, programs: bool = False) -> Tree:
             return Tree(root=path.parent, entries={path.name: _entry(path, path.parent)})
         root = _repository(path) or path
         names = set(_names(root)) | (set(_programs(root)) if programs else set())
-        return Tree(root=root, entries={name: _entry(root / name, root) for name in sorted(names)})
+        known = Contents(paths.cache("trees", f"{digests.of_value([str(root), programs])}.json"))
+        entries = {name: _entry(root / name, root, known.digest) for name in sorted(names)}
+        known.keep()
+        return Tree(root=root, entries=entries)
     except OSError as error:
         raise UserError(f"cannot read {error.filename or path}: {error.strerror}") from None
 
@@ -108,7 +112,12 @@ def _copy(source: pathlib.Path, target: pathlib.Path, entry: str, root: pathlib.
         raise UserError(f"{source} changed while it was copied", _AGAIN)
 
 
-def _entry(path: pathlib.Path, root: pathlib.Path) -> str:
+def _content(path: pathlib.Path) -> str:
+    with open(path, "rb") as f:
+        return hashlib.file_digest(f, "sha256").hexdigest()
+
+
+def _entry(path: pathlib.Path, root: pathlib.Path, content: Callable[[pathlib.Path], str] = _content) -> str:
     """Return what is at a path: `file DIGEST`, `program DIGEST` if it is executable, or `link TARGET`.
 
     A link to a file outside of the tree counts as that file, as its content may change.
@@ -120,9 +129,7 @@ def _entry(path: pathlib.Path, root: pathlib.Path) -> str:
         if there.is_dir():
             raise UserError(f"{path} leads to {there}, outside of {root}", "name a tree that holds all that it needs")
     about = path.stat()
-    with open(path, "rb") as f:
-        content = hashlib.file_digest(f, "sha256").hexdigest()
-    return f"{'program' if about.st_mode & stat.S_IXUSR else 'file'} {content}"
+    return f"{'program' if about.st_mode & stat.S_IXUSR else 'file'} {content(path)}"
 
 
 def _names(root: pathlib.Path) -> Iterator[str]:
