@@ -19,7 +19,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from conformance.lab import stand_ins
+from conformance.lab import manifest, stand_ins
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
 from conformance.support import paths, trees
@@ -203,7 +203,9 @@ def _taken(about: Adapter, name: str) -> tuple[str, Kind]:
     if name in ends:
         return ends[name], taken[ends[name]]
     if not taken:
-        raise UserError(f"stack {about.name} builds nothing that a tree can stand for", "leave out --source")
+        others = [other.name for other in manifest.shipped() if name in homes(other)]
+        other = f", or name the stack {' or '.join(others)}" if others else ""
+        raise UserError(f"stack {about.name} builds nothing that a tree can stand for", f"leave out --source{other}")
     near = dict.fromkeys(ends[word] for word in difflib.get_close_matches(name, ends, 4))
     raise UserError(
         f"stack {about.name} takes no {name!r} to build",

@@ -274,6 +274,8 @@ def test_a_mistake_is_one_line(rust, tmp_path, monkeypatch, given, message):
 def test_a_stack_that_compiles_nothing_of_the_kind_refuses(tree):
     with pytest.raises(UserError, match="stack linux-tcp builds nothing that a tree can stand for"):
         sources.find(adapter.manifest.read("linux-tcp"), [f"core={tree}"])
+    with pytest.raises(UserError, match=r"can stand for; leave out --source, or name the stack ngtcp2-1\.11$"):
+        sources.find(adapter.manifest.read("ngtcp2"), [f"ngtcp2={tree}"])
 
 
 def test_what_shipped_adapters_take_is_found(tmp_path):
@@ -287,6 +289,9 @@ def test_what_shipped_adapters_take_is_found(tmp_path):
         ("picoquic", "picoquic", sources.Kind.HOME),
         ("lsquic", "lsquic", sources.Kind.HOME),
         ("neqo", "neqo", sources.Kind.HOME),
+        ("ngtcp2-1.11", "ngtcp2", sources.Kind.HOME),
+        ("openssl-quic", "openssl", sources.Kind.HOME),
+        ("haproxy", "haproxy", sources.Kind.HOME),
     ):
         (found,) = sources.find(adapter.manifest.read(stack), [f"{name}={tmp_path}"])
         assert (found.kind, found.folder) == (kind, tmp_path)
