@@ -14,7 +14,7 @@ from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
 from conformance.model.verdict import MOST_TRIALS
-from conformance.support.console import Console, one_line
+from conformance.support.console import Console, mistake
 
 out = Console()
 err = Console(stderr=True)
@@ -97,7 +97,7 @@ class Group(click.Group):
         try:
             return super().invoke(ctx)
         except UserError as error:
-            err.print(f"conformance: {one_line(str(error))}", style="red", soft_wrap=True)
+            err.print(f"conformance: {mistake(error)}", style="red", soft_wrap=True)
             ctx.exit(ExitStatus.MISUSE)
         except KeyboardInterrupt:
             err.print("conformance: interrupted; run the same command again to resume")

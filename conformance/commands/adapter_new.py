@@ -12,7 +12,7 @@ import rich.console
 
 from conformance.commands.made import Item, Made
 from conformance.commands.status import ExitStatus
-from conformance.lab import adapter, building, manifest, sources
+from conformance.lab import adapter, manifest, sources
 from conformance.model.errors import UserError
 from conformance.reporting.text import progress
 from conformance.support import paths, schema
@@ -86,7 +86,7 @@ def build(stacks: Iterable[str], again: bool, console: rich.console.Console, sou
             console.print(built[-1].words, soft_wrap=True)
         except UserError as error:
             failed = True
-            for line in error.lines if isinstance(error, building.Failed) else ():
+            for line in error.lines:
                 console.print(f"  {line}", style="dim", markup=False, highlight=False, soft_wrap=True)
             console.print(f"conformance: {error}", style="red", soft_wrap=True)
     return Made(

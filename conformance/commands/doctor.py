@@ -24,8 +24,6 @@ _PROGRAMS = {
     "tc": "iproute2", "ip": "iproute2", "ifconfig": "net-tools", "bash": "bash", "mnexec": "mininet",
     "nginx": "nginx-light", "openssl": "openssl",
 }  # fmt: skip
-#: in which one guest and pytest have room
-_LEAST_MEMORY_MB = 192
 _PTRACE_TRACEME = 0
 _WHEEL = ", or `pip install cc-conformance-kernel`, which has it built"
 #: what our first kernel patch makes room for
@@ -215,9 +213,9 @@ def _processes() -> Check:
 def _memory() -> Check:
     most = limits.memory_mb()
     return Check(
-        most is None or most >= _LEAST_MEMORY_MB,
-        f"memory: {'no limit' if most is None else f'{most} MB, {_LEAST_MEMORY_MB} wanted'}",
-        f"--memory {_LEAST_MEMORY_MB}m or more in a container",
+        most is None or most >= limits.LEAST_MB,
+        f"memory: {'no limit' if most is None else f'{most} MB, {limits.LEAST_MB} wanted'}",
+        f"--memory {limits.LEAST_MB}m or more in a container",
     )
 
 

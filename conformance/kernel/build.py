@@ -18,7 +18,7 @@ from conformance.kernel import source as sources
 from conformance.kernel import store, suites
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
-from conformance.support import paths
+from conformance.support import limits, paths
 
 #: (done, total, what is being done); a total of 0 is not known
 Progress = Callable[[int, int, str], object]
@@ -81,7 +81,8 @@ def build(
     """Build (or find built) a kernel and give it `name`. Return the Kernel.
 
     `patches` are the user's, applied before our own. `progress(done, total, what)` is called with counts of
-    compiled files. `note` is told a line where the source is not the one that was asked for. Raises UserError.
+    compiled files. `note` is told a line where the source is not the one that was asked for. `jobs`: how many files are
+    compiled at a time; None is what this process may use of the machine. Raises UserError.
     """
     store.check_name(name)
     users = _users(patches)
@@ -98,7 +99,7 @@ def build(
         recipe = _recipe(sources.version(located), sources.digest(located), users)
         digest = recipe.digest
         if not (store.folder(digest) / "kernel.json").exists():
-            _build(recipe, located, progress, jobs or os.cpu_count() or 1)
+            _build(recipe, located, progress, jobs or limits.workers())
         if package := sources.archive(located):
             store.remember(_recipe(*package, users).digest, digest)
     store.link(name, digest)

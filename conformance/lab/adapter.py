@@ -154,9 +154,9 @@ def build(
 ) -> pathlib.Path | None:
     """Build what an adapter compiles, also where that downloads. Return the folder, or None if it compiles nothing.
 
-    `again`: also where it is built already; what takes a folder of the user's (PICOQUIC_HOME) always is, as that may
-    have changed. `progress(done, total, line)` is called now and then, with what the build last printed and, where that
-    counts, how far it is. `given`: see load(). Raises UserError.
+    `again`: also where it is built already; what takes a folder of the user's (PICOQUIC_HOME) always is, as libraries
+    elsewhere may have changed. `progress(done, total, line)` is called now and then, with what the build last printed
+    and, where that counts, how far it is. `given`: see load(). Raises UserError.
     """
     about = manifest.read(stack)
     about.require()
@@ -164,13 +164,15 @@ def build(
     if not about.build:
         return None
     own = files_digest(about)
-    again = again or any(os.environ.get(variable) for variable in sources.homes(about))
+    again = again or any(tree.kind is sources.Kind.HOME for tree in trees)
     return building.ensure(about, own, asked=True, again=again, progress=progress, sources=trees)
 
 
 def is_built(about: manifest.Manifest) -> bool:
-    """Return whether what an adapter compiles is there, so that it runs without compilers."""
-    return not about.build or building.place(about.name, files_digest(about)).exists()
+    """Return whether what an adapter compiles is there, so that it runs without compilers. Raises UserError."""
+    if not about.build:
+        return True
+    return building.place(about.name, building.with_sources(files_digest(about), sources.find(about))).exists()
 
 
 def files_digest(about: manifest.Manifest) -> str:

@@ -37,25 +37,12 @@ class NotBuilt(UserError):
 class Failed(UserError):
     """A build failed; `lines` are the last that it printed."""
 
-    def __init__(self, cause: object, mend: str, lines: Sequence[str]) -> None:
-        super().__init__(cause, mend)
-        self.lines = lines
 
-
-class Recipe(Protocol):
+class Recipe(trees.Built, Protocol):
     """What is built: a manifest, or anything else with a "build"."""
 
     @property
-    def name(self) -> str: ...
-
-    @property
     def path(self) -> pathlib.Path: ...
-
-    @property
-    def folder(self) -> pathlib.Path: ...
-
-    @property
-    def build(self) -> Mapping[str, Any] | None: ...
 
     def mend(self, lacking: Sequence[str]) -> str: ...
 
@@ -83,8 +70,7 @@ def ensure(
     is kept and named.
     """
     name, recipe = manifest.name, manifest.build or {}
-    if sources:
-        files_digest = digests.of_value([files_digest, trees.digest(sources)])
+    files_digest = with_sources(files_digest, sources)
     found = place(name, files_digest)
     if found.exists() and not again:
         return found  # another build of this stack, of other sources, may hold the lock for minutes
@@ -94,9 +80,12 @@ def ensure(
         shipped = manifest.path == paths.data("adapters", name, "adapter.json")
         command = f"conformance adapter build {name if shipped else manifest.path}{trees.options(sources)}"
         what = f" with {', '.join(source.label for source in sources)}" if sources else ""
-        raise NotBuilt(f"stack {name} is not built{what}", f"run `{command}`")
+        unset = [] if sources else [variable for variable in trees.homes(manifest).values() if "_HOME" in variable]
+        other = f", or set {' or '.join(unset)} to what you built" if unset else ""
+        raise NotBuilt(f"stack {name} is not built{what}", f"run `{command}`{other}")
     home = paths.cache("adapters", _built_here(name, files_digest))
     try:
+        paths.tag_cache()  # it may lie in a working tree
         home.parent.mkdir(parents=True, exist_ok=True)
         with open(home.parent / f"{name}.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -109,6 +98,11 @@ def ensure(
             f"cannot build {name} in {home.parent}: {error.strerror}", "free space or rights there"
         ) from None
     return home
+
+
+def with_sources(files_digest: str, sources: Sequence[trees.Source]) -> str:
+    """Return the digest of an adapter's files and of the working trees that it is built with."""
+    return digests.of_value([files_digest, trees.digest(sources)]) if sources else files_digest
 
 
 def place(name: str, files_digest: str) -> pathlib.Path:

@@ -17,9 +17,9 @@ import shutil
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
-from conformance.lab import stand_ins
+from conformance.lab import manifest, stand_ins
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
 from conformance.support import paths, trees
@@ -31,12 +31,14 @@ VARIABLE = "CC_SOURCE"
 _DIGITS = 6
 #: variables of tools that end as those do that a build finds a folder of the user's in
 _OF_TOOLS = {"CARGO_HOME", "RUSTUP_HOME", "JAVA_HOME"}
-_ANY_HOME = re.compile(r"\b([A-Z][A-Z0-9_]*)_HOME\b")
+#: {variable of another form: what is used where it leads}; NSS puts what it builds beside its sources
+_OTHERS = {"NSS_DIR": "../dist/Release"}
+_ANY_HOME = re.compile(rf"\b(?:[A-Z][A-Z0-9_]*_HOME|{'|'.join(_OTHERS)})\b")
 _TOOLS = ("cargo", "go")
 
 
-class Adapter(Protocol):
-    """What is asked of an adapter's manifest."""
+class Built(Protocol):
+    """What is built by a program in a folder."""
 
     @property
     def name(self) -> str: ...
@@ -45,7 +47,11 @@ class Adapter(Protocol):
     def folder(self) -> pathlib.Path: ...
 
     @property
-    def build(self) -> dict[str, object] | None: ...
+    def build(self) -> Mapping[str, Any] | None: ...
+
+
+class Adapter(Built, Protocol):
+    """What is asked of an adapter's manifest."""
 
     @property
     def sources(self) -> Sequence[str]: ...
@@ -56,7 +62,7 @@ class Kind(enum.Enum):
 
     CRATE = "Cargo.toml"
     MODULE = "go.mod"
-    #: in the variable NAME_HOME, as the user built it
+    #: in a variable such as NAME_HOME, as the user built it
     HOME = "home"
     #: by the build itself: the manifest names it
     NAMED = "named"
@@ -64,13 +70,16 @@ class Kind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Source:
-    """A tree that stands for `name`. `folder` is the part of it that is used; `given`: the --source, if any."""
+    """A tree that stands for `name`. `folder` is the part of it that is used; `given`: the --source, if any;
+    `variable`: what a build finds a HOME in.
+    """
 
     name: str
     kind: Kind
     folder: pathlib.Path
     tree: Tree
     given: str | None = None
+    variable: str = ""
 
     @property
     def short(self) -> str:
@@ -130,48 +139,62 @@ def digest(sources: Sequence[Source]) -> str | None:
 
 
 def find(about: Adapter, given: Sequence[str] = ()) -> tuple[Source, ...]:
-    """Return the trees that a build uses: those that its manifest names, and those given as NAME=PATH.
+    """Return the trees that a build uses: those that its manifest names, those given as NAME=PATH, and the folders that
+    it finds in variables of the environment (NAME_HOME) where nothing was given for them.
 
     Raises UserError where the build takes nothing of that name, or the path holds nothing of that name.
     """
     named = [_named(about.folder / place) for place in about.sources]
-    return (*named, *(_given(about, *text.split("=", 1)) for text in absolute(given)))
+    found = [_given(about, text) for text in absolute(given)]
+    rest = {name: variable for name, variable in homes(about).items() if name not in {one.name for one in found}}
+    set_there = absolute(f"{name}={path}" for name, variable in rest.items() if (path := os.environ.get(variable)))
+    return (*named, *found, *(_given(about, text, rest) for text in set_there))
 
 
-def homes(about: Adapter) -> set[str]:
-    """Return the variables in which a build finds folders of the user's, such as PICOQUIC_HOME."""
+def homes(about: Built) -> dict[str, str]:
+    """Return {name: variable in which a build finds a folder of the user's}, such as picoquic: PICOQUIC_HOME."""
     if not about.build:
-        return set()
+        return {}
     text = (about.folder / str(about.build["program"])).read_text(errors="replace")
-    return {match.group() for match in _ANY_HOME.finditer(text)} - _OF_TOOLS
+    variables = {match.group() for match in _ANY_HOME.finditer(text)} - _OF_TOOLS
+    return {variable.rpartition("_")[0].lower(): variable for variable in sorted(variables)}
 
 
 def _named(place: pathlib.Path) -> Source:
     place = place.resolve()
-    return Source(name=place.name, kind=Kind.NAMED, folder=place, tree=_read(Kind.NAMED, place))
+    return Source(name=place.name, kind=Kind.NAMED, folder=place, tree=trees.read(place))
 
 
-def _given(about: Adapter, name: str, text: str) -> Source:
+def _given(about: Adapter, text: str, variables: Mapping[str, str] = {}) -> Source:
+    """Return the Source of a NAME=PATH. `variables`: of the environment, that said so instead of an option."""
+    name, _, place = text.partition("=")
     name, kind = _taken(about, name)
-    path = pathlib.Path(text)
+    path = pathlib.Path(place)
     if not path.is_dir():
-        raise UserError(f"--source {name}: {path} is not a folder", "name the folder of a working tree")
+        raise UserError(
+            f"{variables.get(name) or f'--source {name}'}: {path} is not a folder", "name the folder of a working tree"
+        )
     path = path.resolve()
-    tree = _read(kind, path)
-    folder = path if kind is Kind.HOME else _holder(tree, path, name, kind)
-    return Source(name=name, kind=kind, folder=folder, tree=tree, given=f"{name}={text}")
+    if kind is Kind.HOME:
+        variable = homes(about)[name]
+        tree = _home(variable, path)
+        return Source(name=name, kind=kind, folder=path, tree=tree, given=f"{name}={place}", variable=variable)
+    tree = trees.read(path)
+    return Source(name=name, kind=kind, folder=_holder(tree, path, name, kind), tree=tree, given=f"{name}={place}")
 
 
-def _read(kind: Kind, path: pathlib.Path) -> Tree:
-    return trees.read(path, programs=kind is Kind.HOME)
+def _home(variable: str, path: pathlib.Path) -> Tree:
+    """Return the tree of a folder that the user built: of what is used of it, or all where that is not there."""
+    used = (path / _OTHERS.get(variable, ".")).resolve()
+    return trees.read(used if used.is_dir() else path, programs=True)
 
 
 def _taken(about: Adapter, name: str) -> tuple[str, Kind]:
     """Return the full name of what the build takes under a name, and how. Raises UserError.
 
-    Its lock file says so, or that it reads a variable called NAME_HOME.
+    Its lock file says so, or that it reads a variable such as NAME_HOME.
     """
-    taken = {variable.removesuffix("_HOME").lower(): Kind.HOME for variable in homes(about)}
+    taken = dict.fromkeys(homes(about), Kind.HOME)
     taken |= dict.fromkeys(_locked(about.folder, ("crates.lock", "Cargo.lock"), r'^name = "([^"]+)"'), Kind.CRATE)
     taken |= dict.fromkeys(_locked(about.folder, ("go.mod",), r"^(?:require)?\s+([^\s/]+\S*)\s+v\d"), Kind.MODULE)
     if name in taken:
@@ -180,7 +203,9 @@ def _taken(about: Adapter, name: str) -> tuple[str, Kind]:
     if name in ends:
         return ends[name], taken[ends[name]]
     if not taken:
-        raise UserError(f"stack {about.name} builds nothing that a tree can stand for", "leave out --source")
+        others = [other.name for other in manifest.shipped() if name in homes(other)]
+        other = f", or name the stack {' or '.join(others)}" if others else ""
+        raise UserError(f"stack {about.name} builds nothing that a tree can stand for", f"leave out --source{other}")
     near = dict.fromkeys(ends[word] for word in difflib.get_close_matches(name, ends, 4))
     raise UserError(
         f"stack {about.name} takes no {name!r} to build",
@@ -231,8 +256,10 @@ class Workshop:
 
     def check(self) -> None:
         """Raise UserError if a tree that is built in place changed meanwhile: then nobody knows what was built."""
-        for source in self.sources:
-            if not source.copied and _read(source.kind, source.folder).digest != source.tree.digest:
+        for source in (source for source in self.sources if not source.copied):
+            home = source.kind is Kind.HOME
+            now = _home(source.variable, source.folder) if home else trees.read(source.folder)
+            if now.digest != source.tree.digest:
                 raise UserError(f"{source.folder} changed while it was built", "run the same command again")
 
     def told(self, text: str) -> str:
@@ -267,7 +294,7 @@ def workshop(stack: str, sources: Sequence[Source], system: str, afresh: bool) -
             trees.follow(tree, copies[root])
         _stand_in(tools, work, kept / "target", [(s, copies[s.tree.root]) for s in copied])
         environment = {"PATH": f"{tools}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
-        environment |= {_variable(source.name): str(source.folder) for source in sources if source.kind is Kind.HOME}
+        environment |= {source.variable: str(source.folder) for source in sources if source.kind is Kind.HOME}
         places = {copy: root for root, copy in copies.items()}
         yield Workshop(folder=work, environment=environment, copies=places, sources=sources)
     finally:
@@ -291,7 +318,3 @@ def _stand_in(
         words = [sys.executable, "-I", stand_ins.__file__, tool, str(tools / stand_ins.ABOUT)]
         (tools / tool).write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
         (tools / tool).chmod(0o755)
-
-
-def _variable(name: str) -> str:
-    return re.sub(r"\W", "_", name).upper() + "_HOME"

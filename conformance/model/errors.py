@@ -1,15 +1,18 @@
 """The one exception a user sees: a sentence that names the cause and, where there is one, the mend."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 
 class UserError(Exception):
-    """Something the user can mend. Shown as one line, without a traceback; exit status 2."""
+    """Something the user can mend. Shown as one line, without a traceback; exit status 2.
 
-    def __init__(self, cause: object, mend: str | None = None) -> None:
+    `lines`: the last that a program printed, for below it; whoever shows them escapes what they hold.
+    """
+
+    def __init__(self, cause: object, mend: str | None = None, lines: Sequence[str] = ()) -> None:
         super().__init__(f"{cause}; {mend}" if mend else cause)
-        self.cause, self.mend = cause, mend
+        self.cause, self.mend, self.lines = cause, mend, lines
 
 
 @contextlib.contextmanager
@@ -18,4 +21,4 @@ def located(where: object, within: str = "") -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        raise UserError(f"{where}: {error.cause}{within}", error.mend) from None
+        raise UserError(f"{where}: {error.cause}{within}", error.mend, error.lines) from None

@@ -23,7 +23,7 @@ from conformance.suite import summary
 from conformance.suite.cases import Case
 from conformance.suite.options import Options, chosen
 from conformance.suite.session import Session
-from conformance.support.console import one_line
+from conformance.support.console import mistake, one_line
 
 #: of values and bounds in a sentence, where that is enough to tell them apart
 _DIGITS = 3
@@ -146,7 +146,7 @@ class JudgedItem(pytest.Item):
             if self.options.confirm and self.surprise is Surprise.NEW:
                 self.again = session.repeat(self.judged)
         except UserError as error:
-            raise LabFault(str(error)) from None
+            raise LabFault(mistake(error)) from None
         verdict = self.judged.verdict
         self.user_properties += [("verdict", str(verdict.status)), ("trials", self.trials)]
         if self.again is not None:

@@ -25,7 +25,7 @@ from conformance.suite.progress import Ticker
 from conformance.suite.session import Session
 from conformance.suite.violations import Violations
 from conformance.support import files, paths
-from conformance.support.console import one_line
+from conformance.support.console import mistake
 
 _SUITE = paths.PACKAGE / "suite" / "heatmap.py"
 _MARKERS = {
@@ -55,7 +55,7 @@ def pytest_load_initial_conftests() -> Generator[None, None, None]:
     try:
         files.temp_folder()
     except UserError as error:
-        raise pytest.UsageError(one_line(str(error))) from None
+        raise pytest.UsageError(mistake(error)) from None
     return (yield)
 
 
@@ -64,7 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
         options.unpack_image(config.option)
         options.settle_first_seed(config)
     except UserError as error:
-        raise pytest.UsageError(one_line(str(error))) from None
+        raise pytest.UsageError(mistake(error)) from None
     if getattr(config.option, "allure_report_dir", None):
         from conformance.suite import allure_report
 
@@ -146,7 +146,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             planned = matching(config.option)
             config.stash[SESSION] = Session(config.option, questions, planned, hasattr(config, "workerinput"))
     except UserError as error:
-        raise pytest.UsageError(one_line(str(error))) from None
+        raise pytest.UsageError(mistake(error)) from None
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:

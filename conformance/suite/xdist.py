@@ -13,7 +13,7 @@ from conformance.results.store import Store
 from conformance.suite.cases import cases, check_mark_expression, grid_and_zones, matching
 from conformance.suite.options import Options, chosen
 from conformance.suite.session import kernel_notes, plan_of
-from conformance.support.console import one_line
+from conformance.support.console import mistake
 
 
 def check_before_workers_start(option: Options, markers: set[str], algorithms: set[str]) -> None:
@@ -30,7 +30,7 @@ def check_before_workers_start(option: Options, markers: set[str], algorithms: s
         if not option.baseline:
             expectations.of(bench)
     except UserError as error:
-        raise pytest.UsageError(one_line(str(error))) from None
+        raise pytest.UsageError(mistake(error)) from None
 
 
 class Collected:
@@ -55,7 +55,7 @@ class Collected:
             if plan.questions:
                 notes = kernel_notes(plan, option, benches.find(chosen(option)), Store(option.results))
         except UserError as error:
-            pytest.exit(one_line(str(error)), returncode=pytest.ExitCode.USAGE_ERROR)
+            pytest.exit(mistake(error), returncode=pytest.ExitCode.USAGE_ERROR)
         if reporter := self._plugins.get_plugin("terminalreporter"):
             for line in notes:
                 reporter.ensure_newline()

@@ -7,6 +7,8 @@ from typing import Any
 import rich.console
 import rich.text
 
+from conformance.model.errors import UserError
+
 
 class Console(rich.console.Console):
     """Without markup, emoji and highlighting; characters that no terminal should see are written as escapes."""
@@ -33,6 +35,13 @@ def count(n: int, noun: str, plural: str | None = None) -> str:
 def one_line(text: str) -> str:
     """printable(), without newlines either: what follows one could pass for a line of ours."""
     return printable(text).replace("\n", "\\n")
+
+
+def mistake(error: UserError) -> str:
+    """Return what to show of a mistake: one_line() of it, and below, each indented, the last lines of the program that
+    failed, if any.
+    """
+    return "\n  ".join(one_line(text) for text in (str(error), *error.lines))
 
 
 def duration(seconds: float) -> str:

@@ -14,7 +14,9 @@ from collections.abc import Iterator
 _ROOT = pathlib.Path("/")
 #: from here on a number of bytes means no limit (version 1 says so by the largest that is a whole number of pages)
 _UNLIMITED = 1 << 60
-#: two guests and pytest came to 179 to 195 MB (docs/containers.md)
+#: for pytest and one guest; two guests of linux-tcp and pytest came to 179 to 195 MB (docs/containers.md)
+LEAST_MB = 192
+#: for each further guest: stacks with threads, or with a runtime of their own, take more than linux-tcp
 WORKER_MB = 128
 #: a guest is up to about a dozen processes with linux-tcp; stacks with threads have more
 WORKER_PROCESSES = 20
@@ -31,7 +33,7 @@ def workers() -> int:
     if (quota := core_quota()) is not None:
         most.append(math.ceil(quota))
     if (memory := memory_mb()) is not None:
-        most.append(memory // WORKER_MB)
+        most.append(1 + (memory - LEAST_MB) // WORKER_MB)
     if (processes := most_processes()) is not None:
         most.append(processes // WORKER_PROCESSES)
     return max(1, int(min(most)))

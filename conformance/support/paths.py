@@ -6,6 +6,11 @@ import os
 import pathlib
 
 PACKAGE = pathlib.Path(__file__).resolve().parent.parent
+#: marks a folder that anyone may delete (bford.info/cachedir): cargo puts it into its target folder, we into our cache
+_TAG = "CACHEDIR.TAG"
+_TAG_TEXT = """Signature: 8a477f597d28d172789f06886806bc55
+# This is the cache of cc-conformance. What is in it is made again when it is missing.
+"""
 
 
 def data(*parts: str) -> pathlib.Path:
@@ -36,6 +41,34 @@ def _brought() -> tuple[pathlib.Path, ...]:
 def cache(*parts: str) -> pathlib.Path:
     """Return the place of something in the cache that is written to."""
     return caches()[0].joinpath(*parts)
+
+
+def tag_cache() -> None:
+    """Make the cache that is written to, if need be, and mark it as one, for backups and for trees. Raises OSError."""
+    folder = cache()
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / _TAG).exists():
+        (folder / _TAG).write_text(_TAG_TEXT)
+
+
+def is_tagged_cache(folder: pathlib.Path) -> bool:
+    """Return whether a folder is the cache of any tool: one of ours, or one that says so."""
+    return (folder / _TAG).exists() or is_own_cache(folder)
+
+
+def is_own_cache(folder: pathlib.Path) -> bool:
+    """Return whether a folder is one of caches(), or another cache of the suite."""
+    if folder.resolve() in _resolved(*caches()):
+        return True
+    try:
+        return (folder / _TAG).read_text(errors="replace") == _TAG_TEXT
+    except OSError:
+        return False
+
+
+@functools.cache
+def _resolved(*folders: pathlib.Path) -> frozenset[pathlib.Path]:
+    return frozenset(folder.resolve() for folder in folders)
 
 
 def cached(*parts: str) -> pathlib.Path:

@@ -8,16 +8,18 @@ import pathlib
 import shutil
 import stat
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NoReturn
 
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
+from conformance.support import paths
+from conformance.support.contents import Contents
 
 #: what no build reads: what version control and tools keep for themselves
 _LEFT_OUT = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules"})
-#: marks a folder that anyone may delete (bford.info/cachedir); cargo puts it into its target folder
-_CACHE_TAG = "CACHEDIR.TAG"
+#: {how the name ends: how it begins} of what the suite itself writes (results/store.py, results/features.py)
+_RESULTS = {".features.jsonl": b'{"cell":', ".jsonl": b'{"evidence":'}
 _GIT_TIMEOUT_S = 60
 #: settings of a stranger's repository are not obeyed, and its owner may be another user, as in containers
 _GIT = ("git", "-c", "safe.directory=*", "-c", "core.fsmonitor=false")
@@ -46,15 +48,19 @@ def read(path: pathlib.Path, programs: bool = False) -> Tree:
     """Return the tree of a folder, or of a single file. Raises UserError.
 
     In a git repository that tracks something there, that is the whole repository: the files it tracks, and those that
-    are new and not ignored. Elsewhere it is all files of the folder but caches. `programs`: also programs and shared
-    libraries that are ignored, for what the user builds there.
+    are new and not ignored. Elsewhere it is all files of the folder. Of what git does not track, caches and the suite's
+    results do not count: the suite may keep its own there. `programs`: also programs and shared libraries that are
+    ignored, for what the user builds there.
     """
     try:
         if not path.is_dir():
             return Tree(root=path.parent, entries={path.name: _entry(path, path.parent)})
         root = _repository(path) or path
         names = set(_names(root)) | (set(_programs(root)) if programs else set())
-        return Tree(root=root, entries={name: _entry(root / name, root) for name in sorted(names)})
+        known = Contents(paths.cache("trees", f"{digests.of_value([str(root), programs])}.json"))
+        entries = {name: _entry(root / name, root, known.digest) for name in sorted(names)}
+        known.keep()
+        return Tree(root=root, entries=entries)
     except OSError as error:
         raise UserError(f"cannot read {error.filename or path}: {error.strerror}") from None
 
@@ -106,7 +112,12 @@ def _copy(source: pathlib.Path, target: pathlib.Path, entry: str, root: pathlib.
         raise UserError(f"{source} changed while it was copied", _AGAIN)
 
 
-def _entry(path: pathlib.Path, root: pathlib.Path) -> str:
+def _content(path: pathlib.Path) -> str:
+    with open(path, "rb") as f:
+        return hashlib.file_digest(f, "sha256").hexdigest()
+
+
+def _entry(path: pathlib.Path, root: pathlib.Path, content: Callable[[pathlib.Path], str] = _content) -> str:
     """Return what is at a path: `file DIGEST`, `program DIGEST` if it is executable, or `link TARGET`.
 
     A link to a file outside of the tree counts as that file, as its content may change.
@@ -118,20 +129,20 @@ def _entry(path: pathlib.Path, root: pathlib.Path) -> str:
         if there.is_dir():
             raise UserError(f"{path} leads to {there}, outside of {root}", "name a tree that holds all that it needs")
     about = path.stat()
-    with open(path, "rb") as f:
-        content = hashlib.file_digest(f, "sha256").hexdigest()
-    return f"{'program' if about.st_mode & stat.S_IXUSR else 'file'} {content}"
+    return f"{'program' if about.st_mode & stat.S_IXUSR else 'file'} {content(path)}"
 
 
 def _names(root: pathlib.Path) -> Iterator[str]:
     """Yield the relative paths of the files that matter. A repository within (a submodule) is asked for its own."""
-    listed = None
+    tracked = new = None
     if _top(root) == root.resolve():
-        listed = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-    if listed is None:
-        yield from _walk(root, lambda folder, name: not _is_cache(folder, name))
+        tracked = _git(root, "ls-files", "-z", "--cached")
+        new = _git(root, "ls-files", "-z", "--others", "--exclude-standard")
+    if tracked is None or new is None:
+        found = _walk(root, lambda folder, name: not _is_cache(folder, name))
+        yield from (name for name in found if not _is_results(root / name))
         return
-    for name in filter(None, listed.split("\0")):
+    for name in filter(None, (*tracked.split("\0"), *_without_caches(root, new.split("\0")))):
         path = root / name
         if path.is_dir() and not path.is_symlink():
             yield from (str(pathlib.PurePath(name, inner)) for inner in _names(path))
@@ -139,8 +150,23 @@ def _names(root: pathlib.Path) -> Iterator[str]:
             yield name
 
 
+def _without_caches(root: pathlib.Path, names: Iterable[str]) -> Iterator[str]:
+    """Yield those of the names below a folder that are in no cache, and are no results."""
+
+    @functools.cache
+    def is_in_cache(folder: pathlib.PurePath) -> bool:
+        return bool(folder.parts) and (is_in_cache(folder.parent) or paths.is_tagged_cache(root / folder))
+
+    for name in filter(None, names):
+        path, pure = root / name, pathlib.PurePath(name)
+        is_folder = name.endswith("/") or path.is_symlink()  # a repository, or perhaps a link to a cache elsewhere
+        if not is_in_cache(pure if is_folder else pure.parent) and not _is_results(path):
+            yield name
+
+
 def _programs(root: pathlib.Path) -> Iterator[str]:
-    for name in _walk(root, lambda folder, name: name != ".git"):
+    # cargo tags its target folder as a cache, and the programs are there.
+    for name in _walk(root, lambda folder, name: name != ".git" and not paths.is_own_cache(folder / name)):
         path = root / name
         if not path.is_symlink() and (os.access(path, os.X_OK) or ".so" in path.suffixes):
             yield name
@@ -162,9 +188,18 @@ def _walk(root: pathlib.Path, enters: Callable[[pathlib.Path, str], bool]) -> It
 
 
 def _is_cache(folder: pathlib.Path, name: str) -> bool:
-    if name in _LEFT_OUT or (folder / name / _CACHE_TAG).exists():
+    if name in _LEFT_OUT or paths.is_tagged_cache(folder / name):
         return True
     return name == "target" and (folder / "Cargo.toml").exists()
+
+
+def _is_results(path: pathlib.Path) -> bool:
+    """Return whether a file holds what the suite measured or traced: each run adds to it, and no build reads it."""
+    beginning = next((text for end, text in _RESULTS.items() if path.name.endswith(end)), None)
+    if beginning is None or not path.is_file():
+        return False
+    with open(path, "rb") as f:
+        return f.read(len(beginning)) == beginning
 
 
 def _repository(path: pathlib.Path) -> pathlib.Path | None:
@@ -179,13 +214,21 @@ def _top(path: pathlib.Path) -> pathlib.Path | None:
 
 
 def _git(path: pathlib.Path, *arguments: str) -> str | None:
-    """Return what git says in a folder; None where it fails, or is not there."""
+    """Return what git says in a folder; None where it fails.
+
+    Raises UserError where there is a repository, but git is missing or does not end: with what git ignores, the tree
+    would have another digest here than elsewhere.
+    """
     # In a hook of git's, variables name another repository.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         done = subprocess.run(
             [*_GIT, "-C", str(path), *arguments], capture_output=True, env=environment, timeout=_GIT_TIMEOUT_S
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except (FileNotFoundError, PermissionError):
+        if any((folder / ".git").exists() for folder in (path, *path.absolute().parents)):
+            raise UserError(f"{path} is in a git repository, and git is not on PATH", "install git") from None
         return None
+    except subprocess.TimeoutExpired:
+        raise UserError(f"`git {arguments[0]}` in {path} took longer than {_GIT_TIMEOUT_S} s", _AGAIN) from None
     return os.fsdecode(done.stdout) if done.returncode == 0 else None

@@ -509,6 +509,22 @@ def test_split_faults_are_errors_and_unsupported_is_skipped(suite):
     suite("-m", "cubic and split", "--results", "other.jsonl", kind="unsupported").assert_outcomes(skipped=10)
 
 
+_FAILS = """
+from conformance.engine import benches
+from conformance.model.errors import UserError
+def fail(choice):
+    raise UserError("it does not build", "see log", ["x.c:1: error", "a\\x1bb"])
+benches.find = fail
+"""
+
+
+@pytest.mark.parametrize("more", [(), ("-n", "1")])
+def test_the_last_lines_of_a_build_that_failed_are_shown(process, more):
+    result = process("-m", "cubic and heatmap", *GRID, *more, more=_FAILS)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: it does not build; see log", "  x.c:1: error", "  a\\x1bb"])
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

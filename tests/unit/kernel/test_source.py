@@ -9,6 +9,7 @@ import pytest
 
 from conformance.kernel import build, source, store, suites
 from conformance.model.errors import UserError
+from conformance.support import limits
 
 # $last is the package; what is in lists/ is known to this machine's apt, what is in newer/ to Debian's newer suites.
 APT_CACHE = """
@@ -166,3 +167,24 @@ def test_a_digest_that_only_fetching_could_tell_is_one_line(debian):
     with pytest.raises(UserError, match=r"apt knows no linux-source-7\.9"):
         build.digest_of("linux-source-7.9")
     assert debian.fetched == []
+
+
+@pytest.mark.parametrize(("asked", "jobs"), [(None, 3), (5, 5)])
+def test_it_is_compiled_with_the_cores_that_this_process_may_use(debian, monkeypatch, asked, jobs):
+    """A container with a quota of three cores, on a machine with many."""
+    debian.add("linux-source-7.2")
+    monkeypatch.setattr(limits, "cores", lambda: list(range(64)))
+    monkeypatch.setattr(limits, "core_quota", lambda: 2.5)
+    monkeypatch.setattr(limits, "memory_mb", lambda: None)
+    monkeypatch.setattr(limits, "most_processes", lambda: None)
+    seen = []
+
+    def compiles(recipe, located, progress, jobs):
+        seen.append(jobs)
+        raise UserError("enough")
+
+    monkeypatch.setattr(build, "_build", compiles)
+    monkeypatch.setattr(build, "missing_tools", list)
+    with pytest.raises(UserError, match="enough"):
+        build.build(jobs=asked)
+    assert seen == [jobs]

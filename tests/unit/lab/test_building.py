@@ -7,8 +7,10 @@ import shutil
 import threading
 import time
 
+import click.testing
 import pytest
 
+from conformance.cli import main
 from conformance.lab import adapter, building
 from conformance.lab.manifest import read
 from conformance.model.errors import UserError
@@ -74,6 +76,20 @@ def test_a_build_that_fails_says_why_and_keeps_nothing_but_its_log(stack, own_ca
         adapter.load(stack(build))
     assert kept(own_cache) == []
     assert (own_cache / "adapters" / "built.log").exists()
+
+
+@pytest.mark.parametrize("command", ["run cubic", "gate cubic", "compare linux-tcp {} --cca cubic", "adapter check {}"])
+def test_every_command_shows_the_last_lines_of_a_build_that_failed(stack, own_cache, monkeypatch, tmp_path, command):
+    """They come from strangers, and are shown as text."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("conformance.kernel.store.find", lambda name: None)
+    path = stack("for n in $(seq 20); do echo line $n; done; printf '\\033[2Jx.c:1: error: no\\nhint: y\\n'; exit 1")
+    words = command.format(path).split() + ([] if "{}" in command else ["--stack", path])
+    done = click.testing.CliRunner().invoke(main, words)
+    assert done.exit_code == 2
+    first, *lines = done.output.splitlines()
+    assert first == f"conformance: built does not build: [2Jx.c:1: error: no; see {own_cache}/adapters/built.log"
+    assert lines == [*(f"  line {n}" for n in range(11, 21)), "  [2Jx.c:1: error: no", "  hint: y"]
 
 
 def test_what_is_built_runs_where_compilers_are_missing(stack, tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 
 import pytest
@@ -63,7 +64,7 @@ def own(tmp_path):
     return tmp_path
 
 
-def ask(own, stack, program, verb=None, **variables):
+def ask(own, stack, program, verb=None, cwd=None, **variables):
     """Run the adapter's `program` with only what a user and the suite would have set; (status, stdout, stderr)."""
     environment = {
         "PATH": f"{own}/tools:{os.environ['PATH']}", "CC_BUILD": f"{own}/made", "CC_SCRATCH": f"{own}/scratch",
@@ -71,7 +72,7 @@ def ask(own, stack, program, verb=None, **variables):
         **variables,
     }  # fmt: skip
     path = paths.data("adapters", stack, program)
-    ended = subprocess.run([path, *([verb] if verb else [])], env=environment, capture_output=True, text=True)
+    ended = subprocess.run([path, *([verb] if verb else [])], env=environment, capture_output=True, text=True, cwd=cwd)
     return ended.returncode, ended.stdout.strip(), ended.stderr.strip()
 
 
@@ -144,3 +145,73 @@ def test_another_program_of_that_name_is_refused(own):
     status, _, complaint = ask(own, "lsquic", "build", LSQUIC_HOME=f"{own}/lsquic")
     assert status == 1
     assert complaint.startswith(f"error: {own}/lsquic/bin/http_server does not say its version and algorithms")
+
+
+GTLSSERVER = "echo '  --cc=(cubic|reno|bbr)'"
+
+
+@pytest.mark.parametrize("at", ["", "examples", "examples/.libs", "build/examples"])
+@pytest.mark.parametrize("name", ["gtlsserver", "osslserver"])
+def test_ngtcp2_is_taken_from_where_its_build_has_it_whatever_its_tls_is(own, at, name):
+    program(own / "ngtcp2" / at / name, GTLSSERVER)
+    header = own / "ngtcp2/build/lib/includes/ngtcp2/version.h"
+    header.parent.mkdir(parents=True)
+    header.write_text('#define NGTCP2_VERSION "1.99.0-DEV"\n')
+    status, said, _ = ask(own, "ngtcp2-1.11", "build", NGTCP2_HOME=f"{own}/ngtcp2")
+    assert status == 0
+    about = json.loads(said)
+    assert re.fullmatch(rf"{name} of ngtcp2 1\.99\.0-DEV \(build \w{{8}}\)", about["version"])
+    assert about["algorithms"] == ["cubic", "reno", "bbr"]
+    assert {p.name for p in (own / "made").iterdir()} == {"gtlsserver", "libnss3.so", "own", "random_device.so"}
+
+
+def test_the_script_of_autotools_is_not_taken_for_the_server(own):
+    program(own / "ngtcp2/examples/gtlsserver", "echo libtool")
+    program(own / "ngtcp2/examples/.libs/gtlsserver", GTLSSERVER)
+    assert ask(own, "ngtcp2-1.11", "build", NGTCP2_HOME=f"{own}/ngtcp2")[0] == 0
+    assert "bbr" in (own / "made/gtlsserver").read_text()
+
+
+@pytest.mark.parametrize("at", ["", "sbin"])
+def test_haproxy_is_taken_with_all_its_libraries_and_their_loader(own, at):
+    """As the packaged one is: it runs by a loader of its own."""
+    (own / "tools/ldd").unlink()
+    server = own / "haproxy" / at / "haproxy"
+    server.parent.mkdir(parents=True, exist_ok=True)
+    text = 'int puts(const char *);int main(void){puts("HAProxy version 3.3-dev7 2025/01/01 - h\\n x +QUIC +LUA x");}'
+    (own / "x.c").write_text(text)
+    subprocess.run(["cc", "-o", server, own / "x.c"], check=True)
+    status, _, complaint = ask(own, "haproxy", "build", HAPROXY_HOME=f"{own}/haproxy", cwd=own / "scratch")
+    assert (status, complaint) == (0, "")
+    assert re.fullmatch(r"haproxy 3\.3-dev7 \(build \w{8}\)\n", (own / "made/versions").read_text())
+    assert (own / "made/files.lua").exists()
+    assert {"libc.so.6"} <= {p.name for p in (own / "made/lib").iterdir()}
+    assert json.loads(ask(own, "haproxy", "haproxy", "describe")[1])["version"].startswith("haproxy 3.3-dev7 ")
+
+
+@pytest.mark.parametrize(
+    ("stack", "variable", "words"),
+    [
+        ("ngtcp2-1.11", "NGTCP2_HOME", "no example server in {own}/none, its examples or build/examples (NGTCP2_HOME)"),
+        ("haproxy", "HAPROXY_HOME", "no haproxy in {own}/none or its sbin (HAPROXY_HOME)"),
+    ],
+)
+def test_a_folder_without_the_optional_server_is_refused(own, stack, variable, words):
+    status, _, complaint = ask(own, stack, "build", **{variable: f"{own}/none"})
+    assert status != 0
+    assert complaint == f"error: there is {words.format(own=own)}"
+
+
+def test_a_server_that_lacks_a_library_or_has_none_is_refused(own):
+    take = paths.data("adapters", "common", "own-program", "take")
+    (own / "nss/lib/missing").touch()
+    program(own / "haproxy/haproxy", "")
+    status, _, complaint = ask(own, "haproxy", "build", HAPROXY_HOME=f"{own}/haproxy")
+    assert (status, complaint) == (1, f"error: {own}/haproxy/haproxy lacks libnss3.so")
+    program(own / "tools/ldd", "exit 1")
+    words = [take, own / "haproxy/haproxy", own / "made/x", own / "made/lib"]
+    environment = {"PATH": f"{own}/tools:{os.environ['PATH']}"}
+    assert subprocess.run(words, env=environment).returncode == 0
+    ended = subprocess.run([*words, "all"], env=environment, capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("error: ") and "is linked statically" in ended.stderr

@@ -274,6 +274,8 @@ def test_a_mistake_is_one_line(rust, tmp_path, monkeypatch, given, message):
 def test_a_stack_that_compiles_nothing_of_the_kind_refuses(tree):
     with pytest.raises(UserError, match="stack linux-tcp builds nothing that a tree can stand for"):
         sources.find(adapter.manifest.read("linux-tcp"), [f"core={tree}"])
+    with pytest.raises(UserError, match=r"can stand for; leave out --source, or name the stack ngtcp2-1\.11$"):
+        sources.find(adapter.manifest.read("ngtcp2"), [f"ngtcp2={tree}"])
 
 
 def test_what_shipped_adapters_take_is_found(tmp_path):
@@ -287,6 +289,9 @@ def test_what_shipped_adapters_take_is_found(tmp_path):
         ("picoquic", "picoquic", sources.Kind.HOME),
         ("lsquic", "lsquic", sources.Kind.HOME),
         ("neqo", "neqo", sources.Kind.HOME),
+        ("ngtcp2-1.11", "ngtcp2", sources.Kind.HOME),
+        ("openssl-quic", "openssl", sources.Kind.HOME),
+        ("haproxy", "haproxy", sources.Kind.HOME),
     ):
         (found,) = sources.find(adapter.manifest.read(stack), [f"{name}={tmp_path}"])
         assert (found.kind, found.folder) == (kind, tmp_path)
@@ -347,7 +352,8 @@ def test_a_module_is_replaced_in_a_go_mod_aside(stack, tmp_path):
 
 
 def test_a_folder_that_the_user_built_is_found_in_a_variable(stack, tmp_path, monkeypatch):
-    """Its programs count though git ignores them; without --source, the variable alone works as it always did."""
+    """Its programs count though git ignores them; the variable alone does what --source does."""
+    monkeypatch.delenv("DEMO_HOME", raising=False)
     path = stack('[ -n "$DEMO_HOME" ] || { echo error: set DEMO_HOME; exit 1; }; cp "$DEMO_HOME/demo" "$CC_BUILD"')
     home = tmp_path / "demo"
     home.mkdir()
@@ -363,11 +369,76 @@ def test_a_folder_that_the_user_built_is_found_in_a_variable(stack, tmp_path, mo
     with pytest.raises(UserError, match="set DEMO_HOME"):
         adapter.load(path)
     monkeypatch.setenv("DEMO_HOME", str(home))
-    before = adapter.load(path)
-    assert "with" not in before.version
+    assert adapter.load(path) == second
     program(home / "demo", "three")
-    adapter.build(path)  # asked for: the folder may have changed, and has
-    assert adapter.load(path).digest != before.digest
+    third = adapter.load(path)
+    assert re.fullmatch(r"stack 1\.2; with demo@\w{6}", third.version)
+    assert len({first.digest, second.digest, third.digest}) == 3
+    assert third.build.joinpath("demo").read_text().endswith("three\n")
+
+
+def test_a_changed_folder_in_a_variable_is_never_judged_by_an_old_binary(stack, tmp_path, monkeypatch):
+    """What waits to be asked for names the command, with the folder; without the variable, that is named."""
+    monkeypatch.delenv("DEMO_HOME", raising=False)
+    path = stack('cp "$DEMO_HOME/demo" "$CC_BUILD"')
+    about = json.loads(pathlib.Path(path).read_text())
+    pathlib.Path(path).write_text(json.dumps({**about, "build": {"program": "build", "fetches": True}}))
+    with pytest.raises(building.NotBuilt, match=r"adapter build \S+`, or set DEMO_HOME to what you built$"):
+        adapter.load(path)
+    home = tmp_path / "demo"
+    program(home / "demo", "one")
+    monkeypatch.setenv("DEMO_HOME", str(home))
+    assert not adapter.is_built(adapter.manifest.read(path))
+    adapter.build(path)
+    assert adapter.is_built(adapter.manifest.read(path))
+    first = adapter.load(path)
+    program(home / "demo", "two")
+    assert not adapter.is_built(adapter.manifest.read(path))
+    with pytest.raises(building.NotBuilt, match=rf"not built with demo@\w+; run `.* --source demo={home}`$"):
+        adapter.load(path)
+    adapter.build(path)
+    assert adapter.load(path).digest != first.digest
+    program(home / "demo", "one")
+    assert adapter.load(path) == first  # side by side
+
+
+def test_a_given_folder_counts_before_that_of_the_variable(stack, tmp_path, monkeypatch):
+    path = stack('cp "$DEMO_HOME/demo" "$CC_BUILD"')
+    for name in ("one", "two"):
+        program(tmp_path / name / "demo", name)
+    monkeypatch.setenv("DEMO_HOME", str(tmp_path / "one"))
+    found = adapter.load(path, given=[f"demo={tmp_path}/two"])
+    assert found.build.joinpath("demo").read_text().endswith("two\n")
+    assert found.version.count("@") == 1
+    monkeypatch.setenv("DEMO_HOME", "nowhere")
+    with pytest.raises(UserError, match=r"^DEMO_HOME: /\S+/nowhere is not a folder; "):
+        adapter.load(path)
+    assert adapter.load(path, given=[f"demo={tmp_path}/two"]) == found
+
+
+def test_what_neqo_uses_of_nss_counts_and_its_sources_do_not(tmp_path, monkeypatch):
+    """Its build puts that beside its sources, where neqo's own looks for it: $NSS_DIR/../dist/Release."""
+    program(tmp_path / "neqo" / "neqo-server", "x")
+    program(tmp_path / "dist" / "Release" / "bin" / "certutil", "x")
+    program(tmp_path / "nss" / "build.sh", "x")
+    monkeypatch.setenv("NEQO_HOME", str(tmp_path / "neqo"))
+    monkeypatch.setenv("NSS_DIR", str(tmp_path / "nss"))
+
+    def found():
+        neqo, nss = sources.find(adapter.manifest.read("neqo"))
+        assert (neqo.name, neqo.variable, nss.name, nss.variable) == ("neqo", "NEQO_HOME", "nss", "NSS_DIR")
+        with sources.workshop("neqo", (neqo, nss), "", False) as workshop:
+            environment = {name: workshop.environment[name] for name in ("NEQO_HOME", "NSS_DIR")}
+            assert environment == {"NEQO_HOME": str(tmp_path / "neqo"), "NSS_DIR": str(tmp_path / "nss")}
+            workshop.check()
+        return neqo.label, nss.label
+
+    neqo, nss = found()
+    program(tmp_path / "nss" / "build.sh", "y")
+    assert found() == (neqo, nss)
+    program(tmp_path / "dist" / "Release" / "bin" / "certutil", "y")
+    assert found()[0] == neqo
+    assert found()[1] != nss
 
 
 def test_a_tree_that_changes_while_it_is_built_in_place_is_no_build(stack, tmp_path, own_cache):
@@ -392,6 +463,23 @@ def test_a_manifest_names_sources_outside_of_its_folder(stack, tmp_path):
     assert (second.build / "made").read_text() == "beta 0.8"
     assert len({first.digest, second.digest}) == 2
     assert adapter.load(path) == second
+
+
+@pytest.mark.parametrize("with_git", [True, False])
+def test_the_cache_may_lie_in_the_tree_that_is_built(stack, tmp_path, monkeypatch, with_git):
+    """GitLab keeps nothing that is outside of the project's folder."""
+    path = stack('cat "${0%/*}/../src/cc.c" > "$CC_BUILD/made"', lists=[".."])
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "cc.c").write_text("beta 0.7")
+    if with_git:
+        subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+        subprocess.run(["git", "-C", str(tmp_path), "add", "."], check=True)
+    monkeypatch.setenv("CC_CONFORMANCE_CACHE", str(tmp_path / ".cache" / "cc-conformance"))
+    adapter.build(path)
+    first = adapter.load(path)
+    assert first.build.is_relative_to(tmp_path)
+    (tmp_path / "part-1.jsonl").write_text('{"evidence":{}}\n')
+    assert adapter.load(path) == first
 
 
 @pytest.mark.parametrize("wrong", ["../nowhere", "a\0b"])

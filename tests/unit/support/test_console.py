@@ -7,7 +7,8 @@ import pytest
 import rich.table
 
 from conformance.cli import main
-from conformance.support.console import Console, one_line
+from conformance.model.errors import UserError, located
+from conformance.support.console import Console, mistake, one_line
 
 
 @pytest.mark.parametrize(
@@ -38,6 +39,15 @@ def test_a_mistake_is_one_line(tmp_path):
     assert done.exit_code == 2
     assert done.output.count("\n") == 1
     assert one_line("a\nb\x00") == r"a\nb\x00"
+
+
+def test_the_last_lines_of_a_program_that_failed_stand_below_and_cannot_pass_for_ours():
+    error = UserError("it does not build", "see log", ["x.c:1: error", "a\nconformance: ok\x1b[2J"])
+    shown = "it does not build; see log\n  x.c:1: error\n  a\\nconformance: ok\\x1b[2J"
+    assert mistake(error) == shown
+    with pytest.raises(UserError) as again, located("file"):
+        raise error
+    assert mistake(again.value) == f"file: {shown}"
 
 
 @pytest.mark.slow

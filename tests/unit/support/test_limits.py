@@ -79,7 +79,8 @@ def test_version_1_without_limits_and_a_machine_without_control_groups(machine, 
 @pytest.mark.parametrize(
     ("quota", "memory", "processes", "most"),
     [
-        (None, None, None, 8), (1.5, None, None, 2), (0.2, None, None, 1), (None, 256, None, 2), (None, 100, None, 1),
+        (None, None, None, 8), (1.5, None, None, 2), (0.2, None, None, 1), (None, 256, None, 1), (None, 100, None, 1),
+        (None, 192, None, 1), (None, 319, None, 1), (None, 320, None, 2), (None, 448, None, 3),
         (None, None, 60, 3), (None, None, 5, 1), (16, 4096, 1000, 8), (3, 512, 1000, 3),
     ],
 )  # fmt: skip

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from conformance.model.errors import UserError
-from conformance.support import trees
+from conformance.support import paths, trees
 
 
 def git(folder, *arguments):
@@ -91,6 +91,72 @@ def test_outside_of_git_all_counts_but_caches(tmp_path):
     assert digest(root) == before.digest
     written(root, src__b="2")
     assert digest(root) != before.digest
+
+
+def test_without_git_a_repository_is_refused_and_any_other_folder_read(repository, tmp_path, monkeypatch):
+    """All that it ignores would count: the digest would be another than where git is."""
+    plain = written(tmp_path / "plain", a="1")
+    before = digest(plain)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert digest(plain) == before
+    for path in (repository, repository / "src"):
+        with pytest.raises(UserError, match=r"^/\S+ is in a git repository, and git is not on PATH; install git$"):
+            trees.read(path)
+    (repository / ".git").rename(repository / "git")
+    (repository / ".git").write_text("gitdir: git")  # as worktrees and submodules have it
+    with pytest.raises(UserError, match="install git"):
+        trees.read(repository)
+
+
+def test_a_git_that_does_not_end_is_named(repository, tmp_path, monkeypatch):
+    (tmp_path / "git").write_text("#!/bin/sh\nexec sleep 9\n")
+    (tmp_path / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(trees, "_GIT_TIMEOUT_S", 0.1)
+    with pytest.raises(UserError, match=r"`git rev-parse` in \S+ took longer than 0\.1 s; run the same command again"):
+        trees.read(repository)
+
+
+RESULT = '{"evidence":{},"schema":"measurement/1"}\n'
+
+
+@pytest.mark.parametrize("with_git", [True, False])
+def test_the_suites_own_cache_and_results_in_a_tree_are_no_part_of_it(tmp_path, monkeypatch, with_git):
+    """As in CI, where only the project's folder is kept from job to job."""
+    root = written(tmp_path / "tree", src__a="1")
+    if with_git:
+        git(root, "init")
+        git(root, "add", ".")
+        git(root, "commit", "-m", "x")
+    monkeypatch.setenv("CC_CONFORMANCE_CACHE", f"{root}/_cache:{root}/read")
+    before, built = digest(root), digest(root, programs=True)
+    paths.tag_cache()
+    written(root, _cache__adapters__x="1", read__y="1", out__CACHEDIR_DOT_TAG="s", out__site__index="1")
+    written(root, results__results_DOT_jsonl=RESULT, x_DOT_features_DOT_jsonl='{"cell":{}}\n')
+    assert digest(root) == before
+    written(root, _cache__adapters__tool="1")
+    (root / "_cache" / "adapters" / "tool").chmod(0o755)
+    assert digest(root, programs=True) == built
+    monkeypatch.setenv("CC_CONFORMANCE_CACHE", f"{tmp_path}/other:{root}/read")  # its tag says whose it is
+    assert digest(root) == before
+    assert digest(root, programs=True) == built
+    written(root, data_DOT_jsonl="{}")
+    assert digest(root) != before
+
+
+def test_what_git_tracks_counts_in_a_folder_that_is_tagged_and_as_results_too(repository):
+    written(repository, kept__CACHEDIR_DOT_TAG="s", kept__x="1", base_DOT_jsonl=RESULT)
+    git(repository, "add", "kept/x", "base.jsonl")
+    assert {"kept/x", "base.jsonl"} <= set(trees.read(repository).entries)
+    assert "kept/CACHEDIR.TAG" not in trees.read(repository).entries
+
+
+def test_a_link_to_a_cache_outside_is_no_part_of_a_tree(repository, tmp_path, monkeypatch):
+    before = digest(repository)
+    (tmp_path / "cache").mkdir()
+    monkeypatch.setenv("CC_CONFORMANCE_CACHE", str(tmp_path / "cache"))
+    (repository / "link").symlink_to(tmp_path / "cache")
+    assert digest(repository) == before
 
 
 def test_names_contents_and_rights_to_execute_count(tmp_path):
