@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import shutil
 import subprocess
 
 import click
@@ -213,6 +214,21 @@ def test_a_pull_request_to_an_adapter_is_compared_with_the_base_s_adapter(tmp_pa
         f"compare TEMP/cc-base/stack/tree stack/tree {OPTIONS}",
     ]
     assert output.read_text() == "status=0\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("left", ["all", "what git knows"])
+def test_an_earlier_comparison_s_base_is_in_nobody_s_way(tmp_path, left):
+    """Of a step of the same job; and of a job before it, whose temporary folder the runner has emptied."""
+    checkout = Checkout(tmp_path)
+    checkout.run(COMPARE, stack="stack/tree")
+    base = checkout.temp / "cc-base"
+    if left != "all":
+        shutil.rmtree(base)
+    checkout.base = checkout.git("rev-parse", "HEAD")
+    checkout.commit("later")
+    checkout.run(COMPARE, stack="stack/tree")
+    assert (base / "stack" / "tree").read_text() == "after"
 
 
 @pytest.mark.slow
