@@ -1,5 +1,6 @@
 """The examples of CI and of pages: they parse; each command, its options and its algorithms exist."""
 
+import json
 import os
 import re
 import shlex
@@ -172,7 +173,7 @@ class Checkout:
         (step,) = [step for step in load("action.yml")["runs"]["steps"] if step["name"] == name]
         defaults = {key: about.get("default", "") for key, about in load("action.yml")["inputs"].items()}
         words = {f"${{{{ inputs.{key} }}}}": value for key, value in (defaults | inputs).items()}
-        env = {key: words.get(value, "") for key, value in step["env"].items()}
+        env = {key: words.get(value, self.env.get(key, "")) for key, value in step["env"].items()}
         output = self.temp / "output"
         env |= {"CC_BASE": self.base} if "CC_BASE" in env else {}
         run = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
@@ -266,6 +267,43 @@ def test_what_the_steps_write_does_not_change_the_digest_of_a_source(tmp_path):
     assert trees.read(checkout.root).digest == before
     (checkout.root / "new").write_text("new")
     assert trees.read(checkout.root).digest != before
+
+
+#: GitHub's program: who asks, the comments that are there, and what is asked to be changed
+GH = """#!/bin/sh
+case "$2" in
+  user) if [ -n "$LOGIN" ]; then echo "$LOGIN"; else echo '{"message": "Resource not accessible"}'; exit 1; fi ;;
+  --paginate) jq -r "$5" "$COMMENTS" ;;
+  *) echo "$2 $3 $4" >> "$CALLED" ;;
+esac
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("login", "asked"),
+    [("", "PATCH repos/a/b/issues/comments/3"), ("ann", "PATCH repos/a/b/issues/comments/2"),
+     ("bea", "POST repos/a/b/issues/7/comments")],
+)  # fmt: skip
+def test_a_later_run_edits_the_comment_that_its_own_token_wrote(tmp_path, login, asked):
+    """The job's token is a bot's; anybody may write the mark, and nobody else's comment is edited."""
+    if not shutil.which("jq"):
+        pytest.skip("jq is not installed")
+    checkout = Checkout(tmp_path)
+    gh = tmp_path / "bin" / "gh"
+    gh.write_text(GH)
+    gh.chmod(0o755)
+    mark = "<!-- cc-conformance: conformance -->"
+    written = [("eve", "User", "hello"), ("ann", "User", mark), ("github-actions[bot]", "Bot", mark)]
+    comments = [
+        {"id": number, "body": f"{body}\nmore", "user": {"login": who, "type": kind}}
+        for number, (who, kind, body) in enumerate(written, 1)
+    ]
+    (tmp_path / "comments").write_text(json.dumps(comments))
+    asking = {"LOGIN": login, "COMMENTS": str(tmp_path / "comments"), "CALLED": str(checkout.called)}
+    checkout.env |= {**asking, "GH_REPO": "a/b", "CC_NUMBER": "7"}
+    called, _ = checkout.run("Comment on the pull request")
+    assert called == [f"--method {asked}"]
 
 
 @pytest.mark.parametrize("name", ["action.yml", ".github/workflows/ci.yml", ".github/workflows/release.yml"])
