@@ -326,6 +326,13 @@ def test_the_workflow_grants_nothing_but_reading_and_runs_what_people_run():
     assert ".ci/run" in run and "exec make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
+def test_the_image_is_built_and_then_tested_by_the_tests_of_images():
+    (steps,) = [job["steps"] for job in load(".github/workflows/image.yml")["jobs"].values()]
+    run = [step["run"] for step in steps if "run" in step]
+    assert run == ["make image", "./setup.sh", ".venv/bin/pytest -q -rs tests/guest/test_container_image.py"]
+    assert steps[-1]["env"] == {"CC_TEST_IMAGE": "localhost/cc-conformance"}
+
+
 def test_a_release_tests_what_it_publishes_and_names_no_registry():
     text = (ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8")
     workflow = load(".github/workflows/release.yml")
