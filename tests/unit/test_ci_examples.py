@@ -326,6 +326,18 @@ def test_the_workflow_grants_nothing_but_reading_and_runs_what_people_run():
     assert ".ci/run" in run and "exec make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
+def test_jobs_that_build_the_guest_kernel_run_where_its_source_is():
+    """Python for other versions is made for the machine itself."""
+    jobs = load(".github/workflows/ci.yml")["jobs"]
+    assert {name: job.get("container") for name, job in jobs.items()} == {
+        "quick": None, "test": "debian:12", "thorough": "debian:12",
+    }  # fmt: skip
+    for job in jobs.values():
+        if "container" in job:  # it begins with nothing: neither git nor make
+            first = job["steps"][0]["run"].split()
+            assert first[:2] == ["apt-get", "update"] and {"git", "make", "python3", "ca-certificates"} <= set(first)
+
+
 def test_the_image_is_built_and_then_tested_by_the_tests_of_images():
     (steps,) = [job["steps"] for job in load(".github/workflows/image.yml")["jobs"].values()]
     run = [step["run"] for step in steps if "run" in step]
