@@ -66,7 +66,7 @@ fidelity: kernel  ## compare with the published cells at 10 and 20 Mbit/s, 20 tr
 	done; done
 	$(CONFORMANCE) fidelity results/fidelity.jsonl
 
-bench: kernel  ## what trials cost, by cell and by stack, and what whole commands take (WHOLE=--whole: those of minutes, too)
+bench: kernel  ## what trials cost, by cell and by stack, and what whole commands take, beside aims (WHOLE=--whole: those of minutes, too)
 	$(CONFORMANCE) bench --figures $(WHOLE)
 	$(CONFORMANCE) bench
 	$(CONFORMANCE) bench --stacks

@@ -78,7 +78,7 @@ def kernel_digest(source: str | None, patches: Sequence[str], form: str) -> None
     """Print the digest of a kernel, for CI's caches.
 
     It is the one that `build` would store the kernel under if the source is on this machine; else it is made with the
-    hash that apt's lists have of the package. Nothing is fetched, and nothing is compiled.
+    hash that apt's lists have of the package, or with its name. Nothing is fetched, and nothing is compiled.
     """
     from conformance.commands.made import Item, Made
     from conformance.kernel import build

@@ -3,42 +3,56 @@
 import contextlib
 import dataclasses
 import pathlib
+import re
 import shlex
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from conformance.catalogue import documents, scenarios
-from conformance.commands.bench import GRID_TRIALS, cores, forgetful
+from conformance.commands.bench import GRID_CELLS, GRID_TRIALS, cores, forgetful
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches, runs
 from conformance.engine.benches import Bench, Choice
 from conformance.engine.plan import Key
+from conformance.engine.progress import Progress
 from conformance.model import grid
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.trial import Measurement, Outcome
 from conformance.results import store
+from conformance.support.console import seconds_of
 
 #: a trial whose parts are told apart: a transfer of 10 s, and one of ten packets, which has all the rest of its cost
 _CELL, _FEW_PACKETS_S, _REPEATED = Cell(10, 20, 0), 0.012, 8
 #: scenarios of many flows, and what a trial of each should take at most
 _SHARED = (("ten-flows", 6.0), ("hundred-flows", 60.0))
+#: what only --whole measures: its name, and the most that it should take
+_ALL_OF_CUBIC, _ALL_S = "pytest -m cubic", 165.0
+_GRID, _GRID_S = f"CUBIC, {GRID_CELLS} cells x {GRID_TRIALS} trials", 480.0
+_LEFT_OUT = "not measured; WHOLE=--whole"
+#: how the line that pytest writes every ten seconds ends
+_LEFT = re.compile(r"\d+ of \d+ tests, about (.*) left$")
 #: pytest's: all passed, or some tests failed, which is no matter here
 _MEASURED = (0, 1)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """Wall seconds that something takes, and the most that it should on two cores; `trouble`: why there are none."""
+    """Wall seconds that something takes, and the most that it should on two cores; `trouble`: why there are none.
+
+    `estimate_s`: what the first estimate said was left, where the command makes one; `left_s`: what was left indeed.
+    """
 
     name: str
     seconds: float | None = None
     target_s: float | None = None
+    estimate_s: float | None = None
+    left_s: float | None = None
     trouble: str | None = None
 
 
@@ -63,10 +77,13 @@ class Figures:
 
 
 def compute(choice: Choice, whole: bool) -> Figures:
-    """Measure; with `whole`, also the commands that take minutes. Raises UserError."""
+    """Measure; without `whole`, of the commands that take minutes say only what they should take. Raises UserError."""
     found = [*_parts(choice), *_tens(choice), *_quic(choice), *_shared(choice)]
     if whole:
         found += _whole(choice)
+    else:
+        aims = ((_ALL_OF_CUBIC, _ALL_S), (_GRID, _GRID_S))
+        found += [Figure(name=name, target_s=target_s, trouble=_LEFT_OUT) for name, target_s in aims]
     return Figures(figures=tuple(found), cores=cores())
 
 
@@ -110,10 +127,7 @@ def _tens(choice: Choice) -> Iterator[Figure]:
         if tried is bench:
             with _run(bench, work, 1) as run:
                 run.wait()
-        began = time.monotonic()
-        with _run(tried, work, 5) as run:
-            run.wait()
-        yield Figure(name=f"CUBIC, 30 cells x 5 trials, {how}", seconds=time.monotonic() - began, target_s=16)
+        yield _timed(f"CUBIC, 30 cells x 5 trials, {how}", tried, work, 5, 16)
 
 
 def _quic(choice: Choice) -> Iterator[Figure]:
@@ -132,23 +146,49 @@ def _quic(choice: Choice) -> Iterator[Figure]:
 
 
 def _whole(choice: Choice) -> Iterator[Figure]:
-    yield _pytest("pytest -m cubic", "cubic", choice, 165)
+    yield _pytest(_ALL_OF_CUBIC, "cubic", choice, _ALL_S)
     bench = benches.find(choice)
     work = [("cubic", documents.profile(bench.profile, cell)) for cell in grid.cells("full")]
-    began = time.monotonic()
-    with _run(bench, work, GRID_TRIALS) as run:
+    yield _timed(_GRID, bench, work, GRID_TRIALS, _GRID_S)
+
+
+class _FirstEstimate:
+    """What is left by the first estimate that somebody hears, and when that was made."""
+
+    def __init__(self) -> None:
+        self.left_s: float | None = None
+        self._at_s = 0.0
+
+    def hear(self, left_s: float | None) -> None:
+        """Note an estimate, if it is the first."""
+        if self.left_s is None and left_s is not None:
+            self.left_s, self._at_s = left_s, time.monotonic()
+
+    def beside(self, figure: Figure, ended_s: float) -> Figure:
+        """Return the figure with it, and with what was left indeed until `ended_s` of the clock."""
+        if self.left_s is None:
+            return figure
+        return dataclasses.replace(figure, estimate_s=self.left_s, left_s=ended_s - self._at_s)
+
+
+def _timed(name: str, bench: Bench, work: Sequence[Key], trials: int, target_s: float) -> Figure:
+    """Measure a whole run, and how good the first estimate of its progress line is."""
+    first, began = _FirstEstimate(), time.monotonic()
+    with _run(bench, work, trials, on_trial=lambda progress: first.hear(progress.remaining_s())) as run:
         run.wait()
-    yield Figure(
-        name=f"CUBIC, {len(work)} cells x {GRID_TRIALS} trials", seconds=time.monotonic() - began, target_s=480
-    )
+    ended = time.monotonic()
+    return first.beside(Figure(name=name, seconds=ended - began, target_s=target_s), ended)
 
 
 @contextlib.contextmanager
-def _run(bench: Bench, work: Sequence[Key], trials: int, workers: int | None = None) -> Iterator[runs.Run]:
+def _run(
+    bench: Bench, work: Sequence[Key], trials: int, workers: int | None = None,
+    on_trial: Callable[[Progress], None] = lambda progress: None,
+) -> Iterator[runs.Run]:  # fmt: skip
     """Run with a results file of its own."""
     with tempfile.TemporaryDirectory() as folder:
         kept = store.Store(pathlib.Path(folder) / "results.jsonl")
-        with runs.Run(bench, kept, work, runs.seeds(trials), workers) as run:
+        with runs.Run(bench, kept, work, runs.seeds(trials), workers, on_trial=on_trial) as run:
             yield run
 
 
@@ -162,15 +202,24 @@ def _mean(measurements: Sequence[Measurement], name: str) -> float:
 
 def _pytest(name: str, marks: str, choice: Choice, target_s: float) -> Figure:
     """Measure a whole session of pytest, as a user sees it, with a results file of its own."""
-    with tempfile.TemporaryDirectory() as folder:
+    first, told = _FirstEstimate(), list[str]()
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as errors:
         began = time.monotonic()
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "--pyargs", "conformance.suite", "-q", "-p", "no:cacheprovider", "-m",
-             marks, "--results", f"{folder}/results.jsonl", *shlex.split(choice.options())],
-            cwd=folder, capture_output=True, text=True,
-        )  # fmt: skip
-        seconds = time.monotonic() - began
-    if done.returncode in _MEASURED:
-        return Figure(name=name, seconds=seconds, target_s=target_s)
-    words = (done.stderr.strip() or done.stdout.strip() or "it said nothing").splitlines()[-1]
+        command = _session(marks, f"{folder}/results.jsonl", choice)
+        with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=errors, text=True) as session:
+            for line in session.stdout or ():
+                told.append(line)
+                if left := _LEFT.search(line):
+                    first.hear(seconds_of(left[1]))
+        ended = time.monotonic()
+        errors.seek(0)
+        trouble = errors.read().strip()
+    if session.returncode in _MEASURED:
+        return first.beside(Figure(name=name, seconds=ended - began, target_s=target_s), ended)
+    words = (trouble or "".join(told).strip() or "it said nothing").splitlines()[-1]
     return Figure(name=name, target_s=target_s, trouble=words)
+
+
+def _session(marks: str, results: str, choice: Choice) -> list[str]:
+    options = ["-q", "-p", "no:cacheprovider", "-m", marks, "--results", results, *shlex.split(choice.options())]
+    return [sys.executable, "-u", "-m", "pytest", "--pyargs", "conformance.suite", *options]

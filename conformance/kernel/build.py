@@ -89,7 +89,7 @@ def build(
     if source and (asked := suites.series(str(source))):
         own_patches(asked)  # refused before anything is looked for: lists of suites take a minute
     progress(0, 0, "finding the source")
-    digest = _built_from_package(source, users)
+    digest = _built_from_package(source, users, note)
     if digest is None:
         lacking = missing_tools()
         if lacking:
@@ -100,8 +100,9 @@ def build(
         digest = recipe.digest
         if not (store.folder(digest) / "kernel.json").exists():
             _build(recipe, located, progress, jobs or limits.workers())
-        if package := sources.archive(located):
-            store.remember(_recipe(*package, users).digest, digest)
+        for package in (sources.archive(located), sources.named(source)):
+            if package:
+                store.remember(_recipe(*package, users).digest, digest)
     store.link(name, digest)
     return store.find(name)
 
@@ -110,25 +111,33 @@ def digest_of(source: str | None = None, patches: Sequence[str] = (), note: sour
     """Return the digest that build() would store a kernel under. Fetch nothing. Raises UserError.
 
     Where the source would have to be fetched, the digest is another: it has the hash that apt's lists have of the
-    package in place of the source's. It changes with the same things; `note` is told a line.
+    package in place of the source's, and where these do not know it, its name. `note` is told a line.
     """
     users = _users(patches)
     if located := sources.here(source):
         return _recipe(sources.version(located), sources.digest(located), users).digest
-    package = sources.announced(source)
+    words = "the source is not on this machine: the digest is made with"
+    if package := sources.announced(source):
+        note(f"{words} that of the package that apt would fetch")
+        return _recipe(*package, users).digest
+    package = sources.named(source)
     if package is None:
-        raise UserError(
-            f"apt knows no {source or sources.DEFAULT}, and to look for it in newer suites is to fetch their lists",
-            "run `conformance kernel build` first, or give --source",
-        )
-    note("the source is not on this machine: the digest is made with that of the package that apt would fetch")
+        raise UserError(f"there is no {source}", "give a kernel source with --source")
+    note(f"{words} the name {package[1]}, which apt does not know")
     return _recipe(*package, users).digest
 
 
-def _built_from_package(source: str | None, users: Sequence[pathlib.Path]) -> str | None:
+def _built_from_package(source: str | None, users: Sequence[pathlib.Path], note: sources.Say) -> str | None:
     """Return the digest of a kernel that was built from a package whose source is not here; None of any other."""
-    package = None if sources.here(source) else sources.announced(source)
-    return package and store.remembered(_recipe(*package, users).digest)
+    if sources.here(source):
+        return None
+    if package := sources.announced(source):
+        return store.remembered(_recipe(*package, users).digest)
+    package = sources.named(source)
+    digest = package and store.remembered(_recipe(*package, users).digest)
+    if package and digest:
+        note(f"taking what was built from {package[1]} before; only fetching could tell whether Debian has a later one")
+    return digest
 
 
 def _users(patches: Sequence[str]) -> list[pathlib.Path]:

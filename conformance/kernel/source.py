@@ -1,7 +1,7 @@
 """Kernel sources: a folder, a tarball, or one of Debian's linux-source packages.
 
 A package is only downloaded and unpacked into the user's cache: no rights needed, nothing installed. One that
-apt does not know is looked for in Debian's newer suites.
+apt does not know is looked for in Debian's newer suites; in a container, where the machine has no mirror of Debian.
 
 CACHE/sources/PACKAGE/ holds what was in a package, and ARCHIVE; or REPLACED_BY where Debian had a newer one instead.
 """
@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 
-from conformance.kernel import suites
+from conformance.kernel import debian_container, suites
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
 from conformance.support import files, paths
@@ -70,6 +70,15 @@ def announced(source: str | None = None) -> tuple[tuple[int, int], str] | None:
     shown = subprocess.run(["apt-cache", "show", "--no-all-versions", package], capture_output=True, text=True).stdout
     found = re.search(r"^SHA256: ([0-9a-f]{64})$", shown, re.MULTILINE)
     return (known, found[1][: digests.DIGITS]) if known and found else None
+
+
+def named(source: str | None = None) -> tuple[tuple[int, int], str] | None:
+    """Return (version, name) of the package that is asked for; None where a tarball or folder is. Raises UserError."""
+    if source is not None and _given(source):
+        return None
+    package = _package(source, _silent)
+    known = suites.series(package)
+    return (known, package) if known else None
 
 
 def archive(path: pathlib.Path) -> tuple[tuple[int, int], str] | None:
@@ -146,7 +155,7 @@ def _given(source: str) -> pathlib.Path | None:
 def _package(source: str | None, note: Say) -> str:
     """Return the name of a package that is asked for, DEFAULT where none is. Raises UserError.
 
-    A distribution that has neither DEFAULT nor a mirror of Debian to get it from, as Ubuntu, gives its nearest one.
+    A distribution that has neither DEFAULT nor a mirror of Debian or a container to get it from gives its nearest one.
     """
     if source is not None:
         if not suites.series(source):
@@ -154,15 +163,18 @@ def _package(source: str | None, note: Say) -> str:
         return source
     if _unpacked(DEFAULT):
         return DEFAULT
+    if _apt_knows(DEFAULT) or suites.mirror() or debian_container.program():
+        return DEFAULT
     if not shutil.which("apt-cache"):
         raise UserError(
             "this distribution has no linux-source packages that we know",
-            "give a kernel source with --source, for example an unpacked linux-7.2.tar.xz",
+            "install podman, or give a kernel source with --source, for example an unpacked linux-7.2.tar.xz",
         )
-    if _apt_knows(DEFAULT) or suites.mirror():
-        return DEFAULT
     nearest = _nearest_package()
-    note(f"this distribution has no {DEFAULT}; taking {nearest}, on which no zone was measured")
+    note(
+        f"this distribution has no {DEFAULT}, and there is no docker or podman to fetch it with;"
+        f" taking {nearest}, on which no zone was measured"
+    )
     return nearest
 
 
@@ -181,6 +193,16 @@ def _nearest_package() -> str:
 
 def _fetched(package: str, say: Say) -> pathlib.Path:
     """Fetch a package, or what Debian has instead, and return its tarball. Raises UserError."""
+    if not _apt_knows(package) and not suites.mirror() and (program := debian_container.program()):
+        say(f"fetching {package} in a container of Debian with {program}: some minutes")
+        try:
+            paths.cache("sources").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"cannot write {paths.cache('sources')}: {error.strerror}", "free space there") from None
+        debian_container.fetch(package, program, paths.cache("sources"))
+        if found := _unpacked(package):
+            return found
+        raise UserError(f"{program} fetched no {package}", "give a kernel source with --source")
     for tool in ("apt-get", "apt-cache", "dpkg-deb"):
         if not shutil.which(tool):
             raise UserError(f"{tool} is needed to fetch {package}", "give a kernel source with --source")
@@ -224,6 +246,8 @@ def _packaged(tarball: pathlib.Path) -> str:
 
 
 def _apt_knows(package: str) -> bool:
+    if not shutil.which("apt-cache"):
+        return False
     return subprocess.run(["apt-cache", "show", package], capture_output=True).returncode == 0
 
 

@@ -22,7 +22,7 @@ from conformance.support import files
 #: of a front trial's evidence, what its page shows
 _SHOWN = ("calibration", "congestion_control", "kernel_release", "qdiscs", "trace")
 #: of any trial's
-_ALWAYS = ("recovered",)
+_ALWAYS = (source.RECOVERED,)
 #: digits of a trace's numbers that a drawing of 1000 by 100 units can show
 _DIGITS = 4
 

@@ -14,6 +14,8 @@ from conformance.model.errors import UserError
 from conformance.model.trial import Measurement
 from conformance.results import store
 
+#: beside counters: where a line was not measured but read back from pages, a sentence that says so
+RECOVERED = "recovered"
 #: what of the interface counters Measurement.value() needs
 _COUNTERS = ("tx_bytes", "rx_bytes", "rx_packets")
 
@@ -78,5 +80,7 @@ def _lean(measurement: Measurement, shared: dict[Any, Any]) -> Measurement:
         for side, by_name in (measurement.evidence.get("interfaces") or {}).items()
         if side in ("server", "client")
     }
-    evidence = {"interfaces": interfaces} if interfaces else {}
+    evidence: dict[str, Any] = {"interfaces": interfaces} if interfaces else {}
+    if recovered := measurement.evidence.get(RECOVERED):
+        evidence[RECOVERED] = shared.setdefault(str(recovered), str(recovered))
     return dataclasses.replace(measurement, trial=trial, evidence=evidence, host={})

@@ -52,3 +52,10 @@ def duration(seconds: float) -> str:
     if seconds < 3600:
         return f"{seconds // 60} min {seconds % 60:02} s"
     return f"{seconds // 3600} h {seconds % 3600 // 60:02} min"
+
+
+def seconds_of(text: str) -> float:
+    """Return the seconds of what duration() returned."""
+    words = text.split()
+    units = {"s": 1, "min": 60, "h": 3600}
+    return sum(float(number) * units[unit] for number, unit in zip(words[::2], words[1::2], strict=True))

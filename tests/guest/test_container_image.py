@@ -1,7 +1,7 @@
 """The container images, run as people run containers: few rights, little memory, nothing writable.
 
 Needs podman and an image of this suite: CC_TEST_IMAGE, else the one that `make image` builds; and for the full one
-CC_TEST_IMAGE_FULL, else that of `make image-full`.
+CC_TEST_IMAGE_FULL, else that of `make image-full`. Where one is named, its tests fail rather than be skipped.
 """
 
 import os
@@ -19,28 +19,29 @@ _MOST_BYTES = 400 * 10**6
 _STRICT = ("--cap-drop", "all", "--security-opt", "no-new-privileges", "--user", "12345:12345", "--read-only")
 
 
-def there(image, target):
-    """Return an image's name, or skip the test where podman or the image is not there."""
+def there(image, target, variable):
+    """Return an image's name. Skip the test where podman or the image is not there; fail if the variable names it."""
+    missing = pytest.fail if variable in os.environ else pytest.skip
     if not shutil.which("podman"):
-        pytest.skip("podman is not installed")
+        missing("podman is not installed")
     if subprocess.run(["podman", "image", "exists", image], capture_output=True).returncode != 0:
-        pytest.skip(f"there is no image {image}; run `make {target}`")
+        missing(f"there is no image {image}; run `make {target}`")
     tried = subprocess.run(
         ["podman", "run", "--rm", "--network", "none", image, "true"], capture_output=True, text=True, timeout=120
     )
     if tried.returncode != 0:  # docs/containers.md has the reasons that were met
-        pytest.skip(f"podman starts no container here: {tried.stderr.strip().splitlines()[-1]}")
+        missing(f"podman starts no container here: {tried.stderr.strip().splitlines()[-1]}")
     return image
 
 
 @pytest.fixture(scope="module")
 def image():
-    return there(_IMAGE, "image")
+    return there(_IMAGE, "image", "CC_TEST_IMAGE")
 
 
 @pytest.fixture(scope="module")
 def full():
-    return there(_FULL, "image-full")
+    return there(_FULL, "image-full", "CC_TEST_IMAGE_FULL")
 
 
 def run(image, *command, options=()):

@@ -1,7 +1,7 @@
 """Both wheels in a fresh environment, without a compiler and with an empty cache: from doctor to verdict and report.
 
-They are installed from files, with no index. Their dependencies are those of the environment that the tests run in,
-which the fresh one sees, too; tests/unit/test_wheels.py checks that they are asked for.
+They are installed from files, with no index. Their dependencies are those of the environment that the tests run in; the
+fresh one gets links to them and to nothing else, so that what only an extra brings is not there.
 """
 
 import os
@@ -11,34 +11,71 @@ import subprocess
 import sys
 import sysconfig
 import venv
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from importlib import metadata
 
 import pytest
 import wheels
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 pytestmark = pytest.mark.guest
 
 #: what is run beside the environment's own programs; guests have a PATH of their own
 _PROGRAMS = ("dpkg-query", "openssl")
+#: that a plain install of both wheels may download
+_MOST_BYTES = 70 * 10**6
+
+
+def plain(wanted, found=None):
+    """Return {name: distribution} of what requirements ask for without extras, and of all that these ask for."""
+    found = {} if found is None else found
+    for text in wanted:
+        requirement = Requirement(text)
+        name = canonicalize_name(requirement.name)
+        if name not in found and (requirement.marker is None or requirement.marker.evaluate({"extra": ""})):
+            found[name] = metadata.distribution(name)
+            plain(found[name].requires or (), found)
+    return found
+
+
+def link(distribution, packages):
+    """Put links to what an installed distribution has there into another environment's folder of packages."""
+    home = pathlib.Path(distribution.locate_file(""))
+    for name in {file.parts[0] for file in distribution.files} - {"..", "__pycache__"}:
+        (packages / name).symlink_to(home / name)
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory):
-    """Return a function that runs a program of the environment in a folder of its own: (exit status, output)."""
-    folder = tmp_path_factory.mktemp("installed")
-    found = []
+def dependencies():
+    return plain(metadata.requires("cc-conformance") or pytest.fail("the suite's own metadata is missing"))
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """Return the paths of both wheels."""
+    folder, found = tmp_path_factory.mktemp("built"), []
     for where in (".", "kernel-wheel"):
         said, wheel = wheels.build(folder / where / "dist", where)
         assert wheel, said
-        found.append(str(wheel))
+        found.append(wheel)
+    return found
+
+
+@pytest.fixture(scope="module")
+def installed(built, dependencies, tmp_path_factory):
+    """Return a function that runs a program of the environment in a folder of its own: (exit status, output)."""
+    folder = tmp_path_factory.mktemp("installed")
     venv.create(folder / "venv")
     python = folder / "venv" / "bin" / "python"
     base = {"base": str(folder / "venv"), "platbase": str(folder / "venv")}
     packages = pathlib.Path(sysconfig.get_path("purelib", "venv", base))
-    # A folder that is named in a .pth file is looked in last, and .pth files in it count for nothing: no checkout.
-    shared = [entry for entry in sys.path if entry.endswith("-packages")]
-    (packages / "shared.pth").write_text("\n".join(shared) + "\n")
+    for distribution in dependencies.values():
+        link(distribution, packages)
+    # With no index and no word of dependencies: it fails if a wheel asks for anything that is not there.
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python), "install", "-q"]
-    subprocess.run([*pip, "--no-index", "--no-deps", "--ignore-installed", *found], check=True)
+    subprocess.run([*pip, "--no-index", *built], check=True)
     programs = folder / "programs"
     programs.mkdir()
     for name in _PROGRAMS:
@@ -65,6 +102,26 @@ def test_it_is_the_installed_suite_and_there_is_no_compiler(installed):
     assert path.endswith("site-packages/conformance/__init__.py")
     assert "installed" in path
     assert compiler == "None"
+
+
+@pytest.mark.parametrize("module", ["altair", "pyarrow", "vl_convert", "hypothesis"])
+def test_what_extras_bring_is_not_there(installed, module):
+    status, said = installed("python", "-c", f"import {module}")
+    assert (status, f"No module named '{module}'" in said) == (1, True), said
+
+
+def test_a_plain_install_pulls_little(built, dependencies):
+    """A wheel is little larger than its files compressed; those without a hash are made when it is installed."""
+    files = [
+        pathlib.Path(file.locate())
+        for distribution in dependencies.values()
+        for file in distribution.files
+        if file.hash and file.parts[0] != ".."
+    ]
+    with ThreadPoolExecutor() as pool:
+        pulled = sum(pool.map(lambda path: len(zlib.compress(path.read_bytes())), files))
+    assert pulled > 20 * 10**6
+    assert 1.05 * pulled + sum(wheel.stat().st_size for wheel in built) <= _MOST_BYTES
 
 
 def test_doctor_misses_nothing(installed):

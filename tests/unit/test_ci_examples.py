@@ -1,8 +1,10 @@
 """The examples of CI and of pages: they parse; each command, its options and its algorithms exist."""
 
+import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 
 import click
@@ -171,7 +173,7 @@ class Checkout:
         (step,) = [step for step in load("action.yml")["runs"]["steps"] if step["name"] == name]
         defaults = {key: about.get("default", "") for key, about in load("action.yml")["inputs"].items()}
         words = {f"${{{{ inputs.{key} }}}}": value for key, value in (defaults | inputs).items()}
-        env = {key: words.get(value, "") for key, value in step["env"].items()}
+        env = {key: words.get(value, self.env.get(key, "")) for key, value in step["env"].items()}
         output = self.temp / "output"
         env |= {"CC_BASE": self.base} if "CC_BASE" in env else {}
         run = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
@@ -216,6 +218,21 @@ def test_a_pull_request_to_an_adapter_is_compared_with_the_base_s_adapter(tmp_pa
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("left", ["all", "what git knows"])
+def test_an_earlier_comparison_s_base_is_in_nobody_s_way(tmp_path, left):
+    """Of a step of the same job; and of a job before it, whose temporary folder the runner has emptied."""
+    checkout = Checkout(tmp_path)
+    checkout.run(COMPARE, stack="stack/tree")
+    base = checkout.temp / "cc-base"
+    if left != "all":
+        shutil.rmtree(base)
+    checkout.base = checkout.git("rev-parse", "HEAD")
+    checkout.commit("later")
+    checkout.run(COMPARE, stack="stack/tree")
+    assert (base / "stack" / "tree").read_text() == "after"
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("stack", ["quinn", "stack/new.json", "new.json"])
 def test_a_stack_that_the_base_lacks_is_compared_with_nothing(tmp_path, stack, capfd):
     called, output = Checkout(tmp_path).run(COMPARE, stack=stack)
@@ -252,6 +269,43 @@ def test_what_the_steps_write_does_not_change_the_digest_of_a_source(tmp_path):
     assert trees.read(checkout.root).digest != before
 
 
+#: GitHub's program: who asks, the comments that are there, and what is asked to be changed
+GH = """#!/bin/sh
+case "$2" in
+  user) if [ -n "$LOGIN" ]; then echo "$LOGIN"; else echo '{"message": "Resource not accessible"}'; exit 1; fi ;;
+  --paginate) jq -r "$5" "$COMMENTS" ;;
+  *) echo "$2 $3 $4" >> "$CALLED" ;;
+esac
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("login", "asked"),
+    [("", "PATCH repos/a/b/issues/comments/3"), ("ann", "PATCH repos/a/b/issues/comments/2"),
+     ("bea", "POST repos/a/b/issues/7/comments")],
+)  # fmt: skip
+def test_a_later_run_edits_the_comment_that_its_own_token_wrote(tmp_path, login, asked):
+    """The job's token is a bot's; anybody may write the mark, and nobody else's comment is edited."""
+    if not shutil.which("jq"):
+        pytest.skip("jq is not installed")
+    checkout = Checkout(tmp_path)
+    gh = tmp_path / "bin" / "gh"
+    gh.write_text(GH)
+    gh.chmod(0o755)
+    mark = "<!-- cc-conformance: conformance -->"
+    written = [("eve", "User", "hello"), ("ann", "User", mark), ("github-actions[bot]", "Bot", mark)]
+    comments = [
+        {"id": number, "body": f"{body}\nmore", "user": {"login": who, "type": kind}}
+        for number, (who, kind, body) in enumerate(written, 1)
+    ]
+    (tmp_path / "comments").write_text(json.dumps(comments))
+    asking = {"LOGIN": login, "COMMENTS": str(tmp_path / "comments"), "CALLED": str(checkout.called)}
+    checkout.env |= {**asking, "GH_REPO": "a/b", "CC_NUMBER": "7"}
+    called, _ = checkout.run("Comment on the pull request")
+    assert called == [f"--method {asked}"]
+
+
 @pytest.mark.parametrize("name", ["action.yml", ".github/workflows/ci.yml", ".github/workflows/release.yml"])
 def test_actions_of_others_are_pinned_to_a_commit(name):
     """A tag may be moved by whoever owns it; what it was called when it was pinned stands beside it."""
@@ -270,6 +324,25 @@ def test_the_workflow_grants_nothing_but_reading_and_runs_what_people_run():
     made = [line.removeprefix("make ") for line in run if line.startswith("make ")]
     assert set(made) == {"quick", "coverage", "thorough"} <= set(targets)
     assert ".ci/run" in run and "exec make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_jobs_that_build_the_guest_kernel_run_where_its_source_is():
+    """Python for other versions is made for the machine itself."""
+    jobs = load(".github/workflows/ci.yml")["jobs"]
+    assert {name: job.get("container") for name, job in jobs.items()} == {
+        "quick": None, "test": "debian:12", "thorough": "debian:12",
+    }  # fmt: skip
+    for job in jobs.values():
+        if "container" in job:  # it begins with nothing: neither git nor make
+            first = job["steps"][0]["run"].split()
+            assert first[:2] == ["apt-get", "update"] and {"git", "make", "python3", "ca-certificates"} <= set(first)
+
+
+def test_the_image_is_built_and_then_tested_by_the_tests_of_images():
+    (steps,) = [job["steps"] for job in load(".github/workflows/image.yml")["jobs"].values()]
+    run = [step["run"] for step in steps if "run" in step]
+    assert run == ["make image", "./setup.sh", ".venv/bin/pytest -q -rs tests/guest/test_container_image.py"]
+    assert steps[-1]["env"] == {"CC_TEST_IMAGE": "localhost/cc-conformance"}
 
 
 def test_a_release_tests_what_it_publishes_and_names_no_registry():

@@ -74,11 +74,13 @@ def show_figures(found: "Figures", console: rich.console.Console) -> None:
     """Show a row for each figure, beside what it should be at most."""
     table = rich.table.Table(title=f"what it takes on {found.cores} cores", title_justify="left")
     table.add_column("what", overflow="fold")
-    for name in ("wall s", "target"):
+    for name in ("wall s", "target", "first estimate,\nreally left"):
         table.add_column(name, justify="right")
     for figure in found.figures:
         seconds = (figure.trouble or "") if figure.seconds is None else f"{figure.seconds:.2f}"
-        table.add_row(figure.name, seconds, "" if figure.target_s is None else f"{figure.target_s:g}")
+        target = "" if figure.target_s is None else f"{figure.target_s:g}"
+        estimate = "" if figure.estimate_s is None else f"{figure.estimate_s:.1f}, {figure.left_s:.1f}"
+        table.add_row(figure.name, seconds, target, estimate)
     console.print(table)
 
 

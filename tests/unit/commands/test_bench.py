@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 
 import click.testing
 import fake_room
@@ -47,14 +48,40 @@ def test_figures_have_a_document(run):
     schema.check("bench", data, "bench")
     names = [figure["name"] for figure in data["figures"]]
     assert names[:2] == ["start of a guest", "calibration of a cell"]
-    assert [figure["target_s"] for figure in data["figures"]] == [None] * 4 + [16, 16, 0.5, 0.5, 20, 6, 60]
+    assert [figure["target_s"] for figure in data["figures"]] == [None] * 4 + [16, 16, 0.5, 0.5, 20, 6, 60, 165, 480]
+    assert names[-2:] == ["pytest -m cubic", "CUBIC, 150 cells x 20 trials"]
+    assert all("WHOLE=--whole" in figure["trouble"] and figure["seconds"] is None for figure in data["figures"][-2:])
     assert sessions == [("cubic and smoke", "quinn")]
 
 
 def test_whole_commands_are_measured_where_that_is_asked_for(run):
     text, sessions = run("--whole")
     assert sessions[1:] == [("cubic", "linux-tcp")]
-    assert re.search(r"CUBIC, 150 cells x 20 trials .* 480 ", text)
+    assert re.search(r"CUBIC, 150 cells x 20 trials .* 480 ", text) and "not measured" not in text
+
+
+def test_what_is_not_measured_is_a_row_with_its_aim(run):
+    text, _ = run("--figures")
+    for name, aim in (("pytest -m cubic", 165), ("CUBIC, 150 cells", 480)):
+        assert re.search(rf"{name}.*not measured; .* {aim} ", text), text
+
+
+def test_the_first_estimate_stands_beside_what_was_left_indeed(run):
+    figures = json.loads(run("--figures", "--format", "json")[0])["figures"]
+    told = [figure["name"] for figure in figures if figure["estimate_s"] is not None]
+    assert told == [f"CUBIC, 30 cells x 5 trials, calibrations {how}" for how in ("made", "remembered")]
+    assert all((figure["left_s"] is None) == (figure["estimate_s"] is None) for figure in figures)
+    console = recording(80)
+    shown.show_figures(bench_figures.Figures(figures=(FIGURE,), cores=2), console)
+    assert re.search(r"a session +│ +30.00 +│ +40 +│ +17.0, 19.5 +│", console.export_text())
+
+
+def test_the_first_estimate_of_a_session_is_that_of_its_first_line(monkeypatch):
+    said = "3 of 12 tests, about 1 min 05 s left\n9 of 12 tests, about 2 s left\n"
+    program = f"import sys; print({said!r}, end=''); sys.exit(1)"
+    monkeypatch.setattr(bench_figures, "_session", lambda *given: [sys.executable, "-c", program])
+    found = bench_figures._pytest("a session", "cubic", benches.Choice(), 1)
+    assert found.estimate_s == 65 and 0 <= found.left_s <= found.seconds
 
 
 def test_a_stack_that_is_not_built_is_a_row_that_says_so(run, monkeypatch):
@@ -72,7 +99,7 @@ def test_a_stack_that_is_not_built_is_a_row_that_says_so(run, monkeypatch):
 
 def test_a_session_of_pytest_that_cannot_be_measured_is_no_figure():
     found = bench_figures._pytest("a mistake", "cubic and nosuchmark", benches.Choice(), 1)
-    assert found.seconds is None and "nosuchmark" in found.trouble
+    assert found.seconds is found.estimate_s is None and "nosuchmark" in found.trouble
 
 
 def test_a_bench_that_forgets_makes_every_calibration(monkeypatch):
@@ -84,11 +111,16 @@ def test_a_bench_that_forgets_makes_every_calibration(monkeypatch):
     assert (room.kernel, room._remembers, place.room._remembers) == ("kernel", False, True)
 
 
+FIGURE = bench_figures.Figure(name="a session", seconds=30.0, target_s=40, estimate_s=17.0, left_s=19.5)
 COST = command.Cost(wall_s=123.4, start_s=1, virtual_s=10, utilization=0.978, calls_a_packet=12.3)
 
 
+def recording(width):
+    return rich.console.Console(record=True, width=width, markup=False, highlight=False)
+
+
 def rendered(rows, width=80):
-    console = rich.console.Console(record=True, width=width, markup=False, highlight=False)
+    console = recording(width)
     shown.show(command.Benchmark(rows=tuple(rows), by_stack=True, cores=2), console)
     return console.export_text()
 

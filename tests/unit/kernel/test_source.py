@@ -3,13 +3,15 @@
 import os
 import pathlib
 import shutil
+import subprocess
+import sys
 import tarfile
 
 import pytest
 
 from conformance.kernel import build, source, store, suites
 from conformance.model.errors import UserError
-from conformance.support import limits
+from conformance.support import limits, paths
 
 # $last is the package; what is in lists/ is known to this machine's apt, what is in newer/ to Debian's newer suites.
 APT_CACHE = """
@@ -25,9 +27,19 @@ esac
 """
 APT_GET = """
 case " $* " in
-*" indextargets "*) cat {folder}/mirror ;;
+*" indextargets "*) cat ${CONTAINER:-{folder}}/mirror ;;
 *" download "*) echo "$last" >> {folder}/fetched; cat {folder}/*/$last > $last.deb ;;
 esac
+"""
+# Docker answers if it is set up; a container has this machine's files, the cache elsewhere, and a mirror of Debian.
+DOCKER = """
+[ -e {folder}/docker ] || exit 1
+[ "$1" = info ] && exit
+echo "$*" >> {folder}/containers
+for word; do case "$word" in *:/cache/sources) sources=${word%:/cache/sources} ;; esac; done
+while [ "$1" != sh ]; do shift; done
+export CONTAINER={folder}/container CC_CONFORMANCE_CACHE="${sources%/sources}"
+sh -c "$(echo "$3" | sed "s,/cache/sources,$sources,g")" sh "$last"
 """
 # An archive is a tarball behind three bytes.
 DPKG_DEB = """
@@ -67,7 +79,8 @@ def debian(tmp_path, monkeypatch, own_cache):
     folder = tmp_path / "debian"
     for name in ("bin", "lists", "newer"):
         (folder / name).mkdir(parents=True)
-    for name, text in (("apt-cache", APT_CACHE), ("apt-get", APT_GET), ("dpkg-deb", DPKG_DEB)):
+    programs = {"apt-cache": APT_CACHE, "apt-get": APT_GET, "dpkg-deb": DPKG_DEB, "docker": DOCKER, "podman": "exit 1"}
+    for name, text in programs.items():
         program = folder / "bin" / name
         program.write_text("#!/bin/sh\nfor last; do :; done\n" + text.replace("{folder}", str(folder)))
         program.chmod(0o755)
@@ -127,8 +140,8 @@ def test_a_distribution_without_debians_mirror_gives_its_nearest_and_that_is_sai
     for name in ("linux-source-6.5.0", "linux-source-6.8.0"):
         debian.add(name)
     assert debian.locate() == "linux-source-6.8.0.tar.gz"
-    said = "this distribution has no linux-source-7.2; taking linux-source-6.8.0, on which no zone was measured"
-    assert debian.notes == [said]
+    said = "no linux-source-7.2, and there is no docker or podman to fetch it with; taking linux-source-6.8.0, on which"
+    assert [said in note for note in debian.notes] == [True]
     for name in ("linux-source-7.5.0", "linux-source-7.3.0"):
         debian.add(name)
     assert debian.locate() == "linux-source-7.3.0.tar.gz"
@@ -160,13 +173,56 @@ def test_a_digest_fetches_nothing_and_what_was_built_from_a_package_is_found_wit
     assert debian.fetched == ["linux-source-7.2"] * 2
 
 
-def test_a_digest_that_only_fetching_could_tell_is_one_line(debian):
+def test_a_distribution_without_debians_mirror_gets_the_default_source_in_a_container(debian, monkeypatch):
+    """As Ubuntu; the code that looks for it is the same there, and the keyring is the container's."""
+    (debian.folder / "mirror").write_text("")
+    (debian.folder / "container").mkdir()
+    (debian.folder / "container" / "mirror").write_text("http://mirror.example/debian/\n")
+    (debian.folder / "docker").touch()
+    debian.add("linux-source-6.8.0")
     debian.add("linux-source-7.2", "newer")
-    with pytest.raises(UserError, match=r"apt knows no linux-source-7\.2, .* fetch their lists; run `conformance kern"):
-        build.digest_of()
-    with pytest.raises(UserError, match=r"apt knows no linux-source-7\.9"):
-        build.digest_of("linux-source-7.9")
-    assert debian.fetched == []
+    if not pathlib.Path("/usr/share/keyrings/debian-archive-keyring.gpg").exists():
+        pytest.skip("this is no Debian")
+    assert (debian.locate(), debian.notes) == ("linux-source-7.2.tar.gz", [])
+    assert (debian.locate("linux-source-6.8.0"), debian.fetched) == (
+        "linux-source-6.8.0.tar.gz", ["linux-source-7.2", "linux-source-6.8.0"],
+    )  # fmt: skip
+    (run,) = (debian.folder / "containers").read_text().split("run --rm ")[1:]
+    assert f"{paths.PACKAGE}:/suite/conformance:ro" in run and "PYTHONPATH=/suite" in run
+    with pytest.raises(UserError, match=r"cannot fetch linux-source-6\.1 in a container of debian:12-slim with docker"):
+        debian.locate("linux-source-6.1")
+
+
+def test_what_runs_in_a_container_needs_only_python():
+    program = "from conformance.kernel import source"
+    path = str(paths.PACKAGE.parent)
+    assert (
+        subprocess.run(
+            [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.append({path!r}); {program}"]
+        ).returncode
+        == 0
+    )
+
+
+def test_a_digest_that_only_fetching_could_tell_is_of_recipe_and_name(debian, compiled, own_cache):
+    debian.add("linux-source-7.2", "newer")
+    notes = []
+    by_name = build.digest_of(note=notes.append)
+    assert "made with the name linux-source-7.2, which apt does not know" in notes[0]
+    patch = own_cache.parent / "own.patch"
+    patch.write_text("x")
+    others = {build.digest_of("linux-source-7.1"), build.digest_of(patches=[patch])}
+    assert debian.fetched == [] and len({by_name, *others}) == 3
+    built = build.build()
+    # As a CI has it that keeps kernels, but no sources: nothing is fetched, built or looked for.
+    shutil.rmtree(own_cache / "sources")
+    debian.add("linux-source-7.2", "newer", sublevel=2)
+    assert build.digest_of() == by_name
+    notes.clear()
+    assert build.build("again", note=notes.append).digest == built.digest
+    assert [note.partition(" before;")[0] for note in notes] == ["taking what was built from linux-source-7.2"]
+    assert (debian.fetched, compiled) == (["linux-source-7.2"], [built.digest])
+    assert build.build("patched", patches=[patch]).digest != built.digest
 
 
 @pytest.mark.parametrize(("asked", "jobs"), [(None, 3), (5, 5)])

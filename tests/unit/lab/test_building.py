@@ -1,5 +1,6 @@
 """What adapters compile: once, whole or not at all, readable by the stacks, and gone when interrupted."""
 
+import io
 import json
 import os
 import pathlib
@@ -9,8 +10,10 @@ import time
 
 import click.testing
 import pytest
+import rich.console
 
 from conformance.cli import main
+from conformance.commands import adapter_new
 from conformance.lab import adapter, building
 from conformance.lab.manifest import read
 from conformance.model.errors import UserError
@@ -258,6 +261,20 @@ def test_who_fetches_is_the_users_choice(stack, tmp_path):
     # Each the other's client: a client is asked for its client, not for its choice of one.
     (other / "adapter.json").write_text(json.dumps({**about, "name": "other", "client": "built"}))
     assert adapter.load(str(other / "adapter.json"), adapter.OWN).client is None
+
+
+def test_what_the_client_of_a_stack_lacks_is_told_before_the_stack_is_built(stack, own_cache, monkeypatch):
+    path = pathlib.Path(stack('echo 1 > "$CC_BUILD/made"'))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "client": "h3-client"}))
+    monkeypatch.setattr(building, "missing", lambda recipe: list(recipe.get("headers", ()))[:1])
+    out = io.StringIO()
+    made = adapter_new.build([str(path)], False, rich.console.Console(file=out, width=500))
+    lacking, *_, built = out.getvalue().splitlines()
+    assert (made.exit_status, kept(own_cache)) == (0, [pathlib.Path(made.items[0].path).name])
+    assert (
+        f"{path} is tested with h3-client, which cannot be built: building h3-client needs gnutls/crypto.h" in lacking
+    )
+    assert "run `apt-get install" in lacking and built.startswith(f"{path}: 1; built")
 
 
 def test_a_program_whose_name_no_file_can_have_is_no_program(stack):
