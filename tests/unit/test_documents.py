@@ -84,6 +84,17 @@ def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 130
 
 
+def test_the_readme_shows_as_many_cells_as_the_smoke_tier_has():
+    """The verdicts of a session are real output, and change where smoke cells are chosen anew."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = {
+        zone: sum(map(int, re.findall(r"(\d+) \w+", counts)))
+        for zone, counts in re.findall(r"^zone (cubic/\S+): (\d.*)$", text, re.MULTILINE)
+    }
+    zones = {f"cubic/{kind}": documents.zone_of("cubic", kind, "atc25") for kind in documents.KINDS}
+    assert shown == {name: len(zone.smoke) for name, zone in zones.items() if zone.smoke}
+
+
 def trials(zone):
     """Return how many trials of Linux each place of a zone rests on, as a set of numbers."""
     document = json.loads(zone.read_text(encoding="utf-8"))
