@@ -6,6 +6,7 @@ import re
 import pytest
 
 from conformance.catalogue import documents
+from conformance.cli import main
 from conformance.support import paths
 
 ROOT = paths.PACKAGE.parent
@@ -109,6 +110,23 @@ def test_the_page_of_zones_says_how_many_trials_a_reference_has():
     text = (ROOT / "docs" / "zones.md").read_text(encoding="utf-8")
     (said,) = re.findall(r"^A reference has ([\d, or]+) trials", text, re.MULTILINE)
     assert {int(number) for number in re.findall(r"\d+", said)} == found
+
+
+def leaves(command, words=()):
+    """Yield the words of every command of the command line, such as ("zones", "check")."""
+    inner = getattr(command, "commands", None)
+    if inner is None:
+        yield words
+    for name, one in (inner or {}).items():
+        yield from leaves(one, (*words, name))
+
+
+def test_the_page_of_commands_has_every_command():
+    text = (ROOT / "docs" / "command.md").read_text(encoding="utf-8")
+    tables = text[text.index("## conformance: measure") : text.index("## --format json")]
+    rows = {code for line in tables.splitlines() if line.startswith("| `") for code in re.findall(r"`([^`]+)`", line)}
+    named = {name for code in rows for name in (code, " ".join(code.split()[:2]), code.split()[0])}
+    assert [words for words in leaves(main) if " ".join(words) not in named] == []
 
 
 def test_the_page_of_commands_has_every_marker_and_profile(request):
