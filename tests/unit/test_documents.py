@@ -1,12 +1,14 @@
 """The documents: what they link to and name exists, their lines wrap, and the index leads to every page."""
 
+import collections
 import json
 import re
 
 import pytest
 
-from conformance.catalogue import documents
+from conformance.catalogue import documents, scenarios
 from conformance.cli import main
+from conformance.model.place import Point
 from conformance.support import paths
 
 ROOT = paths.PACKAGE.parent
@@ -127,6 +129,41 @@ def test_the_page_of_commands_has_every_command():
     rows = {code for line in tables.splitlines() if line.startswith("| `") for code in re.findall(r"`([^`]+)`", line)}
     named = {name for code in rows for name in (code, " ".join(code.split()[:2]), code.split()[0])}
     assert [words for words in leaves(main) if " ".join(words) not in named] == []
+
+
+def has_random_loss(setting):
+    """Tell whether some packets of a Setting are lost by chance; a link that loses all of them is dead."""
+
+    def within(part):
+        if isinstance(part, dict):
+            rate = part.get("loss_pct")
+            return (isinstance(rate, int | float) and 0 < rate < 100) or any(map(within, part.values()))
+        return isinstance(part, list) and any(map(within, part))
+
+    return within(setting)
+
+
+@pytest.mark.slow
+def test_the_page_on_random_loss_has_every_zone():
+    found = collections.defaultdict(dict)
+    for path in ROOT.glob("zones/*/*.json"):
+        if path.parent.name == "profiles" or documents.is_split(path):
+            continue
+        zone = documents.zone(path)
+        for place in zone.places:
+            lossy = (
+                has_random_loss(scenarios.find(zone.profile).document(place))
+                if isinstance(place, Point)
+                else place.loss_pct > 0
+            )
+            found[path.stem][place.id] = lossy
+    text = (ROOT / "docs" / "why-random-loss.md").read_text(encoding="utf-8")
+    said = {
+        kind: (int(places), int(without))
+        for kinds, places, without in re.findall(r"^\| (`[^|]+`) \| (\d+) \| (\d+) \|", text, re.MULTILINE)
+        for kind in re.findall(r"`([^`]+)`", kinds)
+    }
+    assert said == {kind: (len(of), list(of.values()).count(False)) for kind, of in found.items()}
 
 
 def test_the_page_of_commands_has_every_marker_and_profile(request):
