@@ -15,8 +15,8 @@ ROOT = paths.PACKAGE.parent
 PAGES = sorted(
     (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("zones/*.md"), *ROOT.glob("conformance/**/*.md"))
 )
-#: columns of a line of prose: what docs/style.md asks for, and some room for a link or a file's name
-_WIDEST = 120
+#: columns of a line of prose without its links: what docs/style.md asks for
+_WIDEST = 100
 #: folders whose files prose names by their path
 _FOLDERS = "conformance|docs|tests|zones|adapters|topologies|mutants|examples|reports"
 _PATH = re.compile(rf"(?<![\w./-])(?:{_FOLDERS})/[\w./*-]*\.\w+")
