@@ -43,7 +43,7 @@ def _rounded(value: float | None) -> float | None:
 
 
 def record(who: str, entries: Sequence[Entry]) -> pathlib.Path:
-    """Put entries of a stack, or of a mutant, in the place of earlier ones of the same clauses; return the file."""
+    """Put entries of a stack, or of a mutant, in place of earlier ones of the same clauses; return the file."""
     new = [{"who": who, **one} for one in entries]
     keys = {_key(one) for one in new}
     kept = [one for one in load() if _key(one) not in keys]

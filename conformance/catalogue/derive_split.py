@@ -1,11 +1,11 @@
 """Derive the split part of a zone from reference runs, by an explicit margin rule.
 
-Of a representative path: predictions from the permissible intervals of its cells, so that whoever is inside the zone of
-the heatmap in these cells is inside here; and, where the results hold trials over the path itself, through the suite's
-own splitter, from the smallest to the largest of these, widened as a heatmap's cell is. Of a share of paths: from the
-smallest to the largest over bootstrap replicates (of each cell as many trials as a run makes by default, drawn with
-replacement, and their median), with the filter's limits moved by the relative margin to either side: what the heatmap
-grants a rate, this grants a gain.
+Of a representative path: predictions from the permissible intervals of its cells, so that a stack that is inside the
+zone of the heatmap in these cells is inside here; and, where the results hold trials over the path itself, through the
+suite's own splitter, from the smallest to the largest of these, widened as a heatmap's cell is. Of a share of paths:
+from the smallest to the largest over bootstrap replicates (of each cell as many trials as a run makes by default,
+drawn with replacement, and their median), with the filter's limits moved by the relative margin to either side: what
+the heatmap grants a rate, this grants a gain.
 """
 
 import itertools

@@ -74,6 +74,6 @@ def compute(choice: Choice, algorithm: str | None) -> CheckedAdapter:
 def _version(adapter: Adapter) -> int:
     """Return the version of the contract that a server and the client that fetches from it both keep."""
     if adapter.client is None:
-        # Who leaves fetching to another client need not bring its own up to the second version.
+        # A stack that leaves fetching to another client need not bring its own up to the second version.
         return min(adapter.manifest.contract, SEVERAL_REQUESTS - 1 if adapter.manifest.client else SEVERAL_REQUESTS)
     return min(adapter.manifest.contract, adapter.client.manifest.contract)

@@ -22,7 +22,7 @@ DOWN_S, BOUNDS = (1, 5, 20), (None, 262_144, 65_536, 16_384)
 _LATE_S, _SERVED_S = 1.5, 5.0
 _LONGEST_S = 120
 SECTIONS = {proxy_network.TO_CLIENT: "client's", proxy_network.TO_SERVER: "server's"}
-#: what stands in the place of a proxy: nothing
+#: what stands instead of a proxy: nothing
 END_TO_END = "end to end"
 
 

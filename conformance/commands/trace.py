@@ -3,7 +3,7 @@
 OUT/measurement.json               what a run would have recorded
 OUT/emulator-to_client.pcap        what came out of the bottleneck's queue, and the acknowledgements before theirs
 OUT/emulator-to_server.pcap        what the server put on its link, before the queue
-OUT/client/keys.log, server/...    TLS secrets, from whoever writes them
+OUT/client/keys.log, server/...    TLS secrets, from programs that write them
 OUT/server/qlog/, client/qlog/     qlog, from stacks that write it
 OUT/server/stderr.txt ...          what the programs printed
 

@@ -103,7 +103,7 @@ def traced_all(
         try:
             return {role: future.result() for role, future in futures.items()}
         except UserError:
-            # Who still waits for a core when time is up has traced nothing.
+            # A trace that still waits for a core when time is up has no packets.
             if not stop.is_set():
                 end()
                 raise

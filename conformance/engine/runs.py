@@ -172,7 +172,7 @@ class Run:
                 self._cancelled.wait(_POLL_S)
 
     def _work_on(self, group: Group) -> None:
-        """Measure tasks of a group until none is waiting; what goes wrong is given to whoever waits for them."""
+        """Measure tasks of a group until none is waiting; what goes wrong is raised where they are awaited."""
         mine: dict[Setting, Task] = {}
         try:
             for measurement in self._make(self._batches(group, mine)):

@@ -1,12 +1,12 @@
-"""One core for each guest, for all who share a cache.
+"""One core for each guest, for all runs that share a cache.
 
 A guest is several host processes that hand control to each other at every system call; on one core that
 costs a quarter of what it costs across two (14 against 55 microseconds a call). Each guest is therefore
 pinned, and each core is lent to one guest at a time, across processes: a lock file for each core.
 
 Containers share neither locks nor process numbers, but they see the same /proc/stat: of the free cores, the one that
-was idlest just now is lent first. Two that ask within a tenth of a second get the same: so who has a core looks once
-more, after a while that chance decides, and goes to another one if somebody is on his by now.
+was idlest just now is lent first. Two that ask within a tenth of a second get the same: so a run that has a core looks
+once more, after a while that chance decides, and goes to another one if another run is on it by now.
 
 The run that waits first takes the lock of the queue, and keeps it until a core is free: else a run that gives a core
 back and at once asks again would often be served before others that have waited for minutes.
@@ -77,7 +77,7 @@ def _lock(folder: pathlib.Path, core: int) -> pathlib.Path:
 
 
 class _Idleness:
-    """The order in which cores were idle of late. Only who has the lock of the queue asks."""
+    """The order in which cores were idle of late. Only the run that has the lock of the queue asks."""
 
     seen_s = -_BELIEVE_S
     order: tuple[int, ...] = ()

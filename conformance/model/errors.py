@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 class UserError(Exception):
     """Something the user can mend. Shown as one line, without a traceback; exit status 2.
 
-    `lines`: the last that a program printed, for below it; whoever shows them escapes what they hold.
+    `lines`: the last that a program printed, for below it; the code that shows them escapes them.
     """
 
     def __init__(self, cause: object, mend: str | None = None, lines: Sequence[str] = ()) -> None:

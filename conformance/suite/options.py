@@ -92,7 +92,7 @@ def add(parser: pytest.Parser) -> None:
 
 
 def unpack_image(option: Options) -> None:
-    """Put the folder of --interop-image in the place of --interop-rootfs. Raises UserError.
+    """Replace --interop-image by the folder that it is unpacked to, as --interop-rootfs. Raises UserError.
 
     Workers of pytest-xdist get the options as this leaves them.
     """

@@ -83,5 +83,5 @@ def stamped(path: pathlib.Path | str) -> tuple[pathlib.Path, tuple[int, int, int
     try:
         about = path.stat()
     except OSError:
-        return path, None  # whoever reads it says what is wrong
+        return path, None  # the code that reads it says what is wrong
     return path, (about.st_mtime_ns, about.st_size, about.st_ino)

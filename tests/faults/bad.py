@@ -1,4 +1,4 @@
-"""What a bad adapter does besides, or in the place of, what a good one does."""
+"""What a bad adapter does besides, or instead of, what a good one does."""
 
 import contextlib
 import ctypes
@@ -168,7 +168,7 @@ def leave_in_the_kernel():
 
 
 def swap_output(put):
-    """Another file in the place of the one that standard error goes to."""
+    """Another file instead of the one that standard error goes to."""
 
     def client():
         pathlib.Path("stderr").unlink()

@@ -71,7 +71,7 @@ def wait_for(guest, seconds):
 
 
 def run_program(bench, program, wall_timeout_s=120):
-    """Run a Python program in a guest in the place of the job; what the console said."""
+    """Run a Python program in a guest instead of the job; what the console said."""
     with cores.one_core() as core, scratch_place.folder() as scratch:
         (scratch / "program.py").write_text(program)
         guest = virtual.boot(bench.place("cubic").kernel, scratch, core, run="/run/scratch/program.py")

@@ -1,19 +1,22 @@
 """The documents: what they link to and name exists, their lines wrap, and the index leads to every page."""
 
+import collections
 import json
 import re
 
 import pytest
 
-from conformance.catalogue import documents
+from conformance.catalogue import documents, scenarios
+from conformance.cli import main
+from conformance.model.place import Point
 from conformance.support import paths
 
 ROOT = paths.PACKAGE.parent
 PAGES = sorted(
     (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("zones/*.md"), *ROOT.glob("conformance/**/*.md"))
 )
-#: columns of a line of prose: what docs/style.md asks for, and some room for a link or a file's name
-_WIDEST = 120
+#: columns of a line of prose without its links: what docs/style.md asks for
+_WIDEST = 100
 #: folders whose files prose names by their path
 _FOLDERS = "conformance|docs|tests|zones|adapters|topologies|mutants|examples|reports"
 _PATH = re.compile(rf"(?<![\w./-])(?:{_FOLDERS})/[\w./*-]*\.\w+")
@@ -84,6 +87,17 @@ def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 130
 
 
+def test_the_readme_shows_as_many_cells_as_the_smoke_tier_has():
+    """The verdicts of a session are real output, and change where smoke cells are chosen anew."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = {
+        zone: sum(map(int, re.findall(r"(\d+) \w+", counts)))
+        for zone, counts in re.findall(r"^zone (cubic/\S+): (\d.*)$", text, re.MULTILINE)
+    }
+    zones = {f"cubic/{kind}": documents.zone_of("cubic", kind, "atc25") for kind in documents.KINDS}
+    assert shown == {name: len(zone.smoke) for name, zone in zones.items() if zone.smoke}
+
+
 def trials(zone):
     """Return how many trials of Linux each place of a zone rests on, as a set of numbers."""
     document = json.loads(zone.read_text(encoding="utf-8"))
@@ -98,6 +112,58 @@ def test_the_page_of_zones_says_how_many_trials_a_reference_has():
     text = (ROOT / "docs" / "zones.md").read_text(encoding="utf-8")
     (said,) = re.findall(r"^A reference has ([\d, or]+) trials", text, re.MULTILINE)
     assert {int(number) for number in re.findall(r"\d+", said)} == found
+
+
+def leaves(command, words=()):
+    """Yield the words of every command of the command line, such as ("zones", "check")."""
+    inner = getattr(command, "commands", None)
+    if inner is None:
+        yield words
+    for name, one in (inner or {}).items():
+        yield from leaves(one, (*words, name))
+
+
+def test_the_page_of_commands_has_every_command():
+    text = (ROOT / "docs" / "command.md").read_text(encoding="utf-8")
+    tables = text[text.index("## conformance: measure") : text.index("## --format json")]
+    rows = {code for line in tables.splitlines() if line.startswith("| `") for code in re.findall(r"`([^`]+)`", line)}
+    named = {name for code in rows for name in (code, " ".join(code.split()[:2]), code.split()[0])}
+    assert [words for words in leaves(main) if " ".join(words) not in named] == []
+
+
+def has_random_loss(setting):
+    """Tell whether some packets of a Setting are lost by chance; a link that loses all of them is dead."""
+
+    def within(part):
+        if isinstance(part, dict):
+            rate = part.get("loss_pct")
+            return (isinstance(rate, int | float) and 0 < rate < 100) or any(map(within, part.values()))
+        return isinstance(part, list) and any(map(within, part))
+
+    return within(setting)
+
+
+@pytest.mark.slow
+def test_the_page_on_random_loss_has_every_zone():
+    found = collections.defaultdict(dict)
+    for path in ROOT.glob("zones/*/*.json"):
+        if path.parent.name == "profiles" or documents.is_split(path):
+            continue
+        zone = documents.zone(path)
+        for place in zone.places:
+            lossy = (
+                has_random_loss(scenarios.find(zone.profile).document(place))
+                if isinstance(place, Point)
+                else place.loss_pct > 0
+            )
+            found[path.stem][place.id] = lossy
+    text = (ROOT / "docs" / "why-random-loss.md").read_text(encoding="utf-8")
+    said = {
+        kind: (int(places), int(without))
+        for kinds, places, without in re.findall(r"^\| (`[^|]+`) \| (\d+) \| (\d+) \|", text, re.MULTILINE)
+        for kind in re.findall(r"`([^`]+)`", kinds)
+    }
+    assert said == {kind: (len(of), list(of.values()).count(False)) for kind, of in found.items()}
 
 
 def test_the_page_of_commands_has_every_marker_and_profile(request):

@@ -33,7 +33,7 @@ Floats = numpy.typing.NDArray[Any]
 RATES = {"utilization": 1, "transfer_rtts": -1}
 #: round trips without a packet: longer than a window of packets and its acknowledgements take
 _SILENT = 1.5
-#: in the place of nothing, which has no logarithm
+#: instead of zero, which has no logarithm
 _LEAST = 1e-6
 #: drawn anew so often, always the same ones; of what comes out, this share is inside an interval
 _DRAWS, _SEED, _INSIDE = 2000, 1, 0.9
@@ -165,7 +165,7 @@ class NotAttributed:
         return f"not attributed: {self.why_not}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return what schemas/gate.json has in the place of a blame."""
+        """Return what schemas/gate.json has instead of a blame."""
         return {"why_not": self.why_not}
 
 

@@ -11,7 +11,7 @@ from conformance.model.metrics import METRICS
 
 #: red, green, blue, each from 0 to 255
 Colour = tuple[int, int, int]
-#: steps of a scale: pages name a step by its class (u0 ... u20, d0 ... d20) in the place of a colour
+#: steps of a scale: pages name a step by its class (u0 ... u20, d0 ... d20) instead of a colour
 STEPS = 21
 VIRIDIS = ("440154", "482475", "414487", "355f8d", "2a788e", "21918c", "22a884", "44bf70", "7ad151", "bddf26", "fde725")
 PUOR = ("2d004b", "542788", "8073ac", "b2abd2", "d8daeb", "f7f7f7", "fee0b6", "fdb863", "e08214", "b35806", "7f3b08")

@@ -1,7 +1,7 @@
 """One trial over time, as panels of plain SVG: goodput, congestion window, round-trip time, queue, losses.
 
 Drawn here and not by the chart library: that takes 50 to 100 ms a chart, and ten schemes of 150 cells have 7,500
-panels, which would be ten minutes in the place of a few seconds. Lines only: numbers and words stand around them in
+panels, which would be ten minutes instead of a few seconds. Lines only: numbers and words stand around them in
 HTML, so that they stay readable when a phone squeezes the drawing.
 """
 

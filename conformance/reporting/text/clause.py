@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # a renderer knows what commands find out, not how
 
 
 def headline(scheme: str, clause: Clause, verdict: ClauseVerdict) -> str:
-    """Return who does what with which clause, and what it says: the first line of a failure."""
+    """Return the first line of a failure: the scheme, its verdict on which clause, and what the clause says."""
     return (
         f"{scheme} {verdict.status} {clause.id} ({clause.source}, {clause.level}): {verdict.reason}\n"
         f"  clause     {clause.text}"

@@ -14,7 +14,7 @@ _MUTANT = "mutant "
 
 
 def lines(specification: Specification, record: Sequence[Entry]) -> list[str]:
-    """Return the lines of a specification's part: the clauses with who keeps them, then the evidence of violations."""
+    """Return a specification's part: its clauses with the stacks that keep them, then the evidence of violations."""
     own = [(clause, [one for one in record if one["clause"] == clause.id]) for clause in specification.clauses]
     found = [f"## {specification.document}: {specification.title}", ""]
     found += _table(
@@ -65,7 +65,7 @@ def _row(clause: Clause, entries: Sequence[Entry]) -> list[str]:
 
 
 def _who(clause: Clause, entries: Sequence[Entry], verdict: str) -> str:
-    """Return who got a verdict, algorithm by algorithm, each with what was measured."""
+    """Return the stacks that got a verdict, algorithm by algorithm, each with what was measured."""
     told = []
     for one in entries:
         if one["verdict"] == verdict:

@@ -17,16 +17,16 @@ _SHOWN = 2
 _ANY_CELL = Cell(10, 20, 0)
 _TITLE = "# Every stack and algorithm with its verdict"
 _ABOUT = """\
-A row is one algorithm of one stack, and its verdict is the worst of all that zones give it. *Called* is
-the stack's own name for the algorithm. `2 of 60` means that 2 of its 60 verdicts, one for each cell of
-each zone, are this worst one; the first of these cells follow.\
+A row is one algorithm of one stack, and its verdict is the worst of all that zones give it.
+*Called* is the stack's own name for the algorithm. `2 of 60` means that 2 of its 60 verdicts, one
+for each cell of each zone, are this worst one; the first of these cells follow.\
 """
 #: beside the verdict of what was reconstructed
 _MARK = "†"
 _RECONSTRUCTED = f"""\
-{_MARK} Reconstructed, not measured as it stands: read back from pages that were published, as the lines behind them
-were not kept. Medians, extremes and intervals of cells are as published; counters are made up to fit them
-(`reports/published/README.md`).\
+{_MARK} Reconstructed, not measured as it stands: read back from pages that were published, as the lines
+behind them were not kept. Medians, extremes and intervals of cells are as published; counters are
+made up to fit them (`reports/published/README.md`).\
 """
 _HEAD = ("stack", "algorithm", "called", "kernel", "verdict", "verdicts (+ above, - below the zone)")
 

@@ -1,4 +1,4 @@
-"""How often `identify` is right, as docs/identify.md says and as the command prints."""
+"""How often `identify` is right, as docs/findings-zones.md says and as the command prints."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What repeating and known deviations do to error rates, by simulation: docs/verdicts.md, "Sessions"."""
+"""What repeating and known deviations do to error rates, by simulation: docs/findings-rates.md."""
 
 import random
 

@@ -5,6 +5,7 @@ import functools
 import re
 import statistics
 
+import pytest
 import score_why
 
 from conformance.catalogue import documents, mutant_record
@@ -87,22 +88,60 @@ def _published():
 _MOST_BYTES = 3_000_000
 
 
+@functools.cache
+def _series():
+    return heatmaps.all_series(_published())
+
+
+@pytest.mark.slow
 def test_the_published_table_is_what_todays_zones_say_of_the_published_lines():
     """`make site` writes it anew."""
-    said = overview.render(overview.rows(heatmaps.all_series(_published()), export.called))
+    said = overview.render(overview.rows(_series(), export.called))
     assert said == (paths.PACKAGE.parent / "docs" / "matrix.md").read_text(encoding="utf-8")
 
 
+#: what the page of findings counts, in the order of its columns
+_COUNTED = ("conforms", "compatible", "violates", "inconclusive", "error")
+
+
+def _counts_of_cells():
+    """Return the table of the page of findings: of each algorithm of a stack over UDP, its cells by verdict."""
+    rows = [
+        "| algorithm | stack | conform | compatible | violate | inconclusive | error |",
+        "|---|---" + "|---:" * 5 + "|",
+    ]
+    for series in sorted(_series(), key=lambda s: (s.scheme.algorithm, s.scheme.stack)):
+        count = series.utilization.count()
+        if series.utilization.profile == "packets" and count:
+            counted = " | ".join(str(count[status]) for status in _COUNTED)
+            rows.append(f"| {series.scheme.algorithm} | {series.scheme.stack} | {counted} |")
+    return "\n".join(rows)
+
+
+@pytest.mark.slow
+def test_the_page_of_findings_counts_cells_as_todays_zones_judge_them():
+    """Where this fails, the page wants the table of the message, and perhaps other words."""
+    text = (_DOCS / "findings.md").read_text(encoding="utf-8")
+    before, heading, last = text.partition("\n## How many cells\n")
+    assert heading
+    assert last[last.index("| algorithm") :].strip() == _counts_of_cells()
+    assert not re.search(r"\d+ of (?:its )?30|\d+ of 60", before), (
+        "counts of cells belong into the table, which is tested"
+    )
+
+
+@pytest.mark.slow
 def test_the_published_table_marks_what_was_reconstructed_and_says_what_that_is():
     text = (paths.PACKAGE.parent / "docs" / "matrix.md").read_text(encoding="utf-8")
     marked = set(re.findall(r"^\| (\S+) \| (\S+) \| [^|]+ \| \S+ \| [^|]+ † \|", text, re.M))
     recovered = {m.trial.scheme for m in _published() if m.evidence.get("recovered")}
     assert marked == {(scheme.stack, scheme.algorithm) for scheme in recovered} != set()
     assert "\n† Reconstructed, not measured" in text
-    measured = [s for s in heatmaps.all_series(_published()) if s.scheme not in recovered]
+    measured = [s for s in _series() if s.scheme not in recovered]
     assert "†" not in overview.render(overview.rows(measured[:1], export.called))
 
 
+@pytest.mark.slow
 def test_the_published_table_is_by_the_zones_that_ship():
     """Read without the code that judges: five trials are inside where the least and the most of them are.
 

@@ -1,0 +1,36 @@
+"""How many tests there are: what pages say of it."""
+
+import argparse
+import re
+
+import pytest
+
+from conformance.suite import cases
+from conformance.support import paths
+
+_ROOT = paths.PACKAGE.parent
+_LIST = _ROOT / "tests" / "golden" / "expected" / "tests-linux-tcp.txt"
+
+
+def options(markers: str) -> argparse.Namespace:
+    """Return what `pytest -m MARKERS` asks for, of Linux TCP."""
+    return argparse.Namespace(
+        markexpr=markers, grid=None, baseline=None, stack="linux-tcp", interop_rootfs=None, lab="virtual"
+    )
+
+
+def said(page: str, form: str) -> int:
+    """Return the number of tests that a page gives for `pytest -m cubic`; `form` has one group."""
+    text = (_ROOT / "docs" / page).read_text(encoding="utf-8")
+    (number,) = re.findall(form, " ".join(text.split()))
+    return int(number)
+
+
+@pytest.mark.slow
+def test_pages_say_how_many_tests_cubic_has():
+    """The golden list has all of them, and points beside that `-m cubic` leaves out."""
+    asked = [case.name for case in cases.cases(options("cubic")) if "cubic" in case.markers]
+    listed = {line.rpartition(": ")[0] for line in _LIST.read_text(encoding="utf-8").splitlines()}
+    assert asked and set(asked) <= listed
+    assert said("first-verdict.md", r"(\d+) tests, take about [^`]+`pytest -m cubic`") == len(asked)
+    assert said("performance.md", r"`pytest -m cubic` \((\d+) tests") == len(asked)
