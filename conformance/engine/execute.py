@@ -35,8 +35,8 @@ class Execution:
 
     `ahead`: measure in the background, in the plan's order, before anything is asked; otherwise only what is asked for.
     `workers`: guests at a time, one a core where None. `executor` makes a concurrent.futures.Executor whose workers
-    make the trials. `on_trial` is called with the Progress after each trial. What is judged and `new` is measured with
-    fresh seeds, too, as soon as that is known; repeat() waits for it.
+    make the trials. `on_trial` is called with the Progress after each trial. What is `new` by the first measurements of
+    its settings is measured with fresh seeds, too, as soon as that is known; repeat() waits for it.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Execution:
         if few := [key for key in keys if len(self._found[key]) < number]:
             if self._run is not None:
                 self._run.wait()  # in real time, trials would disturb each other
-            self._measure(few, Looks(numbers=(number,), then=self._repeats.then))
+            self._measure(few, Looks(numbers=(number,)))
         return {key[1]: self._found[key] for key in keys}
 
     def _start(self, work: Sequence[Key], looks: Looks) -> Run:

@@ -11,7 +11,10 @@ from conformance.model.trial import Measurement
 
 
 class Repeats:
-    """The tasks that repeat questions of a plan: those whose verdicts are `new`. Threads may share it."""
+    """The tasks that repeat questions of a plan: those whose verdicts are `new`. Threads may share it.
+
+    A question is looked at when the last of its settings is measured; so nobody is measuring these any more.
+    """
 
     def __init__(self, plan: Plan, new: Callable[[Judged], bool]) -> None:
         self._plan, self._new = plan, new
@@ -20,8 +23,6 @@ class Repeats:
             for setting in question.settings:
                 self._resting_on[question.algorithm, setting].append(question)
         self._measured: dict[Key, Sequence[Measurement]] = {}
-        #: how many trials of each of its settings a question was last judged by
-        self._looked_at: dict[Question, int] = {}
         self._tasks: dict[Key, Task] = {}
         self._lock = threading.Lock()
 
@@ -37,10 +38,8 @@ class Repeats:
 
     def _is_new(self, question: Question) -> bool:
         keys = [(question.algorithm, setting) for setting in question.settings]
-        number = min(len(self._measured.get(key, ())) for key in keys)
-        if number == self._looked_at.get(question, 0):
+        if not all(key in self._measured for key in keys):
             return False
-        self._looked_at[question] = number
         try:
             judged = self._plan.judge(question, {key[1]: self._measured[key] for key in keys})
         except UserError:  # for whoever asks this question, and nobody else
