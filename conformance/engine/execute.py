@@ -8,7 +8,9 @@ from typing import Self
 from conformance.engine.benches import Bench
 from conformance.engine.plan import Judged, Key, Plan, Question
 from conformance.engine.progress import Progress
-from conformance.engine.runs import Looks, Run
+from conformance.engine.repeats import Repeats
+from conformance.engine.runs import Run
+from conformance.engine.work import Looks
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement
 from conformance.results.store import Store
@@ -33,7 +35,8 @@ class Execution:
 
     `ahead`: measure in the background, in the plan's order, before anything is asked; otherwise only what is asked for.
     `workers`: guests at a time, one a core where None. `executor` makes a concurrent.futures.Executor whose workers
-    make the trials. `on_trial` is called with the Progress after each trial.
+    make the trials. `on_trial` is called with the Progress after each trial. What is `new` by the first measurements of
+    its settings is measured with fresh seeds, too, as soon as that is known; repeat() waits for it.
     """
 
     def __init__(
@@ -46,12 +49,15 @@ class Execution:
         executor: Callable[[], Executor] | None = None,
         on_trial: Callable[[Progress], None] = lambda progress: None,
         ahead: bool = True,
+        new: Callable[[Judged], bool] = lambda judged: False,
     ) -> None:
         self.plan = plan
         self._bench, self._store, self._workers = bench, store, workers
         self._executor, self._on_trial = executor, on_trial
         self._found: dict[Key, Sequence[Measurement]] = {}
-        self._run = self._start(plan.work, Looks(numbers=plan.looks, clear=plan.is_conclusive)) if ahead else None
+        self._repeats = Repeats(plan, new)
+        self._looks = Looks(numbers=plan.looks, clear=plan.is_conclusive, then=self._repeats.then)
+        self._run = self._start(plan.work, self._looks) if ahead else None
 
     @property
     def progress(self) -> Progress | None:
@@ -79,11 +85,15 @@ class Execution:
         return judged
 
     def repeat(self, judged: Judged) -> Judged:
-        """Ask the question of a violation again, alone, with seeds that nothing was measured with. Raise UserError."""
+        """Ask the question of a violation again, alone, with seeds that nothing was judged by. Raise UserError."""
         again = self.plan.repeating([judged.question])
+        found = self._repeats.results(again.work)
         if self._run is not None and self._bench.lab != "virtual":
             self._run.wait()  # in real time, trials would disturb each other
-        with Execution(again, self._bench, self._store, workers=self._workers, executor=self._executor) as execution:
+        with Execution(
+            again, self._bench, self._store, workers=self._workers, executor=self._executor, ahead=False
+        ) as execution:
+            execution._found.update(found)
             return execution.ask(judged.question)
 
     def _measured(self, question: Question, number: int) -> dict[Setting, Sequence[Measurement]]:
@@ -93,7 +103,7 @@ class Execution:
         if self._run is not None:
             self._found.update((key, self._run.result(*key)) for key in missing)
         else:
-            self._measure(missing, Looks(numbers=self.plan.looks, clear=self.plan.is_conclusive))
+            self._measure(missing, self._looks)
         # What rests on several settings is known to be inconclusive only when all of them are there.
         if few := [key for key in keys if len(self._found[key]) < number]:
             if self._run is not None:
@@ -117,6 +127,7 @@ class Execution:
         if not keys:
             return
         with self._start(keys, looks) as run:
+            run.wait()
             self._found.update((key, run.result(*key)) for key in keys)
 
     def close(self) -> None:

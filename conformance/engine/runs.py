@@ -9,13 +9,13 @@ import dataclasses
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 from typing import Self
 
 from conformance.engine.benches import Bench
 from conformance.engine.plan import Key, check_trials
 from conformance.engine.progress import FIXED_BYTES, Progress
-from conformance.engine.work import Group, Task, Work
+from conformance.engine.work import Group, Looks, Task, Work
 from conformance.engine.workers import Executors, Room
 from conformance.lab.room import Batches
 from conformance.model.errors import UserError
@@ -40,29 +40,15 @@ def seeds(trials: int, first: int = 1) -> range:
     return range(first, first + trials)
 
 
-def _always_clear(key: Key, measurements: Sequence[Measurement]) -> bool:
-    return True
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Looks:
-    """When a setting has been measured often enough: after `numbers` of trials, rising, ask `clear(key, measurements)`.
-
-    The last number is the most: nothing is asked any more.
-    """
-
-    numbers: tuple[int, ...]
-    clear: Callable[[Key, Sequence[Measurement]], bool] = _always_clear
-
-
 class Run:
     """Measures (algorithm, setting) pairs in the background; `result()` waits for one.
 
-    Each with all `seeds`, or, with `looks`, with as many of them as it takes. What the store holds is there at once: no
-    guest is waited for. Cells of one algorithm and profile share guests, one on each core, which are fed them in the
-    order given until none is left. What another run with the same results file is measuring is waited for, and not
-    measured again. `executor`, a function that makes a concurrent.futures.Executor, has workers make the trials,
-    `workers` handfuls of cells at a time. `close()` ends it at once: guests are killed, what was measured is kept.
+    Each with all `seeds`, or, with `looks`, with as many of them as it takes, and then what comes of that. What the
+    store holds is there at once: no guest is waited for. Cells of one algorithm and profile share guests, one on each
+    core, which are fed them in the order given until none is left. What another run with the same results file is
+    measuring is waited for, and not measured again. `executor`, a function that makes a concurrent.futures.Executor,
+    has workers make the trials, `workers` handfuls of cells at a time. `close()` ends it at once: guests are killed,
+    what was measured is kept.
     """
 
     def __init__(
@@ -77,58 +63,59 @@ class Run:
         looks: Looks | None = None,
         executor: Callable[[], Executor] | None = None,
     ) -> None:
-        # The same trials may be judged by several zones.
-        keys = list(dict.fromkeys(work))
         self._remote = Executors(executor) if executor else None
         self._bench = bench.elsewhere(Room(bench.choice, self._remote)) if self._remote else bench
-        self._store, self._seeds, self._on_trial = store, seeds, on_trial
-        self._looks = looks or Looks(numbers=(len(seeds),))
+        self._store, self._on_trial = store, on_trial
         self._cancelled = threading.Event()
         # In real time trials would disturb each other.
         self._threads = 1 if bench.lab == "host" else workers or limits.workers()
         self._by_handfuls = bool(executor) or bench.lab == "host"
         self.progress = Progress(self._threads, FIXED_BYTES[bench.adapter.manifest.transport])
-        self.progress.expect(keys, self._looks.numbers[0])
-        self._futures: dict[Key, Future[Sequence[Measurement]]] = {key: Future() for key in keys}
-        #: of those that were not clear at their last look, what it saw
-        self._unclear: dict[Key, Sequence[Measurement]] = {}
-        missing = [Task(key, self._looks.numbers[0]) for key in keys if not self._complete_from_store(key)]
-        self._work = Work(missing, 1 if executor else _WORTH_A_START)
+        looks = looks or Looks(numbers=(len(seeds),))
+        # The same trials may be judged by several zones.
+        self._asked = {key: Task(key, seeds, looks) for key in dict.fromkeys(work)}
+        #: those that were asked for, and what came of them
+        self._tasks: list[Task] = []
+        self._work = Work(1 if executor else _WORTH_A_START)
         #: what other runs are measuring
         self._elsewhere: list[Task] = []
         self._lock = threading.Lock()
+        for task in self._asked.values():
+            self._take_on(task, self._work.put)
         self._executor = concurrent.futures.ThreadPoolExecutor(self._threads, thread_name_prefix="trial")
-        for _ in range(min(self._threads, len(missing))):
+        for _ in range(min(self._threads, self._work.waiting())):
             self._executor.submit(self._serve)
 
     def result(self, algorithm: str, setting: Setting) -> Sequence[Measurement]:
         """Wait for the measurements of a pair, in order of seed. Raise UserError."""
-        return self._futures[algorithm, setting].result()
+        return self._asked[algorithm, setting].future.result()
 
     def as_completed(self, timeout_s: float | None = None) -> Iterator[tuple[Key, Sequence[Measurement]]]:
         """Yield ((algorithm, setting), measurements) as they are completed. Raise UserError.
 
         After `timeout_s`, yield only the partial measurements of keys that are still inconclusive.
         """
-        by_future = {future: key for key, future in self._futures.items()}
+        by_future = {task.future: task for task in self._asked.values()}
         try:
             for future in concurrent.futures.as_completed(list(by_future), timeout_s):
-                yield by_future.pop(future), future.result()
+                yield by_future.pop(future).key, future.result()
         except concurrent.futures.TimeoutError:
-            yield from ((key, self._unclear[key]) for key in by_future.values() if key in self._unclear)
+            yield from ((task.key, task.unclear) for task in by_future.values() if task.unclear is not None)
 
     def wait(self) -> None:
         """Wait until all is measured, or has failed."""
-        concurrent.futures.wait(self._futures.values())
+        # What comes of a task is there before its future is done.
+        for task in self._tasks:
+            concurrent.futures.wait([task.future])
 
     def close(self) -> None:
         self._cancelled.set()
         if self._remote:
             self._remote.close()
         self._executor.shutdown(wait=True, cancel_futures=True)
-        for future in self._futures.values():
-            if not future.done():
-                future.set_exception(_interrupted())
+        for task in self._tasks:
+            if not task.future.done():
+                task.future.set_exception(_interrupted())
 
     def __enter__(self) -> Self:
         return self
@@ -136,25 +123,34 @@ class Run:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _complete_from_store(self, key: Key) -> bool:
-        """Complete a pair where the store holds all that it takes; say whether it does."""
-        for number in self._looks.numbers:
-            found = stored(self._store, self._bench.trials(*key, self._seeds[:number]))
+    def _take_on(self, task: Task, put: Callable[[Task], None]) -> None:
+        """Complete a task where the store holds all that it takes; else `put` it where threads find it."""
+        self._tasks.append(task)
+        self.progress.expect([task.key], task.trials)
+        for number in task.looks.numbers:
+            found = stored(self._store, self._bench.trials(*task.key, task.seeds[:number]))
             if len(found) < number:
                 break
-            if self._settle_if_conclusive(key, list(found.values())):
-                self.progress.expect([key], number - self._looks.numbers[0])
+            if self._settle_if_conclusive(task, list(found.values()), put):
+                self.progress.expect([task.key], number - task.trials)
                 for measurement in found.values():
                     self.progress.one_more(measurement, False)
-                return True
-        return False
+                return
+        put(task)
 
-    def _settle_if_conclusive(self, key: Key, measurements: Sequence[Measurement]) -> bool:
-        """Complete a pair where a look at so many measurements of it is the last; say whether it is."""
-        if len(measurements) < self._looks.numbers[-1] and not self._looks.clear(key, measurements):
-            self._unclear[key] = measurements
+    def _settle_if_conclusive(
+        self, task: Task, measurements: Sequence[Measurement], put: Callable[[Task], None]
+    ) -> bool:
+        """Complete a task where a look at so many measurements of it is the last; say whether it is.
+
+        What comes of it is taken on first: else others would find everything done.
+        """
+        if len(measurements) < task.looks.numbers[-1] and not task.looks.clear(task.key, measurements):
+            task.unclear = measurements
             return False
-        self._futures[key].set_result(measurements)
+        for further in task.looks.then(task.key, measurements):
+            self._take_on(further, put)
+        task.future.set_result(measurements)
         return True
 
     def _serve(self) -> None:
@@ -165,7 +161,7 @@ class Run:
                     self._work_on(group)
                 finally:
                     self._work.leave(group)
-            elif all(future.done() for future in self._futures.values()):
+            elif all(task.future.done() for task in self._tasks):
                 return
             else:
                 self._look_elsewhere()
@@ -186,7 +182,7 @@ class Run:
             while not mine and (task := self._work.take(group)):
                 mine[task.key[1]] = task
             for task in mine.values():
-                self._futures[task.key].set_exception(error)
+                task.future.set_exception(error)
                 self._give_up_claim(task)
 
     def _batches(self, group: Group, mine: dict[Setting, Task]) -> Batches:
@@ -223,7 +219,7 @@ class Run:
                 self._elsewhere.append(task)
             return []
         mine[task.key[1]] = task
-        trials = self._bench.trials(*task.key, self._seeds[: task.trials])
+        trials = self._bench.trials(*task.key, task.seeds[: task.trials])
         known = stored(self._store, trials)
         for measurement in known.values():
             self._note(task, measurement, False)
@@ -236,27 +232,28 @@ class Run:
         task = mine[setting]
         if len(task.found) < task.trials:
             return
+        found = [task.found[seed] for seed in task.seeds[: task.trials]]
+        settled = self._settle_if_conclusive(task, found, self._work.put_first)
         del mine[setting]
-        found = [task.found[seed] for seed in self._seeds[: task.trials]]
-        if self._settle_if_conclusive(task.key, found):
+        if settled:
             self._give_up_claim(task)
             return
         task.before = task.trials
-        task.trials = next(number for number in self._looks.numbers if number > task.trials)
+        task.trials = next(number for number in task.looks.numbers if number > task.trials)
         self.progress.expect([task.key], task.trials - task.before)
-        self._work.put_back(task)
+        self._work.put_first(task)
 
     def _note(self, task: Task, measurement: Measurement, fresh: bool) -> None:
         """Take in a measurement; count it unless it was counted at an earlier look."""
         task.found[measurement.trial.seed] = measurement
-        if measurement.trial.seed not in self._seeds[: task.before]:
+        if measurement.trial.seed not in task.seeds[: task.before]:
             self.progress.one_more(measurement, fresh)
             self._on_trial(self.progress)
 
     def _claim(self, task: Task) -> bool:
         """Claim a task for this run; say whether no other run has it."""
         with contextlib.ExitStack() as claims:
-            key = self._bench.trials(*task.key, self._seeds[:1])[0].key
+            key = self._bench.trials(*task.key, task.seeds[:1])[0].key
             if not claims.enter_context(claim(self._store.path, key)):
                 return False
             task.release = claims.pop_all().close
@@ -274,7 +271,7 @@ class Run:
         for task in tasks:
             if self._claim(task):
                 self.progress.wait_for_others(-1)
-                self._work.put_back(task)
+                self._work.put_first(task)
             else:
                 with self._lock:
                     self._elsewhere.append(task)

@@ -3,24 +3,54 @@
 import dataclasses
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
 
 from conformance.engine.plan import Key
 from conformance.model.trial import Measurement
 
 
+def _always_clear(key: Key, measurements: Sequence[Measurement]) -> bool:
+    return True
+
+
+def _nothing_more(key: Key, measurements: Sequence[Measurement]) -> "Iterable[Task]":
+    return ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Looks:
+    """When a setting has been measured often enough: after `numbers` of trials, rising, ask `clear(key, measurements)`.
+
+    The last number is the most: nothing is asked any more. `then(key, measurements)` gives the tasks that come of what
+    was measured: a run does them next, in the guests that it has.
+    """
+
+    numbers: tuple[int, ...]
+    clear: Callable[[Key, Sequence[Measurement]], bool] = _always_clear
+    then: "Callable[[Key, Sequence[Measurement]], Iterable[Task]]" = _nothing_more
+
+
 @dataclasses.dataclass(eq=False, slots=True)
 class Task:
-    """A cell to be measured: with so many of a run's seeds, of which so many were asked for before.
+    """A cell to be measured: with so many `trials` of its seeds, of which so many were asked for `before`.
 
-    `found`: {seed: Measurement}. `release` gives up the claim to it, which a run has from when it first takes the task.
+    `found`: {seed: Measurement}. `unclear`: what the last look saw, where that was not clear. `release` gives up the
+    claim to it, which a run has from when it first takes the task.
     """
 
     key: Key
-    trials: int
+    seeds: Sequence[int]
+    looks: Looks
+    trials: int = dataclasses.field(init=False)
     before: int = 0
     found: dict[int, Measurement] = dataclasses.field(default_factory=dict)
+    unclear: Sequence[Measurement] | None = None
     release: Callable[[], None] | None = None
+    future: Future[Sequence[Measurement]] = dataclasses.field(default_factory=Future)
+
+    def __post_init__(self) -> None:
+        self.trials = self.looks.numbers[0]
 
 
 @dataclasses.dataclass(eq=False, slots=True)
@@ -42,12 +72,10 @@ class Work:
     `worth_joining`: how many trials must wait in a group for a thread to join those that work on it already.
     """
 
-    def __init__(self, tasks: Iterable[Task], worth_joining: int) -> None:
+    def __init__(self, worth_joining: int) -> None:
         self._groups: dict[tuple[str, str], Group] = {}
         self._worth_joining = worth_joining
         self._lock = threading.Lock()
-        for task in tasks:
-            self._group(task).waiting.append(task)
 
     def _group(self, task: Task) -> Group:
         algorithm, setting = task.key
@@ -78,8 +106,13 @@ class Work:
         with self._lock:
             return group.waiting.popleft() if group.waiting else None
 
-    def put_back(self, task: Task) -> None:
-        """Let a task be taken again, before all others of its group."""
+    def put(self, task: Task) -> None:
+        """Let a task be taken, after all others of its group."""
+        with self._lock:
+            self._group(task).waiting.append(task)
+
+    def put_first(self, task: Task) -> None:
+        """Let a task be taken before all others of its group."""
         with self._lock:
             self._group(task).waiting.appendleft(task)
 

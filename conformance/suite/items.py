@@ -143,8 +143,7 @@ class JudgedItem(pytest.Item):
         session = self.config.stash[SESSION]
         try:
             self.judged = session.ask(self.case.question)
-            if self.options.confirm and self.surprise is Surprise.NEW:
-                self.again = session.repeat(self.judged)
+            self.again = session.repeat(self.judged)
         except UserError as error:
             raise LabFault(mistake(error)) from None
         verdict = self.judged.verdict

@@ -9,7 +9,7 @@ from conformance.engine.execute import Execution
 from conformance.engine.plan import CellQuestion, Judged, Plan, Question, plan
 from conformance.model import expectation
 from conformance.model.errors import UserError
-from conformance.model.expectation import Expected
+from conformance.model.expectation import Expected, Surprise
 from conformance.model.verdict import last_look
 from conformance.results.store import Store
 from conformance.suite.options import Options, chosen
@@ -65,15 +65,20 @@ class Session:
             question: expectation.find(known, question.zone.id, question.place) for question in self.plan.questions
         }
         workers = option.workers or (1 if of_xdist else None)
-        self._execution = Execution(self.plan, bench, store, workers=workers, ahead=not of_xdist)
+        self._confirms = option.confirm
+        self._execution = Execution(self.plan, bench, store, workers=workers, ahead=not of_xdist, new=self._is_new)
 
     def ask(self, question: Question) -> Judged:
         """Wait for the answer to a test's question. Raise UserError."""
         return self._execution.ask(question)
 
-    def repeat(self, judged: Judged) -> Judged:
-        """Ask the question of a violation again, with fresh seeds. Raise UserError."""
-        return self._execution.repeat(judged)
+    def repeat(self, judged: Judged) -> Judged | None:
+        """Ask the question of a new violation again, with fresh seeds; None where it is none. Raise UserError."""
+        return self._execution.repeat(judged) if self._is_new(judged) else None
+
+    def _is_new(self, judged: Judged) -> bool:
+        found = expectation.compare(judged.verdict, self.expected[judged.question])
+        return self._confirms and found is Surprise.NEW
 
     @property
     def measures_ahead(self) -> bool:

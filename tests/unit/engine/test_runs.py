@@ -68,11 +68,14 @@ def test_a_full_grid_ends_with_single_cells(tmp_path, monkeypatch):
 
 
 def tasks(cells, algorithm="cubic", trials=5):
-    return [work.Task((algorithm, setting(cell)), trials) for cell in cells]
+    looks = work.Looks(numbers=(trials,))
+    return [work.Task((algorithm, setting(cell)), range(1, 1 + trials), looks) for cell in cells]
 
 
 def test_a_thread_keeps_to_its_group_and_helps_where_that_is_worth_a_start():
-    shared = work.Work([*tasks(FULL[:12]), *tasks(FULL[:2], "reno")], worth_joining=8)
+    shared = work.Work(worth_joining=8)
+    for task in [*tasks(FULL[:12]), *tasks(FULL[:2], "reno")]:
+        shared.put(task)
     cubic, reno = shared.join(), shared.join()
     assert (len(cubic.waiting), len(reno.waiting)) == (12, 2)
     assert shared.join() is cubic  # 60 trials wait for one thread there
@@ -83,7 +86,7 @@ def test_a_thread_keeps_to_its_group_and_helps_where_that_is_worth_a_start():
     shared.leave(reno)
     assert shared.join() is reno  # nobody else would make them
     task = shared.take(reno)
-    shared.put_back(task)
+    shared.put_first(task)
     assert shared.take(reno) is task and shared.take(reno) is None
 
 

@@ -20,6 +20,7 @@ from hypothesis import stateful
 from hypothesis import strategies as st
 
 from conformance.engine import benches, runs
+from conformance.engine.work import Looks
 from conformance.model.setting import Cell
 from conformance.model.trial import Measurement, Outcome
 from conformance.results import store
@@ -28,7 +29,7 @@ from conformance.results import store
 CELLS = [Cell(10, delay, 1) for delay in (1, 2, 5, 10, 20)]
 WORK = [("cubic", setting(cell)) for cell in CELLS]
 NUMBERS = (2, 4)
-LOOKS = runs.Looks(numbers=NUMBERS, clear=lambda key, measurements: is_clear(key))
+LOOKS = Looks(numbers=NUMBERS, clear=lambda key, measurements: is_clear(key))
 SEEDS = runs.seeds(NUMBERS[-1])
 #: longer than any of these runs takes on a busy machine; they end by themselves
 PATIENCE_S = 60

@@ -1,0 +1,190 @@
+"""New violations are repeated in the guests that are there: what is measured and judged is as if each had its own."""
+
+import collections
+import threading
+
+import fake_room
+import pytest
+from helpers import line
+
+from conformance.catalogue import documents
+from conformance.engine import benches
+from conformance.engine.execute import Execution
+from conformance.engine.plan import cell_questions, plan, split_question
+from conformance.model import seeds
+from conformance.model.errors import UserError
+from conformance.model.verdict import Status
+from conformance.results import store
+
+HEATMAP, LOSS = documents.zone_of("cubic"), documents.zone_of("cubic", "loss")
+CELLS = tuple(c for c, permitted in HEATMAP.intervals.items() if permitted.counted and LOSS.intervals[c].counted)
+SPLIT = documents.split_zone(documents.zone_path("cubic/split"))
+#: so few that five trials tell each violation
+QUESTIONS = (*cell_questions(HEATMAP, CELLS[:20]), *cell_questions(LOSS, CELLS[:20]))
+PATIENCE_S = 60
+
+
+def violates(judged):
+    return judged.status is Status.VIOLATES
+
+
+class Room(fake_room.Room):
+    """Counts its starts, the trials of each, and what it makes; ends after so many trials, as if interrupted."""
+
+    def __init__(self, kind, ends=None):
+        super().__init__(kind)
+        self.starts, self.made, self.stuck = 0, collections.Counter(), threading.Event()
+        self._ends, self._lock = ends, threading.Lock()
+
+    def run(self, adapter, batches, cancelled):
+        started = False
+        for trials in batches:
+            for trial in trials:
+                with self._lock:
+                    self.starts, started = self.starts + (not started), True
+                    ended = self._ends is not None and self.made.total() >= self._ends
+                    if not ended:
+                        self.made[trial.key] += 1
+                if ended:
+                    self.stuck.set()
+                    cancelled.wait(PATIENCE_S)
+                    return
+                yield fake_room.made(trial, self.kind)
+
+
+@pytest.fixture
+def session(monkeypatch, tmp_path):
+    """Ask a plan's questions as pytest does; return (verdicts, verdicts with fresh seeds, the room)."""
+    monkeypatch.setattr(benches, "find", benches.find)
+
+    def run(kind, asked, file="r.jsonl", order=None, new=violates, ends=None, **how):
+        room = Room(kind, ends)
+        fake_room.install(kind, lambda kind: room)
+        first, again = {}, {}
+        kept = store.Store(tmp_path / file)
+        with Execution(asked, benches.find(), kept, new=new, **how) as execution:
+            if ends is not None:
+                assert room.stuck.wait(PATIENCE_S)
+                return first, again, room
+            for question in order or asked.questions:
+                first[question] = execution.ask(question)
+                if violates(first[question]):
+                    again[question] = execution.repeat(first[question])
+        return first, again, room
+
+    return run
+
+
+def lines(path):
+    return sorted(map(line, store.read(path)))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_violations_start_no_guest_of_their_own(session, workers):
+    asked = plan(QUESTIONS, trials=5, most_trials=20)
+    _, again, room = session("bad", asked, workers=workers)
+    assert set(again) == set(QUESTIONS) and all(map(violates, again.values()))
+    assert room.starts <= workers
+    assert room.made.total() == 2 * 5 * 20 and set(room.made.values()) == {1}
+    for judged in again.values():
+        (found,) = judged.measured.values()
+        fresh = asked.first_seed + seeds.FRESH
+        assert [m.trial.seed for m in found] == list(range(fresh, fresh + judged.verdict.n))
+
+
+def test_each_violation_is_repeated_as_soon_as_it_is_known(session, tmp_path):
+    """Its test is the next to be told."""
+    session("bad", plan(cell_questions(HEATMAP, CELLS[:3]), trials=5), workers=1)
+    made = [(CELLS.index(m.trial.setting.cell), m.trial.seed > seeds.FRESH) for m in store.read(tmp_path / "r.jsonl")]
+    assert list(dict.fromkeys(made)) == [(at, fresh) for at in range(3) for fresh in (False, True)]
+
+
+@pytest.mark.parametrize("kind", ["bad", "bad once", "clear later", "unclear", "good", "error"])
+@pytest.mark.parametrize("how", [{"workers": 1}, {"workers": 2}, {"ahead": False, "workers": 1}])
+def test_trials_and_verdicts_are_those_of_repeats_that_are_made_alone(session, tmp_path, kind, how):
+    """Alone: nothing is new, and whoever asks has each repeated for itself, as pytest did before."""
+    questions = (*QUESTIONS[:6], *QUESTIONS[20:23])
+    asked = plan(questions, trials=5, most_trials=20)
+    *alone, _ = session(kind, asked, "alone.jsonl", new=lambda judged: False, workers=1)
+    *found, _ = session(kind, asked, **how)
+    assert found == alone
+    assert lines(tmp_path / "r.jsonl") == lines(tmp_path / "alone.jsonl")
+    assert bool(alone[1]) == (kind in ("bad", "bad once"))
+
+
+def test_neither_order_nor_a_part_nor_a_shard_changes_a_verdict(session):
+    questions = QUESTIONS[:24]
+    asked = plan(questions, trials=5, most_trials=20)
+    first, again, _ = session("bad", asked)
+    assert session("bad", asked, "backwards.jsonl", order=questions[::-1])[:2] == (first, again)
+    for part in (questions[::3], questions[1::3], questions[2::3]):
+        shard = plan(part, trials=5, most_trials=20, beside=questions)
+        own = {question: first[question] for question in part}, {question: again[question] for question in part}
+        assert session("bad", shard, f"{len(part)}.jsonl")[:2] == own
+
+
+@pytest.mark.parametrize("how", [{"ahead": True}, {"ahead": False}])
+def test_a_check_of_several_settings_is_repeated_in_the_guests_that_are_there(session, tmp_path, how):
+    """Paths violate at their first look; shares only when more was measured of all cells: then whoever asks waits."""
+    checks = SPLIT.checks_within(documents.cells(SPLIT.default_grid))
+    questions = [split_question(SPLIT, check, split=True) for check in checks]
+    paths = [question for question in questions if question.is_path]
+    shares = [question for question in questions if not question.is_path]
+    asked = plan([*paths, shares[0]], trials=5, most_trials=20)
+    *alone, before = session("bad", asked, "alone.jsonl", new=lambda judged: False, workers=1, **how)
+    *found, room = session("bad", asked, workers=1, **how)
+    assert found == alone and set(found[1]) == set(asked.questions)
+    assert lines(tmp_path / "r.jsonl") == lines(tmp_path / "alone.jsonl")
+    assert room.starts < before.starts
+
+
+def test_a_worker_of_xdist_repeats_a_violation_in_the_guest_that_found_it(session):
+    asked = plan(cell_questions(HEATMAP, CELLS[:4]), trials=5)
+    *_, room = session("bad", asked, workers=1, ahead=False)
+    assert room.starts == 4
+
+
+def test_only_what_is_new_is_repeated(session, tmp_path):
+    questions = cell_questions(HEATMAP, CELLS[:4])
+    asked = plan(questions, trials=5)
+    session("bad", asked, new=lambda judged: judged.question is questions[2], order=questions[2:3])
+    made = [m.trial for m in store.read(tmp_path / "r.jsonl")]
+    assert {trial.setting for trial in made if trial.seed > seeds.FRESH} == {questions[2].setting}
+
+
+@pytest.mark.parametrize("ends", [0, 3, 5, 8, 12, 19])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_interrupt_loses_nothing_and_what_follows_makes_the_rest(session, tmp_path, ends, workers):
+    asked = plan(cell_questions(HEATMAP, CELLS[:2]), trials=5)
+    *whole, _ = session("bad", asked, "whole.jsonl")
+    *_, cut = session("bad", asked, ends=ends, workers=workers)
+    assert {m.trial.key for m in store.read(tmp_path / "r.jsonl")} == set(cut.made) and len(cut.made) == ends
+    *found, rest = session("bad", asked, workers=workers)
+    assert found == whole and rest.made.total() == 20 - ends and not rest.made & cut.made
+    assert lines(tmp_path / "r.jsonl") == lines(tmp_path / "whole.jsonl")
+    *found, nothing = session("bad", asked, workers=workers)
+    assert found == whole and not nothing.starts
+
+
+def test_who_waits_for_a_repeat_is_told_of_an_interrupt(monkeypatch, tmp_path):
+    monkeypatch.setattr(benches, "find", benches.find)
+    room = Room("bad", ends=7)
+    fake_room.install("bad", lambda kind: room)
+    asked = plan(cell_questions(HEATMAP, CELLS[:1]), trials=5)
+    with Execution(asked, benches.find(), store.Store(tmp_path / "r.jsonl"), new=violates) as execution:
+        judged = execution.ask(asked.questions[0])
+        assert room.stuck.wait(PATIENCE_S)
+    with pytest.raises(UserError, match="interrupted"):
+        execution.repeat(judged)
+
+
+def test_two_sessions_with_one_results_file_repeat_once(session, tmp_path):
+    asked = plan(cell_questions(HEATMAP, CELLS[:6]), trials=5)
+    made = []
+    threads = [threading.Thread(target=lambda: made.append(session("bad", asked))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made[0][:2] == made[1][:2]
+    assert len((tmp_path / "r.jsonl").read_text().splitlines()) == 2 * 5 * 6
