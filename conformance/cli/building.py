@@ -171,9 +171,10 @@ def adapter_build(stacks: Sequence[str], source: tuple[str, ...], again: bool, f
     STACKS are names of adapters, or paths of adapter.json.
     """
     from conformance.commands import adapter_new
+    from conformance.reporting.text.progress import ConsoleNotes
 
     # Each is told as soon as it is built: some take minutes.
-    finish(adapter_new.build(stacks, again, err, source), form, lambda made, console: None)
+    finish(adapter_new.build(stacks, again, ConsoleNotes(err), source), form, lambda made, console: None)
 
 
 @adapter.command("check")

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from conformance.cli import measuring
-from conformance.cli.base import FORMAT, TRIALS, Finite, finish, progress_console
+from conformance.cli.base import FORMAT, TRIALS, Finite, finish, notes
 from conformance.engine.benches import Choice
 
 
@@ -76,7 +76,7 @@ def compare(
     asked = compare.Options(
         algorithms=algorithms, choice=choice, budget_s=gate.seconds(budget), sysctls=(first, second), **options
     )
-    found = compare.compute(base, head, asked, progress_console(form))
+    found = compare.compute(base, head, asked, notes(form))
     if target:
         compare.write(found, target)
     finish(found, form, shown.show, [f"comparison: {target}"] if target else ())

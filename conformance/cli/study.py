@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from conformance.cli.base import FORMAT, SEED, TRIALS, err, finish, out_folder, progress_console, written
+from conformance.cli.base import FORMAT, SEED, TRIALS, finish, notes, out_folder, written
 from conformance.cli.measuring import EXECUTOR, RESULTS, WORKERS
 
 _OUT = click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write Markdown: FILE.md.")
@@ -42,9 +42,7 @@ def run(
     from conformance.commands import study as command
     from conformance.reporting.text import study as shown
 
-    found = command.run(
-        what, tier, console=progress_console(form) if form == "text" else err, executor=executor, **options
-    )
+    found = command.run(what, tier, notes=notes(form), executor=executor, **options)
     finish(found, form, shown.show_told, _written(found, target))
 
 

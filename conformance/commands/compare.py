@@ -11,8 +11,6 @@ import pathlib
 import time
 from collections.abc import Sequence
 
-import rich.console
-
 from conformance.catalogue import documents
 from conformance.commands import compared, sides, tracing, traits, two_sides
 from conformance.commands.compared import Comparison, LeftOut, Side
@@ -32,6 +30,7 @@ from conformance.model.studies.comparison import Quantity, Values
 from conformance.model.trial import Measurement, Scheme
 from conformance.reporting.text import compare as shown
 from conformance.support import extras, files
+from conformance.support.notes import Notes
 
 #: no cells: features alone
 NO_CELLS = "none"
@@ -70,17 +69,15 @@ class Options:
     across_stacks: bool = False
 
 
-def compute(base: str, head: str, options: Options, console: rich.console.Console) -> Comparison:
-    """Measure what the two sides lack, and compare them; `console` gets the progress. Raise UserError."""
+def compute(base: str, head: str, options: Options, notes: Notes) -> Comparison:
+    """Measure what the two sides lack, and compare them; `notes` get the progress. Raise UserError."""
     # A working tree is what is new: --source builds the second side with it.
     released = dataclasses.replace(options.choice, source=options.base_source)
     first, second = options.sysctls
-    return of_sides(sides.parse(base, released, first), sides.parse(head, options.choice, second), options, console)
+    return of_sides(sides.parse(base, released, first), sides.parse(head, options.choice, second), options, notes)
 
 
-def of_sides(
-    base: Stack | Results, head: Stack | Results, options: Options, console: rich.console.Console
-) -> Comparison:
+def of_sides(base: Stack | Results, head: Stack | Results, options: Options, notes: Notes) -> Comparison:
     """Measure what two sides lack, and compare them. Raise UserError."""
     began_s = time.monotonic()
     both = base, head
@@ -103,7 +100,7 @@ def of_sides(
         )
     ends_s = None if options.budget_s is None else began_s + options.budget_s
     work = _Work(
-        both=both, options=options, seeds=runs.seeds(trials, options.first_seed), ends_s=ends_s, console=console,
+        both=both, options=options, seeds=runs.seeds(trials, options.first_seed), ends_s=ends_s, notes=notes,
         thorough=margin is not None,
     )  # fmt: skip
     for algorithm in asked:
@@ -141,7 +138,7 @@ class _Work:
     options: Options
     seeds: range
     ends_s: float | None
-    console: rich.console.Console
+    notes: Notes
     #: whether each cell takes all trials, even where both sides look alike
     thorough: bool
     values: dict[Quantity, tuple[Values, Values]] = dataclasses.field(default_factory=dict)
@@ -175,7 +172,7 @@ class _Work:
             if isinstance(side, Stack)
         }
         found, problems = traits.both(
-            stacks, given, algorithm, self.seeds, self.options.results, self.console, self.options.workers, self.ends_s,
+            stacks, given, algorithm, self.seeds, self.options.results, self.notes, self.options.workers, self.ends_s,
             under=under,
         )  # fmt: skip
         self.problems += problems
@@ -203,7 +200,7 @@ class _Work:
             else:
                 asked = {(algorithm, side.under(setting)): (algorithm, setting) for algorithm, setting in work}
                 made = two_sides.measured(
-                    side.bench, list(asked), seeds, self.options.results, self.options.workers, self.console, left_s
+                    side.bench, list(asked), seeds, self.options.results, self.options.workers, self.notes, left_s
                 )
                 # The two sides' settings may differ by their sysctls; what is compared is the setting without.
                 found.append(

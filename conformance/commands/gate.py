@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
-import rich.console
-
 from conformance.catalogue import baseline as baselines
 from conformance.catalogue import documents, expectations, scenarios, telling
 from conformance.commands import blame, compare, sides, traits
@@ -40,6 +38,7 @@ from conformance.model.zone import Zone, judges
 from conformance.reporting.text import gate as reporting
 from conformance.support import files
 from conformance.support.console import count, duration
+from conformance.support.notes import Notes
 
 #: the share of a budget that is kept to repeat new violations
 _FOR_REPEATS = 0.1
@@ -145,8 +144,8 @@ class GateResult:
         return ExitStatus.DONE if learned and (known or not self.strict) else ExitStatus.UNKNOWN
 
 
-def compute(options: Options, console: rich.console.Console) -> GateResult:
-    """Measure and judge; `console` gets the progress. Raise UserError."""
+def compute(options: Options, notes: Notes) -> GateResult:
+    """Measure and judge; `notes` get the progress. Raise UserError."""
     began = time.monotonic()
     budget_s = seconds(options.budget)
     bench = benches.find(options.choice)
@@ -157,22 +156,21 @@ def compute(options: Options, console: rich.console.Console) -> GateResult:
     if options.baseline:
         made = itertools.chain.from_iterable(zones.values())
         for line in baselines.kernel_notes(options.baseline, made, bench.scheme):
-            console.print(line, soft_wrap=True)
+            notes.say(line)
     most = asked.looks[-1]
     each = f"{options.trials} to {most} trials" if most > options.trials else count(most, "trial")
-    console.print(
+    notes.say(
         f"gate: {bench.adapter.name}, {', '.join(zones)}: {count(len(asked.work), 'cell')}, {each} each"
-        + (f", {duration(budget_s)}" if budget_s else ""),
-        soft_wrap=True,
+        + (f", {duration(budget_s)}" if budget_s else "")
     )
-    compared = _features(options, bench, tuple(zones), budget_s, console) if options.features else None
+    compared = _features(options, bench, tuple(zones), budget_s, notes) if options.features else None
 
     def left_s(kept: float = 0.0) -> float | None:
         return None if budget_s is None else max(budget_s * (1 - kept) - (time.monotonic() - began), 0.1)
 
     def measured(plan: Plan, budget_s: float | None) -> dict[Key, Sequence[Measurement]]:
         made = answers(
-            plan, bench, options.results, options.workers, console, budget_s=budget_s, executor=options.executor
+            plan, bench, options.results, options.workers, notes, budget_s=budget_s, executor=options.executor
         )
         return {answer.key: answer.measurements for answer in made}
 
@@ -180,11 +178,11 @@ def compute(options: Options, console: rich.console.Console) -> GateResult:
     findings = tuple(judged(asked, found, known, {a: bench.scheme(a).id for a in zones}))
     again = repeating(asked, findings) if options.confirm else None
     if again:
-        console.print(f"{count(len(again.questions), 'new violation')}: again with fresh seeds", soft_wrap=True)
+        notes.say(f"{count(len(again.questions), 'new violation')}: again with fresh seeds")
         findings = tuple(confirmed(again, measured(again, left_s()), findings))
     if options.blame and not options.baseline:
         for_blame_s = None if budget_s is None else max(left_s() or 0.0, _LEAST_BLAME_S)
-        findings = tuple(_blamed(findings, found, options, for_blame_s, console))
+        findings = tuple(_blamed(findings, found, options, for_blame_s, notes))
     return GateResult(
         judged=findings,
         family=asked.family,
@@ -198,7 +196,7 @@ def compute(options: Options, console: rich.console.Console) -> GateResult:
 
 def _blamed(
     judged: Sequence[ZoneResult], found: Mapping[Key, Sequence[Measurement]], options: Options, budget_s: float | None,
-    console: rich.console.Console,
+    notes: Notes,
 ) -> Iterator[ZoneResult]:  # fmt: skip
     """Yield the same zones, and what some of their surprising violations are due to."""
     violations = [
@@ -207,7 +205,7 @@ def _blamed(
         for one in zone.findings
         if one.surprise is Surprise.NEW
     ]
-    known = blame.of_violations(violations, options.choice, console, options.workers, budget_s)
+    known = blame.of_violations(violations, options.choice, notes, options.workers, budget_s)
     for zone in judged:
         findings = (
             dataclasses.replace(one, blame=known.get((zone.zone.id, one.verdict.place))) for one in zone.findings
@@ -223,7 +221,7 @@ def _values(zone: Zone, verdict: Verdict, found: Mapping[Key, Sequence[Measureme
 
 
 def _features(
-    options: Options, bench: Bench, algorithms: Sequence[str], budget_s: float | None, console: rich.console.Console
+    options: Options, bench: Bench, algorithms: Sequence[str], budget_s: float | None, notes: Notes
 ) -> Comparison | None:
     """Compare what `why` reads with the baseline's, in half of the budget; without a baseline only keep it.
 
@@ -237,10 +235,10 @@ def _features(
     )  # fmt: skip
     if options.baseline:
         base = sides.baseline(options.baseline, bench.adapter.name, algorithms)
-        return compare.of_sides(base, sides.Stack(given=options.choice.stack, bench=bench), asked, console)
+        return compare.of_sides(base, sides.Stack(given=options.choice.stack, bench=bench), asked, notes)
     for algorithm in algorithms:
-        traits.record(bench, algorithm, options.results, console, options.workers, asked.budget_s, asked.first_seed)
-    console.print("features are kept beside the results; with --baseline they are compared", soft_wrap=True)
+        traits.record(bench, algorithm, options.results, notes, options.workers, asked.budget_s, asked.first_seed)
+    notes.say("features are kept beside the results; with --baseline they are compared")
     return None
 
 

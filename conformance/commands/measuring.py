@@ -4,15 +4,13 @@ import pathlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 
-import rich.console
-
 from conformance.engine import unused
 from conformance.engine.benches import Bench
 from conformance.engine.execute import Answer, execute
 from conformance.engine.plan import Key, Plan, plan
 from conformance.model.trial import Measurement
-from conformance.reporting.text import progress
 from conformance.results.store import Store
+from conformance.support.notes import Notes
 
 
 def answers(
@@ -20,7 +18,7 @@ def answers(
     bench: Bench,
     results: str | pathlib.Path,
     workers: int | None,
-    console: rich.console.Console,
+    notes: Notes,
     *,
     budget_s: float | None = None,
     executor: Callable[[], Executor] | None = None,
@@ -33,8 +31,8 @@ def answers(
     """
     kept = Store(results)
     for line in () if compares_kernels else unused.lines(asked, bench, kept):
-        console.print(line, soft_wrap=True)
-    with progress.bar(console, "measuring", budget_s=budget_s) as bar:
+        notes.say(line)
+    with notes.bar("measuring", budget_s=budget_s) as bar:
         yield from execute(
             asked, bench, kept, workers=workers, executor=executor, on_trial=bar.follow, budget_s=budget_s
         )
@@ -46,7 +44,7 @@ def measure(
     seeds: range,
     results: str | pathlib.Path,
     workers: int | None,
-    console: rich.console.Console,
+    notes: Notes,
     *,
     compares_kernels: bool = False,
 ) -> Iterator[tuple[Key, Sequence[Measurement]]]:
@@ -55,5 +53,5 @@ def measure(
     No zone is asked about them. `compares_kernels`: see answers().
     """
     asked = plan(trials=len(seeds), first_seed=seeds[0], work=work)
-    for answer in answers(asked, bench, results, workers, console, compares_kernels=compares_kernels):
+    for answer in answers(asked, bench, results, workers, notes, compares_kernels=compares_kernels):
         yield answer.key, answer.measurements

@@ -5,9 +5,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
-import rich.console
-import rich.text
-
 from conformance.catalogue import documents
 from conformance.commands import common
 from conformance.commands.measuring import answers
@@ -25,6 +22,7 @@ from conformance.model.zone import Zone
 from conformance.reporting import heatmaps
 from conformance.reporting.heatmaps import CellResult, Series
 from conformance.reporting.tools import export
+from conformance.support.notes import Notes
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +62,10 @@ def compute(
     overrides: Mapping[str, Any],
     first_seed: int = seeds.JUDGED,
     workers: int | None,
-    console: rich.console.Console,
+    notes: Notes,
     executor: Callable[[], Executor] | None = None,
 ) -> Measured:
-    """Measure an algorithm over a grid, and judge it where zones apply; progress and errors go to the console.
+    """Measure an algorithm over a grid, and judge it where zones apply; `notes` get progress and errors.
 
     `overrides`: see documents.profile(). Raise UserError.
     """
@@ -91,9 +89,9 @@ def compute(
         work=[(algorithm, one) for one in settings],
     )  # fmt: skip
     measured = {}
-    for answer in answers(asked, bench, results, workers, console, executor=executor):
+    for answer in answers(asked, bench, results, workers, notes, executor=executor):
         measured[answer.setting] = answer.measurements
-        _complain(console, answer.setting.cell, answer.measurements)
+        _complain(notes, answer.setting.cell, answer.measurements)
     series = heatmaps.all_series([m for setting in settings for m in measured[setting]])
     return Measured(series=tuple(series), results=results, not_judged=not_judged)
 
@@ -110,9 +108,9 @@ def _zones(algorithm: str, setting: Setting) -> tuple[list[Zone], str | None]:
         return [], str(error)
 
 
-def _complain(console: rich.console.Console, cell: Cell, measurements: Sequence[Measurement]) -> None:
+def _complain(notes: Notes, cell: Cell, measurements: Sequence[Measurement]) -> None:
     for message in sorted({str(m.message) for m in measurements if m.outcome is Outcome.ERROR}):
-        console.print(rich.text.Text.assemble(("error ", "red"), f"{cell.id}: {message}"), soft_wrap=True)
+        notes.error(f"{cell.id}: {message}")
 
 
 def exit_status(results: Iterable[CellResult]) -> ExitStatus:

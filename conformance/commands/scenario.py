@@ -8,8 +8,6 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 
-import rich.console
-
 from conformance.catalogue import documents, scenarios
 from conformance.commands import common
 from conformance.commands.measuring import answers
@@ -27,6 +25,7 @@ from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome
 from conformance.model.verdict import Status, Verdict
 from conformance.support import limits
+from conformance.support.notes import Notes
 
 #: what the judged flows together are called, where they are more than one group
 JUDGED = "judged"
@@ -136,10 +135,10 @@ def run(
     first_seed: int,
     results: str,
     workers: int | None,
-    console: rich.console.Console,
+    notes: Notes,
     executor: Callable[[], Executor] | None = None,
 ) -> Ran:
-    """Run a scenario at a point or a grid of them; progress goes to the console. Raise UserError."""
+    """Run a scenario at a point or a grid of them; `notes` get the progress. Raise UserError."""
     scenario = scenarios.find(what)
     chosen = list(_chosen(scenario, points, grid))
     compared = _point(scenario, [alone]) if alone is not None else None
@@ -156,8 +155,7 @@ def run(
         work=[(algorithm, setting) for setting in settings.values()],
     )  # fmt: skip
     measured = {
-        answer.key: answer.measurements
-        for answer in answers(asked, bench, results, workers, console, executor=executor)
+        answer.key: answer.measurements for answer in answers(asked, bench, results, workers, notes, executor=executor)
     }
     verdicts = _verdicts(asked, measured)
     ran = {

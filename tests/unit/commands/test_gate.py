@@ -25,6 +25,7 @@ from conformance.model.expectation import Expected
 from conformance.model.setting import Cell
 from conformance.model.verdict import Status
 from conformance.reporting.text import trace as trace_text
+from conformance.reporting.text.progress import ConsoleNotes
 from conformance.reporting.tools import github
 from conformance.results import merge, store
 from conformance.support import files, schema
@@ -566,7 +567,7 @@ def test_what_looks_wrong_stands_in_the_folder_of_this_run_alone(run, monkeypatc
 
 
 def test_a_violation_says_what_it_is_due_to_unless_told_not_to(run, monkeypatch, tmp_path):
-    def of_violations(violations, choice, console, workers, budget_s):
+    def of_violations(violations, choice, notes, workers, budget_s):
         asked.append([(one.zone.id, len(one.values)) for one in violations])
         first = violations[0]
         assert first.values and first.zone.metric == "utilization"
@@ -652,7 +653,7 @@ def test_the_command_computes_and_leaves_showing_and_writing_to_its_shell(tmp_pa
         target=tmp_path / "out", keep_traces=tmp_path / "kept",
     )  # fmt: skip
     console = Console(record=True, width=300)
-    found = gate.compute(asked, console)
+    found = gate.compute(asked, ConsoleNotes(console))
     assert {zone.id for zone, _ in found.violating} == {"cubic/heatmap", "cubic/loss"} and len(found.measurements) >= 15
     assert "violates" not in console.export_text() and not list((tmp_path / "out").glob("*"))
 
