@@ -1,7 +1,6 @@
 """`conformance scenario`: flows that share a network, from a document."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
 from typing import Any
 
 import click
@@ -9,6 +8,7 @@ import click
 from conformance.cli.base import FORMAT, SEED, finish, notes
 from conformance.cli.measuring import EXECUTOR, RESULTS, WORKERS, trials, with_choice
 from conformance.engine.benches import Choice
+from conformance.engine.workers import Executor
 from conformance.model import seeds
 
 _POINT = click.option(

@@ -2,13 +2,13 @@
 
 import pathlib
 from collections.abc import Callable
-from concurrent.futures import Executor
 from typing import Any
 
 import click
 
 from conformance.cli.base import FORMAT, SEED, TRIALS, finish, notes, out_folder, written
 from conformance.cli.measuring import EXECUTOR, RESULTS, WORKERS
+from conformance.engine.workers import Executor
 
 _OUT = click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write Markdown: FILE.md.")
 

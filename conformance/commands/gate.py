@@ -11,7 +11,6 @@ import pathlib
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
 from typing import Any
 
 from conformance.catalogue import baseline as baselines
@@ -25,6 +24,7 @@ from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
 from conformance.engine.plan import CellQuestion, Key, Plan, plan
+from conformance.engine.workers import Executor
 from conformance.model import expectation, seeds
 from conformance.model import grid as grids
 from conformance.model import place as places

@@ -2,12 +2,12 @@
 
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor
 
 from conformance.engine import unused
 from conformance.engine.benches import Bench
 from conformance.engine.execute import Answer, execute
 from conformance.engine.plan import Key, Plan, plan
+from conformance.engine.workers import Executor
 from conformance.model.trial import Measurement
 from conformance.results.store import Store
 from conformance.support.notes import Notes

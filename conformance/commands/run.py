@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor
 from typing import Any
 
 from conformance.catalogue import documents
@@ -13,6 +12,7 @@ from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
 from conformance.engine.benches import Choice
 from conformance.engine.plan import CellQuestion, plan
+from conformance.engine.workers import Executor
 from conformance.model import seeds
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell, Setting

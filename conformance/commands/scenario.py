@@ -6,7 +6,6 @@ Points that zones are about are judged by them, all in one family.
 import dataclasses
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
 
 from conformance.catalogue import documents, scenarios
 from conformance.commands import common
@@ -16,6 +15,7 @@ from conformance.commands.status import ExitStatus, of_outcomes
 from conformance.engine import benches
 from conformance.engine.benches import Choice
 from conformance.engine.plan import CellQuestion, Key, Plan, plan
+from conformance.engine.workers import Executor
 from conformance.lab import shared
 from conformance.model import metrics, shared_metrics
 from conformance.model.errors import UserError

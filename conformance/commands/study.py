@@ -4,7 +4,6 @@ import dataclasses
 import math
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
 from typing import Any
 
 from conformance.catalogue import references, studies
@@ -14,6 +13,7 @@ from conformance.commands.status import ExitStatus, of_outcomes, worst
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
 from conformance.engine.plan import Key, plan
+from conformance.engine.workers import Executor
 from conformance.lab import shared
 from conformance.model.errors import UserError
 from conformance.model.studies import outcome, study_results

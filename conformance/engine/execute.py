@@ -2,13 +2,13 @@
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor
 from typing import Self
 
 from conformance.engine.benches import Bench
 from conformance.engine.plan import Judged, Key, Plan, Question
 from conformance.engine.progress import Progress
 from conformance.engine.runs import Looks, Run
+from conformance.engine.workers import Executor
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement
 from conformance.results.store import Store
@@ -32,7 +32,7 @@ class Execution:
     """A plan under way. Use it as a context: at its end guests are killed, and what was measured is kept.
 
     `ahead`: measure in the background, in the plan's order, before anything is asked; otherwise only what is asked for.
-    `workers`: guests at a time, one a core where None. `executor` makes a concurrent.futures.Executor whose workers
+    `workers`: guests at a time, one a core where None. `executor` makes an Executor whose workers
     make the trials. `on_trial` is called with the Progress after each trial.
     """
 
