@@ -179,7 +179,7 @@ def work(request: str) -> str:
 
 @functools.lru_cache(maxsize=16)
 def _bench(choice: str) -> Bench:
-    """Found once for each worker: to describe a stack and to digest its files takes a while."""
+    """Find a bench, once for each worker: to describe a stack and to digest its files takes a while."""
     return benches.find(benches.Choice(**json.loads(choice)))
 
 

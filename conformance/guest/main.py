@@ -230,7 +230,7 @@ def _rule_the_processor() -> None:
 
 
 def _allow_all_algorithms() -> None:
-    """In a network namespace even root gets only allowed algorithms; the list is the initial namespace's."""
+    """Allow all algorithms: elsewhere even root gets only those that the initial namespace's list has."""
     folder = "/proc/sys/net/ipv4/"
     with contextlib.suppress(OSError):
         with open(folder + "tcp_available_congestion_control") as f:

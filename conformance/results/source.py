@@ -62,13 +62,13 @@ class Source:
         return store.read_at(path, at)
 
     def where(self, measurement: Measurement) -> str:
-        """File and line."""
+        """Return file and line."""
         path, number, _ = self._where[measurement.trial.key]
         return f"{path}:{number}"
 
 
 def _lean(measurement: Measurement, shared: dict[Any, Any]) -> Measurement:
-    """Without what verdicts do not need; equal settings and schemes become one object."""
+    """Return a measurement without what verdicts do not need; equal settings and schemes become one object."""
     trial = measurement.trial
     trial = dataclasses.replace(
         trial,

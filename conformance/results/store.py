@@ -32,7 +32,7 @@ _MAY_BE_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read(*paths: pathlib.Path | str) -> list[Measurement]:
-    """Measurements of results files, in order, the last of each key. Raises UserError naming file and line.
+    """Return the measurements of results files, in order, the last of each key. Raises UserError naming file and line.
 
     What two files hold, one perhaps a copy of the other, was measured once and counts once.
     """
@@ -42,7 +42,7 @@ def read(*paths: pathlib.Path | str) -> list[Measurement]:
 def scan(
     path: pathlib.Path | str, cut_short: Callable[[int], None] = lambda number: None
 ) -> Iterator[tuple[int, int, Measurement]]:
-    """(line number, where it begins in the file, Measurement) of every line, in order.
+    """Yield (line number, where it begins in the file, Measurement) of every line, in order.
 
     One at a time: files may be larger than memory. Where the name ends in .xz or .gz, what is decompressed is read and
     counted. `cut_short` is told the numbers of lines that a crash or a full disk ended early, and that are passed
@@ -205,7 +205,7 @@ class Store:
             return self._settled.get(trial.key)
 
     def settled(self) -> list[Measurement]:
-        """Every settled measurement that the file held when it was last read, and those added since."""
+        """Return every settled measurement that the file held when it was last read, and those added since."""
         with self._lock:
             return list(self._settled.values())
 
