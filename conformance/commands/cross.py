@@ -5,7 +5,7 @@ import pathlib
 from collections.abc import Mapping, Sequence
 
 from conformance.catalogue import documents
-from conformance.commands.measuring import answers
+from conformance.commands.measuring import amount, answers
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
@@ -87,6 +87,7 @@ def compute(
     questions = _questions(zones)
     # All that one algorithm's zones say of another is one verdict.
     asked = plan(questions, trials=trials, first_seed=first_seed, family=_pair)
+    notes.say(f"cross: {bench.adapter.name}, {', '.join(algorithms)}: {amount(asked)}")
     judged = {
         one.question: one.verdict
         for answer in answers(asked, bench, results, workers, notes)

@@ -36,7 +36,7 @@ from conformance.model.trial import Measurement
 from conformance.model.verdict import Status, Verdict, last_look
 from conformance.model.zone import Zone, judges
 from conformance.reporting.text import gate as reporting
-from conformance.support import files
+from conformance.support import files, spelling
 from conformance.support.console import count, duration
 from conformance.support.notes import Notes
 
@@ -280,7 +280,7 @@ def _zones(options: Options, bench: Bench, shipped: list[Zone]) -> dict[str, lis
         if algorithm not in known:
             raise UserError(
                 f"no {'baseline' if options.baseline else 'zone'} for algorithm {algorithm!r}",
-                f"choose one of {', '.join(known)}",
+                spelling.mend(algorithm, known, f"choose one of {', '.join(known)}"),
             )
     return {algorithm: [zone for zone in there if zone.algorithm == algorithm] for algorithm in dict.fromkeys(wanted)}
 

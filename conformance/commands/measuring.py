@@ -10,7 +10,15 @@ from conformance.engine.plan import Key, Plan, plan
 from conformance.engine.workers import Executor
 from conformance.model.trial import Measurement
 from conformance.results.store import Store
+from conformance.support.console import count
 from conformance.support.notes import Notes
+
+
+def amount(asked: Plan) -> str:
+    """Return how much a Plan may take, in words: "150 cells, 5 to 20 trials each: 750 to 3,000 trials"."""
+    cells, numbers = len(asked.work), dict.fromkeys((asked.looks[0], asked.looks[-1]))
+    each, total = (" to ".join(f"{n * times:,}" for n in numbers) for times in (1, cells))
+    return f"{count(cells, 'cell')}, {each} trials each: {total} trials"
 
 
 def answers(

@@ -6,7 +6,7 @@ from typing import Any
 
 from conformance.catalogue import documents
 from conformance.commands import common
-from conformance.commands.measuring import answers
+from conformance.commands.measuring import amount, answers
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
@@ -88,6 +88,8 @@ def compute(
         questions, trials=trials, most_trials=max(trials, most_trials), first_seed=first_seed,
         work=[(algorithm, one) for one in settings],
     )  # fmt: skip
+    if len(cells) > 1:
+        notes.say(f"run: {bench.adapter.name}, {algorithm}: {amount(asked)}")
     measured = {}
     for answer in answers(asked, bench, results, workers, notes, executor=executor):
         measured[answer.setting] = answer.measurements

@@ -11,7 +11,7 @@ import os
 import pathlib
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from conformance.model.errors import UserError, located
 from conformance.model.setting import Setting
@@ -37,6 +37,15 @@ def read(*paths: pathlib.Path | str) -> list[Measurement]:
     What two files hold, one perhaps a copy of the other, was measured once and counts once.
     """
     return list({measurement.trial.key: measurement for path in paths for _, _, measurement in scan(path)}.values())
+
+
+def nothing_in(paths: Iterable[pathlib.Path | str], cut_short: int, mend: str) -> UserError:
+    """Return what to raise of results files without a result, `cut_short` of whose lines were ended early."""
+    named = ", ".join(map(str, paths))
+    if not cut_short:
+        return UserError(f"no results in {named}", mend)
+    lines = "the only line there was" if cut_short == 1 else f"all {cut_short} lines there were"
+    return UserError(f"no results in {named}: {lines} cut short", "measure again: a crash or a full disk ended a run")
 
 
 def scan(

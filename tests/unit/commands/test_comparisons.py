@@ -146,7 +146,8 @@ def test_cross(world, changes, status, words):
     assert found.exit_status == status
     schema.check("cross", found.to_json(), "cross")
     crossed.show(found, shared["notes"].console)
-    assert words in shared["notes"].console.export_text()
+    said = shared["notes"].console.export_text()
+    assert words in said and " trials\n" in said.partition("cross: fake, bbrv1, bbrv2, bbrv3: ")[2]
 
 
 @pytest.mark.parametrize(

@@ -227,7 +227,7 @@ def test_without_names_all_that_the_stack_offers_and_zones_exist_for(run):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("cubik",), "no zone for algorithm 'cubik'; choose one of bbrv1"),
+        (("cubik",), "no zone for algorithm 'cubik'; did you mean cubic? choose one of bbrv1"),
         (("cubic", "--budget", "10"), "--budget 10; give a length of time such as 90s, 10m or 1h"),
         (("cubic", "--budget", "0m"), "--budget 0m"),
         (("cubic", "--shard", "3/2"), "--shard 3/2; give which of how many, such as 2/5"),
