@@ -21,7 +21,7 @@ import threading
 import click
 import rich.console
 
-from conformance.commands import changing, mutants, tracing
+from conformance.commands import mutants, tracing, why_changes
 from conformance.engine import benches, runs
 from conformance.model import digest, seeds
 from conformance.model.clauses import changes
@@ -137,7 +137,7 @@ def score_changes(ids, results):
     usual, rows = benches.find(), {}
 
     def read(bench, algorithm):
-        found = changing.seen(
+        found = why_changes.seen(
             bench, algorithm, range(seeds.JUDGED, seeds.JUDGED + 1), results, None, ConsoleNotes(console)
         )
         return {"readings": changes.readings(found), "problems": list(found.problems)}

@@ -95,7 +95,7 @@ def publish(what: str, results: tuple[pathlib.Path, ...], target: pathlib.Path, 
     is there.
     """
     from conformance.catalogue import studies
-    from conformance.commands.made import Item, Made
+    from conformance.commands.made_result import Item, Made
     from conformance.reporting import published
     from conformance.reporting.text import made
     from conformance.results import store

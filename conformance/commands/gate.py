@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from conformance.catalogue import baseline as baselines
-from conformance.catalogue import documents, expectations, scenarios, telling
-from conformance.commands import blame, compare, sides, traits
-from conformance.commands.compared import Comparison
+from conformance.catalogue import documents, expectations, scenarios, separation
+from conformance.commands import blame, compare, compare_features, compare_sides
+from conformance.commands.compare_result import Comparison
 from conformance.commands.gate_findings import Finding, ZoneResult, confirmed, judged, repeating
 from conformance.commands.measuring import answers
 from conformance.commands.result import Document
@@ -234,10 +234,12 @@ def _features(
         budget_s=None if budget_s is None else budget_s / 2, workers=options.workers, first_seed=options.first_seed,
     )  # fmt: skip
     if options.baseline:
-        base = sides.baseline(options.baseline, bench.adapter.name, algorithms)
-        return compare.of_sides(base, sides.Stack(given=options.choice.stack, bench=bench), asked, notes)
+        base = compare_sides.baseline(options.baseline, bench.adapter.name, algorithms)
+        return compare.of_sides(base, compare_sides.Stack(given=options.choice.stack, bench=bench), asked, notes)
     for algorithm in algorithms:
-        traits.record(bench, algorithm, options.results, notes, options.workers, asked.budget_s, asked.first_seed)
+        compare_features.record(
+            bench, algorithm, options.results, notes, options.workers, asked.budget_s, asked.first_seed
+        )
     notes.say("features are kept beside the results; with --baseline they are compared")
     return None
 
@@ -332,7 +334,7 @@ def _telling(own: Sequence[Zone], others: Sequence[Zone], at: Place) -> float:
     for mine, theirs in itertools.product(own, others):
         there = theirs.profile == mine.profile and at in mine.intervals and at in theirs.intervals
         if there and theirs.metric == mine.metric and theirs.algorithm != mine.algorithm:
-            width = telling.gap(mine.intervals[at], theirs.intervals[at])
+            width = separation.gap(mine.intervals[at], theirs.intervals[at])
             widest[theirs.algorithm] = max(width, widest.get(theirs.algorithm, width))
     return min(widest.values(), default=0.0)
 

@@ -14,7 +14,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from conformance.commands import changing, tracing
+from conformance.commands import tracing, why_changes
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
 from conformance.commands.tracing import Traced
@@ -81,7 +81,7 @@ def compute(
             if report.reference:
                 schemes["reference"] = (benches.find(Choice()), algorithm)
             report = dataclasses.replace(
-                report, changed=changing.look(schemes, runs.seeds(1, first_seed), workers, notes)
+                report, changed=why_changes.look(schemes, runs.seeds(1, first_seed), workers, notes)
             )
     except Untraced as why_not:
         return Asked(report=None, untraced=why_not)

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from conformance.catalogue import documents, lint, mutant_record, telling
+from conformance.catalogue import documents, lint, mutant_record, separation
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
@@ -221,6 +221,6 @@ def apart(algorithms: Sequence[str], profile: str) -> Apart:
     return Apart(
         pairs=tuple(
             Pair(first=first, second=second, metric=metric, common=n, cells=tuple(cells))
-            for first, second, metric, n, cells in telling.apart(algorithms, profile)
+            for first, second, metric, n, cells in separation.apart(algorithms, profile)
         )
     )

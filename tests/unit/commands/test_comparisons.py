@@ -11,8 +11,8 @@ import senders
 from helpers import measurements_of, scheme
 
 from conformance.catalogue import documents
-from conformance.commands import compare, cross, identify, sides
-from conformance.commands import compared as compared_in
+from conformance.commands import compare, compare_sides, cross, identify
+from conformance.commands import compare_result as compared_in
 from conformance.engine import benches
 from conformance.lab import manifest
 from conformance.model.errors import UserError
@@ -231,7 +231,7 @@ def test_two_builds_that_behave_alike_are_measured_twice_and_two_kernels_as_ofte
     shared = world(shift={"a": 1.0, "b": 1.0})
     options, notes = asked(shared)
     alike = {"few": {seed: {"kept": [0.7] * 5} for seed in (1, 2)}}
-    monkeypatch.setattr(compare.traits, "both", lambda *_, **__: ({"base": alike, "head": alike}, []))
+    monkeypatch.setattr(compare.compare_features, "both", lambda *_, **__: ({"base": alike, "head": alike}, []))
     found = compare.compute("@a", head, dataclasses.replace(options, features=True), notes)
     n = n or found.trials
     assert {c.quantity.name: c.n for c in found.compared} == {
@@ -273,9 +273,9 @@ def test_cells_that_a_budget_leaves_out_do_not_serve(world):
 
 
 def test_a_metric_that_one_side_alone_has_is_named_and_not_shown_to_be_equal(world, monkeypatch):
-    of = compare.two_sides.values
+    of = compare.compare_measured.values
     monkeypatch.setattr(
-        compare.two_sides, "values",
+        compare.compare_measured, "values",
         lambda metric, made: {} if metric.name == "lost_pct" and made[0].trial.scheme.kernel_digest == "b" else (
             of(metric, made)
         ),
@@ -322,12 +322,12 @@ def test_cells_that_look_alike_are_traced_twice_and_others_as_often_as_it_takes(
                 for seed in seeds:
                     beta = 0.8 if (role, cell) == ("head", "few") else 0.7
                     sender = senders.Sender(beta=beta, lost=senders.every(400 + 7 * (seed % 1000)))
-                    (trial,) = bench.trials(algorithm, compare.traits.tracing.settings()[cell], [seed])
+                    (trial,) = bench.trials(algorithm, compare.compare_features.tracing.settings()[cell], [seed])
                     taken[role, cell] += 1
                     on_flow(trial, senders.flow(sender))
         return {}
 
-    monkeypatch.setattr(compare.traits.tracing, "traced_all", traced_all)
+    monkeypatch.setattr(compare.compare_features.tracing, "traced_all", traced_all)
     shared = world()
     options, notes = asked(shared, grid=compare.NO_CELLS, features=True)
     found = compare.compute("@a", "@b", options, notes)
@@ -353,9 +353,9 @@ def test_a_sysctl_is_set_for_its_side_alone_and_makes_another_side_of_one_build(
         traced.update(under)
         return {"base": {}, "head": {}}, []
 
-    monkeypatch.setattr(compare.traits, "both", features)
+    monkeypatch.setattr(compare.compare_features, "both", features)
     shared = world()
-    options, notes = asked(shared, features=True, sysctls=((), sides.sysctls("net.ipv4.tcp_tso_rtt_log=9")))
+    options, notes = asked(shared, features=True, sysctls=((), compare_sides.sysctls("net.ipv4.tcp_tso_rtt_log=9")))
     found = compare.compute("@a", "@a", options, notes)
     assert not found.same_build and len(found.compared) == 4
     assert [side.given for side in found.sides] == ["@a", "@a net.ipv4.tcp_tso_rtt_log=9"]
@@ -377,9 +377,9 @@ def test_features_are_traced_under_the_sysctls_of_their_side(world, monkeypatch)
         )
         return {}
 
-    monkeypatch.setattr(compare.traits.tracing, "traced_all", traced_all)
+    monkeypatch.setattr(compare.compare_features.tracing, "traced_all", traced_all)
     options, notes = asked(
-        world(), grid=compare.NO_CELLS, features=True, sysctls=((), sides.sysctls("net.ipv4.tcp_ecn=1"))
+        world(), grid=compare.NO_CELLS, features=True, sysctls=((), compare_sides.sysctls("net.ipv4.tcp_ecn=1"))
     )
     compare.compute("@a", "@b", options, notes)
     usual = {dict(s.sysctls).get("net.ipv4.tcp_ecn") for s in compare.tracing.settings().values()}
@@ -389,11 +389,11 @@ def test_features_are_traced_under_the_sysctls_of_their_side(world, monkeypatch)
 def test_trials_that_one_side_has_from_an_earlier_comparison_make_no_difference():
     few = {seed: {"kept": [0.7 + seed / 100] * 5} for seed in range(1, 9)}
     base, head = {"few": few, "many": {1: {"kept": [0.1]}}}, {"few": {seed: few[seed] for seed in (1, 2)}, "many": {}}
-    level = compare.traits.level({"base": base, "head": head})
+    level = compare.compare_features.level({"base": base, "head": head})
     assert level["base"]["few"] == level["head"]["few"] == head["few"]
     assert level["base"]["many"] == base["many"]
     other = {"few": {1: few[1], 2: {"kept": [0.9] * 5}}}
-    assert compare.traits.level({"base": base, "head": other})["base"]["few"] == few
+    assert compare.compare_features.level({"base": base, "head": other})["base"]["few"] == few
 
 
 def test_one_build_on_one_kernel_is_not_measured(world):

@@ -13,13 +13,13 @@ import senders
 from helpers import EVIL
 
 from conformance.catalogue import documents, scenarios
-from conformance.catalogue import telling as apart
+from conformance.catalogue import separation as apart
 from conformance.cli import main
 from conformance.commands import blame, gate, trace, tracing, why
 from conformance.engine import benches
 from conformance.model import expectation, grid, trial
 from conformance.model.diagnosis import blame as model
-from conformance.model.diagnosis import feature_table as telling
+from conformance.model.diagnosis import feature_table
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected
 from conformance.model.setting import Cell
@@ -457,9 +457,9 @@ def traces(monkeypatch):
 
         def traced_all(schemes, plans, *, on_flow, **_):
             for role, (bench, algorithm) in schemes.items():
-                for seed in plans[role].get(telling.FEW, ()):
+                for seed in plans[role].get(feature_table.FEW, ()):
                     sender = senders.Sender(beta=beta, lost=senders.every(400 + 7 * (seed % 1000)))
-                    (trial,) = bench.trials(algorithm, tracing.settings()[telling.FEW], [seed])
+                    (trial,) = bench.trials(algorithm, tracing.settings()[feature_table.FEW], [seed])
                     on_flow(trial, senders.flow(sender))
                     taken.append(seed)
             return {}
@@ -545,7 +545,7 @@ def test_what_violates_is_traced_to_say_what_looks_wrong_unless_time_is_short(ru
 @pytest.mark.slow
 def test_what_looks_wrong_stands_in_the_folder_of_this_run_alone(run, monkeypatch, tmp_path):
     evil = f"\x1b[2J{EVIL} | a"
-    flows = {telling.CLEAN: {1: senders.flow(senders.Sender(initial_window=32))}}
+    flows = {feature_table.CLEAN: {1: senders.flow(senders.Sender(initial_window=32))}}
     scheme = helpers.scheme("cubic", stack=evil)
     traced = tracing.Traced(scheme=scheme, flows=flows, problems=[f"nothing was captured of {evil}"])
     report = why.Report(algorithm="cubic", stack=traced, reference=None)
