@@ -8,7 +8,7 @@ from typing import Any
 from conformance.catalogue import clause_record, clauses
 from conformance.commands import mutants
 from conformance.commands.measuring import answers
-from conformance.commands.result import Document, document
+from conformance.commands.result import Document, Done, document
 from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
@@ -22,15 +22,10 @@ from conformance.support.notes import Notes
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class Listed(Done):
     """The clauses that ship, document by document."""
 
     specifications: tuple[Specification, ...]
-
-    @property
-    def exit_status(self) -> ExitStatus:
-        """Say DONE."""
-        return ExitStatus.DONE
 
     def to_json(self) -> Document:
         """Return a document of schemas/clause-list.json."""
@@ -47,15 +42,10 @@ class Listed:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class Shown(Done):
     """One clause."""
 
     clause: Clause
-
-    @property
-    def exit_status(self) -> ExitStatus:
-        """Say DONE."""
-        return ExitStatus.DONE
 
     def to_json(self) -> Document:
         """Return a document of schemas/clause-show.json."""
@@ -121,16 +111,11 @@ class Ran:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Tabled:
+class Tabled(Done):
     """What is recorded of the clauses of some specifications."""
 
     specifications: tuple[Specification, ...]
     record: Sequence[clause_record.Entry]
-
-    @property
-    def exit_status(self) -> ExitStatus:
-        """Say DONE."""
-        return ExitStatus.DONE
 
     def to_json(self) -> Document:
         """Return a document of schemas/clause-table.json."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from conformance.catalogue import documents, scenarios
 from conformance.commands import common
 from conformance.commands.measuring import answers
-from conformance.commands.result import Document, document
+from conformance.commands.result import Document, Done, document
 from conformance.commands.status import ExitStatus, of_outcomes
 from conformance.engine import benches
 from conformance.engine.benches import Choice
@@ -255,15 +255,10 @@ def _figure(group: str, metric: str, values: Sequence[float | None]) -> Iterator
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class Listed(Done):
     """The scenarios that ship: (name, title)."""
 
     scenarios: tuple[tuple[str, str], ...]
-
-    @property
-    def exit_status(self) -> ExitStatus:
-        """Say DONE."""
-        return ExitStatus.DONE
 
     def to_json(self) -> Document:
         """Return a document of schemas/scenario-list.json."""
@@ -277,18 +272,13 @@ def list_all() -> Listed:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class Shown(Done):
     """What a scenario says at a point."""
 
     scenario: Scenario
     point: Point
     setting: Setting
     memory_mb: int | None
-
-    @property
-    def exit_status(self) -> ExitStatus:
-        """Say DONE."""
-        return ExitStatus.DONE
 
     def to_json(self) -> Document:
         """Return a document of schemas/scenario-show.json."""

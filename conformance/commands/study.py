@@ -8,7 +8,7 @@ from typing import Any
 
 from conformance.catalogue import references, studies
 from conformance.commands.measuring import answers
-from conformance.commands.result import Document, document
+from conformance.commands.result import Document, Done, document
 from conformance.commands.status import ExitStatus, of_outcomes, worst
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
@@ -234,15 +234,10 @@ def board(results: Sequence[str | pathlib.Path]) -> Board:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class Listed(Done):
     """The studies that ship."""
 
     studies: tuple[Study, ...]
-
-    @property
-    def exit_status(self) -> ExitStatus:
-        """Say DONE."""
-        return ExitStatus.DONE
 
     def to_json(self) -> Document:
         """Return a document of schemas/study-list.json."""
