@@ -21,13 +21,14 @@ import threading
 import click
 import rich.console
 
-from conformance.commands import changing, mutants, tracing
+from conformance.commands import mutants, tracing, why_changes
 from conformance.engine import benches, runs
 from conformance.model import digest, seeds
 from conformance.model.clauses import changes
 from conformance.model.diagnosis import ranking as suspects
 from conformance.model.diagnosis.feature_table import CELLS, FEATURES, PROFILE
 from conformance.model.studies.mutants import Mutant, choose
+from conformance.reporting.text.progress import ConsoleNotes
 from conformance.support import files, paths
 
 RECORD = mutants.folder() / "why.json"
@@ -136,7 +137,9 @@ def score_changes(ids, results):
     usual, rows = benches.find(), {}
 
     def read(bench, algorithm):
-        found = changing.seen(bench, algorithm, range(seeds.JUDGED, seeds.JUDGED + 1), results, None, console)
+        found = why_changes.seen(
+            bench, algorithm, range(seeds.JUDGED, seeds.JUDGED + 1), results, None, ConsoleNotes(console)
+        )
         return {"readings": changes.readings(found), "problems": list(found.problems)}
 
     scores = []

@@ -18,7 +18,7 @@ from conformance.support.console import one_line
 
 
 def zones_of(measurements: Sequence[Measurement], profile: str) -> list[tuple[str, zones.Zone]]:
-    """[(kind, Zone)] of each algorithm in a stack's measurements. Raises UserError where they cannot serve."""
+    """Return [(kind, Zone)] of each algorithm in a stack's measurements. Raises UserError where they cannot serve."""
     found = []
     for algorithm in sorted({m.trial.scheme.algorithm for m in measurements}):
         for kind, under in documents.kinds(profile).items():
@@ -41,13 +41,15 @@ def zones_of(measurements: Sequence[Measurement], profile: str) -> list[tuple[st
 
 
 def _enough(measurements: Sequence[Measurement]) -> list[Measurement]:
-    """Those whose cells have trials enough. `identify` has fewer: it makes no baseline, and is in nobody's way."""
+    """Return those of cells that have trials enough. `identify` has fewer: it makes no baseline, and hinders none."""
     trials = collections.Counter(m.trial.setting for m in measurements)
     return [m for m in measurements if trials[m.trial.setting] >= derive.MIN_TRIALS]
 
 
 def read(path: pathlib.Path | str, stack: str, profile: str) -> list[tuple[str, zones.Zone]]:
-    """[(kind, Zone)] of a results file's measurements of a stack that is judged under `profile`. Raises UserError."""
+    """Return [(kind, Zone)] of a results file's measurements of a stack that is judged under `profile`. Raises
+    UserError.
+    """
     profiles = set(documents.kinds(profile).values())
     own = [
         m

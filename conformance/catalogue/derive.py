@@ -163,7 +163,7 @@ def derive(
     name: str = "heatmap",
     baseline: bool = False,
 ) -> dict[str, Any]:
-    """The zone document of `algorithm`. Raises UserError where the measurements cannot serve as a reference.
+    """Return the zone document of `algorithm`. Raises UserError where the measurements cannot serve as a reference.
 
     `profile`: what they were measured under, a profile or a scenario.
     A `baseline` does not rest on what the algorithm's document predicts, and counts all cells.
@@ -219,7 +219,7 @@ def _smoke_points(scenario: str, there: Iterable[Place]) -> list[str]:
 def reference(
     measurements: Sequence[Measurement], algorithm: str, version_text: str, metric: str, profile: str, name: str
 ) -> tuple[dict[Setting, list[float]], dict[str, Any]]:
-    """({setting: values of its trials}, what zone documents of every kind say of where they come from).
+    """Return ({setting: values of its trials}, what zone documents of every kind say of where they come from).
 
     Raises UserError where the measurements cannot serve as a reference.
     """
@@ -249,7 +249,8 @@ def reference(
 
 
 def one_run(own: Sequence[Measurement], metric: str, what: str) -> tuple[dict[Setting, list[float]], dict[str, Any]]:
-    """({setting: values of its trials}, what a document says of such a reference) of trials that may serve as one.
+    """Return ({setting: values of its trials}, what a document says of such a reference) of trials that may serve as
+    one.
 
     Raises UserError where they are of unlike runs, too few of a setting, or anything but completed.
     """
@@ -368,7 +369,7 @@ def write(document: Mapping[str, Any], target: pathlib.Path) -> Zone:
 
 
 def version(derived: Permits[Any], target: pathlib.Path) -> int:
-    """The version of a zone just derived: one more than that of the file whose place it takes, if it permits others."""
+    """Return the version of a zone just derived: one more than that of the file it replaces, if it permits others."""
     try:
         before: Permits[Any] = documents.any_zone(target)
         number = int(json.loads(target.read_text(encoding="utf-8"))["version"])
@@ -378,7 +379,7 @@ def version(derived: Permits[Any], target: pathlib.Path) -> int:
 
 
 def dumps(document: Mapping[str, Any]) -> str:
-    """The zone as text: one line for each cell or point, so that a difference between versions reads well."""
+    """Return the zone as text: one line for each cell or point, so that a difference between versions reads well."""
     (name,) = {"cells", "points"} & set(document)
     head = {key: value for key, value in document.items() if key != name}
     text = json.dumps(head, indent=2, ensure_ascii=False)

@@ -39,7 +39,7 @@ _PREDICT = {"split": split_paths.predict_split, "end_to_end": split_paths.predic
 
 
 def margin_rule(measured: bool = False) -> dict[str, Any]:
-    """`measured`: whether any path was, besides its cells."""
+    """Return the margin rule of split zones; `measured`: whether any path was, besides its cells."""
     relative, absolute = RELATIVE_MARGIN, METRICS[_METRIC].margin
     also = f", measured paths as cells are, by {relative:.0%} and {absolute:g}" if measured else ""
     return {
@@ -87,7 +87,7 @@ def _transfer_s(measurements: Sequence[Measurement], profile: str) -> float:
 
 
 def _bounds(trials: Sequence[float], algorithm: str, setting: Setting) -> tuple[float, float]:
-    """(low, high) of a cell's interval, as its own zone has it."""
+    """Return (low, high) of a cell's interval, as its own zone has it."""
     documented = derive.played_bases(algorithm, setting)
     heatmap = f"{algorithm}/{documents.stem('heatmap', setting.profile)}"
     margin = Margin.of(derive.margin_rule(zone_id=heatmap), setting.cell)
@@ -95,7 +95,9 @@ def _bounds(trials: Sequence[float], algorithm: str, setting: Setting) -> tuple[
 
 
 def predicted(of: str, path: Path, utilizations: Mapping[Cell, float]) -> float:
-    """Utilization of a path, predicted from {cell: utilization} of its cells; `of`: one of split_zone.PREDICTIONS."""
+    """Return the utilization of a path, predicted from {cell: utilization} of its cells; `of`: one of
+    split_zone.PREDICTIONS.
+    """
     rates = {cell: utilizations[cell] * cell.bandwidth_mbps for cell in path.cells if cell is not None}
     rate = _PREDICT[of](path, rates)
     assert rate is not None  # all of its cells are there
@@ -103,7 +105,7 @@ def predicted(of: str, path: Path, utilizations: Mapping[Cell, float]) -> float:
 
 
 def predicted_bounds(of: str, path: Path, bounds: Mapping[Cell, tuple[float, float]]) -> tuple[float, float]:
-    """(low, high) of the same, from {cell: (low, high)}."""
+    """Return (low, high) of the same, from {cell: (low, high)}."""
     low, high = (predicted(of, path, {c: bounds[c][side] for c in path.cells if c is not None}) for side in (0, 1))
     return low, high
 
@@ -130,7 +132,7 @@ def _path(
 def _measured(
     measurements: Sequence[Measurement], algorithm: str, profile: str, paths: Iterable[Path]
 ) -> tuple[dict[Path, list[float]], str | None, dict[str, Any] | None]:
-    """({path: utilizations of its trials, split}, their settings' digest, what to say of the reference).
+    """Return ({path: utilizations of its trials, split}, their settings' digest, what to say of the reference).
 
     They may be of another run than the cells', say on a later kernel: nothing is computed from both. Of paths that were
     measured in other ways (end to end, with options) nothing is taken.

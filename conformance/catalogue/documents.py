@@ -174,7 +174,11 @@ def shipped_path(zone_id: str) -> pathlib.Path:
     """Return the same, if there is such a zone. Raises UserError."""
     path = zone_path(zone_id)
     if not path.is_file():
-        raise UserError(f"there is no zone {zone_id!r}", "`conformance zones check` lists those that ship")
+        ids = [f"{file.parent.name}/{file.stem}" for file in zone_files("*")]
+        alike = [known for known in ids if known.startswith(zone_id)] if zone_id else []
+        listed = "`conformance zones check` lists those that ship"
+        mend = f"choose one of {', '.join(alike)}" if alike else spelling.mend(zone_id, ids, listed)
+        raise UserError(f"there is no zone {zone_id!r}", mend)
     return path
 
 

@@ -99,7 +99,7 @@ def _check_point(zone: Zone, pointer: str, place: Place, setting: Setting) -> No
 
 
 def _check_kind(zone: Zone, path: pathlib.Path) -> None:
-    """Zones are found by their files' names, so what is in them is what they are called after."""
+    """Refuse a zone of another metric than its file's name says: zones are found by these names."""
     for profile in documents.PROFILES.values():
         for kind in documents.all_kinds():
             metric = documents.metric_of(kind)
@@ -108,7 +108,7 @@ def _check_kind(zone: Zone, path: pathlib.Path) -> None:
 
 
 def _check_rule(zone: Zone | SplitZone, path: pathlib.Path, rule: Mapping[str, Any]) -> None:
-    """One rule for all zones: with a rule of its own, a zone could permit anything."""
+    """Return one rule for all zones: with a rule of its own, a zone could permit anything."""
     for name in {**rule, **zone.margin_rule}:
         wanted = rule.get(name)
         if zone.margin_rule.get(name) != wanted:
@@ -119,7 +119,7 @@ def _check_rule(zone: Zone | SplitZone, path: pathlib.Path, rule: Mapping[str, A
 def _check_bases(
     zone: Zone, permitted: Interval, documented: tuple[tuple[Basis, ...], float] | None, pointer: str
 ) -> None:
-    """Units, the references, the document, and the margin rule that the bounds are said to follow."""
+    """Check units, the references, the document, and the margin rule that the bounds are said to follow."""
     metric = METRICS[zone.metric]
     if metric.most is not None and permitted.high > metric.most:
         raise UserError(f"{pointer}/high: {permitted.high:g} is more than a {zone.metric} can be, {metric.most:g}")
@@ -146,7 +146,7 @@ def _check_bases(
 def _check_bounds(
     permitted: Interval, follows: tuple[float, float], pointer: str, what: str = "the margin rule"
 ) -> None:
-    """`follows`: (low, high) that follow from `what`."""
+    """Refuse bounds other than `follows`: (low, high) that follow from `what`."""
     low, high = follows
     if abs(permitted.low - low) > _ROUNDING or abs(permitted.high - high) > _ROUNDING:
         bounds = f"{permitted.low:g}..{permitted.high:g}"
@@ -192,7 +192,7 @@ def _heatmap_beside(zone: SplitZone, path: pathlib.Path) -> Zone | None:
 
 
 def _check_grid(zone: Zone, path: pathlib.Path) -> None:
-    """Zones over a grid have all of it, at each bandwidth that occurs; others have cells chosen one by one."""
+    """Refuse a zone over a grid that lacks cells of a bandwidth it has; others have cells chosen one by one."""
     if path.stem not in documents.GRID_ZONES:
         return
     for bandwidth in sorted({cell.bandwidth_mbps for cell in zone.cells}):
@@ -204,7 +204,7 @@ def _check_grid(zone: Zone, path: pathlib.Path) -> None:
 
 
 def format_file(path: pathlib.Path | str, write: bool) -> bool:
-    """Whether the file was in canonical form, to the byte.
+    """Say whether the file was in canonical form, to the byte; `write` it so if not.
 
     That is: cells and points in their order, paths as they are, one a line, names as in the schema.
 

@@ -61,7 +61,7 @@ class Measured:
         return self.mutant.partition("-")[0]
 
     def outside(self, zone: Zone) -> bool | None:
-        """Whether a limited() zone's interval rejects it, by however many trials; None where it has no such.
+        """Say whether a limited() zone's interval rejects it, by however many trials; None where it has no such.
 
         That is asked of a cell that is not counted, too: its interval is shown, and is not to permit everything.
         """
@@ -73,7 +73,7 @@ class Measured:
         return verdict.violates(asked, self.cell, self.values[zone.metric], self.timed_out, len(zone.intervals))
 
     def violates(self, zone: Zone) -> bool | None:
-        """Whether it violates a limited() zone of the algorithm that it claims to be; None of all others.
+        """Say whether it violates a limited() zone of the algorithm that it claims to be; None of all others.
 
         Only in a cell that is counted.
         """
@@ -114,7 +114,7 @@ def _load(at: pathlib.Path, _changed: int) -> tuple[Measured, ...]:
 
 
 def load() -> tuple[Measured, ...]:
-    """All that is Measured; nothing where there is no file. Raises UserError."""
+    """Return all that is Measured; nothing where there is no file. Raises UserError."""
     at = path()
     return _load(at, at.stat().st_mtime_ns) if at.exists() else ()
 
@@ -133,7 +133,7 @@ def shipped() -> list[Zone]:
 
 
 def rejected_by(zones: Sequence[Zone], found: Iterable[Measured]) -> dict[str, set[str]]:
-    """{mutant: ids of the zones that reject it}, of what is Measured."""
+    """Return {mutant: ids of the zones that reject it}, of what is Measured."""
     rejected: dict[str, set[str]] = collections.defaultdict(set)
     for one in found:
         rejected[one.mutant].update(zone.id for zone in zones if one.violates(zone))
@@ -185,7 +185,7 @@ def _kept_path() -> pathlib.Path:
 
 
 def _kept() -> dict[str, set[str]]:
-    """{zone id: mutants that it rejected}; nothing where there is no file. Raises UserError."""
+    """Return {zone id: mutants that it rejected}; nothing where there is no file. Raises UserError."""
     at = _kept_path()
     try:
         return {zone_id: set(mutants) for zone_id, mutants in schema.read(at).items()} if at.exists() else {}
@@ -194,7 +194,8 @@ def _kept() -> dict[str, set[str]]:
 
 
 def _rejected(zone: Zone) -> tuple[set[str], collections.Counter[str], bool]:
-    """(mutants that a limited() zone rejects, {mutant: cells in which it was tried}, whether they are of its own).
+    """Return (mutants that a limited() zone rejects, {mutant: cells in which it was tried}, whether they are of its
+    own).
 
     Of its own algorithm, where that has any that were measured in its cells; else of all others. These are no less
     wrong: a CUBIC with a bug is no BBRv3.

@@ -15,6 +15,7 @@ from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
 from conformance.model.verdict import MOST_TRIALS
 from conformance.support.console import Console, mistake
+from conformance.support.notes import Notes
 
 out = Console()
 err = Console(stderr=True)
@@ -53,19 +54,26 @@ def progress_console(form: str) -> Console:
     return out if form == "text" else err
 
 
-def finish(result: _R, form: str, show: Callable[[_R, Console], None], notes: Iterable[str] = ()) -> NoReturn:
-    """Show what a command found out, in words or as its document, then `notes`, and exit with its status."""
+def notes(form: str) -> Notes:
+    """Return what shows a command's notes and progress; see progress_console()."""
+    from conformance.reporting.text.progress import ConsoleNotes
+
+    return ConsoleNotes(progress_console(form))
+
+
+def finish(result: _R, form: str, show: Callable[[_R, Console], None], lines: Iterable[str] = ()) -> NoReturn:
+    """Show what a command found out, in words or as its document, then `lines`, and exit with its status."""
     if form == "json":
         click.echo(json.dumps(result.to_json(), indent=1, allow_nan=False))
     else:
         show(result, out)
-    for note in notes:
-        progress_console(form).print(note, soft_wrap=True)
+    for line in lines:
+        progress_console(form).print(line, soft_wrap=True)
     sys.exit(int(result.exit_status))
 
 
 def written(target: pathlib.Path, text: str) -> list[str]:
-    """Write what `--out` asks for, and return the notes that say so. Raises UserError."""
+    """Write what `--out` asks for, and return the lines that say so. Raises UserError."""
     from conformance.support import files
 
     return [f"written: {files.write(target, text.encode(), 'choose another --out')}"]

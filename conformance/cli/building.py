@@ -30,7 +30,7 @@ def kernel_build(name: str, source: str | None, patches: Sequence[str], jobs: in
 
     Without --source it is Debian's linux-source-7.2. A kernel that is built already is not built again.
     """
-    from conformance.commands.made import Item, Made
+    from conformance.commands.made_result import Item, Made
     from conformance.kernel import build
     from conformance.reporting.text import made, progress
 
@@ -60,7 +60,7 @@ def kernel_variant(name: str, of: str, parameters: Sequence[str], form: str) -> 
 
     The variant of a built kernel gets NAME. It is booted once, to check that it has the parameters.
     """
-    from conformance.commands.made import Item, Made
+    from conformance.commands.made_result import Item, Made
     from conformance.lab import kernel_variant
     from conformance.reporting.text import made, setup
 
@@ -80,7 +80,7 @@ def kernel_digest(source: str | None, patches: Sequence[str], form: str) -> None
     It is the one that `build` would store the kernel under if the source is on this machine; else it is made with the
     hash that apt's lists have of the package, or with its name. Nothing is fetched, and nothing is compiled.
     """
-    from conformance.commands.made import Item, Made
+    from conformance.commands.made_result import Item, Made
     from conformance.kernel import build
     from conformance.reporting.text import made
 
@@ -148,7 +148,7 @@ def adapter_new(name: str, language: str, into: str, transport: str, form: str) 
     It is made from a scaffold that already works.
     """
     from conformance.commands import adapter_new
-    from conformance.commands.made import Item, Made
+    from conformance.commands.made_result import Item, Made
     from conformance.lab import manifest
     from conformance.reporting.text import made
 
@@ -171,9 +171,10 @@ def adapter_build(stacks: Sequence[str], source: tuple[str, ...], again: bool, f
     STACKS are names of adapters, or paths of adapter.json.
     """
     from conformance.commands import adapter_new
+    from conformance.reporting.text.progress import ConsoleNotes
 
     # Each is told as soon as it is built: some take minutes.
-    finish(adapter_new.build(stacks, again, err, source), form, lambda made, console: None)
+    finish(adapter_new.build(stacks, again, ConsoleNotes(err), source), form, lambda made, console: None)
 
 
 @adapter.command("check")

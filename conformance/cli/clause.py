@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from conformance.cli.base import FORMAT, TRIALS, err, finish, progress_console
+from conformance.cli.base import FORMAT, TRIALS, finish, notes
 from conformance.cli.measuring import FIRST_SEED, RESULTS, WORKERS, trials, with_choice
 from conformance.engine.benches import Choice
 
@@ -32,8 +32,7 @@ def run(choice: Choice, what: Sequence[str], form: str, **options: Any) -> None:
     from conformance.commands import clause as command
     from conformance.reporting.text import clause as shown
 
-    console = progress_console(form) if form == "text" else err
-    finish(command.run(what, choice=choice, console=console, **options), form, shown.show_ran)
+    finish(command.run(what, choice=choice, notes=notes(form), **options), form, shown.show_ran)
 
 
 @clause.command("list")

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from conformance.cli import measuring
-from conformance.cli.base import FORMAT, TRIALS, Finite, finish, progress_console
+from conformance.cli.base import FORMAT, TRIALS, Finite, finish, notes
 from conformance.engine.benches import Choice
 
 
@@ -69,14 +69,14 @@ def compare(
     metrics in cells are the same, moved, or unclear. Of one build on two kernels, or with two values of a sysctl, it
     also says whether one serves for the other.
     """
-    from conformance.commands import compare, gate, sides
+    from conformance.commands import compare, compare_sides, gate
     from conformance.reporting.text import compare as shown
 
-    first, second = (sides.sysctls(text) if text else () for text in (base_sysctl, sysctl))
+    first, second = (compare_sides.sysctls(text) if text else () for text in (base_sysctl, sysctl))
     asked = compare.Options(
         algorithms=algorithms, choice=choice, budget_s=gate.seconds(budget), sysctls=(first, second), **options
     )
-    found = compare.compute(base, head, asked, progress_console(form))
+    found = compare.compute(base, head, asked, notes(form))
     if target:
         compare.write(found, target)
     finish(found, form, shown.show, [f"comparison: {target}"] if target else ())

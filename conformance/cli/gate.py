@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from conformance.cli import measuring
-from conformance.cli.base import FORMAT, TRIALS, progress_console
+from conformance.cli.base import FORMAT, TRIALS, notes, progress_console
 from conformance.engine.benches import Choice
 from conformance.support.console import Console
+from conformance.support.notes import Notes
 
 if TYPE_CHECKING:
     from conformance.commands.gate import GateResult, Options
@@ -90,15 +91,15 @@ def gate(
     blame = why if blame is None else blame
     asked = Options(algorithms=algorithms, choice=choice, why=why, blame=blame, **options)
     console = progress_console(form)
-    result = compute(asked, console)
+    result = compute(asked, notes(form))
     shown.show(result, console)
-    _report(result, asked, console)
+    _report(result, asked, console, notes(form))
     if form == "json":
         click.echo(json.dumps(result.to_json(), indent=1, allow_nan=False))
     sys.exit(int(result.exit_status))
 
 
-def _report(result: "GateResult", options: "Options", console: Console) -> None:
+def _report(result: "GateResult", options: "Options", console: Console, notes: Notes) -> None:
     """Write the folder that was asked for, say what looks wrong, keep traces. Raise UserError."""
     from conformance.commands import trace
     from conformance.reporting.text import gate as shown
@@ -119,7 +120,7 @@ def _report(result: "GateResult", options: "Options", console: Console) -> None:
         from conformance.reporting.text.why import show as show_why
 
         algorithms = [zone.algorithm for zone, _ in result.violating]
-        reports = why.of_violations(algorithms, options.choice, console, show_why)
+        reports = why.of_violations(algorithms, options.choice, notes, lambda report: show_why(report, console))
         if target and reports:
             shown.add_why(result, drawn, reports, target, why.write)
     if options.annotations:
@@ -127,7 +128,7 @@ def _report(result: "GateResult", options: "Options", console: Console) -> None:
             console.print(line, soft_wrap=True)
     if options.keep_traces:
         cells = dict.fromkeys((zone.algorithm, zone.profile, place) for zone, place in result.violating)
-        trace.keep_some(cells, options.choice, options.keep_traces, console, show_trace)
+        trace.keep_some(cells, options.choice, options.keep_traces, notes, lambda kept: show_trace(kept, console))
 
 
 COMMANDS = (gate,)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from conformance.cli.base import FORMAT, SECONDS, SEED, TRIALS, finish, out_folder, progress_console
+from conformance.cli.base import FORMAT, SECONDS, SEED, TRIALS, finish, notes, out_folder
 from conformance.engine.benches import Choice
 from conformance.lab import image
 from conformance.model import seeds
@@ -180,7 +180,7 @@ def run(
     most_trials = most_trials or (trials if given else last_look(trials))
     found = run.compute(
         algorithm, choice, grid=grid, trials=trials, most_trials=most_trials, results=results, profile=profile,
-        overrides=overrides, first_seed=first_seed, workers=workers, console=progress_console(form), executor=executor,
+        overrides=overrides, first_seed=first_seed, workers=workers, notes=notes(form), executor=executor,
     )  # fmt: skip
     finish(found, form, terminal.show_measured)
 
@@ -201,7 +201,7 @@ def identify(choice: Choice, cca: str, form: str, **options: Any) -> None:
     from conformance.commands import identify
     from conformance.reporting.text import studies
 
-    found = identify.compute(cca, choice, console=progress_console(form), **options)
+    found = identify.compute(cca, choice, notes=notes(form), **options)
     finish(found, form, studies.show_identified)
 
 
@@ -220,7 +220,7 @@ def identify_check(choice: Choice, form: str, **options: Any) -> None:
     from conformance.commands import identify
     from conformance.reporting.text import studies
 
-    found = identify.compute_check(choice, console=progress_console(form), **options)
+    found = identify.compute_check(choice, notes=notes(form), **options)
     finish(found, form, studies.show_checked)
 
 
@@ -240,7 +240,7 @@ def cross(choice: Choice, algorithms: Sequence[str], form: str, **options: Any) 
     from conformance.commands import cross
     from conformance.reporting.text import cross as shown
 
-    finish(cross.compute(algorithms, choice, console=progress_console(form), **options), form, shown.show)
+    finish(cross.compute(algorithms, choice, notes=notes(form), **options), form, shown.show)
 
 
 @click.command()
@@ -294,7 +294,7 @@ def matrix(choice: Choice, stacks: Sequence[str], target: pathlib.Path | None, f
     from conformance.commands import matrix
     from conformance.reporting.text import matrix as shown
 
-    found = matrix.compute(stacks, choice, console=progress_console(form), **options)
+    found = matrix.compute(stacks, choice, notes=notes(form), **options)
     if target:
         files.write(target, shown.markdown(found))
     finish(found, form, shown.show, [f"also as Markdown: {target}"] if target else ())
@@ -319,7 +319,7 @@ def trace(choice: Choice, algorithm: str, form: str, **options: Any) -> None:
     from conformance.commands import trace
     from conformance.reporting.text import trace as shown
 
-    finish(trace.compute(algorithm, choice, console=progress_console(form), **options), form, shown.show)
+    finish(trace.compute(algorithm, choice, notes=notes(form), **options), form, shown.show)
 
 
 @click.command()
@@ -345,7 +345,7 @@ def why(choice: Choice, algorithm: str, target: pathlib.Path | None, form: str, 
     from conformance.commands import tracing, why
     from conformance.reporting.text import why as shown
 
-    found = why.compute(algorithm, choice, target=target, console=progress_console(form), **options)
+    found = why.compute(algorithm, choice, target=target, notes=notes(form), **options)
     sent = f"{tracing.captures().sent}.pcap"
     kept = f"kept: {target}: why.json, why.svg, and what each trial left; times are seconds into its {sent}"
     finish(found, form, shown.show_asked, [kept] if target and found.report else ())

@@ -33,7 +33,7 @@ def report(results: Sequence[pathlib.Path], target: pathlib.Path, terminal: bool
 
     It shows schemes, cells, comparisons, the criteria of RFC 9743, and data.
     """
-    from conformance.commands.made import Item, Made
+    from conformance.commands.made_result import Item, Made
     from conformance.reporting import heatmaps
     from conformance.reporting.html import site
     from conformance.reporting.text import made
@@ -83,7 +83,7 @@ def publish(results: Sequence[pathlib.Path], target: pathlib.Path, form: str) ->
     Writes a file for each stack into a folder, without what no report shows. Algorithms that RESULTS lack stay in the
     files that are there.
     """
-    from conformance.commands.made import Item, Made
+    from conformance.commands.made_result import Item, Made
     from conformance.reporting import published
     from conformance.reporting.text import made
 
@@ -118,7 +118,7 @@ def plot(
     heatmap and loss draw utilization or loss with zone and difference; compare draws several schemes side by side.
     """
     extras.need("figures")
-    from conformance.commands.made import Item, Made
+    from conformance.commands.made_result import Item, Made
     from conformance.reporting import charts, figures, heatmaps
     from conformance.reporting.text import made
 

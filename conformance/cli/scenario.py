@@ -1,14 +1,14 @@
 """`conformance scenario`: flows that share a network, from a document."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
 from typing import Any
 
 import click
 
-from conformance.cli.base import FORMAT, SEED, err, finish, progress_console
+from conformance.cli.base import FORMAT, SEED, finish, notes
 from conformance.cli.measuring import EXECUTOR, RESULTS, WORKERS, trials, with_choice
 from conformance.engine.benches import Choice
+from conformance.engine.workers import Executor
 from conformance.model import seeds
 
 _POINT = click.option(
@@ -51,10 +51,7 @@ def run(
     from conformance.commands import scenario as command
     from conformance.reporting.text import scenario as shown
 
-    found = command.run(
-        what, algorithm, choice, points=points, console=progress_console(form) if form == "text" else err,
-        executor=executor, **options,
-    )  # fmt: skip
+    found = command.run(what, algorithm, choice, points=points, notes=notes(form), executor=executor, **options)
     finish(found, form, shown.show_ran)
 
 

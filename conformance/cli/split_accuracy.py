@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from conformance.cli import measuring
-from conformance.cli.base import FORMAT, SECONDS, finish, progress_console
+from conformance.cli.base import FORMAT, SECONDS, finish, notes
 from conformance.engine.benches import Choice
 from conformance.model.proxy import PEPSAL, SPLITTER
 from conformance.model.setting import QUEUE_SIZED_BY
@@ -52,7 +52,7 @@ def accuracy(choice: Choice, algorithms: Sequence[str], target: pathlib.Path | N
 
     if target is not None:
         extras.need("figures")
-    found = split_accuracy.compute(algorithms, choice, console=progress_console(form), **options)
+    found = split_accuracy.compute(algorithms, choice, notes=notes(form), **options)
     figures: Iterable[pathlib.Path] = ()
     if target is not None:
         from conformance.reporting import split_charts
@@ -95,7 +95,7 @@ def measure(
     found = split_measure.compute(
         algorithm, paths, choice, proxy_options={name: options.pop(name) for name in names},
         overrides={"queue": queue, "offload": None if offload is None else offload == "on", "transfer_s": transfer_s},
-        console=progress_console(form), **options,
+        notes=notes(form), **options,
     )  # fmt: skip
     finish(found, form, shown.show_measured)
 

@@ -2,13 +2,13 @@
 
 import pathlib
 from collections.abc import Callable
-from concurrent.futures import Executor
 from typing import Any
 
 import click
 
-from conformance.cli.base import FORMAT, SEED, TRIALS, err, finish, out_folder, progress_console, written
+from conformance.cli.base import FORMAT, SEED, TRIALS, finish, notes, out_folder, written
 from conformance.cli.measuring import EXECUTOR, RESULTS, WORKERS
+from conformance.engine.workers import Executor
 
 _OUT = click.option("--out", "target", type=click.Path(path_type=pathlib.Path), help="Also write Markdown: FILE.md.")
 
@@ -42,9 +42,7 @@ def run(
     from conformance.commands import study as command
     from conformance.reporting.text import study as shown
 
-    found = command.run(
-        what, tier, console=progress_console(form) if form == "text" else err, executor=executor, **options
-    )
+    found = command.run(what, tier, notes=notes(form), executor=executor, **options)
     finish(found, form, shown.show_told, _written(found, target))
 
 
@@ -97,7 +95,7 @@ def publish(what: str, results: tuple[pathlib.Path, ...], target: pathlib.Path, 
     is there.
     """
     from conformance.catalogue import studies
-    from conformance.commands.made import Item, Made
+    from conformance.commands.made_result import Item, Made
     from conformance.reporting import published
     from conformance.reporting.text import made
     from conformance.results import store

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from conformance.cli import measuring
-from conformance.cli.base import FORMAT, SEED, TRIALS, finish, progress_console
+from conformance.cli.base import FORMAT, SEED, TRIALS, finish, notes
 from conformance.model.errors import UserError
 
 #: their first seed: runs from 1001 to 1400 were made while zones and statistics were still being changed
@@ -70,10 +70,9 @@ def mutants(
     if record and options["grid"] != mutant_record.GRID:
         raise UserError(f"--record keeps what was said at {mutant_record.GRID}", "give it without --grid")
     asked = testing.Options(first_seed=first_seed or (_FALSE_ALARMS if n else 101), **options)
-    console = progress_console(form)
     if n:
-        finish(false_alarms.compute(n, asked, record, console), form, scores.show_counted)
-    found = testing.compute(ids, asked, record, console)
+        finish(false_alarms.compute(n, asked, record, notes(form)), form, scores.show_counted)
+    found = testing.compute(ids, asked, record, notes(form))
     if target:
         scores.write(found.findings, target)
     finish(found, form, scores.show_scored)

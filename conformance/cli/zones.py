@@ -48,7 +48,7 @@ def zones_fmt(files: Sequence[str], only_check: bool, form: str) -> None:
     FILES are files or ids of zones (default: all that ship).
     """
     from conformance.catalogue import documents, lint
-    from conformance.commands.made import Item, Made
+    from conformance.commands.made_result import Item, Made
     from conformance.reporting.text import made
 
     unlike = [path for path in files or documents.zone_files("*") if not lint.format_file(path, not only_check)]
@@ -113,7 +113,7 @@ def zones_derive(
 ) -> None:
     """Derive a zone from reference runs in RESULTS."""
     from conformance.catalogue import derive, derive_split
-    from conformance.commands.made import Item, Made
+    from conformance.commands.made_result import Item, Made
     from conformance.reporting.text import made
 
     if metric == "split":
@@ -136,13 +136,13 @@ def zones_smoke(form: str) -> None:
 
     Smoke cells are those that tell an algorithm from the others.
     """
-    from conformance.catalogue import telling
-    from conformance.commands.made import Item, Made
+    from conformance.catalogue import separation
+    from conformance.commands.made_result import Item, Made
     from conformance.reporting.text import made
 
     items = [
         Item(name=zone.id, words=f"zone {zone.id}: {', '.join(cell.id for cell in zone.smoke) or 'none'}")
-        for zone in telling.choose_smoke_cells()
+        for zone in separation.choose_smoke_cells()
     ]
     finish(Made(command="zones smoke", items=items), form, made.show)
 

@@ -8,15 +8,13 @@ import tempfile
 import time
 from collections.abc import Iterable, Sequence
 
-import rich.console
-
-from conformance.commands.made import Item, Made
+from conformance.commands.made_result import Item, Made
 from conformance.commands.status import ExitStatus
 from conformance.lab import adapter, manifest, sources
 from conformance.model.errors import UserError
-from conformance.reporting.text import progress
 from conformance.support import paths, schema
 from conformance.support.console import duration
+from conformance.support.notes import Notes
 
 _SCAFFOLD = paths.PACKAGE / "scaffold"
 #: what every scaffold is called, in all its files, until it gets a name
@@ -74,28 +72,26 @@ def _fill(home: pathlib.Path, name: str, scaffold: pathlib.Path) -> None:
         path.chmod(0o755 if path.is_dir() or path in programs else 0o644)
 
 
-def build(stacks: Iterable[str], again: bool, console: rich.console.Console, source: Sequence[str] = ()) -> Made:
-    """Build one stack after the other, even where one of them fails; each is told on the console as it is done.
+def build(stacks: Iterable[str], again: bool, notes: Notes, source: Sequence[str] = ()) -> Made:
+    """Build one stack after the other, even where one of them fails; `notes` tell of each as it is done.
 
     `again`: also what is built already. `source`: see adapter.load().
     """
     built, failed = [], False
     for stack in stacks:
         try:
-            _build_client(stack, console)
-            built.append(_build(stack, again, console, source))
-            console.print(built[-1].words, soft_wrap=True)
+            _build_client(stack, notes)
+            built.append(_build(stack, again, notes, source))
+            notes.say(built[-1].words)
         except UserError as error:
             failed = True
-            for line in error.lines:
-                console.print(f"  {line}", style="dim", markup=False, highlight=False, soft_wrap=True)
-            console.print(f"conformance: {error}", style="red", soft_wrap=True)
+            notes.mistake(error)
     return Made(
         command="adapter build", items=tuple(built), exit_status=ExitStatus.MISUSE if failed else ExitStatus.DONE
     )
 
 
-def _build_client(stack: str, console: rich.console.Console) -> None:
+def _build_client(stack: str, notes: Notes) -> None:
     """Build the client that fetches from a stack, in a second; say what that lacks before minutes of compiling.
 
     It ends nothing: another client may be named later, or the stack's own.
@@ -106,14 +102,12 @@ def _build_client(stack: str, console: rich.console.Console) -> None:
     try:
         adapter.load(client, adapter.OWN)
     except UserError as error:
-        console.print(
-            f"{stack} is tested with {client}, which cannot be built: {error}", style="yellow", soft_wrap=True
-        )
+        notes.warn(f"{stack} is tested with {client}, which cannot be built: {error}")
 
 
-def _build(stack: str, again: bool, console: rich.console.Console, source: Sequence[str]) -> Item:
+def _build(stack: str, again: bool, notes: Notes, source: Sequence[str]) -> Item:
     began, worked = time.monotonic(), False
-    with progress.bar(console, f"building {stack}") as bar:
+    with notes.bar(f"building {stack}") as bar:
         bar.stage("starting")
 
         def show(done: int | None, total: int | None, line: str) -> None:

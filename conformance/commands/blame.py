@@ -8,8 +8,6 @@ import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-import rich.console
-
 from conformance.catalogue import scenarios
 from conformance.commands import tracing
 from conformance.engine import benches, runs
@@ -22,7 +20,7 @@ from conformance.model.errors import UserError
 from conformance.model.place import Place, Point
 from conformance.model.setting import Setting
 from conformance.model.zone import Zone
-from conformance.reporting.text import progress
+from conformance.support.notes import Notes
 
 #: trials of the stack, and as many of the reference, that are captured in a cell; cells of a zone, and of all zones
 TRIALS, _CELLS_A_ZONE, _MOST_CELLS = 3, 2, 4
@@ -62,7 +60,7 @@ class Violation:
 
 
 def of_violations(
-    violations: Iterable[Violation], choice: Choice, console: rich.console.Console, workers: int | None = None,
+    violations: Iterable[Violation], choice: Choice, notes: Notes, workers: int | None = None,
     budget_s: float | None = None,
 ) -> Found:  # fmt: skip
     """Return what some violations are due to; those that are not looked at, as there are too many, are left out.
@@ -79,7 +77,7 @@ def of_violations(
     try:
         if choice.lab != "virtual":
             raise UserError("trials can be made again in the virtual room only")
-        found.update(_look(chosen, choice, console, workers, budget_s))
+        found.update(_look(chosen, choice, notes, workers, budget_s))
     except UserError as why:
         found.update({one.key: NotAttributed(str(why)) for one in chosen})
     except KeyboardInterrupt:
@@ -103,7 +101,7 @@ _STACK, _REFERENCE = "stack", "reference"
 
 
 def _look(
-    chosen: Sequence[Violation], choice: Choice, console: rich.console.Console, workers: int | None,
+    chosen: Sequence[Violation], choice: Choice, notes: Notes, workers: int | None,
     budget_s: float | None,
 ) -> Iterator[tuple[Key, Blame | NotAttributed]]:  # fmt: skip
     """Yield what each is due to, once everything is traced. Raises UserError."""
@@ -122,9 +120,8 @@ def _look(
     if not under:
         return
     seeds = runs.seeds(TRIALS)
-    with progress.bar(
-        console, "tracing what violates", total=len(seeds) * sum(map(len, under.values())), unit="traces"
-    ) as bar:
+    total = len(seeds) * sum(map(len, under.values()))
+    with notes.bar("tracing what violates", total=total, unit="traces") as bar:
         traced = tracing.traced_all(
             {" ".join(role): (sides[role[0]], role[1]) for role in under},
             {" ".join(role): dict.fromkeys(cells, seeds) for role, cells in under.items()},

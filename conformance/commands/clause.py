@@ -5,12 +5,10 @@ import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import rich.console
-
 from conformance.catalogue import clause_record, clauses
 from conformance.commands import mutants
 from conformance.commands.measuring import answers
-from conformance.commands.result import Document, document
+from conformance.commands.result import Document, Done, document
 from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
@@ -20,18 +18,14 @@ from conformance.model.clauses.verdict import ClauseVerdict
 from conformance.model.errors import UserError
 from conformance.model.verdict import Status, last_look
 from conformance.support import spelling
+from conformance.support.notes import Notes
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class Listed(Done):
     """The clauses that ship, document by document."""
 
     specifications: tuple[Specification, ...]
-
-    @property
-    def exit_status(self) -> ExitStatus:
-        """Say DONE."""
-        return ExitStatus.DONE
 
     def to_json(self) -> Document:
         """Return a document of schemas/clause-list.json."""
@@ -48,15 +42,10 @@ class Listed:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class Shown(Done):
     """One clause."""
 
     clause: Clause
-
-    @property
-    def exit_status(self) -> ExitStatus:
-        """Say DONE."""
-        return ExitStatus.DONE
 
     def to_json(self) -> Document:
         """Return a document of schemas/clause-show.json."""
@@ -122,16 +111,11 @@ class Ran:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Tabled:
+class Tabled(Done):
     """What is recorded of the clauses of some specifications."""
 
     specifications: tuple[Specification, ...]
     record: Sequence[clause_record.Entry]
-
-    @property
-    def exit_status(self) -> ExitStatus:
-        """Say DONE."""
-        return ExitStatus.DONE
 
     def to_json(self) -> Document:
         """Return a document of schemas/clause-table.json."""
@@ -164,7 +148,7 @@ def show(clause_id: str) -> Shown:
 
 def run(
     what: Sequence[str], algorithms: Sequence[str], choice: Choice, *, mutant: str | None, trials: int, first_seed: int,
-    most_trials: int | None, results: str, workers: int | None, record: bool, console: rich.console.Console,
+    most_trials: int | None, results: str, workers: int | None, record: bool, notes: Notes,
 ) -> Ran:  # fmt: skip
     """Judge a stack by clauses, by their ids or by the names of specifications. Raise UserError.
 
@@ -188,7 +172,7 @@ def run(
         work=[question.key for question in questions],
     )  # fmt: skip
     asked.refuse_blind()
-    judged = _judged(asked, bench, results, workers, console)
+    judged = _judged(asked, bench, results, workers, notes)
     recorded = (
         clause_record.record(who, [clause_record.entry(j.clause, j.scheme, j.verdict) for j in judged])
         if record
@@ -222,16 +206,14 @@ def _questions(
     ]
 
 
-def _judged(
-    asked: Plan, bench: Bench, results: str, workers: int | None, console: rich.console.Console
-) -> tuple[JudgedClause, ...]:
+def _judged(asked: Plan, bench: Bench, results: str, workers: int | None, notes: Notes) -> tuple[JudgedClause, ...]:
     """Measure, and judge all together, each violation again with fresh seeds. Raise UserError."""
-    alone = [one for answer in answers(asked, bench, results, workers, console) for one in answer.judged]
+    alone = [one for answer in answers(asked, bench, results, workers, notes) for one in answer.judged]
     together = {one.question: one for one in asked.together(alone)}
     new = [one.question for one in together.values() if one.status is Status.VIOLATES]
     if new:
         again = asked.repeating(new)
-        repeated = [one for answer in answers(again, bench, results, workers, console) for one in answer.judged]
+        repeated = [one for answer in answers(again, bench, results, workers, notes) for one in answer.judged]
         together |= {one.question: _unless_repeated(together[one.question], one) for one in repeated}
     found = []
     for question in asked.questions:

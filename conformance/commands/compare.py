@@ -11,12 +11,10 @@ import pathlib
 import time
 from collections.abc import Sequence
 
-import rich.console
-
 from conformance.catalogue import documents
-from conformance.commands import compared, sides, tracing, traits, two_sides
-from conformance.commands.compared import Comparison, LeftOut, Side
-from conformance.commands.sides import Results, Stack
+from conformance.commands import compare_features, compare_measured, compare_result, compare_sides, tracing
+from conformance.commands.compare_result import Comparison, LeftOut, Side
+from conformance.commands.compare_sides import Results, Stack
 from conformance.engine import runs
 from conformance.engine.benches import Choice
 from conformance.engine.plan import Key
@@ -32,6 +30,7 @@ from conformance.model.studies.comparison import Quantity, Values
 from conformance.model.trial import Measurement, Scheme
 from conformance.reporting.text import compare as shown
 from conformance.support import extras, files
+from conformance.support.notes import Notes
 
 #: no cells: features alone
 NO_CELLS = "none"
@@ -56,7 +55,7 @@ class Options:
     #: working trees that the first side is built with; those of `choice` are the second's
     base_source: tuple[str, ...] = ()
     #: of each side's hosts, beside those of a profile
-    sysctls: tuple[sides.Sysctls, sides.Sysctls] = ((), ())
+    sysctls: tuple[compare_sides.Sysctls, compare_sides.Sysctls] = ((), ())
     grid: str = grids.SMOKE
     profile: str | None = None
     features: bool = True
@@ -70,32 +69,32 @@ class Options:
     across_stacks: bool = False
 
 
-def compute(base: str, head: str, options: Options, console: rich.console.Console) -> Comparison:
-    """Measure what the two sides lack, and compare them; `console` gets the progress. Raise UserError."""
+def compute(base: str, head: str, options: Options, notes: Notes) -> Comparison:
+    """Measure what the two sides lack, and compare them; `notes` get the progress. Raise UserError."""
     # A working tree is what is new: --source builds the second side with it.
     released = dataclasses.replace(options.choice, source=options.base_source)
     first, second = options.sysctls
-    return of_sides(sides.parse(base, released, first), sides.parse(head, options.choice, second), options, console)
+    return of_sides(
+        compare_sides.parse(base, released, first), compare_sides.parse(head, options.choice, second), options, notes
+    )
 
 
-def of_sides(
-    base: Stack | Results, head: Stack | Results, options: Options, console: rich.console.Console
-) -> Comparison:
+def of_sides(base: Stack | Results, head: Stack | Results, options: Options, notes: Notes) -> Comparison:
     """Measure what two sides lack, and compare them. Raise UserError."""
     began_s = time.monotonic()
     both = base, head
-    algorithms = list(dict.fromkeys(options.algorithms)) or sides.common(*both)
+    algorithms = list(dict.fromkeys(options.algorithms)) or compare_sides.common(*both)
     schemes = {algorithm: (base.scheme(algorithm), head.scheme(algorithm)) for algorithm in algorithms}
     for of in () if options.across_stacks else schemes.values():
-        sides.require_one_stack(*of)
-    same = tuple(a for a, (x, y) in schemes.items() if sides.one_build(x, y) and sides.alike(*both))
+        compare_sides.require_one_stack(*of)
+    same = tuple(a for a, (x, y) in schemes.items() if compare_sides.one_build(x, y) and compare_sides.alike(*both))
     asked = [algorithm for algorithm in algorithms if algorithm not in same]
     margin = _margin(both, [schemes[algorithm] for algorithm in asked], options)
     works = {algorithm: _work(both, algorithm, options) for algorithm in asked}
     family = sum(
         sum(len(_metrics(both, key)) for key in works[a]) + options.features * len(by_trial.told(a)) for a in asked
     )
-    trials = options.trials or max(comparison.fewest_trials(family), traits.FIRST_LOOK)
+    trials = options.trials or max(comparison.fewest_trials(family), compare_features.FIRST_LOOK)
     if comparison.fewest_trials(family) > trials and any(isinstance(side, Stack) for side in both):
         raise UserError(
             f"{trials} trials a side can never show that one of {family} quantities moved",
@@ -103,7 +102,7 @@ def of_sides(
         )
     ends_s = None if options.budget_s is None else began_s + options.budget_s
     work = _Work(
-        both=both, options=options, seeds=runs.seeds(trials, options.first_seed), ends_s=ends_s, console=console,
+        both=both, options=options, seeds=runs.seeds(trials, options.first_seed), ends_s=ends_s, notes=notes,
         thorough=margin is not None,
     )  # fmt: skip
     for algorithm in asked:
@@ -141,7 +140,7 @@ class _Work:
     options: Options
     seeds: range
     ends_s: float | None
-    console: rich.console.Console
+    notes: Notes
     #: whether each cell takes all trials, even where both sides look alike
     thorough: bool
     values: dict[Quantity, tuple[Values, Values]] = dataclasses.field(default_factory=dict)
@@ -174,8 +173,8 @@ class _Work:
             for role, side in zip(_ROLES, self.both, strict=True)
             if isinstance(side, Stack)
         }
-        found, problems = traits.both(
-            stacks, given, algorithm, self.seeds, self.options.results, self.console, self.options.workers, self.ends_s,
+        found, problems = compare_features.both(
+            stacks, given, algorithm, self.seeds, self.options.results, self.notes, self.options.workers, self.ends_s,
             under=under,
         )  # fmt: skip
         self.problems += problems
@@ -190,24 +189,24 @@ class _Work:
                 self.sentences[quantity] = by_trial.sentence(feature, after)
         return alike
 
-    def _measured(self, work: Sequence[Key], seeds: range) -> list[two_sides.Measured]:
+    def _measured(self, work: Sequence[Key], seeds: range) -> list[compare_measured.Measured]:
         """Return both sides of some settings, in the time that is left. Raise UserError."""
         found = []
         for side in self.both:
             left_s = None if self.ends_s is None else self.ends_s - time.monotonic()
             if isinstance(side, Results):
                 held = side.measured(work[0][0]) if work else {}
-                found.append(two_sides.sorted_out({key: held[key] for key in work if key in held}))
+                found.append(compare_measured.sorted_out({key: held[key] for key in work if key in held}))
             elif not work or (left_s is not None and left_s <= 0):
-                found.append(two_sides.Measured(good={}, left_out={}))
+                found.append(compare_measured.Measured(good={}, left_out={}))
             else:
                 asked = {(algorithm, side.under(setting)): (algorithm, setting) for algorithm, setting in work}
-                made = two_sides.measured(
-                    side.bench, list(asked), seeds, self.options.results, self.options.workers, self.console, left_s
+                made = compare_measured.measured(
+                    side.bench, list(asked), seeds, self.options.results, self.options.workers, self.notes, left_s
                 )
                 # The two sides' settings may differ by their sysctls; what is compared is the setting without.
                 found.append(
-                    two_sides.Measured(
+                    compare_measured.Measured(
                         good={asked[key]: trials for key, trials in made.good.items()},
                         left_out={asked[key]: trial for key, trial in made.left_out.items()},
                     )
@@ -216,12 +215,12 @@ class _Work:
 
     def _differing(self, work: Sequence[Key]) -> list[Key]:
         """Measure each setting twice, and return those in which the two sides differ."""
-        first, second = self._measured(work, self.seeds[: traits.FIRST_LOOK])
+        first, second = self._measured(work, self.seeds[: compare_features.FIRST_LOOK])
         alike = {
             key
             for key in first.good.keys() & second.good.keys()
             if all(
-                two_sides.values(metric, first.good[key]) == two_sides.values(metric, second.good[key])
+                compare_measured.values(metric, first.good[key]) == compare_measured.values(metric, second.good[key])
                 for metric in _metrics(self.both, key)
             )
         }
@@ -229,7 +228,7 @@ class _Work:
 
     def _metrics(self, work: Sequence[Key], differing: Sequence[Key]) -> None:
         """Collect the values of settings: of those that differ with all seeds."""
-        alike = self._measured([key for key in work if key not in differing], self.seeds[: traits.FIRST_LOOK])
+        alike = self._measured([key for key in work if key not in differing], self.seeds[: compare_features.FIRST_LOOK])
         other = self._measured(differing, self.seeds)
         good = [{**a.good, **b.good} for a, b in zip(alike, other, strict=True)]
         bad = [{**a.left_out, **b.left_out} for a, b in zip(alike, other, strict=True)]
@@ -246,9 +245,11 @@ class _Work:
     def _values(self, key: Key, measurements: Sequence[Sequence[Measurement]]) -> None:
         algorithm, setting = key
         for metric in _metrics(self.both, key):
-            before, after = (two_sides.values(metric, of) for of in measurements)
-            tolerance = two_sides.tolerance(metric, self.options.matters)
-            self._keep(two_sides.quantity(metric, algorithm, setting.profile, setting.cell, tolerance), before, after)
+            before, after = (compare_measured.values(metric, of) for of in measurements)
+            tolerance = compare_measured.tolerance(metric, self.options.matters)
+            self._keep(
+                compare_measured.quantity(metric, algorithm, setting.profile, setting.cell, tolerance), before, after
+            )
 
     def _keep(self, quantity: Quantity, before: Values, after: Values) -> None:
         """Collect what both sides show; say what one of them alone does."""
@@ -265,9 +266,9 @@ def _margin(
 
     It is asked of cells, where nothing but the kernel or its settings differs.
     """
-    kernels = sides.on_two_kernels(both, schemes)
+    kernels = compare_sides.on_two_kernels(both, schemes)
     if kernels and options.grid != NO_CELLS:
-        return compared.MARGIN if options.margin is None else options.margin
+        return compare_result.MARGIN if options.margin is None else options.margin
     if options.margin is not None and schemes:
         what = "there is no cell to serve in" if kernels else "these sides are not one build on two kernels"
         raise UserError(f"--margin is for cells of one build on two kernels, and {what}", "leave it out")

@@ -4,10 +4,8 @@ import dataclasses
 import pathlib
 from collections.abc import Mapping, Sequence
 
-import rich.console
-
 from conformance.catalogue import documents
-from conformance.commands.measuring import answers
+from conformance.commands.measuring import amount, answers
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
@@ -17,6 +15,7 @@ from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.verdict import ALPHA, Status, Verdict, overall
 from conformance.model.zone import Zone
+from conformance.support.notes import Notes
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +76,7 @@ def compute(
     first_seed: int,
     results: str | pathlib.Path,
     workers: int | None,
-    console: rich.console.Console,
+    notes: Notes,
 ) -> Cross:
     """Measure every algorithm on the smoke cells of all, and judge each by each one's zones. Raise UserError."""
     bench = benches.find(choice)
@@ -88,9 +87,10 @@ def compute(
     questions = _questions(zones)
     # All that one algorithm's zones say of another is one verdict.
     asked = plan(questions, trials=trials, first_seed=first_seed, family=_pair)
+    notes.say(f"cross: {bench.adapter.name}, {', '.join(algorithms)}: {amount(asked)}")
     judged = {
         one.question: one.verdict
-        for answer in answers(asked, bench, results, workers, console)
+        for answer in answers(asked, bench, results, workers, notes)
         for one in answer.judged
         if isinstance(one.verdict, Verdict)
     }

@@ -192,7 +192,7 @@ def _ptrace() -> Check:
 
 
 def _pinning() -> Check:
-    """Guests run without it, too, at up to four times the cost."""
+    """Try to pin a process to a core. Guests run without it, too, at up to four times the cost."""
     try:
         os.sched_setaffinity(0, os.sched_getaffinity(0))
         found = "allowed"

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from conformance.catalogue import documents, expectations
-from conformance.commands.result import Document, document
-from conformance.commands.status import ExitStatus
+from conformance.commands.result import Document, Done, document
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
 from conformance.engine.plan import CellQuestion, SplitQuestion, plan, split_question
@@ -33,7 +32,7 @@ Measured = Mapping[Setting, Sequence[Measurement]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Update:
+class Update(Done):
     """What became of a stack's list. `written`: whether its file changed; `left_out`: what does not count, in words."""
 
     stack: str
@@ -42,10 +41,6 @@ class Update:
     after: tuple[Expected, ...]
     written: bool
     left_out: tuple[str, ...]
-
-    @property
-    def exit_status(self) -> ExitStatus:
-        return ExitStatus.DONE
 
     def to_json(self) -> Document:
         """Return a document of schemas/expect-update.json."""
@@ -62,15 +57,11 @@ class Update:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class Known(Done):
     """What a stack is known to do wrong."""
 
     stack: str
     entries: tuple[Expected, ...]
-
-    @property
-    def exit_status(self) -> ExitStatus:
-        return ExitStatus.DONE
 
     def to_json(self) -> Document:
         """Return a document of schemas/expect-show.json."""

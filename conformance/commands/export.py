@@ -4,8 +4,7 @@ import dataclasses
 import pathlib
 from collections.abc import Callable, Sequence
 
-from conformance.commands.result import Document, document
-from conformance.commands.status import ExitStatus
+from conformance.commands.result import Document, Done, document
 from conformance.lab import manifest
 from conformance.reporting import heatmaps, points
 from conformance.reporting.text import markdown, overview
@@ -27,17 +26,12 @@ FORMS = {
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Exported:
+class Exported(Done):
     """Results in the form of another tool; `path` None where they were not written to a file."""
 
     form: str
     content: bytes
     path: pathlib.Path | None = None
-
-    @property
-    def exit_status(self) -> ExitStatus:
-        """Say DONE."""
-        return ExitStatus.DONE
 
     def to_json(self) -> Document:
         """Return a document of schemas/export.json."""

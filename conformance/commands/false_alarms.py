@@ -12,8 +12,6 @@ import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
-import rich.console
-
 from conformance.commands import mutants
 from conformance.commands.mutants import Options, Reporter
 from conformance.commands.result import Document, document
@@ -31,6 +29,7 @@ from conformance.reporting.text import scores
 from conformance.results.store import Store
 from conformance.support import files, paths, schema
 from conformance.support.console import one_line
+from conformance.support.notes import Notes
 
 #: what a run depends on beside its seeds
 About = Mapping[str, Any]
@@ -167,21 +166,21 @@ class FalseAlarms:
         )
 
 
-def compute(n: int, options: Options, record: bool, console: rich.console.Console) -> FalseAlarms:
+def compute(n: int, options: Options, record: bool, notes: Notes) -> FalseAlarms:
     """Make `n` whole runs of references, to count those in which a zone violates one. Raise UserError.
 
     In turn over REFERENCES, each run over all zones (of the grid, 10 Mbit/s unless the options say more), with seeds of
     its own, looking again at what is inconclusive as `pytest` does. Each block of runs has a results file of its own in
     the folder false-alarms/ beside `options.results`, so that a run reads no other's. With `record`, runs that are
-    recorded are not made again, and new ones are added. Progress goes to the console.
+    recorded are not made again, and new ones are added. `notes` get the progress.
     """
     bench = benches.find()
     kept = Record.load() if record else None
     for line in _other_kernels(bench, kept) if kept else ():
-        console.print(line, soft_wrap=True)
+        notes.say(line)
     made: list[Run] = []
     before = 0
-    with mutants.reporter(console, "runs", n) as report:
+    with mutants.reporter(notes, "runs", n) as report:
         for algorithm, first_seeds in _blocks(n, options):
             for one, fresh in _block(bench, algorithm, first_seeds, options, kept, report):
                 made.append(one)

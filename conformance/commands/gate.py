@@ -11,15 +11,12 @@ import pathlib
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
 from typing import Any
 
-import rich.console
-
 from conformance.catalogue import baseline as baselines
-from conformance.catalogue import documents, expectations, scenarios, telling
-from conformance.commands import blame, compare, sides, traits
-from conformance.commands.compared import Comparison
+from conformance.catalogue import documents, expectations, scenarios, separation
+from conformance.commands import blame, compare, compare_features, compare_sides
+from conformance.commands.compare_result import Comparison
 from conformance.commands.gate_findings import Finding, ZoneResult, confirmed, judged, repeating
 from conformance.commands.measuring import answers
 from conformance.commands.result import Document
@@ -27,6 +24,7 @@ from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
 from conformance.engine.plan import CellQuestion, Key, Plan, plan
+from conformance.engine.workers import Executor
 from conformance.model import expectation, seeds
 from conformance.model import grid as grids
 from conformance.model import place as places
@@ -38,8 +36,9 @@ from conformance.model.trial import Measurement
 from conformance.model.verdict import Status, Verdict, last_look
 from conformance.model.zone import Zone, judges
 from conformance.reporting.text import gate as reporting
-from conformance.support import files
+from conformance.support import files, spelling
 from conformance.support.console import count, duration
+from conformance.support.notes import Notes
 
 #: the share of a budget that is kept to repeat new violations
 _FOR_REPEATS = 0.1
@@ -145,8 +144,8 @@ class GateResult:
         return ExitStatus.DONE if learned and (known or not self.strict) else ExitStatus.UNKNOWN
 
 
-def compute(options: Options, console: rich.console.Console) -> GateResult:
-    """Measure and judge; `console` gets the progress. Raise UserError."""
+def compute(options: Options, notes: Notes) -> GateResult:
+    """Measure and judge; `notes` get the progress. Raise UserError."""
     began = time.monotonic()
     budget_s = seconds(options.budget)
     bench = benches.find(options.choice)
@@ -157,22 +156,21 @@ def compute(options: Options, console: rich.console.Console) -> GateResult:
     if options.baseline:
         made = itertools.chain.from_iterable(zones.values())
         for line in baselines.kernel_notes(options.baseline, made, bench.scheme):
-            console.print(line, soft_wrap=True)
+            notes.say(line)
     most = asked.looks[-1]
     each = f"{options.trials} to {most} trials" if most > options.trials else count(most, "trial")
-    console.print(
+    notes.say(
         f"gate: {bench.adapter.name}, {', '.join(zones)}: {count(len(asked.work), 'cell')}, {each} each"
-        + (f", {duration(budget_s)}" if budget_s else ""),
-        soft_wrap=True,
+        + (f", {duration(budget_s)}" if budget_s else "")
     )
-    compared = _features(options, bench, tuple(zones), budget_s, console) if options.features else None
+    compared = _features(options, bench, tuple(zones), budget_s, notes) if options.features else None
 
     def left_s(kept: float = 0.0) -> float | None:
         return None if budget_s is None else max(budget_s * (1 - kept) - (time.monotonic() - began), 0.1)
 
     def measured(plan: Plan, budget_s: float | None) -> dict[Key, Sequence[Measurement]]:
         made = answers(
-            plan, bench, options.results, options.workers, console, budget_s=budget_s, executor=options.executor
+            plan, bench, options.results, options.workers, notes, budget_s=budget_s, executor=options.executor
         )
         return {answer.key: answer.measurements for answer in made}
 
@@ -180,11 +178,11 @@ def compute(options: Options, console: rich.console.Console) -> GateResult:
     findings = tuple(judged(asked, found, known, {a: bench.scheme(a).id for a in zones}))
     again = repeating(asked, findings) if options.confirm else None
     if again:
-        console.print(f"{count(len(again.questions), 'new violation')}: again with fresh seeds", soft_wrap=True)
+        notes.say(f"{count(len(again.questions), 'new violation')}: again with fresh seeds")
         findings = tuple(confirmed(again, measured(again, left_s()), findings))
     if options.blame and not options.baseline:
         for_blame_s = None if budget_s is None else max(left_s() or 0.0, _LEAST_BLAME_S)
-        findings = tuple(_blamed(findings, found, options, for_blame_s, console))
+        findings = tuple(_blamed(findings, found, options, for_blame_s, notes))
     return GateResult(
         judged=findings,
         family=asked.family,
@@ -198,7 +196,7 @@ def compute(options: Options, console: rich.console.Console) -> GateResult:
 
 def _blamed(
     judged: Sequence[ZoneResult], found: Mapping[Key, Sequence[Measurement]], options: Options, budget_s: float | None,
-    console: rich.console.Console,
+    notes: Notes,
 ) -> Iterator[ZoneResult]:  # fmt: skip
     """Yield the same zones, and what some of their surprising violations are due to."""
     violations = [
@@ -207,7 +205,7 @@ def _blamed(
         for one in zone.findings
         if one.surprise is Surprise.NEW
     ]
-    known = blame.of_violations(violations, options.choice, console, options.workers, budget_s)
+    known = blame.of_violations(violations, options.choice, notes, options.workers, budget_s)
     for zone in judged:
         findings = (
             dataclasses.replace(one, blame=known.get((zone.zone.id, one.verdict.place))) for one in zone.findings
@@ -223,7 +221,7 @@ def _values(zone: Zone, verdict: Verdict, found: Mapping[Key, Sequence[Measureme
 
 
 def _features(
-    options: Options, bench: Bench, algorithms: Sequence[str], budget_s: float | None, console: rich.console.Console
+    options: Options, bench: Bench, algorithms: Sequence[str], budget_s: float | None, notes: Notes
 ) -> Comparison | None:
     """Compare what `why` reads with the baseline's, in half of the budget; without a baseline only keep it.
 
@@ -236,11 +234,13 @@ def _features(
         budget_s=None if budget_s is None else budget_s / 2, workers=options.workers, first_seed=options.first_seed,
     )  # fmt: skip
     if options.baseline:
-        base = sides.baseline(options.baseline, bench.adapter.name, algorithms)
-        return compare.of_sides(base, sides.Stack(given=options.choice.stack, bench=bench), asked, console)
+        base = compare_sides.baseline(options.baseline, bench.adapter.name, algorithms)
+        return compare.of_sides(base, compare_sides.Stack(given=options.choice.stack, bench=bench), asked, notes)
     for algorithm in algorithms:
-        traits.record(bench, algorithm, options.results, console, options.workers, asked.budget_s, asked.first_seed)
-    console.print("features are kept beside the results; with --baseline they are compared", soft_wrap=True)
+        compare_features.record(
+            bench, algorithm, options.results, notes, options.workers, asked.budget_s, asked.first_seed
+        )
+    notes.say("features are kept beside the results; with --baseline they are compared")
     return None
 
 
@@ -282,7 +282,7 @@ def _zones(options: Options, bench: Bench, shipped: list[Zone]) -> dict[str, lis
         if algorithm not in known:
             raise UserError(
                 f"no {'baseline' if options.baseline else 'zone'} for algorithm {algorithm!r}",
-                f"choose one of {', '.join(known)}",
+                spelling.mend(algorithm, known, f"choose one of {', '.join(known)}"),
             )
     return {algorithm: [zone for zone in there if zone.algorithm == algorithm] for algorithm in dict.fromkeys(wanted)}
 
@@ -334,7 +334,7 @@ def _telling(own: Sequence[Zone], others: Sequence[Zone], at: Place) -> float:
     for mine, theirs in itertools.product(own, others):
         there = theirs.profile == mine.profile and at in mine.intervals and at in theirs.intervals
         if there and theirs.metric == mine.metric and theirs.algorithm != mine.algorithm:
-            width = telling.gap(mine.intervals[at], theirs.intervals[at])
+            width = separation.gap(mine.intervals[at], theirs.intervals[at])
             widest[theirs.algorithm] = max(width, widest.get(theirs.algorithm, width))
     return min(widest.values(), default=0.0)
 

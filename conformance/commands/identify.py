@@ -5,8 +5,6 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-import rich.console
-
 from conformance.catalogue import documents
 from conformance.commands import common
 from conformance.commands.measuring import measure
@@ -21,6 +19,7 @@ from conformance.model.studies.identify import Score
 from conformance.model.studies.identify_rates import Rates, rates
 from conformance.model.trial import Measurement, Outcome, Scheme
 from conformance.model.zone import Zone
+from conformance.support.notes import Notes
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,15 +108,15 @@ def _cells(zones: Sequence[Zone]) -> list[Cell]:
 
 def compute(
     cca: str, choice: Choice, *, trials: int, first_seed: int, results: str, workers: int | None,
-    console: rich.console.Console,
+    notes: Notes,
 ) -> Identified:  # fmt: skip
-    """Measure and score; `console` gets the progress. Raises UserError."""
+    """Measure and score; `notes` get the progress. Raises UserError."""
     ours = zones()
     cells = _cells(ours)
     bench = benches.find(choice)
     common.require_offered(bench, cca)
     work = [(cca, documents.profile(ours[0].profile, cell)) for cell in cells]
-    measured = measure(bench, work, runs.seeds(trials, first_seed), results, workers, console)
+    measured = measure(bench, work, runs.seeds(trials, first_seed), results, workers, notes)
     found = {setting.cell: measurements for (_, setting), measurements in measured}
     identified = Identified(called=cca, scheme=bench.scheme(cca), cells=len(cells), trials=trials)
     for outcome in common.BAD:
@@ -194,7 +193,7 @@ class Checked:
 
 
 def compute_check(
-    choice: Choice, *, trials: int, first_seed: int, results: str, workers: int | None, console: rich.console.Console
+    choice: Choice, *, trials: int, first_seed: int, results: str, workers: int | None, notes: Notes
 ) -> Checked:
     """Identify every algorithm that has zones for it `trials` times, from one trial a cell; count right and wrong.
 
@@ -205,7 +204,7 @@ def compute_check(
     cells = _cells(ours)
     bench = benches.find(choice)
     work = [(algorithm, documents.profile(ours[0].profile, cell)) for algorithm in algorithms for cell in cells]
-    measured = measure(bench, work, runs.seeds(trials, first_seed), results, workers, console)
+    measured = measure(bench, work, runs.seeds(trials, first_seed), results, workers, notes)
     found = {(algorithm, setting.cell): measurements for (algorithm, setting), measurements in measured}
     tallies = []
     for algorithm in algorithms:

@@ -2,8 +2,7 @@
 
 import dataclasses
 
-from conformance.commands.result import Document, document
-from conformance.commands.status import ExitStatus
+from conformance.commands.result import Document, Done, document
 from conformance.kernel import store
 from conformance.kernel.store import Kernel
 from conformance.lab import manifest
@@ -11,15 +10,10 @@ from conformance.lab.manifest import Manifest
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Adapters:
+class Adapters(Done):
     """The adapters that ship; none of them is built or run to be listed."""
 
     manifests: tuple[Manifest, ...]
-
-    @property
-    def exit_status(self) -> ExitStatus:
-        """Say DONE."""
-        return ExitStatus.DONE
 
     def to_json(self) -> Document:
         """Return a document of schemas/adapter-list.json."""
@@ -41,15 +35,10 @@ def adapters() -> Adapters:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Kernels:
+class Kernels(Done):
     """The guest kernels that are built."""
 
     kernels: tuple[Kernel, ...]
-
-    @property
-    def exit_status(self) -> ExitStatus:
-        """Say DONE."""
-        return ExitStatus.DONE
 
     def to_json(self) -> Document:
         """Return a document of schemas/kernel-list.json."""

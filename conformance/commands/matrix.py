@@ -6,8 +6,6 @@ import pathlib
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
-import rich.console
-
 from conformance.catalogue import documents
 from conformance.commands.measuring import answers
 from conformance.commands.result import Document, document
@@ -24,6 +22,7 @@ from conformance.model.setting import Cell
 from conformance.model.trial import Measurement, Outcome
 from conformance.model.verdict import ALPHA, Status, Verdict, overall
 from conformance.model.zone import Zone, id_parts
+from conformance.support.notes import Notes
 
 #: where an algorithm that has no zone is measured, so that one sees that it runs
 _ANY_CELL = Cell(10, 20, 0)
@@ -77,15 +76,15 @@ def compute(
     trials: int,
     results: str | pathlib.Path,
     workers: int | None,
-    console: rich.console.Console,
+    notes: Notes,
     first_seed: int = seeds.JUDGED,
 ) -> Matrix:
-    """Measure and judge; `stacks` empty means all that ship. Progress goes to the console. Raise UserError."""
+    """Measure and judge; `stacks` empty means all that ship. `notes` get the progress. Raise UserError."""
     wanted = grids.cells(grid) if grid else None
     rows: list[Row] = []
     for about in [manifest.read(stack) for stack in stacks] or manifest.shipped():
         if about.offered():
-            rows += _rows(about, stacks, choice, wanted, trials, first_seed, results, workers, console)
+            rows += _rows(about, stacks, choice, wanted, trials, first_seed, results, workers, notes)
     return Matrix(grid=grid, rows=tuple(rows))
 
 
@@ -98,7 +97,7 @@ def _rows(
     first_seed: int,
     results: str | pathlib.Path,
     workers: int | None,
-    console: rich.console.Console,
+    notes: Notes,
 ) -> Iterator[Row]:
     name = next((s for s in stacks if manifest.read(s) == about), about.name)
     try:
@@ -109,10 +108,10 @@ def _rows(
             yield Row(stack=about.name, algorithm=algorithm, called=called, status=Status.UNSUPPORTED, what=str(error))
         return
     asked = _plan(about.offered(), bench.profile, wanted, trials, first_seed)
-    console.print(f"{about.name}: {len(about.offered())} algorithms, {len(asked.work)} cells", soft_wrap=True)
+    notes.say(f"{about.name}: {len(about.offered())} algorithms, {len(asked.work)} cells")
     found: dict[str, dict[Key, Sequence[Measurement]]] = collections.defaultdict(dict)
     judged: dict[Question, Judged] = {}
-    for answer in answers(asked, bench, results, workers, console):
+    for answer in answers(asked, bench, results, workers, notes):
         found[answer.algorithm][answer.key] = answer.measurements
         judged.update((one.question, one) for one in answer.judged)
     judged = {one.question: one for one in asked.together(judged.values())}

@@ -2,17 +2,23 @@
 
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor
-
-import rich.console
 
 from conformance.engine import unused
 from conformance.engine.benches import Bench
 from conformance.engine.execute import Answer, execute
 from conformance.engine.plan import Key, Plan, plan
+from conformance.engine.workers import Executor
 from conformance.model.trial import Measurement
-from conformance.reporting.text import progress
 from conformance.results.store import Store
+from conformance.support.console import count
+from conformance.support.notes import Notes
+
+
+def amount(asked: Plan) -> str:
+    """Return how much a Plan may take, in words: "150 cells, 5 to 20 trials each: 750 to 3,000 trials"."""
+    cells, numbers = len(asked.work), dict.fromkeys((asked.looks[0], asked.looks[-1]))
+    each, total = (" to ".join(f"{n * times:,}" for n in numbers) for times in (1, cells))
+    return f"{count(cells, 'cell')}, {each} trials each: {total} trials"
 
 
 def answers(
@@ -20,7 +26,7 @@ def answers(
     bench: Bench,
     results: str | pathlib.Path,
     workers: int | None,
-    console: rich.console.Console,
+    notes: Notes,
     *,
     budget_s: float | None = None,
     executor: Callable[[], Executor] | None = None,
@@ -33,8 +39,8 @@ def answers(
     """
     kept = Store(results)
     for line in () if compares_kernels else unused.lines(asked, bench, kept):
-        console.print(line, soft_wrap=True)
-    with progress.bar(console, "measuring", budget_s=budget_s) as bar:
+        notes.say(line)
+    with notes.bar("measuring", budget_s=budget_s) as bar:
         yield from execute(
             asked, bench, kept, workers=workers, executor=executor, on_trial=bar.follow, budget_s=budget_s
         )
@@ -46,7 +52,7 @@ def measure(
     seeds: range,
     results: str | pathlib.Path,
     workers: int | None,
-    console: rich.console.Console,
+    notes: Notes,
     *,
     compares_kernels: bool = False,
 ) -> Iterator[tuple[Key, Sequence[Measurement]]]:
@@ -55,5 +61,5 @@ def measure(
     No zone is asked about them. `compares_kernels`: see answers().
     """
     asked = plan(trials=len(seeds), first_seed=seeds[0], work=work)
-    for answer in answers(asked, bench, results, workers, console, compares_kernels=compares_kernels):
+    for answer in answers(asked, bench, results, workers, notes, compares_kernels=compares_kernels):
         yield answer.key, answer.measurements

@@ -4,23 +4,17 @@ import dataclasses
 import pathlib
 from collections.abc import Sequence
 
-from conformance.commands.result import Document, document
-from conformance.commands.status import ExitStatus
+from conformance.commands.result import Document, Done, document
 from conformance.results import merge
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Merged:
+class Merged(Done):
     """A results file made of others; `left_out` says in words which lines were cut short."""
 
     target: pathlib.Path
     trials: int
     left_out: tuple[str, ...]
-
-    @property
-    def exit_status(self) -> ExitStatus:
-        """Say DONE."""
-        return ExitStatus.DONE
 
     def to_json(self) -> Document:
         """Return a document of schemas/merge.json."""

@@ -12,8 +12,6 @@ import pathlib
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-import rich.console
-
 from conformance.catalogue import documents, mutant_record, scenarios
 from conformance.catalogue.mutant_record import Measured
 from conformance.commands.result import Document, document
@@ -37,10 +35,10 @@ from conformance.model.studies.mutants import Finding, Mutant, Outcome
 from conformance.model.trial import Measurement
 from conformance.model.verdict import Verdict, looks
 from conformance.model.zone import Zone
-from conformance.reporting.text import progress
 from conformance.results.store import Store
 from conformance.support import paths, schema
 from conformance.support.console import duration
+from conformance.support.notes import Bar, Notes
 
 #: name of a profile or a scenario, and a cell or a point of it
 Where = tuple[str, Place]
@@ -138,8 +136,8 @@ class Scored:
         )
 
 
-def compute(ids: Sequence[str], options: Options, record: bool, console: rich.console.Console) -> Scored:
-    """Measure the mutants of these ids, or all; progress goes to the console. Raise UserError."""
+def compute(ids: Sequence[str], options: Options, record: bool, notes: Notes) -> Scored:
+    """Measure the mutants of these ids, or all; `notes` get the progress. Raise UserError."""
     chosen = mutants.choose(corpus(), ids)
     if record and ids:
         raise UserError("--record keeps the score of all mutants", "name none")
@@ -150,7 +148,7 @@ def compute(ids: Sequence[str], options: Options, record: bool, console: rich.co
     chosen = [mutant for mutant in chosen if mutant not in absent]
     kept, findings, did = Store(options.results), [], Did()
     recorded: tuple[pathlib.Path, ...] = ()
-    with reporter(console, "mutants", len(chosen)) as report:
+    with reporter(notes, "mutants", len(chosen)) as report:
         for kernel, n in collections.Counter(mutant.kernel for mutant in absent).items():
             report.note(f"not measured: {n} mutants, as their kernel {kernel} is not built here ({_BUILD_IT})")
         for mutant in chosen:
@@ -330,8 +328,8 @@ def _build_patched_kernel(say: Callable[[str], None]) -> None:
 class Reporter:
     """Shows how many mutants, or runs, are done, how far the present one is, and a line for each that is done."""
 
-    def __init__(self, console: rich.console.Console, bar: progress.Bar) -> None:
-        self._console, self._bar = console, bar
+    def __init__(self, notes: Notes, bar: Bar) -> None:
+        self._notes, self._bar = notes, bar
         self._began, self._fresh = time.monotonic(), False
 
     def say(self, line: str) -> None:
@@ -342,18 +340,18 @@ class Reporter:
         self.say(f"{made.done} of {made.total} trials")
 
     def note(self, line: str) -> None:
-        self._console.print(line, soft_wrap=True)
+        self._notes.say(line)
 
     def done(self, name: str, outcome: str, trials: int) -> None:
         """Count one as done; what came from the results file alone says nothing about the time that is left."""
         took_s = time.monotonic() - self._began
         self._bar.advance(fresh=self._fresh)
-        self._console.print(f"{outcome:10} {name} ({trials} trials, {duration(took_s)})", soft_wrap=True)
+        self._notes.say(f"{outcome:10} {name} ({trials} trials, {duration(took_s)})")
         self._began, self._fresh = time.monotonic(), False
 
 
 @contextlib.contextmanager
-def reporter(console: rich.console.Console, unit: str, total: int) -> Iterator[Reporter]:
+def reporter(notes: Notes, unit: str, total: int) -> Iterator[Reporter]:
     """Show progress while the block runs."""
-    with progress.bar(console, "measuring", total=total, unit=unit) as bar:
-        yield Reporter(console, bar)
+    with notes.bar("measuring", total=total, unit=unit) as bar:
+        yield Reporter(notes, bar)

@@ -21,6 +21,17 @@ class Result(Protocol):
         ...
 
 
+class Done:
+    """A result that passes no judgement: a command that has one is done."""
+
+    __slots__ = ()
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Say DONE."""
+        return ExitStatus.DONE
+
+
 def document(name: str, exit_status: ExitStatus, **fields: Any) -> Document:
     """Begin a document: which schema it keeps, and how the command ended."""
     return {"schema": f"{name}/1", "exit_status": int(exit_status), **fields}

@@ -2,20 +2,17 @@
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor
 from typing import Any
-
-import rich.console
-import rich.text
 
 from conformance.catalogue import documents
 from conformance.commands import common
-from conformance.commands.measuring import answers
+from conformance.commands.measuring import amount, answers
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
 from conformance.engine.benches import Choice
 from conformance.engine.plan import CellQuestion, plan
+from conformance.engine.workers import Executor
 from conformance.model import seeds
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell, Setting
@@ -25,6 +22,7 @@ from conformance.model.zone import Zone
 from conformance.reporting import heatmaps
 from conformance.reporting.heatmaps import CellResult, Series
 from conformance.reporting.tools import export
+from conformance.support.notes import Notes
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +62,10 @@ def compute(
     overrides: Mapping[str, Any],
     first_seed: int = seeds.JUDGED,
     workers: int | None,
-    console: rich.console.Console,
+    notes: Notes,
     executor: Callable[[], Executor] | None = None,
 ) -> Measured:
-    """Measure an algorithm over a grid, and judge it where zones apply; progress and errors go to the console.
+    """Measure an algorithm over a grid, and judge it where zones apply; `notes` get progress and errors.
 
     `overrides`: see documents.profile(). Raise UserError.
     """
@@ -90,10 +88,12 @@ def compute(
         questions, trials=trials, most_trials=max(trials, most_trials), first_seed=first_seed,
         work=[(algorithm, one) for one in settings],
     )  # fmt: skip
+    if len(cells) > 1:
+        notes.say(f"run: {bench.adapter.name}, {algorithm}: {amount(asked)}")
     measured = {}
-    for answer in answers(asked, bench, results, workers, console, executor=executor):
+    for answer in answers(asked, bench, results, workers, notes, executor=executor):
         measured[answer.setting] = answer.measurements
-        _complain(console, answer.setting.cell, answer.measurements)
+        _complain(notes, answer.setting.cell, answer.measurements)
     series = heatmaps.all_series([m for setting in settings for m in measured[setting]])
     return Measured(series=tuple(series), results=results, not_judged=not_judged)
 
@@ -110,9 +110,9 @@ def _zones(algorithm: str, setting: Setting) -> tuple[list[Zone], str | None]:
         return [], str(error)
 
 
-def _complain(console: rich.console.Console, cell: Cell, measurements: Sequence[Measurement]) -> None:
+def _complain(notes: Notes, cell: Cell, measurements: Sequence[Measurement]) -> None:
     for message in sorted({str(m.message) for m in measurements if m.outcome is Outcome.ERROR}):
-        console.print(rich.text.Text.assemble(("error ", "red"), f"{cell.id}: {message}"), soft_wrap=True)
+        notes.error(f"{cell.id}: {message}")
 
 
 def exit_status(results: Iterable[CellResult]) -> ExitStatus:

@@ -6,18 +6,16 @@ Points that zones are about are judged by them, all in one family.
 import dataclasses
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
-
-import rich.console
 
 from conformance.catalogue import documents, scenarios
 from conformance.commands import common
 from conformance.commands.measuring import answers
-from conformance.commands.result import Document, document
+from conformance.commands.result import Document, Done, document
 from conformance.commands.status import ExitStatus, of_outcomes
 from conformance.engine import benches
 from conformance.engine.benches import Choice
 from conformance.engine.plan import CellQuestion, Key, Plan, plan
+from conformance.engine.workers import Executor
 from conformance.lab import shared
 from conformance.model import metrics, shared_metrics
 from conformance.model.errors import UserError
@@ -27,6 +25,7 @@ from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome
 from conformance.model.verdict import Status, Verdict
 from conformance.support import limits
+from conformance.support.notes import Notes
 
 #: what the judged flows together are called, where they are more than one group
 JUDGED = "judged"
@@ -136,10 +135,10 @@ def run(
     first_seed: int,
     results: str,
     workers: int | None,
-    console: rich.console.Console,
+    notes: Notes,
     executor: Callable[[], Executor] | None = None,
 ) -> Ran:
-    """Run a scenario at a point or a grid of them; progress goes to the console. Raise UserError."""
+    """Run a scenario at a point or a grid of them; `notes` get the progress. Raise UserError."""
     scenario = scenarios.find(what)
     chosen = list(_chosen(scenario, points, grid))
     compared = _point(scenario, [alone]) if alone is not None else None
@@ -156,8 +155,7 @@ def run(
         work=[(algorithm, setting) for setting in settings.values()],
     )  # fmt: skip
     measured = {
-        answer.key: answer.measurements
-        for answer in answers(asked, bench, results, workers, console, executor=executor)
+        answer.key: answer.measurements for answer in answers(asked, bench, results, workers, notes, executor=executor)
     }
     verdicts = _verdicts(asked, measured)
     ran = {
@@ -257,15 +255,10 @@ def _figure(group: str, metric: str, values: Sequence[float | None]) -> Iterator
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class Listed(Done):
     """The scenarios that ship: (name, title)."""
 
     scenarios: tuple[tuple[str, str], ...]
-
-    @property
-    def exit_status(self) -> ExitStatus:
-        """Say DONE."""
-        return ExitStatus.DONE
 
     def to_json(self) -> Document:
         """Return a document of schemas/scenario-list.json."""
@@ -279,18 +272,13 @@ def list_all() -> Listed:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class Shown(Done):
     """What a scenario says at a point."""
 
     scenario: Scenario
     point: Point
     setting: Setting
     memory_mb: int | None
-
-    @property
-    def exit_status(self) -> ExitStatus:
-        """Say DONE."""
-        return ExitStatus.DONE
 
     def to_json(self) -> Document:
         """Return a document of schemas/scenario-show.json."""

@@ -5,8 +5,6 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import rich.console
-
 from conformance.catalogue import documents
 from conformance.commands import common
 from conformance.commands.measuring import measure
@@ -20,6 +18,7 @@ from conformance.model.setting import Cell, end_to_end
 from conformance.model.split import accuracy, split_paths
 from conformance.model.split.accuracy import Accuracy, Panel
 from conformance.model.trial import Measurement, Outcome
+from conformance.support.notes import Notes
 
 #: of a path in a Panel: its row and its column
 At = tuple[str, str]
@@ -109,9 +108,9 @@ def _panel(one: Compared) -> dict[str, Any]:
 
 def compute(
     algorithms: Sequence[str], choice: Choice, *, proxy: str, queue_sized_by: str, trials: int, results: str,
-    workers: int | None, profile: str | None, console: rich.console.Console,
+    workers: int | None, profile: str | None, notes: Notes,
 ) -> Comparison:  # fmt: skip
-    """Measure the paths and their segments alone, and compare; `console` gets the progress. Raises UserError.
+    """Measure the paths and their segments alone, and compare; `notes` get the progress. Raises UserError.
 
     Without a proxy, the paths are measured end to end, and predicted by one segment that is what they come to.
     """
@@ -137,7 +136,7 @@ def compute(
     measured: dict[Any, float | None] = {}
     problems: set[tuple[Outcome, str]] = set()
     spent_s = 0.0
-    for (algorithm, setting), measurements in measure(bench, work, runs.seeds(trials), results, workers, console):
+    for (algorithm, setting), measurements in measure(bench, work, runs.seeds(trials), results, workers, notes):
         measured[algorithm, setting] = _throughput(measurements)
         spent_s += sum(m.host.get("wall_s", 0) for m in measurements)
         problems |= {

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conformance.commands import split_published
-from conformance.commands.result import Document, document
-from conformance.commands.status import ExitStatus
+from conformance.commands.result import Document, Done, document
 from conformance.model import grid as grids
 from conformance.model import grouping
 from conformance.model.errors import UserError
@@ -81,7 +80,7 @@ class InterpolationError:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Analysis:
+class Analysis(Done):
     """Where a proxy would help. Without `tables`, only one path was asked for.
 
     `counts`: (scheme, filter, path class, the study's count, ours). `interpolation` is None where it was not asked for.
@@ -96,11 +95,6 @@ class Analysis:
     counts: tuple[tuple[str, Filter, str, int, Count], ...] = ()
     interpolation: tuple[InterpolationError, ...] | None = None
     predictions: Mapping[Path, Mapping[str, Prediction]]
-
-    @property
-    def exit_status(self) -> ExitStatus:
-        """Say DONE."""
-        return ExitStatus.DONE
 
     def to_json(self) -> Document:
         """Return a document of schemas/split-analyze.json."""

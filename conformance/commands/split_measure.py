@@ -4,8 +4,6 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import rich.console
-
 from conformance.catalogue import documents
 from conformance.commands import common
 from conformance.commands.measuring import measure
@@ -18,6 +16,7 @@ from conformance.model import seeds, statistics
 from conformance.model.setting import Setting, parse_path
 from conformance.model.split import split_paths
 from conformance.model.trial import Measurement, Outcome, Scheme
+from conformance.support.notes import Notes
 
 #: of the paths that zones have (derive_split: those of the smallest grid)
 _BANDWIDTH_MBPS = 10
@@ -99,7 +98,7 @@ def _path(path: MeasuredPath) -> dict[str, Any]:
 def compute(
     algorithm: str, paths: Sequence[str], choice: Choice, *, proxy: str, proxy_options: Mapping[str, Any],
     queue_sized_by: str, overrides: Mapping[str, Any], trials: int, results: str, workers: int | None,
-    profile: str | None, console: rich.console.Console, first_seed: int = seeds.JUDGED,
+    profile: str | None, notes: Notes, first_seed: int = seeds.JUDGED,
 ) -> Measured:  # fmt: skip
     """Measure each of `paths` (ids: 10mbps-20ms-0pct+50mbps-60ms-1pct, the client's segment first).
 
@@ -115,7 +114,7 @@ def compute(
         for pair in dict.fromkeys(segments)
     ]
     work = [(algorithm, setting) for setting in settings]
-    found = {key[1]: ms for key, ms in measure(bench, work, runs.seeds(trials, first_seed), results, workers, console)}
+    found = {key[1]: ms for key, ms in measure(bench, work, runs.seeds(trials, first_seed), results, workers, notes)}
     return Measured(
         scheme=bench.scheme(algorithm), proxy=through.program if through else None, trials=trials,
         paths=tuple(MeasuredPath(setting=setting, measurements=tuple(found[setting])) for setting in settings),

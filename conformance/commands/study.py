@@ -4,18 +4,16 @@ import dataclasses
 import math
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
 from typing import Any
-
-import rich.console
 
 from conformance.catalogue import references, studies
 from conformance.commands.measuring import answers
-from conformance.commands.result import Document, document
+from conformance.commands.result import Document, Done, document
 from conformance.commands.status import ExitStatus, of_outcomes, worst
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
 from conformance.engine.plan import Key, plan
+from conformance.engine.workers import Executor
 from conformance.lab import shared
 from conformance.model.errors import UserError
 from conformance.model.studies import outcome, study_results
@@ -25,6 +23,7 @@ from conformance.model.studies.study import Claim, Study, StudyPoint
 from conformance.model.trial import Measurement
 from conformance.results import store
 from conformance.support import limits
+from conformance.support.notes import Notes
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +117,7 @@ def run(
     first_seed: int,
     results: str,
     workers: int | None,
-    console: rich.console.Console,
+    notes: Notes,
     executor: Callable[[], Executor] | None = None,
 ) -> Told:
     """Measure the points of a tier, as far as the results file lacks them, and judge all claims. Raise UserError."""
@@ -137,7 +136,7 @@ def run(
         why_not |= _too_large(study, own)
         work = _work(study, [point for point in own if point not in why_not])
         asked = plan(trials=trials or study.trials[tier], first_seed=first_seed, work=work)
-        for answer in answers(asked, bench, results, workers, console, executor=executor):
+        for answer in answers(asked, bench, results, workers, notes, executor=executor):
             measured |= dict.fromkeys(work[answer.key], answer.measurements)
         schemes |= dict.fromkeys(_schemes(bench, work))
     failed = of_outcomes(one.outcome for found in measured.values() for one in found)
@@ -235,15 +234,10 @@ def board(results: Sequence[str | pathlib.Path]) -> Board:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class Listed(Done):
     """The studies that ship."""
 
     studies: tuple[Study, ...]
-
-    @property
-    def exit_status(self) -> ExitStatus:
-        """Say DONE."""
-        return ExitStatus.DONE
 
     def to_json(self) -> Document:
         """Return a document of schemas/study-list.json."""

@@ -20,8 +20,6 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any
 
-import rich.console
-
 from conformance.catalogue import documents
 from conformance.commands import common
 from conformance.commands.result import Document, document
@@ -36,6 +34,7 @@ from conformance.model.place import Place
 from conformance.model.setting import Cell
 from conformance.model.trial import Measurement, Trial
 from conformance.support import files
+from conformance.support.notes import Notes
 
 _WALL_TIMEOUT_S = 600
 #: cells whose traces keep_some() takes
@@ -79,9 +78,9 @@ class Traced:
 
 def compute(
     algorithm: str, choice: Choice, *, cell: str, seed: int, profile: str | None, packets_only: bool,
-    target: pathlib.Path, console: rich.console.Console,
+    target: pathlib.Path, notes: Notes,
 ) -> Traced:  # fmt: skip
-    """Make the trial and keep what it leaves in the folder `target`; `console` gets the progress. Raises UserError."""
+    """Make the trial and keep what it leaves in the folder `target`; `notes` get the progress. Raises UserError."""
     cells = grids.cells(cell)
     if len(cells) != 1:
         raise UserError(f"{cell} is not one cell", "name one, such as 10mbps-20ms-1pct")
@@ -95,7 +94,7 @@ def compute(
     if place.why_not:
         raise UserError(place.why_not)
     trials = bench.trials(algorithm, documents.profile(profile or bench.profile, cells[0]), [seed])
-    console.print(f"tracing {trials[0].scheme.id} at {cells[0].id}, seed {seed}")
+    notes.say(f"tracing {trials[0].scheme.id} at {cells[0].id}, seed {seed}")
     how = "packets" if packets_only else "all"
     with contextlib.closing(take(place.kernel, bench.adapter, [trials], how)) as traces:
         measurement, captured, folder = next(traces)
@@ -142,12 +141,12 @@ def keep(folder: pathlib.Path | None, target: pathlib.Path, measurement: Measure
 
 
 def keep_some(
-    places: Iterable[tuple[str, str, Place]], choice: Choice, folder: str | pathlib.Path, console: rich.console.Console,
-    show: Callable[[Traced, rich.console.Console], None],
+    places: Iterable[tuple[str, str, Place]], choice: Choice, folder: str | pathlib.Path, notes: Notes,
+    show: Callable[[Traced], None],
 ) -> None:  # fmt: skip
     """Trace the first seed of some of `places`, (algorithm, profile, Cell), into FOLDER/ALGORITHM-CELL.
 
-    `show` gets each as soon as it is kept, and `console` the progress.
+    `show` gets each as soon as it is kept, and `notes` the progress.
 
     Points of scenarios are left out: no trial of these can be traced yet.
     Traces under a profile other than the grid's go into FOLDER/ALGORITHM-CELL-PROFILE. There are few of them: packets
@@ -156,22 +155,22 @@ def keep_some(
     """
     cells = [(algorithm, profile, at) for algorithm, profile, at in places if isinstance(at, Cell)]
     if cells and choice.lab != "virtual":
-        console.print("no traces kept: they are taken in the virtual room only", soft_wrap=True)
+        notes.say("no traces kept: they are taken in the virtual room only")
         return
     for algorithm, profile, cell in cells[:_MOST_KEPT]:
         own = "" if profile in documents.PROFILES.values() else f"-{profile}"
         target = pathlib.Path(folder) / f"{algorithm}-{cell.id}{own}"
         if target.exists():
-            console.print(f"trace kept before: {target}", soft_wrap=True)
+            notes.say(f"trace kept before: {target}")
             continue
         try:
             found = compute(
                 algorithm, choice, cell=cell.id, seed=1, profile=profile, packets_only=False, target=target,
-                console=console,
+                notes=notes,
             )  # fmt: skip
         except UserError as error:
-            console.print(f"no trace kept: {error}", soft_wrap=True)
+            notes.say(f"no trace kept: {error}")
             return
-        show(found, console)
+        show(found)
     if len(cells) > _MOST_KEPT:
-        console.print(f"traces of {_MOST_KEPT} cells kept, of {len(cells)} that violate", soft_wrap=True)
+        notes.say(f"traces of {_MOST_KEPT} cells kept, of {len(cells)} that violate")

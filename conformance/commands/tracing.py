@@ -22,7 +22,7 @@ from conformance.model.diagnosis import flow as flows
 from conformance.model.errors import UserError
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome, Scheme, Trial
-from conformance.reporting.text import progress
+from conformance.support.notes import Bar
 
 #: {cell's name: seeds} of what is traced
 Plan = Mapping[str, Sequence[int]]
@@ -57,7 +57,7 @@ class Traced:
 
 def traced_all(
     schemes: Mapping[str, tuple[Bench, str]], plans: Mapping[str, Plan], target: pathlib.Path | None = None,
-    bar: progress.Bar | None = None, workers: int | None = None, budget_s: float | None = None,
+    bar: Bar | None = None, workers: int | None = None, budget_s: float | None = None,
     on_flow: Callable[[Trial, flows.Flow], None] = lambda trial, flow: None,
     under: Mapping[str, Mapping[str, Setting]] = types.MappingProxyType({}),
 ) -> dict[str, Traced]:  # fmt: skip
@@ -119,7 +119,7 @@ def traced_all(
 
 def traced(
     bench: Bench, algorithm: str, plan: Plan, target: pathlib.Path | None = None,
-    bar: progress.Bar | None = None, stop: threading.Event | None = None,
+    bar: Bar | None = None, stop: threading.Event | None = None,
     on_start: Callable[[virtual.Group], None] = lambda guest: None,
     on_flow: Callable[[Trial, flows.Flow], None] = lambda trial, flow: None,
     under: Mapping[str, Setting] | None = None,

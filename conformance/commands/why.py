@@ -14,9 +14,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import rich.console
-
-from conformance.commands import changing, tracing
+from conformance.commands import tracing, why_changes
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
 from conformance.commands.tracing import Traced
@@ -30,9 +28,9 @@ from conformance.model.diagnosis.feature_table import FEW, MANY
 from conformance.model.errors import UserError
 from conformance.model.metric import RELATIVE_MARGIN
 from conformance.model.metrics import UTILIZATION
-from conformance.reporting.text import progress
 from conformance.reporting.text import why as showing
 from conformance.support import extras, files
+from conformance.support.notes import Notes
 
 #: traces of each cell with loss
 USUAL_TRIALS = 3
@@ -70,20 +68,20 @@ class Asked:
 
 def compute(
     algorithm: str, choice: Choice, *, trials: int, first_seed: int, target: pathlib.Path | None, workers: int | None,
-    changes: bool, console: rich.console.Console,
+    changes: bool, notes: Notes,
 ) -> Asked:  # fmt: skip
     """Trace an algorithm and its reference, and compare; the folder `target`, if any, keeps all. Raises UserError.
 
     `changes`: look at networks that change, and at an application that pauses, too.
     """
     try:
-        report = look(algorithm, choice, runs.seeds(trials, first_seed), target, console, workers)
+        report = look(algorithm, choice, runs.seeds(trials, first_seed), target, notes, workers)
         if changes:
             schemes = {"stack": (benches.find(choice), algorithm)}
             if report.reference:
                 schemes["reference"] = (benches.find(Choice()), algorithm)
             report = dataclasses.replace(
-                report, changed=changing.look(schemes, runs.seeds(1, first_seed), workers, console)
+                report, changed=why_changes.look(schemes, runs.seeds(1, first_seed), workers, notes)
             )
     except Untraced as why_not:
         return Asked(report=None, untraced=why_not)
@@ -101,7 +99,7 @@ def write(report: "Report", document: pathlib.Path, drawing: pathlib.Path) -> No
 
 
 def look(
-    algorithm: str, choice: Choice, seeds: Sequence[int], target: pathlib.Path | None, console: rich.console.Console,
+    algorithm: str, choice: Choice, seeds: Sequence[int], target: pathlib.Path | None, notes: Notes,
     workers: int | None = None,
 ) -> "Report":  # fmt: skip
     """Return the Report on an algorithm; the folder `target`, if any, gets what trials leave.
@@ -123,7 +121,7 @@ def look(
         roles["reference"] = usual
     plan = tracing.plan(seeds)
     total = sum(map(len, plan.values())) * len(roles)
-    with progress.bar(console, "tracing", total=total, unit="traces") as bar:
+    with notes.bar("tracing", total=total, unit="traces") as bar:
         schemes = {role: (b, algorithm) for role, b in roles.items()}
         found = tracing.traced_all(schemes, dict.fromkeys(roles, plan), target, bar, workers)
     ours, reference = found["stack"], found.get("reference")
@@ -141,12 +139,12 @@ def look(
 def of_violations(
     algorithms: Iterable[str],
     choice: Choice,
-    console: rich.console.Console,
-    show: Callable[["Report", rich.console.Console], None],
+    notes: Notes,
+    show: Callable[["Report"], None],
 ) -> dict[str, "Report"]:
     """Return what looks wrong with the first few algorithms that violate a zone: {algorithm: Report}.
 
-    `show` gets each as soon as it is known, and `console` the progress.
+    `show` gets each as soon as it is known, and `notes` the progress.
 
     What cannot be said is no reason to fail, nor to hide the violation. An interrupt ends the search, and what was
     found by then is returned: the verdicts are complete without it.
@@ -155,15 +153,15 @@ def of_violations(
     for at, algorithm in enumerate(algorithms):
         again = f"`conformance why {algorithm}{choice.options()}`"
         if at == _MOST_ALGORITHMS:
-            console.print(f"of {', '.join(algorithms[at:])}: {again} ...", soft_wrap=True)
+            notes.say(f"of {', '.join(algorithms[at:])}: {again} ...")
             break
         try:
-            found[algorithm] = look(algorithm, choice, runs.seeds(USUAL_TRIALS), None, console)
-            show(found[algorithm], console)
+            found[algorithm] = look(algorithm, choice, runs.seeds(USUAL_TRIALS), None, notes)
+            show(found[algorithm])
         except (UserError, Untraced) as why_not:
-            console.print(f"{algorithm}: not known: {why_not}", soft_wrap=True)
+            notes.say(f"{algorithm}: not known: {why_not}")
         except KeyboardInterrupt:
-            console.print(f"{algorithm}: interrupted; {again} asks again", soft_wrap=True)
+            notes.say(f"{algorithm}: interrupted; {again} asks again")
             break
     return found
 

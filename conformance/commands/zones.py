@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from conformance.catalogue import documents, lint, mutant_record, telling
-from conformance.commands.result import Document, document
+from conformance.catalogue import documents, lint, mutant_record, separation
+from conformance.commands.result import Document, Done, document
 from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
 from conformance.model.place import Place
@@ -25,15 +25,10 @@ class CheckedZone:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedZones:
+class CheckedZones(Done):
     """Zone files that hold. A file that does not is a UserError, so there is none here."""
 
     zones: tuple[CheckedZone, ...]
-
-    @property
-    def exit_status(self) -> ExitStatus:
-        """Say DONE."""
-        return ExitStatus.DONE
 
     def to_json(self) -> Document:
         """Return a document of schemas/zones-check.json."""
@@ -65,15 +60,10 @@ def check(
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class ShownZone:
+class ShownZone(Done):
     """A zone to be drawn."""
 
     zone: Zone | SplitZone
-
-    @property
-    def exit_status(self) -> ExitStatus:
-        """Say DONE."""
-        return ExitStatus.DONE
 
     def to_json(self) -> Document:
         """Return a document of schemas/zones-show.json."""
@@ -191,14 +181,10 @@ class Pair:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Apart:
+class Apart(Done):
     """The cells that tell algorithms apart, pair by pair."""
 
     pairs: tuple[Pair, ...]
-
-    @property
-    def exit_status(self) -> ExitStatus:
-        return ExitStatus.DONE
 
     def to_json(self) -> Document:
         """Return a document of schemas/zones-apart.json."""
@@ -221,6 +207,6 @@ def apart(algorithms: Sequence[str], profile: str) -> Apart:
     return Apart(
         pairs=tuple(
             Pair(first=first, second=second, metric=metric, common=n, cells=tuple(cells))
-            for first, second, metric, n, cells in telling.apart(algorithms, profile)
+            for first, second, metric, n, cells in separation.apart(algorithms, profile)
         )
     )

@@ -8,8 +8,7 @@ import statistics
 from collections.abc import Iterable, Mapping
 
 from conformance.catalogue import documents
-from conformance.commands.result import Document, document
-from conformance.commands.status import ExitStatus
+from conformance.commands.result import Document, Done, document
 from conformance.model import place as places
 from conformance.model.errors import UserError
 from conformance.model.margins import Median, Spread, spreads
@@ -24,16 +23,11 @@ _KIND, _PROFILE = "heatmap", "packets"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Margins:
+class Margins(Done):
     """{zone id: Spreads of the kinds of its cells}; `path`: where they are kept, if they are."""
 
     zones: Mapping[str, tuple[Spread, ...]]
     path: pathlib.Path | None
-
-    @property
-    def exit_status(self) -> ExitStatus:
-        """Say DONE."""
-        return ExitStatus.DONE
 
     def to_json(self) -> Document:
         """Return a document of schemas/zones-margins.json."""

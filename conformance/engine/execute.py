@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor
 from typing import Self
 
 from conformance.engine.benches import Bench
@@ -11,6 +10,7 @@ from conformance.engine.progress import Progress
 from conformance.engine.repeats import Repeats
 from conformance.engine.runs import Run
 from conformance.engine.work import Looks
+from conformance.engine.workers import Executor
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement
 from conformance.results.store import Store
@@ -34,7 +34,7 @@ class Execution:
     """A plan under way. Use it as a context: at its end guests are killed, and what was measured is kept.
 
     `ahead`: measure in the background, in the plan's order, before anything is asked; otherwise only what is asked for.
-    `workers`: guests at a time, one a core where None. `executor` makes a concurrent.futures.Executor whose workers
+    `workers`: guests at a time, one a core where None. `executor` makes an Executor whose workers
     make the trials. `on_trial` is called with the Progress after each trial. What is `new` by the first measurements of
     its settings is measured with fresh seeds, too, as soon as that is known; repeat() waits for it.
     """

@@ -9,14 +9,13 @@ import dataclasses
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor
 from typing import Self
 
 from conformance.engine.benches import Bench
 from conformance.engine.plan import Key, check_trials
 from conformance.engine.progress import FIXED_BYTES, Progress
 from conformance.engine.work import Group, Looks, Task, Work
-from conformance.engine.workers import Executors, Room
+from conformance.engine.workers import Executor, Executors, Room
 from conformance.lab.room import Batches
 from conformance.model.errors import UserError
 from conformance.model.setting import Setting
@@ -46,7 +45,7 @@ class Run:
     Each with all `seeds`, or, with `looks`, with as many of them as it takes, and then what comes of that. What the
     store holds is there at once: no guest is waited for. Cells of one algorithm and profile share guests, one on each
     core, which are fed them in the order given until none is left. What another run with the same results file is
-    measuring is waited for, and not measured again. `executor`, a function that makes a concurrent.futures.Executor,
+    measuring is waited for, and not measured again. `executor`, a function that makes an Executor,
     has workers make the trials, `workers` handfuls of cells at a time. `close()` ends it at once: guests are killed,
     what was measured is kept.
     """

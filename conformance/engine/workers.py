@@ -1,4 +1,4 @@
-"""Trials on workers: in other processes, or on other machines, behind anything with the interface of an Executor.
+"""Trials on workers: in other processes, or on other machines, behind anything that is an Executor.
 
 To the engine this is a room like any other. A batch goes out as text, names and trials, and measurements come back as
 text: nothing of ours needs to be picklable but one function, and a worker finds stack and kernel by itself. It makes
@@ -15,8 +15,8 @@ import platform
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, Future
-from typing import cast
+from concurrent.futures import Future
+from typing import Protocol, cast
 
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
@@ -28,6 +28,17 @@ from conformance.model.trial import Measurement, Outcome, Trial
 #: a batch whose worker dies so often is given up: it may be what kills them
 _MOST_TRIES = 3
 _POLL_S = 0.2
+
+
+class Executor(Protocol):
+    """What makes calls elsewhere, such as a concurrent.futures.Executor, or a scheduler's object with its interface."""
+
+    def submit(self, call: Callable[[str], str], argument: str, /) -> Future[str]:
+        """Begin `call(argument)`, and return its Future, which concurrent.futures.wait() takes."""
+        ...
+
+    def shutdown(self, wait: bool = True) -> None:
+        """Take no more calls; return at once unless `wait`."""
 
 
 def factory(text: str) -> Callable[[], Executor]:
@@ -168,7 +179,7 @@ def work(request: str) -> str:
 
 @functools.lru_cache(maxsize=16)
 def _bench(choice: str) -> Bench:
-    """Found once for each worker: to describe a stack and to digest its files takes a while."""
+    """Find a bench, once for each worker: to describe a stack and to digest its files takes a while."""
     return benches.find(benches.Choice(**json.loads(choice)))
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from conformance.guest.netns import Node
     from conformance.guest.shared_job import GroupFlows
-    from conformance.guest.shared_network import Host
+    from conformance.guest.topology import Host
 
 #: how often flows and queues are looked at
 LOOK_NS = 100_000_000

@@ -23,7 +23,7 @@ if __name__ == "__main__":
 from conformance.guest import calibrate, netns, probe, protocol, proxy, shared_main, shared_network, tc
 from conformance.guest.bursts import run_watched
 from conformance.guest.process import kill_descendants, prepare_harness, set_oom_score
-from conformance.guest.shared_trial import SharedStage
+from conformance.guest.shared_stage import SharedStage
 from conformance.guest.stage import Stage, transfer
 from conformance.guest.trace import run_traced
 from conformance.guest.trial import Fault, fresh_start, read_queues, run_trial
@@ -230,7 +230,7 @@ def _rule_the_processor() -> None:
 
 
 def _allow_all_algorithms() -> None:
-    """In a network namespace even root gets only allowed algorithms; the list is the initial namespace's."""
+    """Allow all algorithms: elsewhere even root gets only those that the initial namespace's list has."""
     folder = "/proc/sys/net/ipv4/"
     with contextlib.suppress(OSError):
         with open(folder + "tcp_available_congestion_control") as f:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from conformance.guest.shared_job import HopProbe, HopSeen, SharedTrial
-    from conformance.guest.shared_trial import SharedStage
+    from conformance.guest.shared_stage import SharedStage
 
 #: room for the packets of one side of a first pass; what is beyond is lost, and its end says so
 _CAPTURED_BYTES = 48 << 20

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from conformance.guest.shared_job import SharedCell, SharedTrial
-    from conformance.guest.shared_trial import SharedStage
+    from conformance.guest.shared_stage import SharedStage
 
 #: the first of a guest: a moment of each flow, that nobody looks at (main.py: _warm_up)
 _WARM_UP_NS, _WARM_UP_BYTES = 1_000_000_000, 20_000

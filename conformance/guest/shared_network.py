@@ -11,7 +11,7 @@ import subprocess
 
 from conformance.guest import bonding, splitting, tc
 from conformance.guest.netns import inside
-from conformance.guest.topology import Interface
+from conformance.guest.topology import Host, Interface
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,16 +23,6 @@ if TYPE_CHECKING:
 _HOST_INTERFACE = "up"
 #: a hop's
 TO_CLIENT, TO_SERVER = "near", "far"
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Host:
-    """A host of a group: its node in Mininet, its address, and the bridge's interface that leads to it."""
-
-    node: str
-    address: str
-    mac: str
-    port: Interface
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,6 @@ do it by ports.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import math
 import os
 import select
@@ -21,7 +20,6 @@ from conformance.guest.kernel_flows import LOOK_NS, KernelGroup, first_known
 from conformance.guest.process import StackProcess, kill_descendants
 from conformance.guest.shared_job import DirectionSeen, FlowSeen, GroupSeen, SharedFacts
 from conformance.guest.stage import Transfer, payload
-from conformance.guest.topology import Topology
 from conformance.guest.trial import Fault
 
 TYPE_CHECKING = False
@@ -32,33 +30,14 @@ if TYPE_CHECKING:
     from conformance.guest.flow_looks import QueueLooks
     from conformance.guest.hop import Hop
     from conformance.guest.kernel_flows import Watch
-    from conformance.guest.shared_job import GroupFlows, SharedNetwork, SharedTrial
-    from conformance.guest.shared_network import Host, Place
-    from conformance.guest.stage import Stage
-    from conformance.guest.topology import Interface
+    from conformance.guest.shared_job import GroupFlows, SharedTrial
+    from conformance.guest.shared_stage import SharedStage
+    from conformance.guest.topology import Host, Interface
 
 #: from when all is ready until the trial begins: longer than the programs of all groups take to start
 _LEAD_NS, _STEP_NS = 500_000_000, 128_000_000
 #: clients connect from here on, each from a port of its own
 FIRST_CLIENT_PORT = 40_000
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class SharedStage:
-    """The stage of a job whose flows share a network, and where its things are."""
-
-    stage: Stage
-    network: SharedNetwork
-    place: Place
-
-    def of_host(self, host: Host, server: Host) -> Stage:
-        """Return the stage of a stack's program on one host: its own folders, the address of its group's server."""
-        job = dataclasses.replace(self.stage.job, work_dir=os.path.join(self.stage.job.work_dir, host.node))
-        addresses = {"server": server.address, "client": host.address}
-        return dataclasses.replace(self.stage, job=job, topology=Topology(segments=(), addresses=addresses, taps={}))
-
-    def node(self, host: Host) -> Any:
-        return self.stage.net[host.node]
 
 
 def run(stage: SharedStage, asked: SharedTrial) -> SharedFacts:

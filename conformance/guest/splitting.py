@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from conformance.guest.shared_job import Group, SharedNetwork
-    from conformance.guest.shared_network import Host
+    from conformance.guest.topology import Host
 
 #: a splitter's interfaces, towards clients and towards servers
 NEAR, FAR = "near", "far"

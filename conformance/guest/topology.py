@@ -22,6 +22,16 @@ class Interface:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Host:
+    """A host of a group: its node in Mininet, its address, and the bridge's interface that leads to it."""
+
+    node: str
+    address: str
+    mac: str
+    port: Interface
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Segment:
     """One emulated link.
 

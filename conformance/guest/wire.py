@@ -112,7 +112,7 @@ def _plain(kind: Any, data: Any, where: str) -> Any:
 
 
 def _is_text(data: str) -> bool:
-    """Whether a string has no halves of surrogate pairs, which no file and no terminal takes."""
+    """Say whether a string has no halves of surrogate pairs, which no file and no terminal takes."""
     try:
         data.encode()
     except UnicodeEncodeError:

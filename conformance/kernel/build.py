@@ -226,7 +226,7 @@ def _build(recipe: _Recipe, located: pathlib.Path, progress: Progress, jobs: int
 
 
 def _has_seccomp_mode(tree: pathlib.Path) -> bool:
-    """Whether guests of this source can run programs without ptrace (mainline since 6.16): half the cost of a call."""
+    """Say whether guests of this source run programs without ptrace (mainline since 6.16): half the cost of a call."""
     return '"seccomp="' in (tree / "arch" / "um" / "os-Linux" / "start_up.c").read_text()
 
 
@@ -252,7 +252,7 @@ def _apply(patch: pathlib.Path, tree: pathlib.Path) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """Nothing of this user, machine or minute goes into the kernel."""
+    """Return the environment of a build: nothing of this user, machine or minute goes into the kernel."""
     pinned = {"KBUILD_BUILD_TIMESTAMP": "2000-01-01", "KBUILD_BUILD_USER": "cc", "KBUILD_BUILD_HOST": "cc"}
     return {**os.environ, "LC_ALL": "C", **pinned}
 

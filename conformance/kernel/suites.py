@@ -78,7 +78,7 @@ def newest(held: Mapping[str, object], package: str) -> str | None:
 
 
 def _names(listed: str) -> list[str]:
-    """Package names in what `apt-cache search` prints."""
+    """Return the names of packages in what `apt-cache search` prints."""
     words = (line.split()[0] for line in listed.splitlines() if line.strip())
     return [word for word in words if series(word)]
 
@@ -93,7 +93,7 @@ def mirror() -> str | None:
 
 
 def _options(origin: str, suite: str, folder: pathlib.Path) -> list[str]:
-    """apt options for one suite and nothing else, all of whose files are in `folder`."""
+    """Return apt options for one suite and nothing else, all of whose files are in `folder`."""
     for part in ("lists/partial", "cache/archives/partial"):
         (folder / part).mkdir(parents=True, exist_ok=True)
     (folder / "sources.list").write_text(f"deb [signed-by={_KEYRING} target=Packages] {origin} {suite} main\n")
@@ -120,6 +120,6 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
 
 
 def _last_line(done: subprocess.CompletedProcess[str]) -> str:
-    """Why apt failed; its own words, without the addresses in them."""
+    """Return why apt failed, in its own words, without the addresses in them."""
     line = (done.stderr.strip().splitlines() or ["failed"])[-1]
     return re.sub(r"\S+://\S+\s*", "", line)

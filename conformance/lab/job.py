@@ -353,7 +353,7 @@ class Reader:
         return {**wire.to_json(self._network), "calibration": wire.to_json(self._calibrations[index])}
 
     def _kernels_other(self, found: seen.CongestionControlSeen | None) -> str | None:
-        """Why what the kernel had is not what was asked for, where the harness chose it; or None."""
+        """Return why what the kernel had is not what was asked for, where the harness chose it; or None."""
         if not self._kernels_own or not self._firsts:
             return None
         return congestion.not_as_asked(self._firsts[0].scheme.algorithm, wire.to_json(found))

@@ -9,7 +9,7 @@ DIGITS = 16
 
 
 def canonical(value: Any) -> str:
-    """JSON with sorted keys and no spaces; raises ValueError for NaN and infinities."""
+    """Return JSON with sorted keys and no spaces; raises ValueError for NaN and infinities."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
 
 

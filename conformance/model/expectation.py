@@ -82,7 +82,7 @@ class Expected:
         return f"known to {does}: {self.reason}" + (f" ({self.link})" if self.link else "")
 
     def fits(self, status: Status) -> bool:
-        """Whether a verdict is the deviation that is known."""
+        """Say whether a verdict is the deviation that is known."""
         return status is Status.VIOLATES if self.verdict == Known.BORDERLINE else status == str(self.verdict)
 
     def covers(self, zone_id: str, cell: Place) -> bool:
@@ -161,7 +161,7 @@ def _cells(zone_id: str, texts: Iterable[str]) -> frozenset[Place]:
 
 
 def from_json(data: Mapping[str, Any], where: object) -> tuple[Expected, ...]:
-    """Entries of a document that satisfies the schema; `where` names it in errors. Raises UserError."""
+    """Return the entries of a document that satisfies the schema; `where` names it in errors. Raises UserError."""
     entries: list[Expected] = []
     for at, entry in enumerate(data["expected"]):
         pointer = f"{where}: /expected/{at}"
@@ -205,7 +205,7 @@ def _new(verdict: Judged) -> Known | None:
 
 
 def _still(verdict: Judged, entry: Expected) -> bool:
-    """Whether an entry goes on to say what is so; what is borderline is so until it surely conforms."""
+    """Say whether an entry goes on to say what is so; what is borderline is so until it surely conforms."""
     surely_not = entry.verdict == Known.BORDERLINE and verdict.status.passes and verdict.sure
     return compare(verdict, entry) is Surprise.NONE and not surely_not
 
@@ -216,7 +216,8 @@ def update(
     all_of: Callable[[str], Iterable[Place]],
     add: bool = True,
 ) -> tuple[Expected, ...]:
-    """Entries that say what these ZoneVerdicts found; cells that were not measured or not clear keep what they had.
+    """Return the entries that say what these ZoneVerdicts found; cells that were not measured or not clear keep what
+    they had.
 
     Reasons and links of what is still so are kept; what is new is UNEXPLAINED, or, without `add`, left out.
     `all_of(zone id)`: what an entry that is about all is about.

@@ -27,7 +27,7 @@ def _product(bandwidths: tuple[int, ...]) -> tuple[Cell, ...]:
 
 
 def _bandwidths(name: str) -> tuple[int, ...]:
-    """Those of a grid that is all of some; none of cells by id, or of no grid."""
+    """Return the bandwidths of a grid that is all of some; none of cells by id, or of no grid."""
     if name == FULL:
         return BANDWIDTHS_MBPS
     one = re.fullmatch(r"(\d+)mbps", name)

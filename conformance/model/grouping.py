@@ -1,4 +1,4 @@
-"""Measurements that may be looked at together, by scheme; unlike ones are refused, by name of what differs."""
+"""Group measurements by scheme, and refuse those that must not be mixed, naming what differs."""
 
 import collections
 import dataclasses
@@ -10,7 +10,7 @@ from conformance.model.trial import Measurement, Trial
 
 
 def by_scheme(measurements: Iterable[Measurement]) -> dict[str, dict[Cell, list[Measurement]]]:
-    """{scheme's id: {cell: measurements}} of results of one transfer length, each scheme measured in one way.
+    """Return {scheme's id: {cell: measurements}} of results of one transfer length, each scheme measured in one way.
 
     Raises UserError naming the two that differ: transfers of different lengths among any of them (algorithms that
     back off as they go look worse the longer they are watched), and within one scheme another kernel, stack, profile,

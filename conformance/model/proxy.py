@@ -21,7 +21,7 @@ def check_algorithm(name: str, value: object) -> None:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Proxy:
-    """What splits connections on the router. None of an option leaves the kernel's default.
+    """What splits connections on the router. An option that is None leaves the kernel's default.
 
     program: SPLITTER or PEPSAL; digest: of a program that is not the suite's own, None for SPLITTER.
     to_client, to_server: kernel's name of the congestion control on each side; None is the sender's own algorithm.

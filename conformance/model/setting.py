@@ -209,7 +209,7 @@ class Setting:
 
     @property
     def bottleneck(self) -> int:
-        """Index of the slowest link, where the transfer's data queues; of equals, the one that they come to first."""
+        """Index of the slowest link, where the transfer's data queues. Ties go to the link nearest the server."""
         return max(range(len(self.links)), key=lambda i: (-self.links[i].bandwidth_mbps, i))
 
     @property

@@ -102,13 +102,13 @@ def level(family: float) -> float:
 
 
 def false_alarms(family: int, by: str = "Holm") -> str:
-    """How often anything of a `family` of cells is wrongly violated, as a sentence's part."""
+    """Return how often anything of a `family` of cells is wrongly violated, as a sentence's part."""
     cells = f"{family} cell{'s' if family != 1 else ''}"
     return f"false alarms in at most {ALPHA:.0%} of runs ({by} over {cells})"
 
 
 def decided(statuses: Iterable[Status]) -> bool:
-    """Whether any of these says something of the stack."""
+    """Say whether any of these says something of the stack."""
     return bool(set(statuses) - {Status.UNSUPPORTED, Status.ERROR})
 
 
@@ -172,7 +172,9 @@ def last_look(first: int, most: int | None = None) -> int:
 
 
 def looks(first: int, most: int) -> tuple[int, ...]:
-    """Numbers of trials at which a cell is judged: at most LOOKS of them, from `first` to `most`, evenly in ratio."""
+    """Return the numbers of trials at which a cell is judged: at most LOOKS of them, from `first` to `most`, evenly in
+    ratio.
+    """
     if not 1 <= first <= most:
         raise UserError(f"at most {most} trials, beginning with {first}", "the first number may not be above the last")
     if most > MOST_TRIALS:
@@ -182,7 +184,7 @@ def looks(first: int, most: int) -> tuple[int, ...]:
 
 
 def obstacle(zone: ProfiledZone, measurements: Sequence[Measurement]) -> tuple[Status, str] | None:
-    """(Status, reason) where measurements of some places say nothing about congestion control, else None.
+    """Return (Status, reason) where measurements of some places say nothing about congestion control, else None.
 
     Raises UserError where they are of more than one scheme, or under another profile or scenario than the zone's.
     """
@@ -276,7 +278,7 @@ def _assess(zone: Zone, place: Place, measurements: Sequence[Measurement], more:
 
 
 def violates(zone: Zone, place: Place, values: Sequence[float], timed_out: Sequence[bool], family: int) -> bool:
-    """Whether judge() would say so of trials of full packets that gave these values of the zone's metric."""
+    """Say whether judge() would say so of trials of full packets that gave these values of the zone's metric."""
     return status_of(zone, place, values, family, timed_out) is Status.VIOLATES
 
 
@@ -367,7 +369,9 @@ def _is_sure(permitted: Interval, lowest: Sequence[float], highest: Sequence[flo
 
 
 def undecided_inside(more: bool) -> tuple[Status, str]:
-    """(Status, reason) of what is inside a zone and not clear of its bounds; `more`: whether more trials may follow."""
+    """Return (Status, reason) of what is inside a zone and not clear of its bounds; `more`: whether more trials may
+    follow.
+    """
     if more:
         return Status.INCONCLUSIVE, "inside the zone, but not clear of its bounds: more trials needed"
     return Status.COMPATIBLE, "its median is inside the zone, its spread reaches beyond"

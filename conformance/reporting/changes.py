@@ -12,7 +12,7 @@ from conformance.reporting.text import compare as words
 from conformance.support.console import printable
 
 if TYPE_CHECKING:
-    from conformance.commands.compared import Comparison
+    from conformance.commands.compare_result import Comparison
 
 #: of differences: beyond this many units, an arrow's end says no more
 _MOST = 10.0

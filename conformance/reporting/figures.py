@@ -12,7 +12,7 @@ from conformance.reporting.html import compare, slugs
 def chosen(
     what: str, all_series: Sequence[Series], algorithm: str | None = None, stack: str | None = None
 ) -> Iterator[tuple[str, Any]]:
-    """(name, chart) of each figure: one for each series, or for `compare` one for each algorithm and profile.
+    """Yield (name, chart) of each figure: one for each series, or for `compare` one for each algorithm and profile.
 
     Raises UserError where nothing is left to draw.
     """

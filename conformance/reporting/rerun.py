@@ -21,7 +21,7 @@ _OPTIONS: dict[str, Callable[[Any], str]] = {
 
 
 def cell(measurements: Sequence[Measurement]) -> tuple[str | None, str | None]:
-    """(command, why not): one of them None. `measurements`: all of one cell.
+    """Return (command, why not): one of them None. `measurements`: all of one cell.
 
     Seeds of `conformance run` begin at 1; for others there is a command for each trial only.
     """
@@ -58,7 +58,7 @@ def why(series: Series) -> str | None:
 
 @functools.cache
 def _stack(name: str) -> tuple[str, str]:
-    """Options that choose a stack. Results say what others are called, but not where they lie.
+    """Return the options that choose a stack. Results say what others are called, but not where they lie.
 
     Remembered: a report asks for each of its cells, and trials.
     """
@@ -78,7 +78,7 @@ def _choice(made: Trial) -> list[str]:
 
 
 def _options(setting: Setting) -> tuple[list[str], str | None]:
-    """(options that make the profile this setting, why there are none)."""
+    """Return (options that make the profile this setting, why there are none)."""
     usual = documents.profile_or_none(setting.profile, setting.cell)
     if usual is None:
         return [], f"this suite has no profile {setting.profile!r}"

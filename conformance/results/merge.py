@@ -51,8 +51,16 @@ def merge(
     """
     found: dict[str, _Line] = {}
     runs: Runs = {}
-    for path in dict.fromkeys(pathlib.Path(file) for file in sources):
-        for number, at, measurement in store.scan(path, functools.partial(_left_out, say, path)):
+    cut_short = 0
+
+    def left_out(path: pathlib.Path, number: int) -> None:
+        nonlocal cut_short
+        cut_short += 1
+        say(f"{path}:{number}: left out, as it was cut short: its trial is to be made again")
+
+    files_read = list(dict.fromkeys(pathlib.Path(file) for file in sources))
+    for path in files_read:
+        for number, at, measurement in store.scan(path, functools.partial(left_out, path)):
             _check_alike(runs, measurement, f"{path}:{number}")
             try:
                 line, key = _line(measurement, path, at), measurement.trial.key
@@ -66,13 +74,9 @@ def merge(
                 )
             found[key] = min(line, other, key=lambda known: known.rank) if other else line
     if not found:
-        raise UserError(f"no results in {', '.join(str(file) for file in sources)}")
+        raise store.nothing_in(files_read, cut_short, "name files that hold some")
     _write(sorted(found.values(), key=lambda line: line.order), target)
     return len(found)
-
-
-def _left_out(say: Callable[[str], None], path: pathlib.Path, number: int) -> None:
-    say(f"{path}:{number}: left out, as it was cut short: its trial is to be made again")
 
 
 def _check_alike(runs: Runs, measurement: Measurement, where: str) -> None:

@@ -10,7 +10,6 @@ import pathlib
 from collections.abc import Iterable
 from typing import Any
 
-from conformance.model.errors import UserError
 from conformance.model.trial import Measurement
 from conformance.results import store
 
@@ -46,12 +45,8 @@ class Source:
             with open(path, "rb") as f:
                 digest = hashlib.file_digest(f, "sha256").hexdigest()[:16]
             files.append(File(name=path.name, digest=digest, trials=trials))
-        if not found and cut_short:
-            lines = "the only line there was" if len(cut_short) == 1 else f"all {len(cut_short)} lines there were"
-            mend = "measure again: a crash or a full disk ended a run"
-            raise UserError(f"no results in {', '.join(map(str, paths))}: {lines} cut short", mend)
         if not found:
-            raise UserError(f"no results in {', '.join(map(str, paths))}", "run `make conformance` first")
+            raise store.nothing_in(paths, len(cut_short), "run `make conformance` first")
         self.files = tuple(files)
         self.measurements = [measurement for *_, measurement in found.values()]
         self._where = {key: (path, number, at) for key, (path, number, at, _) in found.items()}
@@ -62,13 +57,13 @@ class Source:
         return store.read_at(path, at)
 
     def where(self, measurement: Measurement) -> str:
-        """File and line."""
+        """Return file and line."""
         path, number, _ = self._where[measurement.trial.key]
         return f"{path}:{number}"
 
 
 def _lean(measurement: Measurement, shared: dict[Any, Any]) -> Measurement:
-    """Without what verdicts do not need; equal settings and schemes become one object."""
+    """Return a measurement without what verdicts do not need; equal settings and schemes become one object."""
     trial = measurement.trial
     trial = dataclasses.replace(
         trial,

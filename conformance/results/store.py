@@ -11,7 +11,7 @@ import os
 import pathlib
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from conformance.model.errors import UserError, located
 from conformance.model.setting import Setting
@@ -32,17 +32,26 @@ _MAY_BE_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read(*paths: pathlib.Path | str) -> list[Measurement]:
-    """Measurements of results files, in order, the last of each key. Raises UserError naming file and line.
+    """Return the measurements of results files, in order, the last of each key. Raises UserError naming file and line.
 
     What two files hold, one perhaps a copy of the other, was measured once and counts once.
     """
     return list({measurement.trial.key: measurement for path in paths for _, _, measurement in scan(path)}.values())
 
 
+def nothing_in(paths: Iterable[pathlib.Path | str], cut_short: int, mend: str) -> UserError:
+    """Return what to raise of results files without a result, `cut_short` of whose lines were ended early."""
+    named = ", ".join(map(str, paths))
+    if not cut_short:
+        return UserError(f"no results in {named}", mend)
+    lines = "the only line there was" if cut_short == 1 else f"all {cut_short} lines there were"
+    return UserError(f"no results in {named}: {lines} cut short", "measure again: a crash or a full disk ended a run")
+
+
 def scan(
     path: pathlib.Path | str, cut_short: Callable[[int], None] = lambda number: None
 ) -> Iterator[tuple[int, int, Measurement]]:
-    """(line number, where it begins in the file, Measurement) of every line, in order.
+    """Yield (line number, where it begins in the file, Measurement) of every line, in order.
 
     One at a time: files may be larger than memory. Where the name ends in .xz or .gz, what is decompressed is read and
     counted. `cut_short` is told the numbers of lines that a crash or a full disk ended early, and that are passed
@@ -205,7 +214,7 @@ class Store:
             return self._settled.get(trial.key)
 
     def settled(self) -> list[Measurement]:
-        """Every settled measurement that the file held when it was last read, and those added since."""
+        """Return every settled measurement that the file held when it was last read, and those added since."""
         with self._lock:
             return list(self._settled.values())
 

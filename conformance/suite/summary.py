@@ -117,7 +117,7 @@ class Zones:
         return [one for places in self._found.values() for one in places.values()]
 
     def _family(self) -> int:
-        """How many cells were planned, whether or not they arrived."""
+        """Return how many cells were planned, whether or not they arrived."""
         return max((one.family for one in self._all()), default=0)
 
     def late(self) -> set[tuple[str, str]]:

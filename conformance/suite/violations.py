@@ -10,6 +10,7 @@ from conformance.commands import blame, trace
 from conformance.model import place as places
 from conformance.model.place import Place
 from conformance.model.verdict import Status
+from conformance.reporting.text.progress import ConsoleNotes
 from conformance.reporting.text.trace import show as show_trace
 from conformance.suite import summary
 from conformance.suite.options import chosen
@@ -43,7 +44,7 @@ class Violations:
         if not self._violations or exitstatus == pytest.ExitCode.INTERRUPTED:
             return
         self._blamed = blame.of_violations(
-            self._violations, chosen(self._option), Console(), workers=self._option.workers
+            self._violations, chosen(self._option), ConsoleNotes(Console()), workers=self._option.workers
         )
         if junit := self._config.stash.get(xml_key, None):
             for (zone_id, place), found in self._blamed.items():
@@ -70,12 +71,15 @@ class Violations:
 
     def _look(self, terminalreporter: pytest.TerminalReporter) -> None:
         choice, console = chosen(self._option), Console()
+        notes = ConsoleNotes(console)
         if self._why_too:
             from conformance.commands import why  # late: it draws, and what draws takes seconds to import
             from conformance.reporting.text.why import show as show_why
 
             terminalreporter.section("what looks wrong")
-            why.of_violations([algorithm for algorithm, _, _ in self._places], choice, console, show_why)
+            algorithms = [algorithm for algorithm, _, _ in self._places]
+            why.of_violations(algorithms, choice, notes, lambda report: show_why(report, console))
         if self._option.keep_traces:
             terminalreporter.section("traces")
-            trace.keep_some(self._places, choice, self._option.keep_traces, console, show_trace)
+            folder = self._option.keep_traces
+            trace.keep_some(self._places, choice, folder, notes, lambda kept: show_trace(kept, console))

@@ -21,7 +21,9 @@ class Console(rich.console.Console):
 
 
 def printable(text: str) -> str:
-    r"""Control characters (but for newlines), what switches direction, and halves of characters as \x1b or \ud800."""
+    r"""Return text with control characters (but for newlines), what switches direction, and halves of characters
+    written as \x1b or \ud800.
+    """
     return "".join(
         c if c.isprintable() or c in "\n\N{NO-BREAK SPACE}" else c.encode("unicode_escape").decode() for c in text
     )
@@ -33,7 +35,7 @@ def count(n: int, noun: str, plural: str | None = None) -> str:
 
 
 def one_line(text: str) -> str:
-    """printable(), without newlines either: what follows one could pass for a line of ours."""
+    """Return printable(), without newlines either: what follows one could pass for a line of ours."""
     return printable(text).replace("\n", "\\n")
 
 

@@ -83,7 +83,7 @@ def _aside(where: pathlib.Path) -> pathlib.Path:
 
 
 def is_aside(path: pathlib.Path) -> bool:
-    """Whether this is what a run that was killed left behind."""
+    """Say whether this is what a run that was killed left behind."""
     return path.name.startswith(".") and path.name.endswith(_ASIDE)
 
 

@@ -135,7 +135,7 @@ def _places(data: Any) -> Iterator[tuple[Place, Any]]:
 
 
 def refuse(constant: str) -> NoReturn:
-    """For json.loads(): JSON has no NaN and no infinities."""
+    """Raise ValueError, for json.loads(): JSON has no NaN and no infinities."""
     raise ValueError(f"{constant} is not a number")
 
 

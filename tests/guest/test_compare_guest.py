@@ -10,6 +10,7 @@ from conformance.engine.benches import Choice
 from conformance.lab import kernel_variant
 from conformance.model.studies.comparison import Change
 from conformance.reporting.text import compare as shown
+from conformance.reporting.text.progress import ConsoleNotes
 from conformance.support import paths
 
 pytestmark = pytest.mark.guest
@@ -29,7 +30,7 @@ def variant(name, beta):
 def compared(tmp_path, base, head):
     console = rich.console.Console(record=True, width=160, markup=False)
     options = compare.Options(algorithms=("cubic",), choice=Choice(), results=str(tmp_path / "r.jsonl"), grid=CELL)
-    found = compare.compute(base, head, options, console)
+    found = compare.compute(base, head, options, ConsoleNotes(console))
     shown.show(found, console)
     return found, console.export_text()
 

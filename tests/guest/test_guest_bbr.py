@@ -12,6 +12,7 @@ from conformance.kernel import store as kernels
 from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
 from conformance.reporting.text import studies
+from conformance.reporting.text.progress import ConsoleNotes
 from conformance.support import paths
 
 pytestmark = pytest.mark.guest
@@ -51,7 +52,7 @@ def identified(cca, tmp_path, stack="linux-tcp"):
     console = rich.console.Console(record=True, width=200, markup=False)
     found = identify.compute(
         cca, benches.Choice(stack=stack), trials=1, first_seed=500, results=tmp_path / "r.jsonl", workers=None,
-        console=console,
+        notes=ConsoleNotes(console),
     )  # fmt: skip
     studies.show_identified(found, console)
     return found.exit_status, console.export_text()

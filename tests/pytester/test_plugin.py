@@ -169,7 +169,7 @@ def test_a_cell_gets_more_trials_until_it_is_clear(suite, pytester):
 
 def test_what_violates_is_traced_to_say_what_looks_wrong(suite, pytester):
     def fake(patch):
-        def look(algorithm, choice, seeds, target, console):
+        def look(algorithm, choice, seeds, target, notes):
             if algorithm == "reno":
                 raise UserError("no guest kernel")
             if algorithm == "bbrv1":

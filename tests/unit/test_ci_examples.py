@@ -72,7 +72,9 @@ def not_offered(words):
     command, words = found(words)
     if any(word.startswith("$") for word in words):  # a shell's variable, which may name the stack
         return
-    given = command.make_context(command.name, list(words), resilient_parsing=True).params
+    # Under its root: a command keeps the help option that the first context gives it, and the root names it -h, too.
+    root = click.Context(main, **main.context_settings)
+    given = command.make_context(command.name, list(words), parent=root, resilient_parsing=True).params
     algorithms = [name for key in ("cca", "algorithm", "algorithms") for name in named(given.get(key))]
     sides = (given.get("base"), given.get("head")) if "base" in given else (given.get("stack"),)
     for stack in (side.partition("@")[0] for side in sides if side):

@@ -35,7 +35,7 @@ _SETTLED, _BEGINNING = 60, 10
 
 
 def initial_window(flow: Flow) -> Samples:
-    """Full packets' worth sent in the round trip after the request, before any of them can be acknowledged.
+    """Return the full packets' worth sent in the round trip after the request, before any can be acknowledged.
 
     Full as they are then: QUIC's packets grow once a probe for a larger MTU, which is alone, has come through.
     """
@@ -48,19 +48,19 @@ def initial_window(flow: Flow) -> Samples:
 
 
 def start_up_growth(flow: Flow) -> Samples:
-    """By how much each round trip's packets outnumber those of the one before, until the path is full or loses."""
+    """Return the ratio of each round trip's packets to those of the one before, until the path is full or loses."""
     rounds = _start_up_rounds(flow)
     return samples([(b / a, at) for (_, a), (at, b) in itertools.pairwise(rounds) if a])
 
 
 def start_up_time(flow: Flow) -> Samples:
-    """Round trips from the request until one is filled to 80 %."""
+    """Return the round trips from the request until one is filled to 80 %."""
     return one(len(_start_up_rounds(flow)), flow.request_s)
 
 
 def start_up_length(flow: Flow) -> Samples:
-    """Round trips from the request until the rate is no longer above 1.35 times the bottleneck's, as it may not be
-    for long.
+    """Return the round trips until the rate is no longer above 1.35 times the bottleneck's, as it may not
+    be for long.
     """
     at, last = flow.request_s, 0
     for count in range(1, int((flow.sent_s[-1] - at) / flow.base_rtt_s) + 1):
@@ -72,7 +72,7 @@ def start_up_length(flow: Flow) -> Samples:
 
 
 def start_up_losses(flow: Flow) -> Samples:
-    """Packets lost until two round trips after the first loss was known, in BDP."""
+    """Return the packets lost until two round trips after the first loss was known, in BDP."""
     events = loss_events(flow)
     if not events:
         return one(0.0, flow.request_s)
@@ -82,13 +82,13 @@ def start_up_losses(flow: Flow) -> Samples:
 
 
 def start_up_burst(flow: Flow) -> Samples:
-    """Packets sent at once, as a packet sees it on average, in the first ten round trips but for the first."""
+    """Return the packets sent at once, as a packet sees it on average, in round trips two to ten."""
     start_s = flow.request_s + flow.base_rtt_s
     return _bursts(flow, start_s, start_s + (_BEGINNING - 1) * flow.base_rtt_s)
 
 
 def burst(flow: Flow) -> Samples:
-    """Packets sent at once, as a packet sees it on average, when start-up is over."""
+    """Return the packets sent at once, as a packet sees it on average, when start-up is over."""
     return _bursts(flow, _settled_s(flow), flow.sent_s[-1])
 
 
@@ -111,7 +111,7 @@ def trough(flow: Flow) -> Samples:
 
 
 def responded(flow: Flow) -> Samples:
-    """1 for each loss event that was followed by a smaller window, 0 for others."""
+    """Return 1 for each loss event that was followed by a smaller window, 0 for others."""
     events = [event for event in loss_events(flow) if event.before >= _SURE_WINDOW and event.after > 0]
     return samples([(float(event.kept < REDUCED), event.known_s) for event in events])
 
@@ -129,12 +129,12 @@ def kept_of_several(flow: Flow) -> Samples:
 
 
 def growth(flow: Flow) -> Samples:
-    """Packets per round trip by which the window grows between losses: the slope of each epoch."""
+    """Return the packets per round trip by which the window grows between losses: the slope of each epoch."""
     return samples([(_slope(windows), at) for at, _, windows in _epochs(flow) if len(windows) >= _LEAST_EPOCH])
 
 
 def doubling(flow: Flow) -> Samples:
-    """By how much the window of the third round trip after a reduction exceeds that of the second."""
+    """Return the ratio of the window of the third round trip after a reduction to that of the second."""
     return samples(
         [
             (windows[1] / windows[0], at)
@@ -145,7 +145,7 @@ def doubling(flow: Flow) -> Samples:
 
 
 def half_time_share(flow: Flow) -> Samples:
-    """Of what an epoch grows, the share reached at half time: 0.5 linear, more concave, less convex."""
+    """Return the share of an epoch's growth that is reached at half time: 0.5 linear, more concave, less convex."""
     pairs: list[tuple[float, float]] = []
     for at, _, windows in _epochs(flow):
         rise = windows[-1] - windows[0] if len(windows) >= _LEAST_SHAPE else 0
@@ -156,13 +156,13 @@ def half_time_share(flow: Flow) -> Samples:
 
 
 def epoch_s(flow: Flow) -> Samples:
-    """Seconds from one reduction to the next."""
+    """Return the seconds from one reduction to the next."""
     times = [event.known_s for event in loss_events(flow)]
     return samples([(b - a, a) for a, b in itertools.pairwise(times)])
 
 
 def mean_window(flow: Flow) -> Samples:
-    """Mean of the flight over time, when start-up is over, in full packets."""
+    """Return the mean of the flight over time, when start-up is over, in full packets."""
     start_s, end_s = _settled_s(flow), flow.sent_s[-1]
     inside = (flow.sent_s >= start_s) & (flow.sent_s < end_s)
     if inside.sum() < 2:
@@ -180,7 +180,7 @@ def throughput(flow: Flow) -> Samples:
 
 
 def queue_mean(flow: Flow) -> Samples:
-    """Mean time in the queue when start-up is over, in base round trips: the queue in BDP."""
+    """Return the mean time in the queue when start-up is over, in base round trips: the queue in BDP."""
     waits, times = _waits(flow, _settled_s(flow), flow.sent_s[-1])
     return one(waits.mean() if len(waits) else None, times[0] if len(waits) else 0.0)
 
@@ -194,7 +194,7 @@ def queue_low(flow: Flow) -> Samples:
 
 
 def queue_after_start_up(flow: Flow) -> Samples:
-    """Mean time in the queue in the second half of the first 60 round trips, in base round trips."""
+    """Return the mean time in the queue in the second half of the first 60 round trips, in base round trips."""
     middle_s = flow.request_s + _SETTLED / 3 * flow.base_rtt_s
     waits, _ = _waits(flow, middle_s, _settled_s(flow))
     return one(waits.mean() if len(waits) else None, middle_s)
@@ -218,8 +218,8 @@ def flight_high(flow: Flow) -> Samples:
 
 
 def dips_per_10_s(flow: Flow) -> Samples:
-    """How often in 10 s the flight falls below 0.6 of its median for 100 ms or more with nothing lost before, or below
-    a quarter, whatever is lost.
+    """Return how often in 10 s the flight falls below 0.6 of its median for 100 ms or more with nothing lost before, or
+    below a quarter, whatever is lost.
     """
     start_s, end_s = _settled_s(flow), flow.sent_s[-1]
     inside = flow.sent_s >= start_s
@@ -236,13 +236,13 @@ def dips_per_10_s(flow: Flow) -> Samples:
 
 
 def _stretches(times: Floats, low: numpy.typing.NDArray[numpy.bool_]) -> list[float]:
-    """When stretches of samples that are `low` begin, those that last."""
+    """Return when stretches of samples that are `low` begin, those that last."""
     ends = stretches(low)
     return [times[a] for a, b in ends if b < len(times) and times[b] - times[a] >= _DIP_S]
 
 
 def packet_fill(flow: Flow) -> Samples:
-    """Mean size of what is sent after the request, by that of a full packet."""
+    """Return the mean size of what is sent after the request, by that of a full packet."""
     a = numpy.searchsorted(flow.sent_s, flow.request_s)
     return one(flow.bytes[a:].mean() / flow.full_bytes if len(flow.bytes) > a else None, flow.request_s)
 
@@ -259,7 +259,7 @@ def payload(flow: Flow) -> Samples:
 
 
 def ack_ratio(flow: Flow) -> Samples:
-    """Packets of the client's for each of the server's."""
+    """Return the packets of the client's for each of the server's."""
     return one(flow.ack_ratio, flow.request_s)
 
 
@@ -282,8 +282,8 @@ def _settled_s(flow: Flow) -> float:
 
 
 def _start_up_rounds(flow: Flow) -> list[tuple[float, float]]:
-    """[(time, full packets sent)] of the round trips from the request to the one that fills the path, or the first
-    loss.
+    """Return [(time, full packets sent)] of the round trips from the request to the one that fills the path, or the
+    first loss.
     """
     lost = numpy.flatnonzero(flow.lost)
     end_s = flow.known_s[lost[0]] if len(lost) else flow.sent_s[-1]
@@ -298,14 +298,14 @@ def _start_up_rounds(flow: Flow) -> list[tuple[float, float]]:
 
 
 def _quiet(event: LossEvent, later: LossEvent | None, flow: Flow, round_trips: float) -> bool:
-    """Whether a window of so many round trips after a loss shows nothing but it."""
+    """Say whether a window of so many round trips after a loss shows nothing but it."""
     end_s = event.known_s + round_trips * event.rtt_s
     return end_s < (later.known_s if later else flow.sent_s[-1]) and event.after > 0
 
 
 def _isolated(flow: Flow) -> Iterator[LossEvent]:
-    """Loss events of one packet, with nothing lost around them, in windows that are not small; never the first,
-    which ends start-up.
+    """Yield the loss events of one packet, with nothing lost around them, in windows that are not small; never the
+    first, which ends start-up.
     """
     events = loss_events(flow)
     following: list[LossEvent | None] = [*events[2:], None]
@@ -316,7 +316,7 @@ def _isolated(flow: Flow) -> Iterator[LossEvent]:
 
 
 def _epochs(flow: Flow) -> Iterator[tuple[float, float, Floats]]:
-    """(start, seconds of a round trip, windows of the round trips) between the end of each recovery and the next
+    """Yield (start, seconds of a round trip, windows of the round trips) between the end of each recovery and the next
     loss.
     """
     events = loss_events(flow)
@@ -341,7 +341,7 @@ def _slope(windows: Floats) -> float:
 
 
 def _bursts(flow: Flow, start_s: float, end_s: float) -> Samples:
-    """Mean over packets of the length of the burst that each is in."""
+    """Return the mean over packets of the length of the burst that each is in."""
     a, b = numpy.searchsorted(flow.sent_s, (start_s, end_s))
     if b - a < 2:
         return samples([])

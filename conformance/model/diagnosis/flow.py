@@ -85,7 +85,7 @@ class Flow:
 
 
 def matched(sent: Sequence[Packet], came: Sequence[Packet]) -> tuple[Floats, int]:
-    """When each packet of `sent` came out, NaN where it did not; and how many came out that were never sent.
+    """Return when each packet of `sent` came out, NaN if it did not; and how many came out that were never sent.
 
     Both are lists of pcap.Packet, in order. Equal ones are matched first to first, as no queue here reorders.
     """
@@ -104,7 +104,7 @@ def matched(sent: Sequence[Packet], came: Sequence[Packet]) -> tuple[Floats, int
 
 
 def known(out_s: Floats, one_way_s: float) -> Floats:
-    """When the sender can have known what became of each packet; see the head of this file.
+    """Return when the sender can have known what became of each packet; see the head of this file.
 
     `out_s` is (n,), NaN where lost, and ends with a delivered packet. Where fewer than three are delivered later, the
     last one tells.
@@ -121,7 +121,7 @@ def known(out_s: Floats, one_way_s: float) -> Floats:
 
 
 def in_flight(sent_s: Floats, sizes: Floats, known_s: Floats) -> Floats:
-    """Bytes in flight just after each sending, itself included: what was sent less what is known. All (n,)."""
+    """Return the bytes in flight just after each sending, itself included: those sent less those known. All (n,)."""
     order = numpy.argsort(known_s, kind="stable")
     resolved = numpy.concatenate(([0], numpy.cumsum(sizes[order])))
     return numpy.cumsum(sizes) - resolved[numpy.searchsorted(known_s[order], sent_s, side="right")]
@@ -177,7 +177,7 @@ _CERTAINLY_RESPONSE_BYTES = 6000
 
 
 def _request_s(sent_s: Floats, sizes: Floats, asked: Sequence[Packet], began_s: float) -> float:
-    """When the last thing reached the server that was no acknowledgement, before it sent more than a handshake.
+    """Return when the last thing but an acknowledgement reached the server, before it sent more than a handshake.
 
     Later ones may be probes for a larger MTU.
     """

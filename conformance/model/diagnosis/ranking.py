@@ -1,9 +1,9 @@
 """What looks wrong? A stack's features (features.py) against those of the reference, in the same cells, ranked.
 
-A feature's *score* is by how much the two differ, in units of what they may: the feature's own tolerance, three times
+A feature's *score* is the difference of the two over what they may differ by: the feature's own tolerance, three times
 the spread of the reference over its seeds, or, where losses are random, three times the standard error of the medians,
-whichever is more. Below 1 nothing is said. A label's suspect has the evidence of all its features (telling.py), and the
-rank of the best.
+whichever is more. Below 1 it is no evidence. A label's suspect has the evidence of all its features (feature_table.py)
+and the rank of the best.
 """
 
 import dataclasses
@@ -67,7 +67,7 @@ def of_samples(feature: Feature, by_seed: Mapping[int, Samples]) -> Reading | No
 
 
 def readings(flows: Mapping[str, Mapping[int, Flow]]) -> dict[Feature, Reading]:
-    """{Feature: Reading}, without those that nothing was seen of. `flows` is {cell's name: {seed: Flow}}."""
+    """Return {Feature: Reading}, without those that nothing was seen of. `flows` is {cell's name: {seed: Flow}}."""
     read_of = {feature: read(feature, flows[feature.cell]) for feature in FEATURES if flows.get(feature.cell)}
     found = {feature: reading for feature, reading in read_of.items() if reading is not None}
     kept = next((reading.value for feature, reading in found.items() if feature.name == "kept"), None)
@@ -141,7 +141,7 @@ def suspects(algorithm: str, ours: Mapping[Feature, Reading], theirs: Mapping[Fe
 
 
 def difference(feature: Feature, ours: Reading, theirs: Reading) -> float:
-    """How far two Readings are apart, in units of what they may be."""
+    """Return the score of a feature: see the head of this file."""
     if feature.only_above and ours.value <= theirs.value:
         return 0.0
     a, b = ours, theirs
@@ -165,7 +165,9 @@ def _logarithm(reading: Reading) -> Reading:
 
 
 def _standard_error(reading: Reading) -> float:
-    """Of the median of so many samples, from their quartiles, as of a normal distribution: 1.253 sigma / sqrt(n)."""
+    """Return the standard error of the median of so many samples, from their quartiles, as of a normal distribution:
+    1.253 sigma / sqrt(n).
+    """
     sigma = (reading.high - reading.low) / _QUARTILES_SIGMAS
     return _MEDIANS_ERROR * sigma / math.sqrt(reading.n) if reading.n else 0.0
 
@@ -203,7 +205,7 @@ _DOCUMENTS: Mapping[str, Mapping[tuple[str, str], float]] = {
 
 
 def documented(algorithm: str) -> dict[Feature, Reading]:
-    """{Feature: Reading} of what the documents say of an algorithm; for one that is not known here, nothing."""
+    """Return {Feature: Reading} of what the documents say of an algorithm; for one that is not known here, nothing."""
     said = _DOCUMENTS.get(algorithm, {})
     return {
         feature: Reading(value=value, low=value, high=value, n=0, spread=0.0, seen=())

@@ -48,7 +48,7 @@ def _lies(group: Flows, report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _is_sound(one: object) -> bool:
-    """Whether this is a size, and three times in order."""
+    """Say whether this is a size, and three times in order."""
     if not isinstance(one, list) or len(one) != 4 or not all(type(value) in (int, float) for value in one):
         return False
     return one[1] >= 0 and all(before <= after for before, after in itertools.pairwise(one[1:]))

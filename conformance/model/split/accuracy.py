@@ -28,7 +28,7 @@ class Panel:
 
 
 def panels() -> tuple[Panel, ...]:
-    """Without loss, delay against bandwidth; with 4 %, delay against loss, both links at the bottleneck's rate."""
+    """Return pairs of segments: without loss, delay against bandwidth; with 4 %, delay against loss, at one rate."""
     lossless = {
         (_label(delays), _label(rates)): _segments(rates, delays, (0, 0))
         for delays, rates in itertools.product(DELAY_SPLITS_MS, BANDWIDTH_SPLITS_MBPS)
@@ -59,7 +59,9 @@ def p50(values: Iterable[float]) -> float | None:
 
 
 def relative_error(predicted: float | None, measured: float | None) -> float | None:
-    """(predicted - measured) / measured: positive where the prediction promises too much; None where one is missing."""
+    """Return (predicted - measured) / measured: positive where the prediction promises too much; None where one is
+    missing.
+    """
     return None if predicted is None or not measured else (predicted - measured) / measured
 
 

@@ -44,7 +44,7 @@ def interpolate(rates: Mapping[Cell, float], cell: Cell) -> float | None:
 
 
 def _bracket(axis: str, known: Sequence[float], value: float) -> list[tuple[float, float]] | None:
-    """[(value, weight)] of the one or two of `known` that stand around `value`, or None."""
+    """Return [(value, weight)] of the one or two of `known` that stand around `value`, or None."""
     if value in known:
         return [(value, 1.0)]
     below = [k for k in known if k < value]
@@ -57,7 +57,8 @@ def _bracket(axis: str, known: Sequence[float], value: float) -> list[tuple[floa
 
 
 def leave_one_out(rates: Mapping[Cell, float]) -> dict[str, list[tuple[Cell, float]]]:
-    """{axis: [(cell, predicted over measured)]}: every cell with neighbours on both sides of an axis, from those.
+    """Return {axis: [(cell, predicted over measured)]}: every cell with neighbours on both sides of an axis, from
+    those.
 
     The gap bridged is twice the grid's own, so a cell halfway between two of the grid's is not usually worse off.
     """
@@ -76,6 +77,6 @@ def leave_one_out(rates: Mapping[Cell, float]) -> dict[str, list[tuple[Cell, flo
 
 
 def typical_and_worst(ratios: Sequence[tuple[Cell, float]]) -> tuple[float, float]:
-    """(typical, worst) relative error of [(cell, predicted over measured)]: 0.1 is wrong by a factor of 1.1."""
+    """Return (typical, worst) relative error of [(cell, predicted over measured)]: 0.1 is wrong by a factor of 1.1."""
     errors = [abs(math.log(ratio)) for _, ratio in ratios]
     return math.expm1(math.fsum(errors) / len(errors)), math.expm1(max(errors))

@@ -19,7 +19,8 @@ from conformance.model.setting import NUMBER, Cell, end_to_end
 
 
 def compose_on_grid(s1: Cell, s2: Cell) -> Cell | None:
-    """end_to_end() by the published grid's rules, or None where they give no path: l1 + l2 above 4 %, or above 100 ms.
+    """Return end_to_end() by the published grid's rules, or None where they give no path: l1 + l2 above 4 %, or above
+    100 ms.
 
     A delay of 1 ms stands for none: 1 + x = x, so that sums of the grid's delays are delays of the grid; losses add.
     On the grid 1 ms is thus neutral, and this commutes and associates exactly wherever it is defined; of other
@@ -92,7 +93,9 @@ class Path:
 
     @classmethod
     def parse(cls, text: str) -> "Path":
-        """Of two segments with `,` or `+` between them, such as 100ms-0pct-20mbps,1ms-4pct-20mbps. Raises UserError."""
+        """Return the Path of two segments with `,` or `+` between them, such as 100ms-0pct-20mbps,1ms-4pct-20mbps.
+        Raises UserError.
+        """
         parts = re.split(r"[,+]", text)
         if len(parts) != 2:
             raise UserError(
@@ -115,7 +118,7 @@ def _segment(text: str) -> Cell:
 
 
 def paths(cells: Iterable[Cell]) -> tuple[Path, ...]:
-    """All ordered pairs of these cells whose composition is one of them, too: 7,875 of the full grid's 150."""
+    """Return all ordered pairs of these cells whose composition is one of them, too: 7,875 of the full grid's 150."""
     return _paths(tuple(cells))
 
 
@@ -127,7 +130,7 @@ def _paths(cells: tuple[Cell, ...]) -> tuple[Path, ...]:
 
 
 def representative_paths(bandwidth_mbps: float | None = None) -> dict[PathClass, Path]:
-    """One Path of each class: those of the published Figure 1, at their own bandwidths or at this one.
+    """Return one Path of each class: those of the published Figure 1, at their own bandwidths or at this one.
 
     Figure 1 has classes I (near), II and III. I far is its mirror image; zero loss and other are class III's path with
     no loss on both segments and with all of it on one.
@@ -147,11 +150,13 @@ def representative_paths(bandwidth_mbps: float | None = None) -> dict[PathClass,
 
 
 def predict_split(path: Path, rates: Mapping[Cell, float]) -> float | None:
-    """Rate of a connection split between the two segments, or None where one was not measured."""
+    """Return the rate of a connection split between the two segments, or None where one was not measured."""
     first, second = rates.get(path.s1), rates.get(path.s2)
     return None if first is None or second is None else min(first, second)
 
 
 def predict_end_to_end(path: Path, rates: Mapping[Cell, float]) -> float | None:
-    """Rate of one connection over both segments, or None where the composed cell was not measured or is not there."""
+    """Return the rate of one connection over both segments, or None where the composed cell was not measured or is not
+    there.
+    """
     return None if path.end_to_end is None else rates.get(path.end_to_end)

@@ -37,7 +37,9 @@ class Rates:
 
     @classmethod
     def medians(cls, by_cell: ByCell, timeouts: str = "bound") -> Self:
-        """From {cell: measurements}. A cell with an error or unsupported trial was not measured, nor was an empty one.
+        """Return the medians of {cell: measurements}.
+
+        A cell with an error or unsupported trial was not measured, nor was an empty one.
 
         The median of trials of which some are between bounds is between the medians of the bounds.
         """
@@ -82,7 +84,7 @@ def cut_off(measurements: Iterable[Measurement], timeout_s: float) -> Iterator[M
 
 
 def trial_rates(measurements: Sequence[Measurement]) -> tuple[list[float], list[float]] | None:
-    """(least, most) goodput of each trial in Mbit/s, as two lists; None where the cell was not measured."""
+    """Return (least, most) goodput of each trial in Mbit/s, as two lists; None where the cell was not measured."""
     if not measurements or any(m.outcome not in (Outcome.OK, Outcome.TIMEOUT) for m in measurements):
         return None
     most = [(m.utilization or 0.0) * m.trial.setting.cell.bandwidth_mbps for m in measurements]
@@ -100,12 +102,12 @@ class Prediction:
     zero_is_infinite_gain: bool = False
 
     def utilization(self, of: str) -> Bounds | None:
-        """(low, high) of `split` or `end_to_end`, over the path's bandwidth; None where not known."""
+        """Return (low, high) of `split` or `end_to_end`, over the path's bandwidth; None where not known."""
         rate: Bounds | None = getattr(self, of)
         return None if rate is None else (rate[0] / self.path.bandwidth_mbps, rate[1] / self.path.bandwidth_mbps)
 
     def gains(self, factor: float) -> bool | None:
-        """Whether splitting brings more than `factor` times the rate: True, False, or None where it is not known."""
+        """Say whether splitting brings more than `factor` times the rate: True, False, or None if that is not known."""
         if self.split is None or self.end_to_end is None:
             return None
         if self.zero_is_infinite_gain and self.end_to_end[1] == 0:
@@ -113,7 +115,7 @@ class Prediction:
         return _above(self.split, (factor * self.end_to_end[0], factor * self.end_to_end[1]))
 
     def uses(self, utilization: float) -> bool | None:
-        """Whether the split connection uses more than this share of the path's bandwidth: True, False or None."""
+        """Say whether the split connection uses more than this share of the path's bandwidth: True, False or None."""
         used = self.utilization("split")
         return None if used is None else _above(used, (utilization, utilization))
 
@@ -195,7 +197,7 @@ class Count:
 
 
 def count(predictions: Iterable[Prediction], filter_: Filter) -> dict[split_paths.PathClass, Count]:
-    """{path class: Count} of one filter, in the order of PathClass, without classes that have no path."""
+    """Return {path class: Count} of one filter, in the order of PathClass, without classes that have no path."""
     found: dict[split_paths.PathClass, Count] = collections.defaultdict(Count)
     for prediction in predictions:
         found[prediction.path.path_class].add(filter_.passes(prediction))

@@ -255,7 +255,9 @@ def _called(what: str) -> str:
 def _obstacle(
     zone: SplitZone, check: Check, measured: Mapping[Cell, Sequence[Measurement]], through: Sequence[Measurement] | None
 ) -> tuple[Status, str] | None:
-    """(Status, reason) where measurements say nothing of congestion control, else None. Raises UserError if unlike."""
+    """Return (Status, reason) where measurements say nothing of congestion control, else None. Raises UserError if
+    unlike.
+    """
     cells = [m for cell in check.cells for m in measured[cell]]
     found = verdict.obstacle(zone, cells)
     if through is None or not isinstance(check, PathCheck):
@@ -269,7 +271,7 @@ def _obstacle(
 def _find_measured(
     zone: SplitZone, check: PathCheck, through: Sequence[Measurement], family: int, more: bool
 ) -> Finding:
-    """As a cell of a heatmap is judged: the path is the one that it comes to."""
+    """Judge a measured path like a heatmap cell, keyed by its end-to-end cell."""
     cell, measured = through[0].trial.setting.cell, check.measured
     assert measured is not None  # else there is nothing to judge by
     alone = Zone(

@@ -60,7 +60,7 @@ class Expected:
         return cls(profile=data["profile"], cell=cell, metric=data["metric"], side=data["side"])
 
     def shows(self, with_bug: Sequence[float], without: Sequence[float]) -> bool:
-        """Whether the medians of both lie as expected."""
+        """Say whether the medians of both lie as expected."""
         ours, others = statistics.median(with_bug), statistics.median(without)
         return ours < others if self.side == "below" else ours > others
 
@@ -90,7 +90,7 @@ def from_json(data: Mapping[str, Any], where: object) -> tuple[Mutant, ...]:
 
 
 def choose(mutants: Sequence[Mutant], ids: Sequence[str]) -> Sequence[Mutant]:
-    """Those of these ids, or all where none is named. Raises UserError."""
+    """Return the mutants of these ids, or all where none is named. Raises UserError."""
     known = {mutant.id: mutant for mutant in mutants}
     for name in ids:
         if name not in known:
@@ -132,7 +132,7 @@ class Finding:
 
 
 def _outside(verdict: Verdict) -> float:
-    """How far a median is outside, in widths of what is permitted."""
+    """Return how far a median is outside, in widths of what is permitted."""
     low, high = verdict.permitted.low, verdict.permitted.high
     assert verdict.value is not None  # what violates was measured
     return float(max(low - verdict.value, verdict.value - high)) / max(high - low, 1e-9)
@@ -162,7 +162,7 @@ def score(findings: Sequence[Finding]) -> Score:
 
 
 def order(zones: Sequence[Zone], first: Sequence[Where] = (), most: Sequence[Where] = ()) -> list[Where]:
-    """[(profile, cell)] of these zones, those first that are likely to tell a mutant from the algorithm.
+    """Return [(profile, cell)] of these zones, those first that are likely to tell a mutant from the algorithm.
 
     `first`: those that told this one before; `most`: those that told others, one entry for each. Then those whose zone
     is narrow for what it permits.
@@ -181,7 +181,7 @@ def order(zones: Sequence[Zone], first: Sequence[Where] = (), most: Sequence[Whe
 
 
 def _width(interval: Interval) -> float:
-    """Relative to its middle; what permits everything is widest."""
+    """Return the width of an interval over its middle; what permits everything is widest."""
     middle = (interval.high + interval.low) / 2
     return (interval.high - interval.low) / middle if middle else float("inf")
 
@@ -196,7 +196,7 @@ def rounds(items: Sequence[T], sizes: Sequence[int]) -> Iterator[Sequence[T]]:
 
 
 def upper_bound(k: int, n: int, confidence: float = 0.95) -> float:
-    """One-sided upper bound of the probability of what happened k times in n.
+    """Return the one-sided upper bound of the probability of what happened k times in n.
 
     Exact (C. J. Clopper, E. S. Pearson, Biometrika 26, 1934): 0 of 200 gives 1.5 % at 95 %.
     """

@@ -9,7 +9,7 @@ _OTHER = re.compile(r"[^a-z0-9.]+")
 
 
 def of_series(series: heatmaps.Series) -> str:
-    """Never that of another series: the digest tells them apart, the words are for people."""
+    """Return the slug of a series, and of no other: the digest tells them apart, the words are for people."""
     return f"{_plain(f'{series.scheme.algorithm}-{series.scheme.stack}')}-{series.digest[:8]}"
 
 

@@ -12,7 +12,7 @@ from conformance.reporting.text import markdown
 from conformance.support.console import count, one_line
 
 if TYPE_CHECKING:  # a renderer knows what commands find out, not how
-    from conformance.commands.compared import Comparison
+    from conformance.commands.compare_result import Comparison
 
 _HEADER = ("", "what", "where", "base", "head", "head - base", "p")
 _RIGHT = _HEADER[3:]

@@ -232,7 +232,7 @@ def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
 
 
 def _ending(outcome: "GateResult") -> str:
-    """How the gate ends, and by which of how many verdicts: "fails: 1 unexpected of 68 verdicts (...)"."""
+    """Return how the gate ends, and by which of how many verdicts: "fails: 1 unexpected of 68 verdicts (...)"."""
     findings = outcome.findings
     by_status = collections.Counter(f.verdict.status for f in findings if not f.as_expected)
     unexpected, known = len(outcome.surprises), sum(finding.as_expected for finding in findings)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import rich.console
 
 if TYPE_CHECKING:
-    from conformance.commands.made import Made
+    from conformance.commands.made_result import Made
 
 
 def show(made: "Made", console: rich.console.Console) -> None:

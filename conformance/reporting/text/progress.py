@@ -1,106 +1,50 @@
-"""One progress bar for everything that takes long: measuring, tracing, building.
+"""Lines and one progress bar for everything that takes long: measuring, tracing, building.
 
 On a terminal there is a bar with the time that is left; it is gone when the work is done. Elsewhere, as in CI, a line
 is printed now and then.
 """
 
 import contextlib
-import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Protocol
 
 import rich.console
 import rich.progress
+import rich.text
 
-from conformance.support.console import duration, one_line
-from conformance.support.pace import Pace
+from conformance.model.errors import UserError
+from conformance.support.console import one_line, printable
+from conformance.support.notes import Bar
 
 #: seconds between two lines where there is no terminal
 LINE_S = 30.0
 _BAR_CHARACTERS = 20
 
 
-class Counted(Protocol):
-    """Work that counts itself and words its own progress, such as an engine's run."""
+class ConsoleNotes:
+    """Shows what work says on a console: the Notes of commands."""
 
-    @property
-    def done(self) -> int: ...
-
-    @property
-    def total(self) -> int: ...
-
-    def line(self) -> str: ...
-
-
-class Bar:
-    """What the work is told to call as it goes on, from any thread."""
-
-    def __init__(
-        self,
-        show: Callable[[str, float, float | None, bool], None],
-        total: float | None,
-        unit: str,
-        budget_s: float | None,
-        clock: Callable[[], float],
-    ) -> None:
-        self._show, self._total, self._unit, self._budget_s, self._clock = show, total, unit, budget_s, clock
-        self._began, self._done, self._fresh, self._line = clock(), 0.0, 0.0, ""
-        self._pace = Pace(fewest=1, clock=clock)
-        self._lock = threading.Lock()
-
-    def follow(self, progress: Counted) -> None:
-        """Show work that counts itself."""
-        with self._lock:
-            self._show(self._with_budget([progress.line()]), progress.done, progress.total, False)
+    def __init__(self, console: rich.console.Console) -> None:
+        self._console = console
 
     def say(self, line: str) -> None:
-        """Say what is being done now; where there is no terminal, it may never be seen."""
-        with self._lock:
-            self._line = line
-            self._tell()
+        self._console.print(line, soft_wrap=True)
 
-    def stage(self, line: str) -> None:
-        """Say what is being done now; where there is no terminal, print it at once if it is new."""
-        with self._lock:
-            new, self._line = line != self._line, line
-            self._tell(new)
+    def warn(self, line: str) -> None:
+        self._console.print(line, style="yellow", soft_wrap=True)
 
-    def advance(self, line: str | None = None, by: float = 1, fresh: bool = True) -> None:
-        """Count `by` more pieces of the work as done; not `fresh` are those that took no time, such as stored ones."""
-        with self._lock:
-            self._line = self._line if line is None else line
-            self._count(self._done + by, fresh)
+    def error(self, line: str) -> None:
+        self._console.print(rich.text.Text.assemble(("error ", "red"), printable(line)), soft_wrap=True)
 
-    def reached(self, done: float, total: float | None = None) -> None:
-        """Set how much is done, and of how much if that has changed."""
-        with self._lock:
-            self._total = total or self._total
-            self._count(done, True)
+    def mistake(self, error: UserError) -> None:
+        for line in error.lines:
+            self._console.print(f"  {line}", style="dim", markup=False, highlight=False, soft_wrap=True)
+        self._console.print(f"conformance: {error}", style="red", soft_wrap=True)
 
-    def _count(self, done: float, fresh: bool) -> None:
-        if fresh:
-            self._fresh += done - self._done
-            self._pace.reached(self._fresh)
-        self._done = done
-        self._tell()
-
-    def _tell(self, at_once: bool = False) -> None:
-        words = [] if self._total is None else [self._counted(self._total)]
-        words += [self._line] if self._line else []
-        if self._total is not None and self._done < self._total:
-            left_s = self._pace.remaining_s(self._total - self._done)
-            words += [] if left_s is None else [f"about {duration(left_s)} left"]
-        self._show(self._with_budget(words), self._done, self._total, at_once)
-
-    def _counted(self, total: float) -> str:
-        return f"{self._done:g} of {total:g} {self._unit}" if self._unit else f"{self._done / total:.0%}"
-
-    def _with_budget(self, words: list[str]) -> str:
-        if self._budget_s is not None:
-            left_s = max(self._budget_s - (self._clock() - self._began), 0)
-            words = [*words, f"{duration(left_s)} of the budget left"]
-        return str(one_line("; ".join(words)))
+    def bar(
+        self, what: str, *, total: float | None = None, unit: str = "", budget_s: float | None = None
+    ) -> contextlib.AbstractContextManager[Bar]:
+        return bar(self._console, what, total=total, unit=unit, budget_s=budget_s)
 
 
 @contextlib.contextmanager

@@ -61,7 +61,7 @@ def _name(heatmap: heatmaps.Heatmap, utilization: heatmaps.Heatmap, console: ric
 
 
 def _named(metric: str, result: heatmaps.CellResult) -> str:
-    """One result that does not conform, with its cause unless the numbers are the cause."""
+    """Return one result that does not conform, with its cause unless the numbers are the cause."""
     text = f"{result.status} at {result.cell.id}"
     if result.value is None or result.permitted is None:
         return str(one_line(f"{text}: {result.cause}"))
@@ -76,7 +76,7 @@ def _named(metric: str, result: heatmaps.CellResult) -> str:
 
 
 def summary(heatmap: heatmaps.Heatmap) -> str:
-    """One sentence: how many cells are inside the zone, and what the others are."""
+    """Return one sentence: how many cells are inside the zone, and what the others are."""
     if not heatmap.zone:
         return f"{METRICS[heatmap.metric].title}: {heatmap.words}"
     return f"zone {heatmap.zone.id}: {heatmap.words}"

@@ -18,7 +18,7 @@ _WORST_FIRST = ("error", "violates", "inconclusive", "unsupported", "compatible"
 
 
 def message(all_series: Sequence[Series]) -> tuple[str, str]:
-    """(words, verdict) on all metrics of all of them together."""
+    """Return (words, verdict) on all metrics of all series together."""
     heatmaps = [heatmap for series in all_series for heatmap in series.heatmaps]
     count: collections.Counter[str] = sum((heatmap.count() for heatmap in heatmaps), collections.Counter())
     verdicts = {heatmap.verdict for heatmap in heatmaps if heatmap.count()} or {"not judged"}
@@ -33,7 +33,7 @@ def label(all_series: Sequence[Series]) -> str:
 
 
 def endpoint(all_series: Sequence[Series]) -> bytes:
-    """JSON for https://shields.io/badges/endpoint-badge."""
+    """Return JSON for https://shields.io/badges/endpoint-badge."""
     words, verdict = message(all_series)
     document = {
         "schemaVersion": 1,
@@ -62,5 +62,5 @@ def svg(all_series: Sequence[Series]) -> bytes:
 
 
 def _width(text: str) -> int:
-    """Of text in 11 px sans-serif with some room on both sides."""
+    """Return the width of text in 11 px sans-serif with some room on both sides."""
     return round(6.6 * len(text)) + 12

@@ -96,5 +96,5 @@ def _property(case: xml.Element, name: str, value: str) -> None:
 
 
 def _xml(text: str) -> str:
-    """Without characters that XML has no way to write."""
+    """Return a text without characters that XML has no way to write."""
     return _NO_XML.sub("?", text)

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from helpers import measurement, measurements, measurements_of, zone
 
-from conformance.catalogue import derive, telling
+from conformance.catalogue import derive, separation
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.zone import Basis, Interval, Margin
@@ -26,23 +26,23 @@ def zone_of(algorithm, *bounds, metric="utilization"):
 
 def test_the_gap_is_in_widths_and_negative_where_intervals_overlap():
     mine = interval(0.4, 0.6)
-    assert telling.gap(mine, interval(0.8, 0.9)) == pytest.approx(1)
-    assert telling.gap(mine, interval(0.5, 0.9)) < 0
+    assert separation.gap(mine, interval(0.8, 0.9)) == pytest.approx(1)
+    assert separation.gap(mine, interval(0.5, 0.9)) < 0
 
 
 def test_telling_features_take_turns_among_the_others_cheapest_first():
     own = [zone_of("a", (0.4, 0.6), (0.4, 0.6), (0.4, 0.6))]
     near = zone_of("b", (0.7, 0.8), (0.5, 0.8), (0.9, 1.0))  # apart in the first and the last cell
     far = zone_of("c", (0.5, 0.6), (0.9, 1.0), (0.5, 0.6))  # apart in the second only
-    chosen = telling.telling_features(own, [near, far])
+    chosen = separation.telling_features(own, [near, far])
     assert chosen == [("a/utilization", CELLS[0]), ("a/utilization", CELLS[1]), ("a/utilization", CELLS[2])]
-    assert telling.telling_features(own, [near, far], count=1) == chosen[:1]
+    assert separation.telling_features(own, [near, far], count=1) == chosen[:1]
 
 
 def test_metrics_are_compared_only_with_themselves():
     own = [zone_of("a", *[(0.4, 0.6)] * 3), zone_of("a", *[(1, 2)] * 3, metric="lost_pct")]
     other = [zone_of("b", *[(0.4, 0.6)] * 3), zone_of("b", (3, 4), (1, 2), (1, 2), metric="lost_pct")]
-    assert telling.telling_features(own, other) == [("a/lost_pct", CELLS[0])]
+    assert separation.telling_features(own, other) == [("a/lost_pct", CELLS[0])]
 
 
 def test_lost_pct_is_by_interface_counters_and_missing_without_them():

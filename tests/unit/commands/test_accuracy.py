@@ -18,6 +18,7 @@ from conformance.model.split import accuracy, split_zone
 from conformance.model.trial import Measurement, Outcome
 from conformance.reporting import split_charts
 from conformance.reporting.text import paths as shown
+from conformance.reporting.text.progress import ConsoleNotes
 from conformance.support import schema
 
 lists = st.lists(st.floats(-2, 2), min_size=1, max_size=40)
@@ -96,7 +97,7 @@ def run(monkeypatch, tmp_path, results, proxy="splitter"):
     console = Console(width=200, file=io.StringIO())
     found = split_accuracy.compute(
         ["cubic"], benches.Choice(), proxy=proxy, queue_sized_by="path", trials=20, results="", workers=None,
-        profile=None, console=console,
+        profile=None, notes=ConsoleNotes(console),
     )  # fmt: skip
     schema.check("split-accuracy", found.to_json(), "split-accuracy")
     assert list(split_charts.write(found.compared, tmp_path))
@@ -183,7 +184,7 @@ def test_without_paths_those_of_the_zones_are_measured(monkeypatch):
     console = Console(width=200, file=io.StringIO())
     found = split_measure.compute(
         "cubic", [], benches.Choice(), proxy="splitter", proxy_options={}, queue_sized_by="path", overrides={},
-        trials=3, results="", workers=None, profile=None, console=console,
+        trials=3, results="", workers=None, profile=None, notes=ConsoleNotes(console),
     )  # fmt: skip
     shown.show_measured(found, console)
     (zone,) = [documents.split_zone(path) for path in documents.zone_files("split") if path.parent.name == "cubic"]
@@ -204,7 +205,7 @@ def test_measure_shows_each_path(monkeypatch):
     console = Console(width=200, file=io.StringIO())
     found = split_measure.compute(
         "cubic", paths, benches.Choice(), proxy="none", proxy_options={}, queue_sized_by="segment", overrides={},
-        trials=3, results="", workers=None, profile=None, console=console,
+        trials=3, results="", workers=None, profile=None, notes=ConsoleNotes(console),
     )  # fmt: skip
     shown.show_measured(found, console)
     schema.check("split-measure", found.to_json(), "split-measure")

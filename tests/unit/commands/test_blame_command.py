@@ -14,6 +14,7 @@ from conformance.model.diagnosis.blame import Blame, Cause, NotAttributed
 from conformance.model.diagnosis.feature_table import FEW
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
+from conformance.reporting.text.progress import ConsoleNotes
 from conformance.support.console import Console
 
 CELL = Cell.parse("10mbps-20ms-1pct")
@@ -52,7 +53,7 @@ QUINN = Choice(stack="quinn")
 
 
 def look(*violations, choice=QUINN):
-    return blame.of_violations(violations, choice, Console())
+    return blame.of_violations(violations, choice, ConsoleNotes(Console()))
 
 
 def test_stack_and_reference_are_traced_in_the_cell_and_where_losses_are_few(traced):

@@ -41,6 +41,8 @@ def results(tmp_path):
         (("run", "cubic", "--grid", "10mbps-1ms-100pct"), "loss_pct is 100"),
         (("run", "cubic", "--grid", "smoke"), "smoke is a tier, and no grid; say `pytest -m smoke`"),
         (("run", "cubic", "--grid", "cubic/nothing"), "there is no zone 'cubic/nothing'"),
+        (("zones", "show", "cubic/heatmpa"), "there is no zone 'cubic/heatmpa'; did you mean cubic/heatmap?"),
+        (("zones", "show", "cubic/fairness"), "there is no zone 'cubic/fairness'; choose one of cubic/fairness-"),
         (("run", "cubic", "--grid", "cubic/split"), "is about paths, not cells"),
         (("run", "cubic", "--queue", "tail"), "queue 'tail' is not known"),
         (("run", "cubic", "--stack", "apache-quic"), "stack 'apache-quic' is not known; choose one of"),

@@ -11,8 +11,8 @@ import senders
 from helpers import measurements_of, scheme
 
 from conformance.catalogue import documents
-from conformance.commands import compare, cross, identify, sides
-from conformance.commands import compared as compared_in
+from conformance.commands import compare, compare_sides, cross, identify
+from conformance.commands import compare_result as compared_in
 from conformance.engine import benches
 from conformance.lab import manifest
 from conformance.model.errors import UserError
@@ -21,6 +21,7 @@ from conformance.model.trial import Outcome
 from conformance.reporting.text import compare as compared
 from conformance.reporting.text import cross as crossed
 from conformance.reporting.text import studies
+from conformance.reporting.text.progress import ConsoleNotes
 from conformance.results import store
 from conformance.support import schema
 
@@ -104,15 +105,20 @@ def world(monkeypatch, tmp_path):
             )
 
         monkeypatch.setattr(benches, "find", bench)
-        console = rich.console.Console(record=True, width=250, markup=False)
         return {
             "choice": benches.Choice(stack="fake"),
             "results": tmp_path / "r.jsonl",
             "workers": 1,
-            "console": console,
+            "notes": RecordedNotes(),
         }
 
     return make
+
+
+class RecordedNotes(ConsoleNotes):
+    def __init__(self):
+        self.console = rich.console.Console(record=True, width=250, markup=False)
+        super().__init__(self.console)
 
 
 def shown(renderer, found):
@@ -139,8 +145,9 @@ def test_cross(world, changes, status, words):
     found = cross.compute(BBR, trials=5, first_seed=1, **shared)
     assert found.exit_status == status
     schema.check("cross", found.to_json(), "cross")
-    crossed.show(found, shared["console"])
-    assert words in shared["console"].export_text()
+    crossed.show(found, shared["notes"].console)
+    said = shared["notes"].console.export_text()
+    assert words in said and " trials\n" in said.partition("cross: fake, bbrv1, bbrv2, bbrv3: ")[2]
 
 
 @pytest.mark.parametrize(
@@ -186,7 +193,7 @@ def asked(shared, **changes):
     """What the command line would make of it, without features: no guest is booted here."""
     options = {"algorithms": ("cubic",), "grid": "10mbps-20ms-0pct,10mbps-20ms-1pct", "features": False, **changes}
     kept = {name: shared[name] for name in ("choice", "results", "workers")}
-    return compare.Options(**kept, **options), shared["console"]
+    return compare.Options(**kept, **options), shared["notes"]
 
 
 @pytest.mark.parametrize(
@@ -211,7 +218,7 @@ def test_compare(world, changes, status, words):
     assert words in shown(compared.show, found)
     assert words.split(": ")[0] in compared.render(found)
     # Both sides share a results file: that one kernel's results are not the other's is what is asked.
-    assert "stored results" not in shared["console"].export_text()
+    assert "stored results" not in shared["notes"].console.export_text()
     schema.check("compare", found.to_json(), "compare")
 
 
@@ -222,10 +229,10 @@ def test_two_builds_that_behave_alike_are_measured_twice_and_two_kernels_as_ofte
     Whether one kernel serves for another is not said after so few.
     """
     shared = world(shift={"a": 1.0, "b": 1.0})
-    options, console = asked(shared)
+    options, notes = asked(shared)
     alike = {"few": {seed: {"kept": [0.7] * 5} for seed in (1, 2)}}
-    monkeypatch.setattr(compare.traits, "both", lambda *_, **__: ({"base": alike, "head": alike}, []))
-    found = compare.compute("@a", head, dataclasses.replace(options, features=True), console)
+    monkeypatch.setattr(compare.compare_features, "both", lambda *_, **__: ({"base": alike, "head": alike}, []))
+    found = compare.compute("@a", head, dataclasses.replace(options, features=True), notes)
     n = n or found.trials
     assert {c.quantity.name: c.n for c in found.compared} == {
         "kept": (2, 2), "utilization": (n, n), "lost_pct": (n, n),
@@ -266,9 +273,9 @@ def test_cells_that_a_budget_leaves_out_do_not_serve(world):
 
 
 def test_a_metric_that_one_side_alone_has_is_named_and_not_shown_to_be_equal(world, monkeypatch):
-    of = compare.two_sides.values
+    of = compare.compare_measured.values
     monkeypatch.setattr(
-        compare.two_sides, "values",
+        compare.compare_measured, "values",
         lambda metric, made: {} if metric.name == "lost_pct" and made[0].trial.scheme.kernel_digest == "b" else (
             of(metric, made)
         ),
@@ -315,15 +322,15 @@ def test_cells_that_look_alike_are_traced_twice_and_others_as_often_as_it_takes(
                 for seed in seeds:
                     beta = 0.8 if (role, cell) == ("head", "few") else 0.7
                     sender = senders.Sender(beta=beta, lost=senders.every(400 + 7 * (seed % 1000)))
-                    (trial,) = bench.trials(algorithm, compare.traits.tracing.settings()[cell], [seed])
+                    (trial,) = bench.trials(algorithm, compare.compare_features.tracing.settings()[cell], [seed])
                     taken[role, cell] += 1
                     on_flow(trial, senders.flow(sender))
         return {}
 
-    monkeypatch.setattr(compare.traits.tracing, "traced_all", traced_all)
+    monkeypatch.setattr(compare.compare_features.tracing, "traced_all", traced_all)
     shared = world()
-    options, console = asked(shared, grid=compare.NO_CELLS, features=True)
-    found = compare.compute("@a", "@b", options, console)
+    options, notes = asked(shared, grid=compare.NO_CELLS, features=True)
+    found = compare.compute("@a", "@b", options, notes)
     assert found.exit_status == 1 and found.compared[0].quantity.label == "beta"
     assert taken == {
         ("base", "few"): found.trials, ("head", "few"): found.trials,
@@ -333,7 +340,7 @@ def test_cells_that_look_alike_are_traced_twice_and_others_as_often_as_it_takes(
     assert "base on Linux" in shown(compared.show, found)
     # What was traced is kept: the same comparison takes nothing again, and the other direction is its mirror image.
     taken.clear()
-    back = compare.compute("@b", "@a", options, console)
+    back = compare.compute("@b", "@a", options, notes)
     assert not taken
     assert {c.quantity: -c.difference for c in back.compared} == {c.quantity: c.difference for c in found.compared}
 
@@ -346,10 +353,10 @@ def test_a_sysctl_is_set_for_its_side_alone_and_makes_another_side_of_one_build(
         traced.update(under)
         return {"base": {}, "head": {}}, []
 
-    monkeypatch.setattr(compare.traits, "both", features)
+    monkeypatch.setattr(compare.compare_features, "both", features)
     shared = world()
-    options, console = asked(shared, features=True, sysctls=((), sides.sysctls("net.ipv4.tcp_tso_rtt_log=9")))
-    found = compare.compute("@a", "@a", options, console)
+    options, notes = asked(shared, features=True, sysctls=((), compare_sides.sysctls("net.ipv4.tcp_tso_rtt_log=9")))
+    found = compare.compute("@a", "@a", options, notes)
     assert not found.same_build and len(found.compared) == 4
     assert [side.given for side in found.sides] == ["@a", "@a net.ipv4.tcp_tso_rtt_log=9"]
     kept = [m.trial.setting for m in store.read(shared["results"])]
@@ -370,11 +377,11 @@ def test_features_are_traced_under_the_sysctls_of_their_side(world, monkeypatch)
         )
         return {}
 
-    monkeypatch.setattr(compare.traits.tracing, "traced_all", traced_all)
-    options, console = asked(
-        world(), grid=compare.NO_CELLS, features=True, sysctls=((), sides.sysctls("net.ipv4.tcp_ecn=1"))
+    monkeypatch.setattr(compare.compare_features.tracing, "traced_all", traced_all)
+    options, notes = asked(
+        world(), grid=compare.NO_CELLS, features=True, sysctls=((), compare_sides.sysctls("net.ipv4.tcp_ecn=1"))
     )
-    compare.compute("@a", "@b", options, console)
+    compare.compute("@a", "@b", options, notes)
     usual = {dict(s.sysctls).get("net.ipv4.tcp_ecn") for s in compare.tracing.settings().values()}
     assert found == {"base": usual, "head": {"1"}} and usual != {"1"}
 
@@ -382,11 +389,11 @@ def test_features_are_traced_under_the_sysctls_of_their_side(world, monkeypatch)
 def test_trials_that_one_side_has_from_an_earlier_comparison_make_no_difference():
     few = {seed: {"kept": [0.7 + seed / 100] * 5} for seed in range(1, 9)}
     base, head = {"few": few, "many": {1: {"kept": [0.1]}}}, {"few": {seed: few[seed] for seed in (1, 2)}, "many": {}}
-    level = compare.traits.level({"base": base, "head": head})
+    level = compare.compare_features.level({"base": base, "head": head})
     assert level["base"]["few"] == level["head"]["few"] == head["few"]
     assert level["base"]["many"] == base["many"]
     other = {"few": {1: few[1], 2: {"kept": [0.9] * 5}}}
-    assert compare.traits.level({"base": base, "head": other})["base"]["few"] == few
+    assert compare.compare_features.level({"base": base, "head": other})["base"]["few"] == few
 
 
 def test_one_build_on_one_kernel_is_not_measured(world):
@@ -419,8 +426,8 @@ def test_two_results_files_are_compared_without_measuring(world, tmp_path):
         path = kept / f"{name}.jsonl"
         path.write_bytes(b"".join(store.dumps(m) for m in made))
         sides.append(str(path))
-    options, console = asked(world(), algorithms=(), grid="smoke", trials=None)
-    found = compare.compute(*sides, dataclasses.replace(options, features=True), console)
+    options, notes = asked(world(), algorithms=(), grid="smoke", trials=None)
+    found = compare.compute(*sides, dataclasses.replace(options, features=True), notes)
     assert [(c.quantity.algorithm, c.change, c.before, c.after) for c in found.compared][:3] == [
         ("copa", Change.MOVED, 0.5, 0.7)
     ] * 3

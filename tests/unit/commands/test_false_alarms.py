@@ -18,6 +18,7 @@ from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
 from conformance.reporting.text import scores
+from conformance.reporting.text.progress import ConsoleNotes
 from conformance.support import schema
 
 A, B = Cell(10, 20, 0), Cell(10, 20, 1)
@@ -64,7 +65,7 @@ def made_up(monkeypatch, tmp_path):
 def count(n, console, record=False, **plan):
     """The exit status, and what was said."""
     at = console.file.tell()
-    found = false_alarms.compute(n, dataclasses.replace(PLAN, **plan), record, console)
+    found = false_alarms.compute(n, dataclasses.replace(PLAN, **plan), record, ConsoleNotes(console))
     schema.check("false-alarms", found.to_json(), "false alarms")
     scores.show_counted(found, console)
     status = found.exit_status

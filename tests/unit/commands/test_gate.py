@@ -13,18 +13,19 @@ import senders
 from helpers import EVIL
 
 from conformance.catalogue import documents, scenarios
-from conformance.catalogue import telling as apart
+from conformance.catalogue import separation as apart
 from conformance.cli import main
 from conformance.commands import blame, gate, trace, tracing, why
 from conformance.engine import benches
 from conformance.model import expectation, grid, trial
 from conformance.model.diagnosis import blame as model
-from conformance.model.diagnosis import feature_table as telling
+from conformance.model.diagnosis import feature_table
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected
 from conformance.model.setting import Cell
 from conformance.model.verdict import Status
 from conformance.reporting.text import trace as trace_text
+from conformance.reporting.text.progress import ConsoleNotes
 from conformance.reporting.tools import github
 from conformance.results import merge, store
 from conformance.support import files, schema
@@ -226,7 +227,7 @@ def test_without_names_all_that_the_stack_offers_and_zones_exist_for(run):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("cubik",), "no zone for algorithm 'cubik'; choose one of bbrv1"),
+        (("cubik",), "no zone for algorithm 'cubik'; did you mean cubic? choose one of bbrv1"),
         (("cubic", "--budget", "10"), "--budget 10; give a length of time such as 90s, 10m or 1h"),
         (("cubic", "--budget", "0m"), "--budget 0m"),
         (("cubic", "--shard", "3/2"), "--shard 3/2; give which of how many, such as 2/5"),
@@ -456,9 +457,9 @@ def traces(monkeypatch):
 
         def traced_all(schemes, plans, *, on_flow, **_):
             for role, (bench, algorithm) in schemes.items():
-                for seed in plans[role].get(telling.FEW, ()):
+                for seed in plans[role].get(feature_table.FEW, ()):
                     sender = senders.Sender(beta=beta, lost=senders.every(400 + 7 * (seed % 1000)))
-                    (trial,) = bench.trials(algorithm, tracing.settings()[telling.FEW], [seed])
+                    (trial,) = bench.trials(algorithm, tracing.settings()[feature_table.FEW], [seed])
                     on_flow(trial, senders.flow(sender))
                     taken.append(seed)
             return {}
@@ -544,7 +545,7 @@ def test_what_violates_is_traced_to_say_what_looks_wrong_unless_time_is_short(ru
 @pytest.mark.slow
 def test_what_looks_wrong_stands_in_the_folder_of_this_run_alone(run, monkeypatch, tmp_path):
     evil = f"\x1b[2J{EVIL} | a"
-    flows = {telling.CLEAN: {1: senders.flow(senders.Sender(initial_window=32))}}
+    flows = {feature_table.CLEAN: {1: senders.flow(senders.Sender(initial_window=32))}}
     scheme = helpers.scheme("cubic", stack=evil)
     traced = tracing.Traced(scheme=scheme, flows=flows, problems=[f"nothing was captured of {evil}"])
     report = why.Report(algorithm="cubic", stack=traced, reference=None)
@@ -566,7 +567,7 @@ def test_what_looks_wrong_stands_in_the_folder_of_this_run_alone(run, monkeypatc
 
 
 def test_a_violation_says_what_it_is_due_to_unless_told_not_to(run, monkeypatch, tmp_path):
-    def of_violations(violations, choice, console, workers, budget_s):
+    def of_violations(violations, choice, notes, workers, budget_s):
         asked.append([(one.zone.id, len(one.values)) for one in violations])
         first = violations[0]
         assert first.values and first.zone.metric == "utilization"
@@ -652,7 +653,7 @@ def test_the_command_computes_and_leaves_showing_and_writing_to_its_shell(tmp_pa
         target=tmp_path / "out", keep_traces=tmp_path / "kept",
     )  # fmt: skip
     console = Console(record=True, width=300)
-    found = gate.compute(asked, console)
+    found = gate.compute(asked, ConsoleNotes(console))
     assert {zone.id for zone, _ in found.violating} == {"cubic/heatmap", "cubic/loss"} and len(found.measurements) >= 15
     assert "violates" not in console.export_text() and not list((tmp_path / "out").glob("*"))
 

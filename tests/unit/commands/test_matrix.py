@@ -13,6 +13,7 @@ from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
 from conformance.reporting.text import matrix as reporting
+from conformance.reporting.text.progress import ConsoleNotes
 from conformance.support import schema
 
 
@@ -48,7 +49,7 @@ def shown(monkeypatch, tmp_path):
 def table(tmp_path, grid=None):
     console = rich.console.Console(record=True, width=250, markup=False)
     arguments = {"grid": grid, "trials": 5, "results": tmp_path / "r.jsonl", "workers": 1}
-    found = matrix.compute(["ngtcp2"], benches.Choice(), console=console, **arguments)
+    found = matrix.compute(["ngtcp2"], benches.Choice(), notes=ConsoleNotes(console), **arguments)
     assert found.exit_status == 0
     schema.check("matrix", found.to_json(), "matrix")
     reporting.show(found, console)

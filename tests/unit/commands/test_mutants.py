@@ -26,6 +26,7 @@ from conformance.model.studies.mutants import Finding, Outcome
 from conformance.model.verdict import Status, judge
 from conformance.model.zone import Zone
 from conformance.reporting.text import scores
+from conformance.reporting.text.progress import ConsoleNotes
 from conformance.results import store
 from conformance.support import paths, schema
 
@@ -323,7 +324,7 @@ PLAN = mutants.Options(profile=None, trials=5, max_trials=20, first_seed=101, re
 
 def ran(ids, plan, record, target, console):
     """What the command does; returns the exit status."""
-    found = mutants.compute(ids, plan, record, console)
+    found = mutants.compute(ids, plan, record, ConsoleNotes(console))
     schema.check("mutant-score", found.to_json(), "mutants")
     if target:
         scores.write(found.findings, target)
@@ -605,7 +606,7 @@ def test_mutants_are_detected_on_the_default_kernel(tmp_path, monkeypatch, mutan
     (mutant,) = model.choose(CORPUS, [mutant_id])
     assert mutant.kernel == "default"
     kept = store.Store(tmp_path / "r.jsonl")
-    with mutants.reporter(console, "mutants", 1) as bar:
+    with mutants.reporter(ConsoleNotes(console), "mutants", 1) as bar:
         found = mutants._look(mutant, PLAN, kept, bar, {})
     assert found.outcome is Outcome.DETECTED
     # Another zone may hold the cell open for longer.

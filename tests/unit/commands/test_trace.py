@@ -12,6 +12,7 @@ from conformance.engine import benches, runs
 from conformance.model.errors import UserError
 from conformance.model.trial import Measurement
 from conformance.reporting.text import trace as shown
+from conformance.reporting.text.progress import ConsoleNotes
 from conformance.results import store
 from conformance.support import schema
 
@@ -21,7 +22,14 @@ STACK = benches.Choice()
 def traced(target, choice=STACK, packets_only=True, cell="10mbps-1ms-1pct"):
     console = rich.console.Console(record=True, width=200, markup=False)
     found = trace.compute(
-        "cubic", choice, cell=cell, seed=3, profile="atc25", packets_only=packets_only, target=target, console=console
+        "cubic",
+        choice,
+        cell=cell,
+        seed=3,
+        profile="atc25",
+        packets_only=packets_only,
+        target=target,
+        notes=ConsoleNotes(console),
     )
     schema.check("trace", found.to_json(), "trace")
     shown.show(found, console)

@@ -25,6 +25,7 @@ from conformance.model.diagnosis.pcap import Packet
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.reporting.text import why as showing
+from conformance.reporting.text.progress import ConsoleNotes
 from conformance.support import paths, schema
 
 SERVER = bytes((10, 0, 0, 3))
@@ -346,7 +347,14 @@ def test_what_changes_show_is_told_with_the_rest():
 def ask(tmp_path, algorithm="cubic", choice=STACK, target=None, changes=False):
     console = rich.console.Console(record=True, width=160, markup=False)
     found = why.compute(
-        algorithm, choice, trials=2, first_seed=1, target=target, workers=None, changes=changes, console=console
+        algorithm,
+        choice,
+        trials=2,
+        first_seed=1,
+        target=target,
+        workers=None,
+        changes=changes,
+        notes=ConsoleNotes(console),
     )
     schema.check("why", json.loads(json.dumps(found.to_json())), "why")
     showing.show_asked(found, console)
@@ -396,7 +404,9 @@ def test_an_interrupt_keeps_and_shows_what_was_found(monkeypatch):
 
     monkeypatch.setattr(why, "look", look)
     console = rich.console.Console(record=True, width=300, markup=False)
-    assert why.of_violations(["reno", "cubic", "bbrv1"], STACK, console, showing.show) == {"reno": report}
+    assert why.of_violations(
+        ["reno", "cubic", "bbrv1"], STACK, ConsoleNotes(console), lambda report: showing.show(report, console)
+    ) == {"reno": report}
     assert asked == ["reno", "cubic"]
     text = console.export_text()
     assert "nothing looks wrong" in text or "suspect" in text

@@ -17,6 +17,7 @@ from conformance.commands import adapter_new
 from conformance.lab import adapter, building
 from conformance.lab.manifest import read
 from conformance.model.errors import UserError
+from conformance.reporting.text.progress import ConsoleNotes
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -268,7 +269,7 @@ def test_what_the_client_of_a_stack_lacks_is_told_before_the_stack_is_built(stac
     path.write_text(json.dumps({**json.loads(path.read_text()), "client": "h3-client"}))
     monkeypatch.setattr(building, "missing", lambda recipe: list(recipe.get("headers", ()))[:1])
     out = io.StringIO()
-    made = adapter_new.build([str(path)], False, rich.console.Console(file=out, width=500))
+    made = adapter_new.build([str(path)], False, ConsoleNotes(rich.console.Console(file=out, width=500)))
     lacking, *_, built = out.getvalue().splitlines()
     assert (made.exit_status, kept(own_cache)) == (0, [pathlib.Path(made.items[0].path).name])
     assert (

@@ -16,6 +16,7 @@ from conformance.engine import benches
 from conformance.lab import adapter, building, sources, stand_ins
 from conformance.model.errors import UserError
 from conformance.model.trial import Scheme
+from conformance.reporting.text.progress import ConsoleNotes
 from conformance.support import paths
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -206,7 +207,9 @@ def test_adapter_build_says_what_it_built_and_whether_it_did(rust, tree):
 
     def told():
         out = io.StringIO()
-        made = adapter_new.build([rust], False, rich.console.Console(file=out, width=500), [f"core={tree}"])
+        made = adapter_new.build(
+            [rust], False, ConsoleNotes(rich.console.Console(file=out, width=500)), [f"core={tree}"]
+        )
         return out.getvalue(), made.exit_status
 
     first, status = told()

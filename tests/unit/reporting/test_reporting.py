@@ -8,6 +8,7 @@ import json
 import re
 import shlex
 
+import click
 import hypothesis
 import hypothesis.strategies as st
 import pyarrow.parquet
@@ -15,7 +16,7 @@ import pytest
 from helpers import CELL, EVIL, counted, measurement, measurements, measurements_of, results_file, setting, zone
 
 from conformance.catalogue import documents
-from conformance.cli import measuring
+from conformance.cli import main, measuring
 from conformance.model import digest
 from conformance.model.errors import UserError
 from conformance.model.metrics import lone
@@ -235,7 +236,8 @@ def parsed(command):
     words = shlex.split(command)
     assert words[0] == "conformance"
     named = {c.name: c for c in measuring.COMMANDS}[words[1]]
-    params = named.make_context(words[1], words[2:]).params
+    root = click.Context(main, **main.context_settings)  # a command keeps the help option of its first context
+    params = named.make_context(words[1], words[2:], parent=root).params
     if words[1] == "trace":
         return params, documents.profile(params["profile"], Cell.parse(params["cell"]))
     offload = None if params["offload"] is None else params["offload"] == "on"

@@ -103,8 +103,12 @@ def test_broken_lines_and_empty_files_are_named(write, tmp_path):
     broken.write_bytes(store.dumps(measurement()) + b'{"schema": "x"}\n')
     with pytest.raises(UserError, match='broken:2: not a result line: "schema" must be'):
         merge.merge([good, broken], tmp_path / "out")
-    with pytest.raises(UserError, match="no results in "):
+    with pytest.raises(UserError, match=r"no results in .*empty.*; name files that hold some"):
         merge.merge([write("empty", [])], tmp_path / "out")
+    cut = tmp_path / "cut"
+    cut.write_bytes(store.dumps(measurement())[:-9])
+    with pytest.raises(UserError, match=r"no results in .*cut: the only line there was cut short; measure again"):
+        merge.merge([cut], tmp_path / "out")
     with pytest.raises(UserError, match="cannot write"):
         merge.merge([good], good / "x")
 

@@ -16,6 +16,7 @@ import socketserver
 import ssl
 import sys
 import time
+from typing import NoReturn
 
 # YOUR STACK: its own names of its congestion controls; adapter.json says which algorithm each of them is.
 ALGORITHMS = ("cubic", "reno")
@@ -23,19 +24,20 @@ NOT_OFFERED = 127
 CHUNK_BYTES = 1 << 16
 
 
-def describe():
+def describe() -> None:
     # YOUR STACK: every version that decides how it behaves.
     version = f"my-stack 0.1, Python {platform.python_version()}, {ssl.OPENSSL_VERSION}"
     print(json.dumps({"version": version, "algorithms": ALGORITHMS}))
 
 
-def serve():
+def serve() -> None:
     called = setting("CC_CALLED")
     if called not in ALGORITHMS:
         refuse(f"there is no {called}")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.keylog_filename = os.environ.get("SSLKEYLOGFILE")
+    if secrets := os.environ.get("SSLKEYLOGFILE"):
+        context.keylog_filename = secrets
     context.load_cert_chain(setting("CC_CERT"), setting("CC_KEY"))
     # YOUR STACK, from here on and in Server: listen, with the congestion control `called`.
     server = Server(endpoint(), Handler, bind_and_activate=False)
@@ -52,12 +54,12 @@ def serve():
 class Server(socketserver.TCPServer):
     allow_reuse_address = True
 
-    def handle_error(self, request, client_address):
+    def handle_error(self, request: object, client_address: object) -> None:
         print(f"my-stack: {sys.exc_info()[1]}", file=sys.stderr)
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
+    def do_GET(self) -> None:
         name = self.path.removeprefix("/")
         file = pathlib.Path(setting("CC_WWW"), name)
         # Bodies are named by their size: what is not a number is no body, nor a way out of the folder.
@@ -70,14 +72,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.end_headers()
             shutil.copyfileobj(body, self.wfile, CHUNK_BYTES)
 
-    def log_message(self, *_):
-        pass
+    def log_message(self, *_: object) -> None: ...
 
 
-def fetch():
+def fetch() -> None:
     size, host = int(setting("CC_BYTES")), setting("CC_HOSTNAME")
     context = ssl.create_default_context(cafile=setting("CC_CA"))  # verifies the authority and the name
-    context.keylog_filename = os.environ.get("SSLKEYLOGFILE")
+    if secrets := os.environ.get("SSLKEYLOGFILE"):
+        context.keylog_filename = secrets
     start_ns = time.monotonic_ns()
     # YOUR STACK: connect, send the request, receive the body.
     with socket.create_connection(endpoint()) as plain, context.wrap_socket(plain, server_hostname=host) as secure:
@@ -88,24 +90,22 @@ def fetch():
         response = connection.getresponse()
         if response.status != http.HTTPStatus.OK:
             sys.exit(f"my-stack: the server answered {response.status}")
-        received = 0
-        while chunk := response.read(CHUNK_BYTES):
-            received += len(chunk)
+        received = sum(map(len, iter(lambda: response.read(CHUNK_BYTES), b"")))
         completion_s = (time.monotonic_ns() - start_ns) / 1e9
     if received != size:
         sys.exit(f"my-stack: the body has {received} bytes, not {size}")
     print(json.dumps({"bytes": received, "completion_s": completion_s, "handshake_s": handshake_s}))
 
 
-def setting(name):
+def setting(name: str) -> str:
     return os.environ.get(name) or sys.exit(f"my-stack: {name} is not set")
 
 
-def endpoint():
+def endpoint() -> tuple[str, int]:
     return setting("CC_ADDRESS"), int(setting("CC_PORT"))
 
 
-def refuse(why):
+def refuse(why: str) -> NoReturn:
     print(f"my-stack: {why}", file=sys.stderr)
     sys.exit(NOT_OFFERED)
 

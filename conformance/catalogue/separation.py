@@ -14,7 +14,7 @@ Feature = tuple[str, Cell]
 
 
 def gap(mine: Interval, theirs: Interval) -> float:
-    """How far two intervals are apart, in widths of the first; not above zero where they overlap."""
+    """Return how far two intervals are apart, in widths of the first; not above zero where they overlap."""
     return max(mine.low - theirs.high, theirs.low - mine.high) / (mine.high - mine.low)
 
 
@@ -32,7 +32,7 @@ def apart(
 
 
 def telling_features(own: Iterable[Zone], others: Sequence[Zone], count: int = _SMOKE_CELLS) -> list[Feature]:
-    """At most `count` pairs (zone id, cell) whose intervals in `own` are apart from those of other algorithms.
+    """Return at most `count` pairs (zone id, cell) whose intervals in `own` are apart from those of other algorithms.
 
     `own` and `others` are zones, of any metrics. For each other algorithm in turn the cheapest that is left: of the
     lowest bandwidth, and of those the one with the widest gap.

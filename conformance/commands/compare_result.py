@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from conformance.commands import common, two_sides
+from conformance.commands import common, compare_measured
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus, of_outcomes, worst
 from conformance.model.metrics import METRICS
@@ -81,7 +81,7 @@ class Comparison:
 
     def _equivalent(self, c: Compared) -> bool:
         assert self.margin is not None
-        return comparison.is_equivalent(c, two_sides.tolerance(METRICS[c.quantity.name], self.margin))
+        return comparison.is_equivalent(c, compare_measured.tolerance(METRICS[c.quantity.name], self.margin))
 
     @property
     def blind(self) -> bool:

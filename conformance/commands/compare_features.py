@@ -9,8 +9,6 @@ import time
 import types
 from collections.abc import Mapping, Sequence
 
-import rich.console
-
 from conformance.commands import tracing
 from conformance.engine import runs
 from conformance.engine.benches import Bench
@@ -20,8 +18,8 @@ from conformance.model.diagnosis.flow import Flow
 from conformance.model.setting import Setting
 from conformance.model.studies import comparison
 from conformance.model.trial import Trial
-from conformance.reporting.text import progress
 from conformance.results.features import Features, TrialFeatures
+from conformance.support.notes import Notes
 
 #: beta and growth show where losses are few: that is traced first
 _ORDER = (FEW, CLEAN, MANY)
@@ -35,7 +33,7 @@ Under = Mapping[str, Setting]
 
 def both(
     benches: Mapping[str, Bench], given: Mapping[str, Side], algorithm: str, seeds: Sequence[int], results: str,
-    console: rich.console.Console, workers: int | None = None, ends_s: float | None = None, *,
+    notes: Notes, workers: int | None = None, ends_s: float | None = None, *,
     under: Mapping[str, Under] = types.MappingProxyType({}),
 ) -> tuple[dict[str, Side], list[str]]:  # fmt: skip
     """Return ({role: Side}, what could not be looked at, as sentences) of the roles of `benches` and of `given`.
@@ -51,7 +49,7 @@ def both(
     for look in looks:
         differing = [cell for cell in _ORDER if look is looks[0] or not _alike(found, cell)]
         plans = {role: {cell: look for cell in differing} for role in benches}
-        problems += _trace(benches, plans, under, algorithm, kept, console, workers, ends_s)
+        problems += _trace(benches, plans, under, algorithm, kept, notes, workers, ends_s)
         for role, bench in benches.items():
             found[role] = _stored(bench, algorithm, {cell: seeds for cell in _ORDER}, under[role], kept)
     return level(found), list(dict.fromkeys(problems))
@@ -82,7 +80,7 @@ def _alike(sides: Mapping[str, Side], cell: str) -> bool:
 
 def _trace(
     benches: Mapping[str, Bench], plans: Mapping[str, Mapping[str, Sequence[int]]], under: Mapping[str, Under],
-    algorithm: str, kept: Features, console: rich.console.Console, workers: int | None,
+    algorithm: str, kept: Features, notes: Notes, workers: int | None,
     ends_s: float | None,
 ) -> list[str]:  # fmt: skip
     """Trace what is planned and not kept yet, and keep it; return what could not be looked at."""
@@ -103,7 +101,7 @@ def _trace(
         kept.add(TrialFeatures(trial=trial, cell=cell, sampled=by_trial.sampled(cell, flow)))
         kept_bar.advance(f"{trial.scheme.id} at {trial.setting.cell.id}, seed {trial.seed}")
 
-    with progress.bar(console, "tracing", total=total, unit="traces", budget_s=left_s) as kept_bar:
+    with notes.bar("tracing", total=total, unit="traces", budget_s=left_s) as kept_bar:
         schemes = {role: (benches[role], algorithm) for role in missing}
         traced = tracing.traced_all(schemes, missing, workers=workers, budget_s=left_s, on_flow=keep, under=under)
     return [
@@ -134,12 +132,12 @@ def side_of(found: Sequence[TrialFeatures]) -> Side:
 
 
 def record(
-    bench: Bench, algorithm: str, results: str, console: rich.console.Console, workers: int | None,
+    bench: Bench, algorithm: str, results: str, notes: Notes, workers: int | None,
     budget_s: float | None, first_seed: int,
 ) -> None:  # fmt: skip
     """Trace an algorithm for comparisons to come: as often as it takes to show that one of its features moved."""
     seeds = runs.seeds(comparison.fewest_trials(len(by_trial.told(algorithm))), first_seed)
     ends_s = None if budget_s is None else time.monotonic() + budget_s
-    _, problems = both({"head": bench}, {}, algorithm, seeds, results, console, workers, ends_s)
+    _, problems = both({"head": bench}, {}, algorithm, seeds, results, notes, workers, ends_s)
     for problem in problems:
-        console.print(f"not looked at: {problem}", style="yellow", soft_wrap=True)
+        notes.warn(f"not looked at: {problem}")

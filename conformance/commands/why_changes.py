@@ -7,36 +7,35 @@ import pathlib
 import tempfile
 from collections.abc import Mapping
 
-import rich.console
-
 from conformance.catalogue import clauses
 from conformance.commands.measuring import measure
 from conformance.engine.benches import Bench
 from conformance.model.clauses.changes import NETWORKS, Changed
 from conformance.model.clauses.seen import Invisible, Seen
+from conformance.support.notes import Notes
 
 
 def look(
-    schemes: Mapping[str, tuple[Bench, str]], seeds: range, workers: int | None, console: rich.console.Console
+    schemes: Mapping[str, tuple[Bench, str]], seeds: range, workers: int | None, notes: Notes
 ) -> dict[str, Changed]:
     """Return {role: what was seen} of {role: (Bench, algorithm)}. Raises UserError."""
     with tempfile.TemporaryDirectory(prefix="conformance-changes-") as folder:
         return {
-            role: seen(bench, algorithm, seeds, pathlib.Path(folder, f"{role}.jsonl"), workers, console)
+            role: seen(bench, algorithm, seeds, pathlib.Path(folder, f"{role}.jsonl"), workers, notes)
             for role, (bench, algorithm) in schemes.items()
         }
 
 
 def seen(
     bench: Bench, algorithm: str, seeds: range, results: pathlib.Path, workers: int | None,
-    console: rich.console.Console,
+    notes: Notes,
 ) -> Changed:  # fmt: skip
     """Return what was seen of an algorithm; what the results file holds is not measured again. Raises UserError."""
     names = {clauses.setting(network): name for name, network in NETWORKS.items()}
     found: dict[str, dict[int, Seen]] = {}
     problems = []
     work = [(algorithm, setting) for setting in names]
-    for (_, setting), measurements in measure(bench, work, seeds, results, workers, console):
+    for (_, setting), measurements in measure(bench, work, seeds, results, workers, notes):
         for one in measurements:
             try:
                 found.setdefault(names[setting], {})[one.trial.seed] = Seen.of(one)

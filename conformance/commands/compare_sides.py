@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Sequence
 
 from conformance.commands.common import require_offered
-from conformance.commands.traits import Side as Traits
-from conformance.commands.traits import side_of
+from conformance.commands.compare_features import Side as Traits
+from conformance.commands.compare_features import side_of
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
 from conformance.engine.plan import Key

@@ -3,8 +3,6 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-import rich.console
-
 from conformance.commands.measuring import answers
 from conformance.engine.benches import Bench
 from conformance.engine.plan import Key, plan
@@ -13,6 +11,7 @@ from conformance.model.metric import RELATIVE_MARGIN, Metric
 from conformance.model.setting import Cell
 from conformance.model.studies.comparison import Quantity, Tolerance
 from conformance.model.trial import Measurement, Outcome
+from conformance.support.notes import Notes
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +23,7 @@ class Measured:
 
 
 def measured(
-    bench: Bench, work: Sequence[Key], seeds: range, results: str, workers: int | None, console: rich.console.Console,
+    bench: Bench, work: Sequence[Key], seeds: range, results: str, workers: int | None, notes: Notes,
     budget_s: float | None = None,
 ) -> Measured:  # fmt: skip
     """Measure all seeds of each setting; those that were not measured after `budget_s` seconds are in neither.
@@ -32,7 +31,7 @@ def measured(
     Raise UserError.
     """
     asked = plan(trials=len(seeds), first_seed=seeds[0], work=work)
-    made = answers(asked, bench, results, workers, console, budget_s=budget_s, compares_kernels=True)
+    made = answers(asked, bench, results, workers, notes, budget_s=budget_s, compares_kernels=True)
     found = {answer.key: answer.measurements for answer in made}
     return sorted_out(found)
 

@@ -1,0 +1,35 @@
+"""The stage of flows that share a network: what their trials and the programs beside them work on."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+
+from conformance.guest.topology import Topology
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from conformance.guest.shared_job import SharedNetwork
+    from conformance.guest.shared_network import Place
+    from conformance.guest.stage import Stage
+    from conformance.guest.topology import Host
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SharedStage:
+    """The stage of a job whose flows share a network, and where its things are."""
+
+    stage: Stage
+    network: SharedNetwork
+    place: Place
+
+    def of_host(self, host: Host, server: Host) -> Stage:
+        """Return the stage of a stack's program on one host: its own folders, the address of its group's server."""
+        job = dataclasses.replace(self.stage.job, work_dir=os.path.join(self.stage.job.work_dir, host.node))
+        addresses = {"server": server.address, "client": host.address}
+        return dataclasses.replace(self.stage, job=job, topology=Topology(segments=(), addresses=addresses, taps={}))
+
+    def node(self, host: Host) -> Any:
+        return self.stage.net[host.node]
