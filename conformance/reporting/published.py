@@ -7,7 +7,7 @@ trial; and of each cell's front trial (the one nearest to the median) what its p
 import collections
 import dataclasses
 import pathlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from conformance.model.errors import UserError
@@ -23,7 +23,7 @@ from conformance.support import files
 _SHOWN = ("calibration", "congestion_control", "kernel_release", "qdiscs", "trace")
 #: of any trial's
 _ALWAYS = (source.RECOVERED,)
-#: digits of a trace's numbers that a drawing of 1000 by 100 units can show
+#: digits of the numbers of a trace or of a series of rates: more than a drawing of 1000 by 100 units can show
 _DIGITS = 4
 
 
@@ -71,9 +71,21 @@ def write_study(study: Study, measurements: Iterable[Measurement], target: pathl
 
 
 def _bare(measurement: Measurement) -> Measurement:
-    """Return the measurement without evidence but what says where it comes from: no claim rests on more."""
+    """Return the measurement without evidence but what says where it comes from: no claim rests on more.
+
+    Rates of each second are rounded; in studies of many flows they are most of the bytes.
+    """
     evidence = {name: measurement.evidence[name] for name in _ALWAYS if measurement.evidence.get(name)}
-    return dataclasses.replace(measurement, evidence=evidence)
+    flows, links = _rounded_series(measurement.flows), _rounded_series(measurement.links)
+    return dataclasses.replace(measurement, evidence=evidence, flows=flows, links=links)
+
+
+def _rounded_series(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Round the rates of each second in records of flows or links."""
+    return [
+        {name: [_short(v) for v in value] if name.endswith("_series_mbps") else value for name, value in record.items()}
+        for record in records
+    ]
 
 
 def _write(path: pathlib.Path, made: list[Measurement]) -> pathlib.Path:

@@ -1,5 +1,6 @@
 """Result lines for keeping: what pages show of them is the same, and what is kept of a stack is not lost."""
 
+import dataclasses
 import pathlib
 import re
 
@@ -85,6 +86,17 @@ def test_a_study_s_lines_are_judged_alike_and_points_that_were_not_measured_now_
     assert published.write_study(study, both, folder).read_bytes() == again
     with pytest.raises(UserError, match="these results hold nothing of atc25-splitting"):
         published.write_study(study, stray, folder)
+
+
+def test_rates_of_each_second_are_rounded_in_a_study_s_lines_and_nothing_else_of_a_flow(folder):
+    lines = store.read(paths.PACKAGE.parent / "reports" / "published" / "studies" / "access-networks.jsonl.xz")
+    one = next(m for m in lines if m.flows and m.links)
+    flows = [{**flow, "goodput_mbps": 12.345678, "goodput_series_mbps": [12.345678, 0.0]} for flow in one.flows]
+    links = [{**link, "rate_mbps": 1234.5678, "out_series_mbps": [9.876543]} for link in one.links]
+    whole = dataclasses.replace(one, flows=tuple(flows), links=tuple(links))
+    (kept,) = store.read(published.write_study(studies.find("access-networks"), [whole], folder))
+    assert kept.flows == tuple({**flow, "goodput_series_mbps": [12.35, 0.0]} for flow in flows)
+    assert kept.links == tuple({**link, "out_series_mbps": [9.877]} for link in links)
 
 
 def test_the_example_workflow_pins_its_actions_asks_for_little_and_builds_what_make_builds():
