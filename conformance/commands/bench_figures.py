@@ -153,7 +153,7 @@ def _whole(choice: Choice) -> Iterator[Figure]:
 
 
 class _FirstEstimate:
-    """What is left by the first estimate that somebody hears, and when that was made."""
+    """The first estimate of the time that is left, and when it was made."""
 
     def __init__(self) -> None:
         self.left_s: float | None = None
@@ -165,7 +165,7 @@ class _FirstEstimate:
             self.left_s, self._at_s = left_s, time.monotonic()
 
     def beside(self, figure: Figure, ended_s: float) -> Figure:
-        """Return the figure with it, and with what was left indeed until `ended_s` of the clock."""
+        """Return the figure with the estimate and the time that was really left; the work ended at `ended_s`."""
         if self.left_s is None:
             return figure
         return dataclasses.replace(figure, estimate_s=self.left_s, left_s=ended_s - self._at_s)

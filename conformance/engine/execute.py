@@ -34,9 +34,10 @@ class Execution:
     """A plan under way. Use it as a context: at its end guests are killed, and what was measured is kept.
 
     `ahead`: measure in the background, in the plan's order, before anything is asked; otherwise only what is asked for.
-    `workers`: guests at a time, one a core where None. `executor` makes an Executor whose workers
-    make the trials. `on_trial` is called with the Progress after each trial. What is `new` by the first measurements of
-    its settings is measured with fresh seeds, too, as soon as that is known; repeat() waits for it.
+    `workers`: guests at a time, one a core where None. `executor` makes an Executor whose workers make the
+    trials. `on_trial` is called with the Progress after each trial. `new` says whether a verdict is a new violation.
+    The settings of such a one are measured once more, with fresh seeds, as soon as it is judged; repeat() waits for
+    that.
     """
 
     def __init__(

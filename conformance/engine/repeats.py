@@ -1,4 +1,4 @@
-"""Repeats: what is new is measured with fresh seeds as soon as it is judged, in the guests that are there already."""
+"""Repeats: new violations are measured again, with fresh seeds, as soon as they are judged, in guests that run."""
 
 import collections
 import threading
@@ -11,9 +11,9 @@ from conformance.model.trial import Measurement
 
 
 class Repeats:
-    """The tasks that repeat questions of a plan: those whose verdicts are `new`. Threads may share it.
+    """Makes the tasks that repeat questions of a plan: those whose verdicts are `new`. Threads may share it.
 
-    A question is looked at when the last of its settings is measured; so nobody is measuring these any more.
+    A question is judged when the last of its settings is measured, so no thread still measures one of them.
     """
 
     def __init__(self, plan: Plan, new: Callable[[Judged], bool]) -> None:
@@ -27,7 +27,7 @@ class Repeats:
         self._lock = threading.Lock()
 
     def then(self, key: Key, measurements: Sequence[Measurement]) -> Iterable[Task]:
-        """Return the tasks that come of what was measured of a key; it may be the last that a question waits for."""
+        """Note what was measured of a key, and return the tasks that repeat what is now judged as new."""
         with self._lock:
             self._measured[key] = measurements
             again = self._plan.repeating(filter(self._is_new, self._resting_on[key]))
@@ -42,10 +42,10 @@ class Repeats:
             return False
         try:
             judged = self._plan.judge(question, {key[1]: self._measured[key] for key in keys})
-        except UserError:  # for whoever asks this question, and nobody else
+        except UserError:  # raised again when this question is asked
             return False
         return self._new(judged)
 
     def results(self, keys: Iterable[Key]) -> dict[Key, Sequence[Measurement]]:
-        """Wait for what repeats these keys, as far as a task does. Raise UserError."""
+        """Wait for the tasks that repeat these keys, if any; return what they measured. Raise UserError."""
         return {key: self._tasks[key].future.result() for key in keys if key in self._tasks}

@@ -42,12 +42,12 @@ def seeds(trials: int, first: int = 1) -> range:
 class Run:
     """Measures (algorithm, setting) pairs in the background; `result()` waits for one.
 
-    Each with all `seeds`, or, with `looks`, with as many of them as it takes, and then what comes of that. What the
-    store holds is there at once: no guest is waited for. Cells of one algorithm and profile share guests, one on each
-    core, which are fed them in the order given until none is left. What another run with the same results file is
-    measuring is waited for, and not measured again. `executor`, a function that makes an Executor,
-    has workers make the trials, `workers` handfuls of cells at a time. `close()` ends it at once: guests are killed,
-    what was measured is kept.
+    Each is measured with all `seeds`, or, with `looks`, with as many of them as it takes; the tasks that `looks.then`
+    gives for it are done next. What the store holds is there at once: no guest is waited for. Cells of one algorithm
+    and profile share guests, one on each core, which are fed them in the order given until none is left. What another
+    run with the same results file is measuring is waited for, and not measured again. `executor`, a function that makes
+    an Executor, has workers make the trials, `workers` handfuls of cells at a time. `close()` ends it at once: guests
+    are killed, what was measured is kept.
     """
 
     def __init__(

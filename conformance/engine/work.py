@@ -22,8 +22,8 @@ def _nothing_more(key: Key, measurements: Sequence[Measurement]) -> "Iterable[Ta
 class Looks:
     """When a setting has been measured often enough: after `numbers` of trials, rising, ask `clear(key, measurements)`.
 
-    The last number is the most: nothing is asked any more. `then(key, measurements)` gives the tasks that come of what
-    was measured: a run does them next, in the guests that it has.
+    The last number is the most: nothing is asked any more. `then(key, measurements)` gives the tasks that follow from
+    what was measured, such as repeats of a violation. A run does them next, in the guests that it has.
     """
 
     numbers: tuple[int, ...]

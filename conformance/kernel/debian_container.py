@@ -15,7 +15,7 @@ _PROGRAMS = ("docker", "podman")
 _IMAGE = "debian:12-slim"
 _ANSWER_S, _FETCH_S = 20, 1800
 _SOURCES = "/cache/sources"
-# Whoever the container runs as, what it fetched is of the one who has the folder.
+# The container may run as another user; the files get the owner of the folder.
 _SCRIPT = f"""
 trap 'chown -R --reference={_SOURCES} {_SOURCES}' EXIT
 apt-get update -q && apt-get install -q -y --no-install-recommends python3 &&

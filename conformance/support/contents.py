@@ -1,7 +1,7 @@
 """Digests of what files hold. Those of large files are remembered, as long as nothing says that a file changed.
 
-What a user built is digested each time that a command starts, and holds hundreds of MB where the tool that built it
-keeps all that it made.
+The folder of a user's own build is digested each time that a command starts. Such folders can hold hundreds of MB, as
+build tools keep what they made on the way.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ class Contents:
             about = os.fstat(f.fileno())
             if about.st_size < _LARGE_BYTES:
                 return hashlib.file_digest(f, "sha256").hexdigest()
-            # Only who sets the clock back can set a file's ctime back.
+            # A program can set a file's mtime, but not its ctime, unless it sets the machine's clock.
             key = f"{about.st_dev} {about.st_ino} {about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}"
             settled = max(about.st_mtime_ns, about.st_ctime_ns) < time.time_ns() - _TICK_NS
             found = self._before.get(key) or hashlib.file_digest(f, "sha256").hexdigest()
