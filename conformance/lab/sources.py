@@ -175,16 +175,18 @@ def _given(about: Adapter, text: str, variables: Mapping[str, str] = {}) -> Sour
             f"{variables.get(name) or f'--source {name}'}: {path} is not a folder", "name the folder of a working tree"
         )
     path = path.resolve()
-    if kind is Kind.HOME:
-        variable = homes(about)[name]
-        tree = _home(variable, path)
-        return Source(name=name, kind=kind, folder=path, tree=tree, given=f"{name}={place}", variable=variable)
-    tree = trees.read(path)
-    return Source(name=name, kind=kind, folder=_holder(tree, path, name, kind), tree=tree, given=f"{name}={place}")
+    variable = homes(about)[name] if kind is Kind.HOME else ""
+    tree = _read(path, variable)
+    folder = path if variable else _holder(tree, path, name, kind)
+    return Source(name=name, kind=kind, folder=folder, tree=tree, given=f"{name}={place}", variable=variable)
 
 
-def _home(variable: str, path: pathlib.Path) -> Tree:
-    """Return the tree of a folder that the user built: of what is used of it, or all where that is not there."""
+def _read(path: pathlib.Path, variable: str) -> Tree:
+    """Return the tree of a folder. If it is a HOME, which a build finds in `variable`, only what is used of it counts,
+    with its programs, or all where that is not there.
+    """
+    if not variable:
+        return trees.read(path)
     used = (path / _OTHERS.get(variable, ".")).resolve()
     return trees.read(used if used.is_dir() else path, programs=True)
 
@@ -257,9 +259,7 @@ class Workshop:
     def check(self) -> None:
         """Raise UserError if a tree that is built in place changed meanwhile: then nobody knows what was built."""
         for source in (source for source in self.sources if not source.copied):
-            home = source.kind is Kind.HOME
-            now = _home(source.variable, source.folder) if home else trees.read(source.folder)
-            if now.digest != source.tree.digest:
+            if _read(source.folder, source.variable).digest != source.tree.digest:
                 raise UserError(f"{source.folder} changed while it was built", "run the same command again")
 
     def told(self, text: str) -> str:
