@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Self
 
 from conformance.engine.benches import Bench
+from conformance.engine.followups import FollowUps
 from conformance.engine.plan import Judged, Key, Plan, Question
 from conformance.engine.progress import Progress
-from conformance.engine.repeats import Repeats
 from conformance.engine.runs import Run
 from conformance.engine.work import Looks
 from conformance.engine.workers import Executor
@@ -56,8 +56,8 @@ class Execution:
         self._bench, self._store, self._workers = bench, store, workers
         self._executor, self._on_trial = executor, on_trial
         self._found: dict[Key, Sequence[Measurement]] = {}
-        self._repeats = Repeats(plan, new)
-        self._looks = Looks(numbers=plan.looks, clear=plan.is_conclusive, then=self._repeats.then)
+        self._follow_ups = FollowUps(plan, new)
+        self._looks = Looks(numbers=plan.looks, clear=plan.is_conclusive, then=self._follow_ups.then)
         self._run = self._start(plan.work, self._looks) if ahead else None
 
     @property
@@ -88,7 +88,7 @@ class Execution:
     def repeat(self, judged: Judged) -> Judged:
         """Ask the question of a violation again, alone, with seeds that nothing was judged by. Raise UserError."""
         again = self.plan.repeating([judged.question])
-        found = self._repeats.results(again.work)
+        found = self._follow_ups.repeats(again.work)
         if self._run is not None and self._bench.lab != "virtual":
             self._run.wait()  # in real time, trials would disturb each other
         with Execution(
@@ -105,12 +105,18 @@ class Execution:
             self._found.update((key, self._run.result(*key)) for key in missing)
         else:
             self._measure(missing, self._looks)
-        # What rests on several settings is known to be inconclusive only when all of them are there.
-        if few := [key for key in keys if len(self._found[key]) < number]:
+        if few := self._look_further(keys, number):
             if self._run is not None:
-                self._run.wait()  # in real time, trials would disturb each other
-            self._measure(few, Looks(numbers=(number,)))
+                # What others rest on may be under way for them; and in real time, trials would disturb each other.
+                self._run.wait()
+            self._measure(self._look_further(few, number), Looks(numbers=(number,)))
         return {key[1]: self._found[key] for key in keys}
+
+    def _look_further(self, keys: Sequence[Key], number: int) -> Sequence[Key]:
+        """Take in what follows of these keys, and return those that have fewer measurements than `number` even so."""
+        few = [key for key in keys if len(self._found[key]) < number]
+        self._found.update(self._follow_ups.further(few, number))
+        return [key for key in few if len(self._found[key]) < number]
 
     def _start(self, work: Sequence[Key], looks: Looks) -> Run:
         return Run(

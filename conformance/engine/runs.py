@@ -125,14 +125,14 @@ class Run:
     def _take_on(self, task: Task, put: Callable[[Task], None]) -> None:
         """Complete a task where the store holds all that it takes; else `put` it where threads find it."""
         self._tasks.append(task)
-        self.progress.expect([task.key], task.trials)
+        self.progress.expect([task.key], task.trials - task.before)
         for number in task.looks.numbers:
             found = stored(self._store, self._bench.trials(*task.key, task.seeds[:number]))
             if len(found) < number:
                 break
             if self._settle_if_conclusive(task, list(found.values()), put):
                 self.progress.expect([task.key], number - task.trials)
-                for measurement in found.values():
+                for measurement in itertools.islice(found.values(), task.before, None):
                     self.progress.one_more(measurement, False)
                 return
         put(task)
@@ -168,23 +168,24 @@ class Run:
 
     def _work_on(self, group: Group) -> None:
         """Measure tasks of a group until none is waiting; what goes wrong is raised where they are awaited."""
-        mine: dict[Setting, Task] = {}
+        mine: list[Task] = []
         try:
             for measurement in self._make(self._batches(group, mine)):
                 self._store.add(measurement)
-                self._note(mine[measurement.trial.setting], measurement, True)
-                self._settle_if_measured(mine, measurement.trial.setting)
+                of_it = next(task for task in mine if task.has(measurement.trial))
+                self._note(of_it, measurement, True)
+                self._settle_if_measured(mine, of_it)
             if mine:
                 raise _interrupted()
         except BaseException as error:
             # An error that comes before any task was taken would come again with each of them.
             while not mine and (task := self._work.take(group)):
-                mine[task.key[1]] = task
-            for task in mine.values():
+                mine.append(task)
+            for task in mine:
                 task.future.set_exception(error)
                 self._give_up_claim(task)
 
-    def _batches(self, group: Group, mine: dict[Setting, Task]) -> Batches:
+    def _batches(self, group: Group, mine: list[Task]) -> Batches:
         """Yield the trials that tasks of a group still need, as a room takes them, and note the tasks in `mine`."""
         handful = 0
         while not self._cancelled.is_set():
@@ -210,30 +211,29 @@ class Run:
         """
         return max(1, min(_CELLS_AT_A_TIME, self._work.waiting() // (3 * self._threads)))
 
-    def _begin(self, task: Task, mine: dict[Setting, Task]) -> list[Trial]:
+    def _begin(self, task: Task, mine: list[Task]) -> list[Trial]:
         """Return the trials that the store lacks for the next look of a task; none where there is nothing to do."""
         if task.release is None and not self._claim(task):
             self.progress.wait_for_others(1)
             with self._lock:
                 self._elsewhere.append(task)
             return []
-        mine[task.key[1]] = task
+        mine.append(task)
         trials = self._bench.trials(*task.key, task.seeds[: task.trials])
         known = stored(self._store, trials)
         for measurement in known.values():
             self._note(task, measurement, False)
         task.found = known
-        self._settle_if_measured(mine, task.key[1])
+        self._settle_if_measured(mine, task)
         return [trial for trial in trials if trial.seed not in known]
 
-    def _settle_if_measured(self, mine: dict[Setting, Task], setting: Setting) -> None:
+    def _settle_if_measured(self, mine: list[Task], task: Task) -> None:
         """Look at a task that has all trials of its look: it is settled, or comes back for more."""
-        task = mine[setting]
         if len(task.found) < task.trials:
             return
         found = [task.found[seed] for seed in task.seeds[: task.trials]]
         settled = self._settle_if_conclusive(task, found, self._work.put_first)
-        del mine[setting]
+        mine.remove(task)
         if settled:
             self._give_up_claim(task)
             return

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 
 from conformance.engine.plan import Key
-from conformance.model.trial import Measurement
+from conformance.model.trial import Measurement, Trial
 
 
 def _always_clear(key: Key, measurements: Sequence[Measurement]) -> bool:
@@ -52,6 +52,10 @@ class Task:
     def __post_init__(self) -> None:
         self.trials = self.looks.numbers[0]
 
+    def has(self, trial: Trial) -> bool:
+        """Say whether a trial of this task's group is one of its own: another task may be about the same setting."""
+        return trial.setting == self.key[1] and trial.seed in self.seeds
+
 
 @dataclasses.dataclass(eq=False, slots=True)
 class Group:
@@ -84,14 +88,19 @@ class Work:
     def join(self) -> Group | None:
         """Return the group that a thread without work serves best, until it leaves; None where there is none.
 
-        That is the first that nobody works on, or else the one where most trials wait for each thread.
+        That is the first that nobody works on, and has enough trials to be worth a guest; or else the one where most
+        trials wait for each thread; or else any that nobody works on. So the few trials that follow from others come
+        last, together.
         """
         with self._lock:
             waiting = [group for group in self._groups.values() if group.waiting]
-            found = next((group for group in waiting if not group.threads), None)
-            if found is None and waiting:
-                most = max(waiting, key=lambda group: group.trials / group.threads)
-                found = most if most.trials >= self._worth_joining else None
+            alone = [group for group in waiting if not group.threads]
+            most = max(waiting, key=lambda group: group.trials / max(group.threads, 1), default=None)
+            found = next((group for group in alone if group.trials >= self._worth_joining), None)
+            if found is None and most is not None and most.trials >= self._worth_joining:
+                found = most
+            if found is None:
+                found = next(iter(alone), None)
             if found is not None:
                 found.threads += 1
             return found

@@ -1,4 +1,4 @@
-"""New violations are repeated in the guests that are there: what is measured and judged is as if each had its own."""
+"""What follows from measurements is measured in the guests that are there, and judged as if each had its own."""
 
 import collections
 import threading
@@ -8,7 +8,7 @@ import pytest
 from helpers import line
 
 from conformance.catalogue import documents
-from conformance.engine import benches
+from conformance.engine import benches, followups
 from conformance.engine.execute import Execution
 from conformance.engine.plan import cell_questions, plan, split_question
 from conformance.model import seeds
@@ -125,7 +125,7 @@ def test_neither_order_nor_a_part_nor_a_shard_changes_a_verdict(session):
 
 @pytest.mark.parametrize("how", [{"ahead": True}, {"ahead": False}])
 def test_a_check_of_several_settings_is_repeated_in_the_guests_that_are_there(session, tmp_path, how):
-    """Paths violate at their first look; shares only when more was measured of all cells: then whoever asks waits."""
+    """Paths violate at their first look; shares only when more was measured of all cells."""
     checks = SPLIT.checks_within(documents.cells(SPLIT.default_grid))
     questions = [split_question(SPLIT, check, split=True) for check in checks]
     paths = [question for question in questions if question.is_path]
@@ -136,6 +136,40 @@ def test_a_check_of_several_settings_is_repeated_in_the_guests_that_are_there(se
     assert found == alone and set(found[1]) == set(asked.questions)
     assert lines(tmp_path / "r.jsonl") == lines(tmp_path / "alone.jsonl")
     assert room.starts < before.starts
+
+
+@pytest.fixture
+def checks():
+    """The questions of CUBIC's split part, which share cells: paths, and the shares of the grid."""
+    found = SPLIT.checks_within(documents.cells(SPLIT.default_grid))
+    return [split_question(SPLIT, check, split=True) for check in found]
+
+
+@pytest.mark.parametrize("kind", ["unclear", "clear later", "bad", "good"])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_checks_of_several_settings_are_looked_at_again_in_few_guests(
+    session, checks, monkeypatch, tmp_path, kind, workers
+):
+    """Which trials are made, and what is judged, is as if whoever asks had measured more for each check alone."""
+    asked = plan(checks, trials=5, most_trials=20)
+    first, again, room = session(kind, asked, workers=workers)
+    counts = []
+    session(kind, asked, "counted.jsonl", new=lambda _: False, on_trial=lambda p: counts.append((p.done, p.total)))
+    assert again or counts[-1] == (len(store.read(tmp_path / "counted.jsonl")),) * 2
+    monkeypatch.setattr(followups.FollowUps, "then", lambda *_: ())
+    *alone, before = session(kind, asked, "alone.jsonl", workers=1)
+    assert [first, again] == alone
+    assert lines(tmp_path / "r.jsonl") == lines(tmp_path / "alone.jsonl")
+    if workers == 1 and not again:  # two race each other, as fake trials take no time
+        # Cells and paths cannot share a guest; the paths come back once.
+        assert room.starts <= 3 and (kind != "unclear" or room.starts < before.starts)
+
+
+def test_a_check_that_was_measured_before_needs_no_guest(session, checks, tmp_path):
+    asked = plan(checks, trials=5, most_trials=20)
+    *whole, made = session("unclear", asked)
+    *found, nothing = session("unclear", asked)
+    assert found == whole and made.starts and not nothing.starts
 
 
 def test_a_worker_of_xdist_repeats_a_violation_in_the_guest_that_found_it(session):

@@ -1,0 +1,100 @@
+"""What follows from measurements while guests run: further looks at questions, and repeats of new violations.
+
+A question that rests on several settings is unclear only when all of them are measured; a new violation is repeated
+with fresh seeds. Both are known while guests for these settings run, or other work is left, and are given to them. Else
+each would start guests of its own in the end, which takes longer than its trials.
+"""
+
+import collections
+import threading
+from collections.abc import Callable, Iterable, Sequence
+
+from conformance.engine.plan import Judged, Key, Plan, Question
+from conformance.engine.work import Looks, Task
+from conformance.model.errors import UserError
+from conformance.model.trial import Measurement
+
+
+class FollowUps:
+    """Makes tasks that follow from measurements of a plan; `new` says which verdicts are new violations.
+
+    Threads may share it. A question is looked at when nothing that it rests on is under way, so no key has two tasks
+    with the plan's seeds at a time.
+    """
+
+    def __init__(self, plan: Plan, new: Callable[[Judged], bool]) -> None:
+        self._plan, self._new = plan, new
+        self._resting_on: dict[Key, list[Question]] = collections.defaultdict(list)
+        for question in plan.questions:
+            for setting in question.settings:
+                self._resting_on[question.algorithm, setting].append(question)
+        self._measured: dict[Key, Sequence[Measurement]] = {}
+        #: keys whose further look is under way
+        self._under_way: set[Key] = set()
+        self._looks: dict[Key, list[Task]] = collections.defaultdict(list)
+        self._repeats: dict[Key, Task] = {}
+        self._lock = threading.Lock()
+
+    def then(self, key: Key, measurements: Sequence[Measurement]) -> Iterable[Task]:
+        """Note what was measured of a key with the plan's seeds; return the tasks that follow from that."""
+        with self._lock:
+            self._measured[key] = measurements
+            self._under_way.discard(key)
+            judged = [one for question in self._resting_on[key] if (one := self._judge(question)) is not None]
+            # A question whose look is under way, by way of one before it in this list, is looked at when that is over.
+            looks = [task for one in judged for task in self._next_look(one)]
+            return [*looks, *self._repeated(one.question for one in judged if self._new(one))]
+
+    def _keys(self, question: Question) -> list[Key]:
+        return [(question.algorithm, setting) for setting in question.settings]
+
+    def _judge(self, question: Question) -> Judged | None:
+        """Judge a question by what there is; None while some of it is missing or under way."""
+        keys = self._keys(question)
+        if not all(key in self._measured and key not in self._under_way for key in keys):
+            return None
+        try:
+            return self._plan.judge(question, {key[1]: self._measured[key] for key in keys})
+        except UserError:  # raised again when this question is asked
+            return None
+
+    def _next_look(self, judged: Judged) -> Iterable[Task]:
+        """Yield a task for each key that the question's next look needs more of; none where it is settled.
+
+        A question about one key has its looks within that key's own task.
+        """
+        keys = self._keys(judged.question)
+        if len(keys) == 1 or self._under_way.intersection(keys) or self._plan.is_settled(judged):
+            return
+        available = min(len(self._measured[key]) for key in keys)
+        number = next((number for number in self._plan.looks if number > available), available)
+        for key in keys:
+            if (before := len(self._measured[key])) < number:
+                task = Task(key, self._plan.seeds, Looks(numbers=(number,), then=self.then), before=before)
+                self._looks[key].append(task)
+                self._under_way.add(key)
+                yield task
+
+    def _repeated(self, questions: Iterable[Question]) -> Iterable[Task]:
+        again = self._plan.repeating(questions)
+        looks = Looks(numbers=again.looks, clear=again.is_conclusive)
+        tasks = {key: Task(key, again.seeds, looks) for key in again.work if key not in self._repeats}
+        self._repeats |= tasks
+        return tasks.values()
+
+    def further(self, keys: Iterable[Key], number: int) -> dict[Key, Sequence[Measurement]]:
+        """Wait for the tasks that look at so many trials of these keys, or more; return what they measured, if any.
+
+        Raise UserError.
+        """
+        with self._lock:
+            found = {key: next((task for task in self._looks[key] if task.trials >= number), None) for key in keys}
+        return _results(found)
+
+    def repeats(self, keys: Iterable[Key]) -> dict[Key, Sequence[Measurement]]:
+        """Wait for the tasks that repeat these keys, if any; return what they measured. Raise UserError."""
+        return _results({key: self._repeats.get(key) for key in keys})
+
+
+def _results(tasks: dict[Key, Task | None]) -> dict[Key, Sequence[Measurement]]:
+    return {key: task.future.result() for key, task in tasks.items() if task is not None}
