@@ -121,12 +121,14 @@ site: setup  ## the pages of what is published, by today's zones, into site/; do
 	$(CONFORMANCE) export matrix $(PUBLISHED)/*.jsonl.xz --out docs/matrix.md
 	$(CONFORMANCE) report $(PUBLISHED)/*.jsonl.xz $(wildcard $(PUBLISHED)/studies/*.jsonl.xz) --out site --no-terminal
 
-#: program that builds images, what they are called, what they begin with (Debian 12), and further options of the program
+#: program that builds images, what they are called, what they begin with (Debian 12), an image with a Rust for the full
+#: one, and further options of the program
 BUILDER ?= podman
 IMAGE ?= cc-conformance
 BASE ?= debian:12-slim
+RUST ?= rust:1.95-slim-bookworm
 BUILD_OPTIONS ?=
-BUILD_IMAGE = $(BUILDER) build -f Containerfile --build-arg BASE=$(BASE) $(BUILD_OPTIONS)
+BUILD_IMAGE = $(BUILDER) build -f Containerfile --build-arg BASE=$(BASE) --build-arg RUST=$(RUST) $(BUILD_OPTIONS)
 
 image:  ## a container image: suite, guest kernel, Linux TCP (docs/containers.md; some minutes, most for the kernel)
 	$(BUILD_IMAGE) -t $(IMAGE) .
