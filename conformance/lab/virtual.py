@@ -45,8 +45,9 @@ _POLL_S = 0.02
 #: 32 bits goes wrong: the kernel's jiffies, where they are compared with one of long ago, or a stack's own clock.
 _MOST_UPTIME_S = 2**30 / 1000
 #: A guest makes room for another run that waits for a core once it has had it so many times as long as it took to
-#: start, and for so many wall seconds: else a busy machine would do little but start guests.
-_STARTS_A_SHIFT, _SHIFT_S = 15, 30.0
+#: start, and for so many wall seconds: else a busy machine would do little but start guests. Where starts take very
+#: long, it does so after the longest shift, or the other run would seem to hang.
+_STARTS_A_SHIFT, _SHIFT_S, _LONGEST_SHIFT_S = 15, 30.0, 180.0
 #: what is asked for where processes are limited: two guests take less than 40, stacks with threads more
 LEAST_PROCESSES = 64
 #: on a busy machine it may take a moment until what was killed is gone
@@ -256,7 +257,8 @@ class _Shift:
         so_far_s = time.monotonic() - self._began_s
         # It has said nothing before its network stood.
         self._start_s = self._start_s or (so_far_s if self._reader.uptime_s else 0.0)
-        return so_far_s > max(_SHIFT_S, _STARTS_A_SHIFT * self._start_s) and cores.others_wait()
+        long_enough_s = min(max(_SHIFT_S, _STARTS_A_SHIFT * self._start_s), _LONGEST_SHIFT_S)
+        return so_far_s > long_enough_s and cores.others_wait()
 
 
 @contextlib.contextmanager
