@@ -151,6 +151,8 @@ def build(network: SharedNetwork, where: Place) -> Any:
         for host in clients:
             for node, interface, address, mac in splitting.hops(group, where.splitters, host, sender):
                 told.setdefault(node, []).extend(_reached(address, mac, interface))
+                if any(where.hops) and address == host.address:
+                    told[node].extend(_reached(_rebound(address), mac, interface))
         for node, lines in told.items():
             _batch(net[node], "ip", lines)
     return net
@@ -166,6 +168,12 @@ def _pass_on(hop: Any, impaired: tuple[bool, bool]) -> None:
 
 def _bridge(node: str) -> str:
     return f"n-{node}"
+
+
+def _rebound(address: str) -> str:
+    """Return the address that a client has after a hop has given it another one (load/rebind.c: HIGHER_OCTET)."""
+    network, _, last = address.rpartition(".")
+    return f"{network}.{int(last) + 100}"
 
 
 def _reached(address: str, mac: str, leg: str) -> list[str]:

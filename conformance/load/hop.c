@@ -14,6 +14,8 @@
  * packet that allows ECN, or with a third number a TCP packet of that sequence number) and writes lines "NS INDEX ECN".
  */
 #define _GNU_SOURCE
+#include "rebind.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/if_ether.h>
@@ -49,6 +51,7 @@ struct rule {
     long long mark_ppb, ecn, largest;
     long long lose_first, lose_count, lose_least, lose_again;
     long long hold_first, hold_count, hold_least, hold_ns;
+    long long rebind;
 };
 enum { NUMBERS = sizeof(struct rule) / sizeof(long long) };
 
@@ -60,7 +63,7 @@ struct lost { uint64_t flow; uint32_t sequence; long long left; };
 static struct rule *rules;
 static size_t rule_count, rule_at;
 static uint64_t state, order;
-static bool bad;
+static bool bad, rebinds;
 static long long counted, lose_seen, hold_seen;
 static int64_t last_ns;
 static struct lost lost[MOST_LOST];
@@ -70,7 +73,7 @@ static struct packet **heap, **held;
 static size_t heap_count, heap_room, held_count, held_room;
 static struct {
     long long came, left, other, too_long, chosen, again, burst, in_bad, between, marked, not_markable, bleached, duplicated,
-        reordered, held, thinned, late_ns;
+        reordered, held, thinned, rebound, stale, late_ns;
 } tally;
 
 static void fail(const char *what)
@@ -108,6 +111,8 @@ static void read_rules(const char *path)
     if (ferror(file) || !feof(file) || at == 0 || at % NUMBERS != 0)
         fail("rules");
     rule_count = at / NUMBERS;
+    for (at = 0; at < rule_count; at++)
+        rebinds = rebinds || rules[at].rebind;
     fclose(file);
 }
 
@@ -172,15 +177,18 @@ static uint64_t mixed(uint64_t key, const unsigned char *at, size_t size)
     return key;
 }
 
-/* Set the ECN field and mend the header's checksum (RFC 1624). */
+/* Set the ECN field and mend the header's checksum. */
 static void set_ecn(unsigned char *ip, unsigned ecn)
 {
-    uint32_t old = ip[0] << 8 | ip[1], new = (old & ~3u) | ecn;
-    uint32_t sum = (~(ip[10] << 8 | ip[11]) & 0xFFFF) + (~old & 0xFFFF) + new;
-    sum = (sum & 0xFFFF) + (sum >> 16);
-    sum = ~((sum & 0xFFFF) + (sum >> 16)) & 0xFFFF;
-    ip[1] = new & 0xFF;
-    ip[10] = sum >> 8, ip[11] = sum & 0xFF;
+    uint32_t old = word(ip), new = (old & ~3u) | ecn;
+    set_word(ip, new);
+    mend(ip + 10, old, new);
+}
+
+/* Whether the checksum of TCP or UDP is left to the hardware. */
+static bool has_no_sum(const struct packet *packet)
+{
+    return ((const struct virtio_net_hdr *)(const void *)packet->data)->flags & VIRTIO_NET_HDR_F_NEEDS_CSUM;
 }
 
 /* Whether this is a retransmission of a segment that was lost and is to be lost again. */
@@ -231,6 +239,7 @@ static void came(struct packet *packet, int64_t at_ns)
     const struct rule *rule;
     size_t bytes;
     bool segment, pure_ack, shift;
+    enum fate fate = PASSES;
     uint32_t sequence = 0;
     packet->due_ns = at_ns;
     packet->passes = 0;
@@ -269,7 +278,10 @@ static void came(struct packet *packet, int64_t at_ns)
         tally.burst++;
     } else if (happens(draw_mark, rule->mark_ppb) && (ip[1] & 3) == NOT_ECT) {
         tally.not_markable++;
+    } else if (rule->rebind && (fate = rebind(ip, beyond, has_no_sum(packet), rule->rebind)) == STALE) {
+        tally.stale++;
     } else {
+        tally.rebound += fate == REWRITTEN;
         if (rule->ecn == BLEACHED && (ip[1] & 3) != NOT_ECT) {
             tally.bleached++;
             set_ecn(ip, NOT_ECT);
@@ -409,15 +421,18 @@ static void receive(int64_t offset_ns)
 
 static void tell(int signal)
 {
+    char more[80] = "";
     (void)signal;
+    if (rebinds)
+        snprintf(more, sizeof more, ", \"rebound\": %lld, \"stale\": %lld", tally.rebound, tally.stale);
     dprintf(1,
             "{\"came\": %lld, \"left\": %lld, \"other\": %lld, \"too_long\": %lld, \"chosen\": %lld, \"again\": %lld, "
             "\"burst\": %lld, \"in_bad\": %lld, \"between\": %lld, \"marked\": %lld, \"not_markable\": %lld, "
             "\"bleached\": %lld, \"duplicated\": %lld, \"reordered\": %lld, \"held\": %lld, \"thinned\": %lld, "
-            "\"waiting\": %lld, \"late_ns\": %lld}\n",
+            "\"waiting\": %lld, \"late_ns\": %lld%s}\n",
             tally.came, tally.left, tally.other, tally.too_long, tally.chosen, tally.again, tally.burst, tally.in_bad,
             tally.between, tally.marked, tally.not_markable, tally.bleached, tally.duplicated, tally.reordered, tally.held,
-            tally.thinned, (long long)(heap_count + held_count), tally.late_ns);
+            tally.thinned, (long long)(heap_count + held_count), tally.late_ns, more);
     _exit(0);
 }
 

@@ -12,6 +12,8 @@ from conformance.model.records import sparse
 
 #: what may be done to the ECN field of every packet
 BLEACHED, ALL_CE = "bleached", "all_ce"
+#: what a client has another one of, from when that holds on
+PORT, ADDRESS = "port", "address"
 #: which packets of a slot leave at its end: all, or of acknowledgements of one flow only the newest
 ALL, NEWEST = "all", "newest"
 _WAYS_OF_REORDERING = "give by_packets or by_ms, and one of them only"
@@ -89,7 +91,8 @@ class Impairments:
     """All that is done to packets of one direction; see the records above.
 
     `jitter_ms`: each packet is late by up to so much, and none overtakes another. `mark_pct`: so many packets are
-    marked where ECN allows, and dropped elsewhere. `largest_bytes`: longer packets of IP vanish.
+    marked where ECN allows, and dropped elsewhere. `largest_bytes`: longer packets of IP vanish. `rebind`: clients have
+    another port or address, as behind a NAT that has lost its mapping (RFC 9000, 9.3); it holds in both directions.
     """
 
     reorder: Reorder | None = None
@@ -102,6 +105,7 @@ class Impairments:
     largest_bytes: int | None = None
     lose: Chosen | None = None
     hold: Chosen | None = None
+    rebind: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         return sparse(self)

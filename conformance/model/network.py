@@ -90,6 +90,9 @@ class Network:
             for way, _ in link.directions:
                 if self.offload and schedules.is_impaired(self.schedule, link, way):
                     yield f"/links/{at}/{way}/impairments", "impairments strike packets, one by one; leave out offload"
+            data, acks = ({one.rebind for one in self.impairments(link, way)} - {None} for way, _ in link.directions)
+            if data != acks:
+                yield f"/links/{at}", "a client is rebound in both directions of a link alike; leave direction out"
 
     def _splitter_problems(self) -> Iterator[tuple[str, str]]:
         for at, splitter in enumerate(self.splitters):

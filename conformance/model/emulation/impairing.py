@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from conformance.model.emulation.calibration import LOSS_P_VALUE, binomial_p_value
-from conformance.model.impairments import ALL_CE, BLEACHED, NEWEST, Chosen, Impairments
+from conformance.model.impairments import ADDRESS, ALL_CE, BLEACHED, NEWEST, PORT, Chosen, Impairments
 
 _NOTHING = Impairments()
 #: A packet that waits leaves in time, but where others are due then, too: each takes two system calls.
@@ -33,6 +33,7 @@ def rule(impairments: Impairments | None, at_ns: int) -> str:
         asked.lose.again if asked.lose else 0,
         *_chosen(asked.hold),
         _ns(asked.hold.by_ms if asked.hold else None),
+        {None: 0, PORT: 1, ADDRESS: 2}[asked.rebind],
     ]  # fmt: skip
     return " ".join(map(str, numbers))
 
@@ -62,7 +63,9 @@ def problems(held: Sequence[Impairments | None], seen: Mapping[str, int]) -> Ite
     Shares are checked where the same held all the time. A share that is right fails once in a million trials.
     """
     lost = sum(seen[name] for name in ("too_long", "chosen", "again", "burst", "not_markable", "thinned"))
-    out = seen["came"] + seen["other"] + seen["duplicated"] - lost - seen["waiting"]
+    # Counted only where somebody asks for it: records of other trials stay as they were.
+    rebound, stale = (seen.get(name, 0) for name in ("rebound", "stale"))
+    out = seen["came"] + seen["other"] + seen["duplicated"] - lost - stale - seen["waiting"]
     if seen["left"] != out:
         yield f"{seen['left']} packets left the hop, and {out} should have"
     if seen["late_ns"] > _MOST_LATE_NS:
@@ -83,6 +86,8 @@ def problems(held: Sequence[Impairments | None], seen: Mapping[str, int]) -> Ite
     ):
         if seen[count] and not asked_for:
             yield f"{seen[count]} packets were {count.replace('_', ' ')}, and none should have been"
+    if bool(rebound) != any(one.rebind for one in each):
+        yield f"{rebound} packets were rebound, and {'none' if rebound else 'some'} should have been"
     if len(each) == 1:
         yield from _shares(each[0], seen)
 

@@ -98,4 +98,5 @@ def test_losses_by_chance_are_found_out(seen):
 
 def test_every_impairment_is_tried():
     fields = {field.name for field in dataclasses.fields(Impairments)}
-    assert fields == {name for asked in ASKED.values() for name in asked}
+    # Probes are nobody's client; that clients are rebound is checked in each trial, by counts (impairing.problems).
+    assert fields - {"rebind"} == {name for asked in ASKED.values() for name in asked}

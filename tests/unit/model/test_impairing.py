@@ -30,6 +30,7 @@ def problems(asked, **seen):
         ({"mark_pct": 1}, {"marked": 90}),
         ({"mark_pct": 1}, {"not_markable": 90, "left": 9_910}),
         ({"slots": {"every_ms": 5, "keep": "newest"}}, {"thinned": 7_000, "left": 3_000}),
+        ({"rebind": "port"}, {"rebound": 5_000, "stale": 20, "left": 9_980}),
     ],
 )
 def test_what_was_done_as_asked_is_no_problem(asked, seen):
@@ -49,6 +50,8 @@ def test_what_was_done_as_asked_is_no_problem(asked, seen):
         ({"mark_pct": 1}, {"marked": 10}, "10 of 10000 packets were marked, asked were 1 %"),
         ({"burst_loss": {"enter_pct": 1, "leave_pct": 50}}, {"in_bad": 200, "burst": 90, "left": 9_910}, "90 of 200"),
         ({"ecn": "bleached"}, {"marked": 3}, "3 packets were marked, and none should have been"),
+        ({"rebind": "address"}, {"rebound": 0, "stale": 0}, "0 packets were rebound, and some should have been"),
+        ({}, {"rebound": 7, "stale": 0}, "7 packets were rebound, and none should have been"),
     ],
 )
 def test_what_was_not_done_as_asked_is_said(asked, seen, words):
@@ -64,12 +67,12 @@ def test_each_number_of_a_rule_has_its_place():
         {
             "reorder": {"share_pct": 1, "by_ms": 2}, "duplicate_pct": 3, "jitter_ms": 4, "mark_pct": 5, "ecn": "all_ce",
             "burst_loss": {"enter_pct": 6, "leave_pct": 7}, "largest_bytes": 800,
-            "lose": {"first": 9, "count": 10, "again": 11}, "hold": {"first": 12, "by_ms": 13},
+            "lose": {"first": 9, "count": 10, "again": 11}, "hold": {"first": 12, "by_ms": 13}, "rebind": "address",
         }
     )  # fmt: skip
     numbers = list(map(int, impairing.rule(asked, 77).split()))
     percent, ms = 10**7, 10**6
     assert numbers == [
         77, percent, 0, 0, 2 * ms, 3 * percent, 6 * percent, 7 * percent, 100 * percent, 0, 4 * ms, 0, 0, 5 * percent,
-        2, 800, 9, 10, 0, 11, 12, 1, 0, 13 * ms,
+        2, 800, 9, 10, 0, 11, 12, 1, 0, 13 * ms, 2,
     ]  # fmt: skip

@@ -183,6 +183,13 @@ def test_impairments_strike_packets_and_not_super_packets():
         setting({"at_s": 1, "set": {"impairments": {"duplicate_pct": 1}}}, offload=True)
 
 
+def test_a_client_is_rebound_in_both_directions():
+    entry = {"at_s": 1, "set": {"impairments": {"rebind": "port"}}}
+    assert setting({**entry, "direction": "both"})
+    with pytest.raises(UserError, match="/links/0: a client is rebound in both directions"):
+        setting(entry)
+
+
 # --- traces
 
 

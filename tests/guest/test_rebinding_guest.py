@@ -1,0 +1,51 @@
+"""A client's port or address changes in mid-transfer: QUIC goes on, and TCP cannot (RFC 9000, 9; RFC 9293)."""
+
+import threading
+
+import pytest
+from helpers import line
+from test_scenario_guest import FIFO, measure, network
+
+from conformance.model.trial import Outcome
+
+pytestmark = pytest.mark.guest
+
+AT_S, LASTS_S = 2, 6
+FLOW = {"name": "test", "seconds": LASTS_S}
+WAYS = ("port", "address")
+
+
+def moves(how, flow=FLOW):
+    schedule = [{"at_s": AT_S, "link": "bottleneck", "set": {"impairments": {"rebind": how}}}]
+    return network([flow], FIFO, schedule=schedule, timeout_s=30)
+
+
+def rebound(found, way):
+    return next(one["impaired"] for one in found.links if one["direction"] == way)
+
+
+def test_a_quic_connection_outlives_another_port_and_another_address(bench_of):
+    """RFC 9000, 9.3: the server answers to where the latest packet came from, and validates that path."""
+    asked = [(moves(how), 1) for how in WAYS]
+    assert len({setting.guest_digest for setting, _ in asked}) == 1
+    made, again = (measure(bench_of("ngtcp2"), *order) for order in (asked, asked[::-1]))
+    assert [line(m) for m in made] == [line(m) for m in again[::-1]]
+    for found in made:
+        assert found.outcome is Outcome.OK, found.message
+        (flow,) = found.flows
+        before, after = flow["phases"]
+        assert before["goodput_mbps"] > 7 and after["goodput_mbps"] > 7
+        # Nearly all that the client sends is rewritten from then on, and what the server sends, but what was under way.
+        data, acks = rebound(found, "data"), rebound(found, "acks")
+        assert acks["rebound"] > 100 and acks["stale"] == 0
+        assert data["rebound"] > 1000 and 0 < data["stale"] < 100
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_a_tcp_connection_ends_there(bench_of, how):
+    """The control: the server knows no connection from there, and resets it."""
+    bench = bench_of("linux-tcp")
+    batches = [bench.trials("cubic", moves(how), [1])]
+    (found,) = bench.place("cubic").room.run(bench.adapter, batches, threading.Event())
+    assert found.outcome is Outcome.ERROR
+    assert found.message.endswith("of 7500000 bytes: Connection reset by peer"), found.message
