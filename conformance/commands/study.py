@@ -126,10 +126,10 @@ def run(
     why_not: dict[StudyPoint, str] = {}
     measured: dict[StudyPoint, Sequence[Measurement]] = {}
     schemes: dict[str, None] = {}
-    for stack in dict.fromkeys(point.stack for point in chosen):
-        own = [point for point in chosen if point.stack == stack]
+    for stack, kernel in dict.fromkeys((point.stack, study.kernels.get(point)) for point in chosen):
+        own = [point for point in chosen if (point.stack, study.kernels.get(point)) == (stack, kernel)]
         try:
-            bench = benches.find(Choice(stack=stack))
+            bench = benches.find(Choice(stack=stack, kernel=kernel))
         except UserError as error:
             why_not |= dict.fromkeys(own, str(error))
             continue

@@ -12,6 +12,7 @@ import dataclasses
 import json
 import pathlib
 import re
+import shlex
 from collections.abc import Mapping
 
 from conformance.model import digest as digests
@@ -19,12 +20,15 @@ from conformance.model.errors import UserError
 from conformance.support import files, paths
 
 DEFAULT_NAME = "default"
-#: how to build the kernels that algorithms ask for by name; the patches are the user's (docs/bbr-kernels.md)
+#: how to build the kernels that algorithms and studies ask for by name; BBR's patches are the user's
+#: (docs/bbr-kernels.md), that of `fixed` ships (docs/studies.md)
 _HOW = {
     DEFAULT_NAME: "conformance kernel build",
     "bbrv2": "conformance kernel build bbrv2 --source linux-source-6.1 --patch BBR2.patch",
     "bbrv3": "conformance kernel build bbrv3 --source linux-source-6.12 --patch BBR3.patch",
 }
+#: whose patch lies where the suite is installed
+_FIXED = "fixed"
 _SERIES = re.compile(r"\d+\.\d+\Z")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 _PARAMETER = re.compile(r"[a-z0-9_]+\.[a-z0-9_]+\Z")
@@ -140,7 +144,15 @@ def find(name: str = DEFAULT_NAME) -> Kernel:
 def how_to_build(name: str) -> str:
     """Return the command that builds a kernel of this name; of one called 6.12, from Debian's source of that."""
     source = f" --source linux-source-{name}" if _SERIES.match(name) else ""
+    if name == _FIXED:
+        return f"conformance kernel build {name} --source linux-source-7.2 --patch {shlex.quote(str(fixed_patch()))}"
     return _HOW.get(name, f"conformance kernel build {name}{source}")
+
+
+def fixed_patch() -> pathlib.Path:
+    """Return the patch of the kernel `fixed`, from this folder where it is below it."""
+    found, here = paths.data("studies", "kernels", "fixed-7.2.patch"), pathlib.Path.cwd()
+    return found.relative_to(here) if found.is_relative_to(here) else found
 
 
 def missing(name: str) -> Kernel:

@@ -131,6 +131,8 @@ class Study:
     scenarios: Mapping[str, Scenario]
     #: {tier: points}, in the order of experiments; those of the full tier begin with the smoke tier's
     points: Mapping[str, tuple[StudyPoint, ...]]
+    #: {point: name of the kernel that it is measured on}; of others, an algorithm says which
+    kernels: Mapping[StudyPoint, str]
     anchors: tuple[Anchor, ...]
     claims: tuple[Claim, ...]
     figures: tuple[Figure, ...]
@@ -141,8 +143,8 @@ class Study:
         reader = _Reader(data, scenarios)
         return cls(
             name=data["name"], title=data["title"], source=data["source"], scaled=tuple(data.get("scaled", ())),
-            trials=data["trials"], scenarios=scenarios, points=reader.points, anchors=tuple(reader.anchors()),
-            claims=tuple(reader.claims()), figures=tuple(reader.figures()),
+            trials=data["trials"], scenarios=scenarios, points=reader.points, kernels=reader.kernels,
+            anchors=tuple(reader.anchors()), claims=tuple(reader.claims()), figures=tuple(reader.figures()),
         )  # fmt: skip
 
     def setting(self, at: StudyPoint) -> Setting:
@@ -156,21 +158,23 @@ class _Reader:
     def __init__(self, data: Mapping[str, Any], scenarios: Mapping[str, Scenario]) -> None:
         self._data, self._scenarios = data, scenarios
         found: dict[str, dict[StudyPoint, None]] = {tier: {} for tier in TIERS}
+        kernels: dict[StudyPoint, str | None] = {}
         for at, experiment in enumerate(data["experiments"]):
             with located(f"/experiments/{at}/scenario"):
                 scenario = self._scenario(experiment["scenario"])
-            stacks = experiment.get("stacks", [STACK])
+            stacks, kernel = experiment.get("stacks", [STACK]), experiment.get("kernel")
             for tier in TIERS:
                 for number, selection in enumerate(experiment.get(tier, ())):
                     with located(f"/experiments/{at}/{tier}/{number}"):
                         for point in map(scenario.point, _product(selection)):
                             scenario.setting(point)
-                            found[tier] |= {
-                                StudyPoint(scenario.name, stack, algorithm, point): None
-                                for stack in stacks
-                                for algorithm in experiment["algorithms"]
-                            }
+                            for stack, algorithm in itertools.product(stacks, experiment["algorithms"]):
+                                one = StudyPoint(scenario.name, stack, algorithm, point)
+                                found[tier][one] = None
+                                if kernels.setdefault(one, kernel) != kernel:
+                                    raise UserError(f"another experiment measures {one.words} on another kernel")
         self.points = {"smoke": tuple(found["smoke"]), "full": tuple({**found["smoke"], **found["full"]})}
+        self.kernels = {point: kernel for point, kernel in kernels.items() if kernel is not None}
         self._known = set(self.points["full"])
         self._figures = [figure["id"] for figure in data.get("figures", ())]
 

@@ -1,4 +1,7 @@
-"""Which measurements are of a study's points: of each algorithm those of one build, on one kernel, in one lab."""
+"""Which measurements are of a study's points: of each algorithm those of one build, on one kernel, in one lab.
+
+Points with a kernel of their own are apart: theirs are of one build on a kernel of that name.
+"""
 
 import collections
 import dataclasses
@@ -8,8 +11,8 @@ from conformance.model.setting import Setting
 from conformance.model.studies.study import Study, StudyPoint
 from conformance.model.trial import Measurement
 
-#: stack and algorithm, and what trials that are taken together agree in
-_Of = tuple[str, str]
+#: stack, algorithm and the name of a kernel that a point asks for; and what trials that are taken together agree in
+_Of = tuple[str, str, str | None]
 _Build = tuple[str, str, str, str]
 
 
@@ -29,7 +32,8 @@ def anything_known(measurements: Iterable[Measurement]) -> bool:
 def of(study: Study, measurements: Iterable[Measurement]) -> Found:
     """Return what measurements there are of a study's points, in order of seed.
 
-    Of a stack's algorithm only one build's are taken: the one of which most points are there, the latest of equals.
+    Of a stack's algorithm only one build's are taken: the one of which most points are there, the latest of equals. So
+    it is of the points that ask for a kernel; only what ran on one of that name is theirs.
     """
     points: dict[tuple[str, str, Setting], list[StudyPoint]] = collections.defaultdict(list)
     for point in study.points["full"]:
@@ -38,8 +42,11 @@ def of(study: Study, measurements: Iterable[Measurement]) -> Found:
     for one in measurements:
         scheme, trial = one.trial.scheme, one.trial
         for point in points.get((scheme.stack, scheme.algorithm, trial.setting), ()):
+            kernel = study.kernels.get(point)
+            if kernel not in (None, scheme.kernel):
+                continue
             build = scheme.stack_digest, scheme.kernel_digest, trial.room, trial.lab_digest
-            builds = found[scheme.stack, scheme.algorithm]
+            builds = found[scheme.stack, scheme.algorithm, kernel]
             builds.setdefault(build, {}).setdefault(point, []).append(one)
     measured: dict[StudyPoint, Sequence[Measurement]] = {}
     schemes: dict[str, None] = {}

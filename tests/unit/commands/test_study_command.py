@@ -11,6 +11,7 @@ from conformance.catalogue import studies
 from conformance.cli import main
 from conformance.commands import study as command
 from conformance.engine import benches
+from conformance.kernel import store as kernels
 from conformance.reporting.text import study as shown
 from conformance.results import store
 from conformance.support import limits, paths, schema
@@ -108,6 +109,36 @@ def test_what_fails_is_not_judged_and_says_why(made_up, kind, status):
     done = invoke("run", made_up, "--results", "r.jsonl")
     assert done.exit_code == status
     assert ("the guest died" if kind == "error" else "not offered") in done.stdout
+
+
+def test_points_whose_kernel_is_not_built_are_left_out_and_say_how_to_build_it(made_up, monkeypatch):
+    asked = json.loads(made_up.read_text())
+    (usual,) = asked["experiments"]
+    usual["full"] = [{"loss_pct": 1}]
+    asked["experiments"].append({**usual, "kernel": "fixed", "smoke": [{"loss_pct": 2}], "full": []})
+    check = asked["claims"][0]["checks"][0]
+    asked["claims"][0]["checks"].append({**check, "falls": {"along": "loss_pct", "values": [0, 2]}})
+    made_up.write_text(json.dumps(asked))
+    found, chosen = benches.find, []
+
+    def find(choice):
+        chosen.append(choice.kernel)
+        if choice.kernel:
+            kernels.find(choice.kernel)
+        return found(choice)
+
+    monkeypatch.setattr(benches, "find", find)
+    monkeypatch.setattr(kernels, "kernels", list)
+    done = invoke("run", made_up, "--results", "r.jsonl", "--format", "json")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert chosen == [None, "fixed"]
+    assert told["measured"] == 2
+    claim = told["claims"][0]
+    assert (claim["verdict"], claim["judged"], claim["of"]) == ("reproduced", 1, 2)
+    assert "run `conformance kernel build fixed --source linux-source-7.2 --patch " in claim["why"]
+    assert "fixed-7.2.patch`" in claim["why"]
+    assert "\n" not in claim["why"]
 
 
 def test_a_network_that_memory_does_not_hold_is_not_measured(monkeypatch):

@@ -10,6 +10,7 @@ import pytest
 
 from conformance.kernel import build, source, store, suites
 from conformance.model.errors import UserError
+from conformance.support import paths
 
 
 @pytest.fixture
@@ -34,6 +35,17 @@ def test_no_kernel_names_the_command_that_builds_one(own_cache):
         with pytest.raises(UserError, match=re.escape(f"run `conformance kernel {command}")):
             store.find(name)
     assert store.kernels() == []
+
+
+def test_the_kernel_of_a_study_is_built_with_a_patch_that_ships(own_cache, monkeypatch, tmp_path):
+    monkeypatch.chdir(paths.PACKAGE.parent)
+    build_it = "conformance kernel build fixed --source linux-source-7.2 --patch studies/kernels/fixed-7.2.patch"
+    with pytest.raises(UserError, match=f"no guest kernel named 'fixed' is built .*; run `{re.escape(build_it)}`"):
+        store.find("fixed")
+    monkeypatch.chdir(tmp_path)
+    patch = pathlib.Path(store.how_to_build("fixed").rpartition(" ")[2])
+    assert patch.is_absolute()
+    assert patch.read_text().count("\n+++ b/net/ipv4/") == 3
 
 
 def test_a_kernel_is_found_by_name(own_cache):

@@ -221,6 +221,59 @@ def test_results_of_one_build_count_and_others_do_not(tmp_path):
     assert study_results.of(study, [*old, *helpers.measurements([0.5], cell=Cell(30, 20, 1))]).measured.keys() == {one}
 
 
+def with_a_kernel():
+    """A study one point of which is measured on a kernel of its own."""
+    own = {"scenario": "two", "algorithms": ["bbrv1"], "kernel": "fixed", "smoke": [{"flows": 4}], "full": []}
+    return {**DOCUMENT, "experiments": [*DOCUMENT["experiments"], own]}
+
+
+def test_an_experiment_may_ask_for_a_kernel(tmp_path):
+    study = read(tmp_path, with_a_kernel())
+    ((point, kernel),) = study.kernels.items()
+    assert (kernel, point.point.values) == ("fixed", (("buffer_bdp", 1), ("flows", 4)))
+    # Points and settings are what they would be without it.
+    plain = copy.deepcopy(with_a_kernel())
+    del plain["experiments"][-1]["kernel"]
+    without = read(tmp_path, plain)
+    assert without.points == study.points
+    assert without.kernels == {}
+    assert [without.setting(one) for one in without.points["full"]] == list(map(study.setting, study.points["full"]))
+
+
+def test_a_point_has_one_kernel(tmp_path):
+    twice = with_a_kernel()
+    twice["experiments"][-1]["full"] = [{"buffer_bdp": 10}]
+    with pytest.raises(UserError, match=r"/experiments/3/full/0: another experiment measures two, bbrv1, .* on anoth"):
+        read(tmp_path, twice)
+
+
+def test_results_of_a_point_with_a_kernel_are_those_of_that_kernel_and_change_no_others(tmp_path):
+    study = read(tmp_path, with_a_kernel())
+    (own,) = study.kernels
+    usual = [one for one in study.points["full"] if one.algorithm == "bbrv1" and one != own]
+
+    def on(kernel, digest, point):
+        found = measured(study, point, [0.5] * 5)
+        return [
+            dataclasses.replace(
+                m,
+                trial=dataclasses.replace(
+                    m.trial, scheme=dataclasses.replace(m.trial.scheme, kernel=kernel, kernel_digest=digest)
+                ),
+            )
+            for m in found
+        ]
+
+    default = [m for one in usual for m in on("default", "1" * 16, one)]
+    fixed, older = on("fixed", "2" * 16, own), on("fixed", "3" * 16, own)
+    elsewhere = on("default", "1" * 16, own)
+    found = study_results.of(study, [*elsewhere, *older, *default, *fixed]).measured
+    assert found.keys() == {own, *usual}
+    assert list(found[own]) == fixed
+    assert {m.trial.scheme.kernel for one in usual for m in found[one]} == {"default"}
+    assert own not in study_results.of(study, [*elsewhere, *default]).measured
+
+
 def phased(at):
     """A study of one flow whose delivery has three phases, with a claim about quantities at `at`."""
     scenario = {
