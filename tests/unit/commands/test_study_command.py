@@ -1,5 +1,6 @@
 """`conformance study`: what it refuses, measures and tells, with rooms that make measurements up."""
 
+import collections
 import dataclasses
 import json
 
@@ -12,6 +13,7 @@ from conformance.cli import main
 from conformance.commands import study as command
 from conformance.engine import benches
 from conformance.kernel import store as kernels
+from conformance.model.studies.claims import Verdict
 from conformance.reporting.text import study as shown
 from conformance.results import store
 from conformance.support import limits, paths, schema
@@ -215,12 +217,18 @@ def test_a_board_of_results_that_are_not_there_is_one_line(tmp_path):
     assert "does not exist" in found.output
 
 
-def test_findings_have_the_counts_of_the_lines_of_studies_that_are_published():
+@pytest.mark.slow
+def test_findings_have_the_counts_of_what_is_published():
     root = paths.PACKAGE.parent
     page = (root / "docs" / "findings-studies.md").read_text(encoding="utf-8")
-    files = sorted((root / "reports" / "published" / "studies").glob("*.jsonl.xz"))
-    assert files
-    for file in files:
-        told = command.show(file.name.partition(".")[0], [file])
+    found = command.board(sorted((root / "reports" / "published").rglob("*.jsonl.xz")))
+    total = collections.Counter()
+    for told in found.studies:
+        total.update(told.judgment.counts)
         counts = " | ".join(map(str, told.judgment.counts.values()))
         assert f"| `{told.study.name}` | {len(told.study.claims)} | {counts} | {told.measured} of {told.points}" in page
+    judged = total.total() - total[Verdict.NOT_JUDGED]
+    assert (
+        f"In all, {judged} of {total.total()} claims are judged: {total[Verdict.REPRODUCED]} are reproduced, "
+        f"{total[Verdict.DIFFERS]} differ, and {total[Verdict.INCONCLUSIVE]} are inconclusive."
+    ) in " ".join(page.split())
