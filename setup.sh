@@ -70,7 +70,9 @@ if [ ! -x .venv/bin/conformance ] || [ ! -e .venv/ready ] || [ requirements.lock
         exit 2
     }
     python3 -m venv .venv
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+    # The lock names all that is needed. Without --no-deps, pip takes the newest `coverage` for `coverage[toml]`, which
+    # pytest-cov asks for, finds it is not the one of the lock, and gives up.
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
     touch .venv/ready
 fi
