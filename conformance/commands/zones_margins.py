@@ -5,7 +5,7 @@ import dataclasses
 import json
 import pathlib
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from conformance.catalogue import documents
 from conformance.commands.result import Document, Done, document
@@ -14,12 +14,12 @@ from conformance.model.errors import UserError
 from conformance.model.margins import Median, Spread, spreads
 from conformance.model.place import Place
 from conformance.model.trial import Measurement, Outcome
-from conformance.model.zone import Zone, judges
+from conformance.model.zone import Zone, judges, kind_of
 from conformance.results import store
 from conformance.support import files, paths, schema
 
 #: implementations that share no code are measured over UDP, by the zones for it
-_KIND, _PROFILE = "heatmap", "packets"
+_PROFILE = "packets"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +52,14 @@ def compute(results: Iterable[pathlib.Path], record: bool = False) -> Margins:
     held = [m for one in results for m in store.read(one)]
     found: dict[str, tuple[Spread, ...]] = {}
     for algorithm, honest in kept["honest"].items():
-        for zone in [documents.zone_of(algorithm, _KIND, _PROFILE), *_of_scenarios(algorithm)]:
-            medians = {stack: of_stack for stack in honest if (of_stack := _medians(held, algorithm, stack, zone))}
+        grids = [documents.zone_of(algorithm, kind, _PROFILE) for kind in documents.KINDS]
+        for zone in [*grids, *_of_scenarios(algorithm)]:
+            faults = {stack: about["kinds"] for stack, about in kept.get("faults", {}).get(algorithm, {}).items()}
+            medians = {
+                stack: of_stack
+                for stack in honest
+                if (of_stack := _honest(_medians(held, algorithm, stack, zone), zone, faults.get(stack, ())))
+            }
             if found_kinds := spreads(zone, medians):
                 found[zone.id] = tuple(found_kinds)
     if not found:
@@ -64,6 +70,11 @@ def compute(results: Iterable[pathlib.Path], record: bool = False) -> Margins:
         made = {**kept, "zones": {**kept["zones"], **zones}}
         files.write(path(), json.dumps(made, indent=2, ensure_ascii=False) + "\n")
     return Margins(zones=found, path=path() if record else None)
+
+
+def _honest(medians: Mapping[Place, Median], zone: Zone, faults: Collection[str]) -> dict[Place, Median]:
+    """Leave out places of the kinds in which a stack is known to depart from the document."""
+    return {place: median for place, median in medians.items() if kind_of(place, zone.metric) not in faults}
 
 
 def _of_scenarios(algorithm: str) -> list[Zone]:

@@ -1,8 +1,9 @@
 """What honest implementations differ by, and the margin that follows: by algorithm, and by kind of cell or point.
 
 A kind of cell is a condition in which the same things part implementations: without random loss how a sender fills a
-queue, at a delay of 1 ms its timers, else how often it meets a timeout. Each point of a scenario is of a kind of its
-own: a queue or a rival decides what parts implementations. The spread is measured between implementations that share no
+queue, at a delay of 1 ms its timers, else how often it meets a timeout. For loss, each cell without random loss is of a
+kind of its own (zone.kind_of), and so is each point of a scenario: a queue or a rival decides what parts
+implementations. The spread is measured between implementations that share no
 code (those that zones/margins.json names, with the reference and the documents), after the size of their packets is
 taken out (Interval.at). It has two figures for each kind:
 
@@ -62,6 +63,7 @@ def spreads(zone: Zone, medians: Mapping[str, Mapping[Place, Median]]) -> list[S
     """
     logs: dict[str, list[list[float]]] = {}
     outside: dict[str, list[float]] = {}
+    names: dict[str, set[str]] = {}
     for place, permitted in zone.intervals.items():
         own = {name: found[place] for name, found in medians.items() if place in found}
         if len(own) < 2:
@@ -72,13 +74,15 @@ def spreads(zone: Zone, medians: Mapping[str, Mapping[Place, Median]]) -> list[S
             factor = permitted.at(packet_bytes).bases[0].median / bases[0] if bases[0] else 1.0
             scaled.append(value / factor)
         absolute = permitted.margin.absolute
-        logs.setdefault(kind_of(place), []).append([math.log(value + absolute) for value in [*scaled, *bases]])
-        outside.setdefault(kind_of(place), []).extend(
+        kind = kind_of(place, zone.metric)
+        names.setdefault(kind, set()).update(own)
+        logs.setdefault(kind, []).append([math.log(value + absolute) for value in [*scaled, *bases]])
+        outside.setdefault(kind, []).extend(
             _beyond(value, min(bases), max(bases), absolute, METRICS[zone.metric]) for value in scaled
         )
     return [
         Spread(
-            kind=kind, implementations=tuple(sorted(medians)), cells=len(found), spread=_within(found),
+            kind=kind, implementations=tuple(sorted(names[kind])), cells=len(found), spread=_within(found),
             farthest=max(outside[kind]),
         )
         for kind, found in logs.items()

@@ -57,9 +57,13 @@ class Basis:
         )  # fmt: skip
 
 
-def kind_of(place: Place) -> str:
-    """Return what kind of cell it is, in words, or the point: kinds of margin_rule, see margins.py."""
-    if not isinstance(place, Cell):
+def kind_of(place: Place, metric: str = metrics.UTILIZATION.name) -> str:
+    """Return what kind of cell it is for a metric, in words, or the place's id: kinds of margin_rule, see margins.py.
+
+    Without random loss, what is lost is what start-up overshoots by. That hangs on the delay and on whether slow start
+    is left early (RFC 9406), so each such cell is of a kind of its own for loss.
+    """
+    if not isinstance(place, Cell) or (metric == metrics.LOST_PCT.name and not place.loss_pct):
         return place.id
     if not place.loss_pct:
         return "no random loss"
@@ -79,8 +83,8 @@ class Margin:
     def of(cls, rule: Mapping[str, Any], place: Place | None = None) -> "Margin":
         """Return the margin by a zone's margin rule: of a place, that of its kind where the rule has kinds."""
         kinds: Mapping[str, Mapping[str, Any]] = rule.get("kinds", {})
-        relative = (rule if place is None else kinds.get(kind_of(place), rule))["relative"]
-        return cls(relative=relative, absolute=rule["absolute"])
+        own = None if place is None else kinds.get(place.id) or kinds.get(kind_of(place))
+        return cls(relative=(own or rule)["relative"], absolute=rule["absolute"])
 
     def below(self, value: float) -> float:
         return value * (1 - self.relative) - self.absolute

@@ -43,6 +43,14 @@ def test_kinds_of_cells(cell, kind):
     assert kind_of(cell) == kind
 
 
+def test_for_loss_each_cell_without_random_loss_is_of_a_kind_of_its_own():
+    assert kind_of(Cell(10, 100, 0), "lost_pct") == "10mbps-100ms-0pct"
+    assert kind_of(Cell(10, 100, 1), "lost_pct") == kind_of(Cell(10, 100, 1))
+    rule = {"relative": 0.1, "absolute": 0.5, "kinds": {"10mbps-1ms-0pct": {"relative": 0.4}, KIND: {"relative": 0.2}}}
+    of_cells = [Margin.of(rule, cell).relative for cell in (Cell(10, 1, 0), Cell(10, 100, 0), Cell(10, 20, 2))]
+    assert of_cells == [0.4, 0.1, 0.2]
+
+
 def test_inside_what_the_bases_span_the_margin_is_the_usual_one():
     (found,) = spreads(of(basis("linux", 0.4), basis("rfc", 0.6)), measured(a=0.45, b=0.55))
     assert (found.kind, found.cells, found.implementations) == (KIND, 2, ("a", "b"))
