@@ -284,6 +284,19 @@ def judging(profile: str) -> list[tuple[str, zones.Zone]]:
     return grids + [(kind, zone) for kind, zone in further if zone.algorithm in judged]
 
 
+def by_algorithm(zone: zones.Zone, smoke: bool = False) -> zones.Zone:
+    """Return the part of a zone that the name of an algorithm asks for, as in `pytest -m cubic`.
+
+    That is all of a zone over cells. Of one over points of a scenario it is those that count by a margin that rests on
+    what honest implementations were seen to differ by. In the smoke tier, a first verdict within a minute, it is none.
+    """
+    if not zone.digests:
+        return zone
+    measured = "kinds" in zone.margin_rule and not smoke
+    counted = {place: permitted for place, permitted in zone.intervals.items() if measured and permitted.counted}
+    return dataclasses.replace(zone, intervals=counted)
+
+
 def judges(zone_id: str, profile: str) -> bool:
     """Return whether stacks that are judged under this profile are judged by this zone, or split zone."""
     algorithm, name = zones.id_parts(zone_id)

@@ -7,6 +7,7 @@ on several machines.
 
 import collections
 import dataclasses
+import functools
 import json
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,9 +17,10 @@ from conformance.commands import mutants
 from conformance.commands.mutants import Options, Reporter
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
-from conformance.engine import benches
+from conformance.engine import benches, runs
 from conformance.engine.benches import Bench
-from conformance.engine.execute import execute
+from conformance.engine.plan import Key, Plan
+from conformance.engine.work import Looks, Task
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
 from conformance.model.studies import mutants as model
@@ -254,13 +256,17 @@ def _reference_runs(
     results: Store,
     report: Reporter,
 ) -> Iterator[Run]:
-    """Yield Runs that share guests for their first looks; their trials are in, or go to, the Store `results`."""
+    """Yield Runs that share guests; their trials are in, or go to, the Store `results`."""
     where = model.order(zones)
-    ahead = mutants.asked(algorithm, zones, options, where).first_looks(first_seeds)
-    made = execute(ahead, bench, results, workers=options.workers, on_trial=report.follow)
-    collections.deque(made, maxlen=0)
-    for first_seed in first_seeds:
-        own = dataclasses.replace(options, first_seed=first_seed)
+    options_of = {seed: dataclasses.replace(options, first_seed=seed) for seed in first_seeds}
+    plans = [mutants.asked(algorithm, zones, own, where) for own in options_of.values()]
+    ahead = plans[0].first_looks(first_seeds)
+    looks_ahead = Looks(numbers=ahead.looks, then=functools.partial(_further_looks, plans))
+    with runs.Run(
+        bench, results, ahead.work, ahead.seeds, options.workers, on_trial=report.follow, looks=looks_ahead
+    ) as run:
+        run.wait()
+    for first_seed, own in options_of.items():
         measured = mutants.measure(bench, results, algorithm, zones, where, own, report.follow)
         verdicts = mutants.judged(algorithm, zones, own, measured)
         status = overall(verdicts)
@@ -272,6 +278,16 @@ def _reference_runs(
             nearest=_nearest(zones, verdicts, measured, mutants.asked(algorithm, zones, own).family),
             why=tuple(scores.words(v) for v in verdicts if v.status is status in _TOLD),
         )
+
+
+def _further_looks(plans: Sequence[Plan], key: Key, measurements: Sequence[Measurement]) -> Iterator[Task]:
+    """Yield a task for each run whose first look at a setting is not clear, among measurements of all runs'."""
+    by_seed = {measurement.trial.seed: measurement for measurement in measurements}
+    for plan in plans:
+        first = [by_seed[seed] for seed in plan.seeds[: plan.trials]]
+        further = tuple(number for number in plan.looks if number > plan.trials)
+        if further and not plan.is_conclusive(key, first):
+            yield Task(key, plan.seeds, Looks(numbers=further, clear=plan.is_conclusive), before=plan.trials)
 
 
 def _nearest(

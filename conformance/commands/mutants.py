@@ -273,10 +273,14 @@ def _zones(mutant: Mutant, options: Options) -> list[Zone]:
 
 @functools.cache
 def zones_of(algorithm: str, profile: str, options: Options) -> list[Zone]:
-    """Return an algorithm's zones: those over the grid, limited to its part, those of few cells, and further ones."""
+    """Return an algorithm's zones: those over the grid, limited to its part, those of few cells, and further ones.
+
+    Of those over points of scenarios it is what `pytest -m ALGORITHM` asks for, too.
+    """
     found = [documents.zone_of(algorithm, kind, profile) for kind in documents.KINDS]
     kinds = documents.further_kinds(profile)
-    few = [zone for kind in kinds for zone in documents.all_zones(kind) if zone.algorithm == algorithm]
+    own = [zone for kind in kinds for zone in documents.all_zones(kind) if zone.algorithm == algorithm]
+    few = [zone for zone in map(documents.by_algorithm, own) if zone.intervals]
     further = [zone for zone in map(documents.zone, options.zones) if zone.algorithm == algorithm]
     return [mutant_record.limited(zone, options.grid) for zone in (*found, *few, *further)]
 

@@ -87,16 +87,12 @@ def _clause_cases(option: Options, stack: str) -> Iterator[Case]:
 def _asked_of(option: Options, kind: str, zone: Zone) -> Zone:
     """Return the zone of a scenario with the points that are asked for: by its marker, by --grid, or as there is no -m.
 
-    An algorithm's marker alone asks for those that count by a margin that rests on what honest implementations were
-    seen to differ by, and not in the smoke tier, which is a first verdict within a minute.
+    An algorithm's marker alone asks for some of them (documents.by_algorithm).
     """
     words = _words(option)
     if not words or option.grid is not None or documents.marker(kind) in words:
         return zone
-    if "kinds" not in zone.margin_rule or "smoke" in words:
-        return dataclasses.replace(zone, intervals={})
-    counted = {place: permitted for place, permitted in zone.intervals.items() if permitted.counted}
-    return dataclasses.replace(zone, intervals=counted)
+    return documents.by_algorithm(zone, smoke="smoke" in words)
 
 
 def _words(option: Options) -> list[str]:
