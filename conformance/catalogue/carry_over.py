@@ -8,7 +8,7 @@ trials. Such a basis keeps its range, and is judged by it, until the zone is der
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from conformance.catalogue import derive, derive_split, documents
+from conformance.catalogue import bases, derive, derive_split, documents
 from conformance.model import zone as zones
 from conformance.model.setting import Cell
 from conformance.model.split.split_paths import Path
@@ -25,21 +25,24 @@ def carried_over(document: Mapping[str, Any]) -> dict[str, Any]:
     cells = [_cell(entry, document, rule) for entry in document["cells"]]
     said = {basis["reference"] for cell in cells for basis in cell["bases"][1:]}
     own = {cell["bases"][0]["reference"] for cell in cells}
-    references = {name: about for name, about in document["references"].items() if name in own or not said}
+    references = {
+        name: about
+        for name, about in document["references"].items()
+        if name in own or not said or (name in said and bases.is_measured(about))
+    }
     return {
         **document,
         "format": derive.FORMAT,
         "margin_rule": rule,
-        "references": {**references, **derive.document_references(document["algorithm"], said)},
+        "references": {**references, **bases.document_references(document["algorithm"], said)},
         "cells": cells,
     }
 
 
 def _point(entry: Mapping[str, Any], metric: str, rule: Mapping[str, Any]) -> dict[str, Any]:
     """Return a point of a scenario as the rule has it: no document says anything of these."""
-    (own,) = zones.bases_from_json(entry)
     place = zones.place_of(entry)
-    made = derive.entry(place, own, metric, Margin.of(rule, place), None, counts_all=False)
+    made = derive.entry(place, zones.bases_from_json(entry), metric, Margin.of(rule, place), None, counts_all=False)
     return {**made, "digest": entry["digest"]}
 
 
@@ -68,7 +71,8 @@ def _path(
 
 def _cell(entry: Mapping[str, Any], document: Mapping[str, Any], rule: Mapping[str, Any]) -> dict[str, Any]:
     cell = Cell(entry["bandwidth_mbps"], entry["one_way_delay_ms"], entry["loss_pct"])
-    own = zones.bases_from_json(entry)[0]
+    own, *further = zones.bases_from_json(entry)
+    measured = [own, *(basis for basis in further if bases.is_measured(document["references"][basis.reference]))]
     setting = documents.profile(document["profile"], cell)
-    said = derive.documented(document["algorithm"], document["metric"], setting)
-    return derive.entry(cell, own, document["metric"], Margin.of(rule, cell), said, counts_all=False)
+    said = bases.documented(document["algorithm"], document["metric"], setting)
+    return derive.entry(cell, measured, document["metric"], Margin.of(rule, cell), said, counts_all=False)

@@ -1,36 +1,29 @@
 """Derive a zone from reference runs, by an explicit margin rule.
 
-Bases are the reference's trials and, where packets are lost one by one at random, transfers that follow the algorithm's
-document alone (model/played.py). A cell's interval reaches from the least to the greatest median of its bases, widened
+Bases are the reference's trials and, where there are such, those of other implementations and what the algorithm's
+document says (bases.py). A cell's interval reaches from the least to the greatest median of its bases, widened
 on both sides by a relative and an absolute margin: what another honest implementation, kernel or server may differ by.
 zones/README.md argues for the numbers.
 """
 
 import collections
-import functools
 import json
 import math
 import pathlib
-import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy
-
-from conformance.catalogue import documents, scenarios
+from conformance.catalogue import bases, documents, scenarios
 from conformance.model import place as places
-from conformance.model import played, power, statistics, verdict, zone
-from conformance.model.emulation import tc_commands
+from conformance.model import power, verdict, zone
 from conformance.model.errors import UserError
 from conformance.model.metric import RELATIVE_MARGIN
-from conformance.model.metrics import BACK_TO_BACK, METRICS, UTILIZATION
+from conformance.model.metrics import METRICS, UTILIZATION
 from conformance.model.place import Place, Point
 from conformance.model.scenario import Scenario
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome
 from conformance.model.zone import (
-    REFERENCE_PACKET_BYTES,
-    SMALL_PACKET_BYTES,
     Basis,
     Interval,
     Margin,
@@ -43,13 +36,6 @@ from conformance.support import files, schema
 
 #: With 30 trials of the reference five of a stack can violate any of 400 questions; with 20, of no more than 66.
 MIN_TRIALS, USUAL_TRIALS = 5, 30
-PLAYED_TRIALS = 60
-#: chances of loss
-_AT_A_TIME = 4096
-#: what zones call the document that limits bursts to the initial window
-_BURST_LIMIT = "rfc9002"
-#: of Ethernet, IPv4, TCP with timestamps; QUIC's are of about this size, too
-_HEADERS_BYTES = 66
 #: of zone documents; zones of before it hold ranges in place of values
 FORMAT = 2
 #: of 0.0001, in which bounds are rounded
@@ -69,89 +55,18 @@ def margin_rule(metric: str = UTILIZATION.name, zone_id: str = "") -> dict[str, 
 
 
 def interval(
-    bases: Sequence[Basis], metric: str = UTILIZATION.name, margin: Margin | None = None
+    rests_on: Sequence[Basis], metric: str = UTILIZATION.name, margin: Margin | None = None
 ) -> tuple[float, float]:
     """Return (low, high) of the permissible interval that rests on these bases, rounded outward to 0.0001.
 
     `margin`: that of the metric, where none is given.
     """
-    return METRICS[metric].clamped(*rounded_outward(*hull(bases, margin or Margin.of(margin_rule(metric)))))
+    return METRICS[metric].clamped(*rounded_outward(*hull(rests_on, margin or Margin.of(margin_rule(metric)))))
 
 
 def rounded_outward(low: float, high: float) -> tuple[float, float]:
     """Return bounds rounded to 0.0001, away from each other; not by a whole step for what arithmetic adds to 0.896."""
     return math.floor(low * 10_000 + _SLACK) / 10_000, math.ceil(high * 10_000 - _SLACK) / 10_000
-
-
-def documented(algorithm: str, metric: str, setting: Setting) -> tuple[tuple[Basis, ...], float] | None:
-    """Return (what documents say of a metric in a setting, the factor of small packets); None where none does.
-
-    None says what flows do that share a network.
-    """
-    if setting.network is not None:
-        return None
-    if metric == UTILIZATION.name:
-        return played_bases(algorithm, setting)
-    if metric == BACK_TO_BACK.name:
-        return (Basis.of(_BURST_LIMIT, [played.INITIAL_WINDOW_PACKETS] * PLAYED_TRIALS),), 1.0
-    return None
-
-
-def played_bases(algorithm: str, setting: Setting) -> tuple[tuple[Basis, ...], float] | None:
-    """Return (what documents say the algorithm does in a setting, the factor of small packets), if they speak of it.
-
-    They speak of packets that are lost one by one, by chance: not of the queue's losses alone, nor of super-packets.
-    """
-    if setting.offload or not setting.cell.loss_pct:
-        return None
-    named = played.documents(algorithm, _path(setting, REFERENCE_PACKET_BYTES))
-    if not named:
-        return None
-    bases = tuple(Basis.of(_called(name), _played(name, setting, REFERENCE_PACKET_BYTES)) for name in named)
-    small = statistics.median(_played(named[0], setting, SMALL_PACKET_BYTES))
-    return bases, round(small / bases[0].median, 4)
-
-
-def _called(name: str) -> str:
-    """Return the name of a played document among a zone's references."""
-    return f"{name.lower().replace(' ', '')}-played"
-
-
-def _path(setting: Setting, packet_bytes: int) -> played.Path:
-    return played.Path(
-        bandwidth_mbps=setting.cell.bandwidth_mbps,
-        rtt_s=tc_commands.rtt_s(setting.cell),
-        loss=setting.cell.loss_pct / 100,
-        packet_bytes=packet_bytes,
-        wire_bytes=packet_bytes + _HEADERS_BYTES,
-        queue_packets=tc_commands.red_parameters(setting.cell)["max_bytes"] / (packet_bytes + _HEADERS_BYTES),
-        transfer_bytes=setting.transfer_bytes,
-    )
-
-
-def passing(loss: float, seed: str) -> Iterator[float]:
-    """Yield how many packets pass before the next that is lost, where each is lost by this chance, for itself.
-
-    `seed` begins Python's generator. NumPy has the same one, and draws thousands at a time.
-    """
-    _, state, _ = random.Random(seed).getstate()
-    draws = numpy.random.RandomState()
-    draws.set_state(("MT19937", numpy.array(state[:-1], dtype=numpy.uint32), state[-1], 0, 0.0))
-    passed = 0
-    while loss:
-        last = -1
-        for at in numpy.flatnonzero(draws.random_sample(_AT_A_TIME) < loss).tolist():
-            yield passed + at - last - 1
-            passed, last = 0, at
-        passed += _AT_A_TIME - last - 1
-    yield math.inf
-
-
-@functools.lru_cache(maxsize=1024)
-def _played(name: str, setting: Setting, packet_bytes: int) -> tuple[float, ...]:
-    path = _path(setting, packet_bytes)
-    seeds = (f"{name} {setting.cell.id} {seed}" for seed in range(1, PLAYED_TRIALS + 1))
-    return tuple(round(played.utilization(name, path, passing(path.loss, seed)), 4) for seed in seeds)
 
 
 def derive(
@@ -162,31 +77,37 @@ def derive(
     profile: str = "atc25",
     name: str = "heatmap",
     baseline: bool = False,
+    beside: Iterable[Sequence[Measurement]] = (),
 ) -> dict[str, Any]:
     """Return the zone document of `algorithm`. Raises UserError where the measurements cannot serve as a reference.
 
     `profile`: what they were measured under, a profile or a scenario.
-    A `baseline` does not rest on what the algorithm's document predicts, and counts all cells.
+    A `baseline` does not rest on what the algorithm's document predicts, and counts all cells. `beside`: runs of other
+    implementations, each a further basis where it was measured.
     """
     values, head = reference(measurements, algorithm, version_text, metric, profile, name)
     (source,) = head["references"]
+    references: dict[str, Mapping[str, Any]] = dict(head["references"])
+    by_reference = {source: values}
+    for own in beside:
+        further, about = _beside(own, algorithm, metric, profile)
+        name = about["scheme"].partition("/")[2].replace("/", "-")
+        if name in references:
+            raise UserError(f"two of these results are of {name}", "give one results file of each implementation")
+        references[name], by_reference[name] = about, further
     rule = margin_rule(metric, head["id"])
     settings = {places.of(setting): setting for setting in values}
-    documents_say = {
-        place: bases
-        for place, setting in settings.items()
-        if not baseline and (bases := documented(algorithm, metric, setting))
-    }
+    said = {} if baseline else _said(algorithm, metric, settings)
     of_scenario = any(isinstance(place, Point) for place in settings)
     entries = [
-        entry(place, own, metric, Margin.of(rule, place), documents_say.get(place), baseline)
-        | ({"digest": settings[place].profile_digest} if of_scenario else {})
-        for place, own in (
-            (place, Basis.of(source, [round(value, 4) for value in values[settings[place]]]))
-            for place in sorted(settings)
+        entry(
+            place, _measured(settings[place], by_reference), metric, Margin.of(rule, place), said.get(place), baseline
         )
+        | ({"digest": settings[place].profile_digest} if of_scenario else {})
+        for place in sorted(settings)
     ]
     named = {key: head[key] for key in ("profile", "profile_digest")}
+    documents_named = (basis.reference for found, _ in said.values() for basis in found)
     found = {
         "$schema": "../../conformance/schemas/zone.json",
         "format": FORMAT,
@@ -194,17 +115,26 @@ def derive(
         "metric": metric,
         **({"scenario": profile} if of_scenario else named),
         "margin_rule": rule,
-        "references": {
-            **head["references"],
-            **document_references(
-                algorithm, (basis.reference for bases, _ in documents_say.values() for basis in bases)
-            ),
-        },
+        "references": {**references, **bases.document_references(algorithm, documents_named)},
         "smoke": _smoke_points(profile, settings) if of_scenario else [],
         "points" if of_scenario else "cells": entries,
     }
     ordered: dict[str, Any] = schema.ordered("zone", found)
     return ordered
+
+
+def _said(
+    algorithm: str, metric: str, settings: Mapping[Place, Setting]
+) -> dict[Place, tuple[tuple[Basis, ...], float]]:
+    """Return {place: (what documents say there, the factor of small packets)}."""
+    asked = {place: bases.documented(algorithm, metric, setting) for place, setting in settings.items()}
+    return {place: found for place, found in asked.items() if found}
+
+
+def _measured(setting: Setting, by_reference: Mapping[str, Mapping[Setting, Sequence[float]]]) -> list[Basis]:
+    """Return the bases that were measured in a setting, the reference's first."""
+    there = {name: values[setting] for name, values in by_reference.items() if setting in values}
+    return [Basis.of(name, [round(value, 4) for value in values]) for name, values in there.items()]
 
 
 def _smoke_points(scenario: str, there: Iterable[Place]) -> list[str]:
@@ -223,6 +153,29 @@ def reference(
 
     Raises UserError where the measurements cannot serve as a reference.
     """
+    own = _own(measurements, algorithm, profile)
+    first = own[0].trial
+    by_setting, about = one_run(own, metric, "our own runs in the virtual room")
+    return by_setting, {
+        "version": 1,
+        "id": f"{algorithm}/{name}",
+        "algorithm": algorithm,
+        "algorithm_version": version_text,
+        "profile": first.setting.profile,
+        "profile_digest": first.setting.profile_digest,
+        "references": {f"linux-{first.scheme.kernel_release}": about},
+    }
+
+
+def _beside(
+    measurements: Sequence[Measurement], algorithm: str, metric: str, profile: str
+) -> tuple[dict[Setting, list[float]], dict[str, Any]]:
+    """Return ({setting: values}, what a zone says of it) of another implementation's run. Raise UserError."""
+    return one_run(_own(measurements, algorithm, profile), metric, "another implementation, in the same settings")
+
+
+def _own(measurements: Sequence[Measurement], algorithm: str, profile: str) -> list[Measurement]:
+    """Return what was measured of an algorithm under a profile, or of a scenario, unsplit. Raise UserError for none."""
     own = [
         m
         for m in measurements
@@ -235,17 +188,7 @@ def reference(
             f"no measurements of {algorithm!r} under profile {profile} in these results",
             f"they hold {', '.join(held) or 'none'}",
         )
-    first = own[0].trial
-    by_setting, about = one_run(own, metric, "our own runs in the virtual room")
-    return by_setting, {
-        "version": 1,
-        "id": f"{algorithm}/{name}",
-        "algorithm": algorithm,
-        "algorithm_version": version_text,
-        "profile": first.setting.profile,
-        "profile_digest": first.setting.profile_digest,
-        "references": {f"linux-{first.scheme.kernel_release}": about},
-    }
+    return own
 
 
 def one_run(own: Sequence[Measurement], metric: str, what: str) -> tuple[dict[Setting, list[float]], dict[str, Any]]:
@@ -291,44 +234,22 @@ def _profile_digest(setting: Setting) -> str:
     return setting.profile_digest if setting.network is None else setting.profile
 
 
-def document_references(algorithm: str, named: Iterable[str]) -> dict[str, Any]:
-    """Return what a zone says of documents among the references that are `named`: {name: about}."""
-    used = set(named)
-    limit = {
-        _BURST_LIMIT: {
-            "scheme": f"{algorithm}/RFC 9002",
-            "trials": PLAYED_TRIALS,
-            "what": "the most that may be sent at once without pacing, in each transfer: the initial window"
-            " (section 7.7; RFC 6928)",
-        }
-    }
-    by_name = {_called(name): name for name in played.CONTROLLERS}
-    return {name: about for name, about in limit.items() if name in used} | {
-        name: {
-            "scheme": f"{algorithm}/{by_name[name]}",
-            "trials": PLAYED_TRIALS,
-            "what": f"transfers that follow {by_name[name]} alone, each packet lost by chance",
-        }
-        for name in sorted(used & set(by_name))
-    }
-
-
 def entry(
-    place: Place, own: Basis, metric: str, margin: Margin, said: tuple[tuple[Basis, ...], float] | None,
+    place: Place, measured: Sequence[Basis], metric: str, margin: Margin, said: tuple[tuple[Basis, ...], float] | None,
     counts_all: bool,
 ) -> dict[str, Any]:  # fmt: skip
-    """Return a cell or a point as a zone has it: what follows from the reference, and from what documents say."""
-    bases = (own, *said[0]) if said else (own,)
-    low, high = interval(bases, metric, margin)
-    permitted = Interval(low=low, high=high, bases=bases, margin=margin)
-    counted = counts_all or not own.values or tells_enough(permitted, metric)
+    """Return a cell or a point as a zone has it: what follows from what was measured, and from what documents say."""
+    rests_on = (*measured, *(said[0] if said else ()))
+    low, high = interval(rests_on, metric, margin)
+    permitted = Interval(low=low, high=high, bases=rests_on, margin=margin)
+    counted = counts_all or not permitted.basis.values or tells_enough(permitted, metric)
     return {
         **({"point": place.to_json()} if isinstance(place, Point) else place.to_json()),
         "low": low,
         "high": high,
         **({} if counted else {"counted": False}),
         **({"small_packets": said[1]} if said and said[1] != 1.0 else {}),
-        "bases": [_basis(basis) for basis in bases],
+        "bases": [_basis(basis) for basis in rests_on],
     }
 
 
@@ -356,9 +277,15 @@ def derive_file(
     target: pathlib.Path,
     metric: str = UTILIZATION.name,
     profile: str = "atc25",
+    beside: Iterable[pathlib.Path] = (),
 ) -> Zone:
-    """Write the zone document derived from a results file, without smoke cells; returns the Zone."""
-    return write(derive(store.read(results), algorithm, version_text, metric, profile, target.stem), target)
+    """Write the zone document derived from a results file, without smoke cells; returns the Zone. Raise UserError.
+
+    `beside`: results files of other implementations, each a further basis.
+    """
+    further = [store.read(one) for one in beside]
+    made = derive(store.read(results), algorithm, version_text, metric, profile, target.stem, beside=further)
+    return write(made, target)
 
 
 def write(document: Mapping[str, Any], target: pathlib.Path) -> Zone:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy
 import numpy.typing
 
-from conformance.catalogue import derive, documents
+from conformance.catalogue import bases, derive, documents
 from conformance.model import grid, statistics
 from conformance.model.errors import UserError
 from conformance.model.metric import RELATIVE_MARGIN
@@ -88,7 +88,7 @@ def _transfer_s(measurements: Sequence[Measurement], profile: str) -> float:
 
 def _bounds(trials: Sequence[float], algorithm: str, setting: Setting) -> tuple[float, float]:
     """Return (low, high) of a cell's interval, as its own zone has it."""
-    documented = derive.played_bases(algorithm, setting)
+    documented = bases.played_bases(algorithm, setting)
     heatmap = f"{algorithm}/{documents.stem('heatmap', setting.profile)}"
     margin = Margin.of(derive.margin_rule(zone_id=heatmap), setting.cell)
     return derive.interval([Basis.of("reference", trials), *(documented[0] if documented else ())], margin=margin)

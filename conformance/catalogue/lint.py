@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from conformance.catalogue import carry_over, derive, derive_split, documents, scenarios
+from conformance.catalogue import bases, carry_over, derive, derive_split, documents, scenarios
 from conformance.model import grid
 from conformance.model import zone as zones
 from conformance.model.errors import UserError, located
@@ -78,7 +78,7 @@ def check(path: pathlib.Path | str) -> Zone | SplitZone:
             _check_point(zone, f"{path}: /points/{at}", place, setting)
         else:
             _check_digest(zone, path, "profile_digest", setting)
-        documented = derive.documented(zone.algorithm, zone.metric, setting)
+        documented = bases.documented(zone.algorithm, zone.metric, setting)
         with located(path, f", in {zone.noun} {place.id}"):
             _check_bases(zone, permitted, documented, f"/{zone.noun}s/{at}")
     return zone
@@ -125,19 +125,20 @@ def _check_bases(
         raise UserError(f"{pointer}/high: {permitted.high:g} is more than a {zone.metric} can be, {metric.most:g}")
     if permitted.low < metric.least:
         raise UserError(f"{pointer}/low: {permitted.low:g} is less than a {zone.metric} can be, {metric.least:g}")
-    own, *further = permitted.bases
-    wanted = list(documented[0]) if documented else []
-    if further != wanted or permitted.small_packets != (documented[1] if documented else 1.0):
+    measured = bases.measured(permitted, zone.references)
+    wanted = documented[0] if documented else ()
+    if permitted.bases != (*measured, *wanted) or permitted.small_packets != (documented[1] if documented else 1.0):
         named = " and ".join(basis.reference for basis in wanted)
         says = f"of {named}, other values follow here" if wanted else "no document says anything here"
         raise UserError(f"{pointer}/bases: {says}", "derive it anew")
-    if not own.min <= own.median <= own.max:
-        raise UserError(f"{pointer}/bases/0/median: {own.median:g} is not between its minimum and maximum")
-    trials = zone.references[own.reference]["trials"]
-    if own.n > trials:
-        raise UserError(f"{pointer}/bases/0: {own.n} trials, but its reference has {trials} a cell")
+    for at, basis in enumerate(measured):
+        if not basis.min <= basis.median <= basis.max:
+            raise UserError(f"{pointer}/bases/{at}/median: {basis.median:g} is not between its minimum and maximum")
+        trials = zone.references[basis.reference]["trials"]
+        if basis.n > trials:
+            raise UserError(f"{pointer}/bases/{at}: {basis.n} trials, but its reference has {trials} a cell")
     _check_bounds(permitted, derive.interval(permitted.bases, zone.metric, permitted.margin), pointer)
-    if own.values and permitted.counted != derive.tells_enough(permitted, zone.metric):
+    if permitted.basis.values and permitted.counted != derive.tells_enough(permitted, zone.metric):
         shift, does = f"{MUST_TELL:.0%}", "is" if permitted.counted else "is not"
         can = "cannot" if permitted.counted else "can"
         raise UserError(f"{pointer}/counted: it {does} counted, and {can} tell {shift}", "derive it anew")

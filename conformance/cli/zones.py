@@ -106,12 +106,27 @@ def zones_show(zone: str, form: str) -> None:
     "--profile", "--scenario", "profile", default="atc25", show_default=True,
     help="Use the results under this profile, or of this scenario.",
 )  # fmt: skip
+@click.option(
+    "--beside", multiple=True, type=click.Path(path_type=pathlib.Path), metavar="RESULTS",
+    help="Let the zone rest on another implementation's runs, too (repeatable).",
+)  # fmt: skip
 @click.option("--out", "target", required=True, type=click.Path(path_type=pathlib.Path), help="File to write.")
 @FORMAT
 def zones_derive(
-    results: pathlib.Path, algorithm: str, version_text: str, metric: str, profile: str, target: pathlib.Path, form: str
+    results: pathlib.Path,
+    algorithm: str,
+    version_text: str,
+    metric: str,
+    profile: str,
+    beside: tuple[pathlib.Path, ...],
+    target: pathlib.Path,
+    form: str,
 ) -> None:
-    """Derive a zone from reference runs in RESULTS."""
+    """Derive a zone from reference runs in RESULTS.
+
+    A stack violates a zone only where it is outside of all that the zone rests on: the reference, other
+    implementations given by --beside, and documents.
+    """
     from conformance.catalogue import derive, derive_split
     from conformance.commands.made_result import Item, Made
     from conformance.reporting.text import made
@@ -119,7 +134,7 @@ def zones_derive(
     if metric == "split":
         summary = derive_split.derive_file(results, algorithm, version_text, target, profile).summary
     else:
-        zone = derive.derive_file(results, algorithm, version_text, target, metric, profile)
+        zone = derive.derive_file(results, algorithm, version_text, target, metric, profile, beside)
         fewest = min(i.basis.n for i in zone.intervals.values())
         if fewest < derive.USUAL_TRIALS:
             said = f"there are {zone.noun}s with {fewest} trials: the fewer, the less it tells; those that ship rest on"

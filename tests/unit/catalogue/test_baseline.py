@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from helpers import counted, measurements, measurements_of, scheme
 
-from conformance.catalogue import baseline, derive, documents
+from conformance.catalogue import baseline, bases, documents
 from conformance.model import blindness, verdict
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
@@ -16,7 +16,7 @@ CELL = Cell(10, 40, 1)
 
 def under_packets(values, algorithm="reno", **scheme):
     setting = documents.profile("packets", CELL)
-    assert derive.played_bases(algorithm, setting), "RFC 5681 says something there"
+    assert bases.played_bases(algorithm, setting), "RFC 5681 says something there"
     made = measurements(values, cell=CELL, algorithm=algorithm, **scheme)
     return [dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=setting)) for m in made]
 
@@ -31,7 +31,7 @@ def heatmap(values, **scheme):
 def test_a_stack_need_not_have_done_what_the_document_says(usual):
     """quic-go's Reno has 0.24 where RFC 5681 has 0.18; and one that is nearer, but not there."""
     interval = heatmap([usual] * 20).intervals[CELL]
-    (played, *_), _ = derive.played_bases("reno", documents.profile("packets", CELL))
+    (played, *_), _ = bases.played_bases("reno", documents.profile("packets", CELL))
     assert usual in interval
     assert played.median not in interval
     assert [basis.reference for basis in interval.bases] == [interval.basis.reference]

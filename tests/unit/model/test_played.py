@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.catalogue import derive, documents
+from conformance.catalogue import bases, documents
 from conformance.model import played, response_functions
 from conformance.model.setting import Cell
 
@@ -22,7 +22,7 @@ PATH = played.Path(
 
 
 def played_utilization(document, path, seeds=20):
-    chances = (derive.passing(path.loss, str(seed)) for seed in range(seeds))
+    chances = (bases.passing(path.loss, str(seed)) for seed in range(seeds))
     return statistics.median(played.utilization(document, path, passing) for passing in chances)
 
 
@@ -68,7 +68,7 @@ def test_packets_are_lost_where_python_s_own_draws_say(loss, seed):
     draw = random.Random(seed)
     lost = [at for at in range(10_000) if draw.random() < loss]
     between = [second - first - 1 for first, second in itertools.pairwise([-1, *lost])]
-    assert list(itertools.islice(derive.passing(loss, seed), len(between))) == between
+    assert list(itertools.islice(bases.passing(loss, seed), len(between))) == between
 
 
 @pytest.mark.parametrize(("loss", "rtt_s"), [(0.003, 0.2), (0.001, 0.2), (0.0003, 0.2)])
@@ -97,7 +97,7 @@ def test_a_link_without_loss_is_full():
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "profile", "cell", "bases"),
+    ("algorithm", "profile", "cell", "named"),
     [
         ("reno", "packets", Cell(10, 20, 1), ["rfc5681-played", "rfc5348-played"]),
         ("cubic", "packets", Cell(10, 20, 1), ["rfc9438-played", "rfc5348-played"]),
@@ -109,12 +109,12 @@ def test_a_link_without_loss_is_full():
         ("vegas", "packets", Cell(10, 20, 1), []),
     ],
 )
-def test_documents_are_asked_only_where_they_speak(algorithm, profile, cell, bases):
-    found = derive.played_bases(algorithm, documents.profile(profile, cell))
-    assert [basis.reference for basis in found[0]] == bases if found else not bases
+def test_documents_are_asked_only_where_they_speak(algorithm, profile, cell, named):
+    found = bases.played_bases(algorithm, documents.profile(profile, cell))
+    assert [basis.reference for basis in found[0]] == named if found else not named
     if found:
         assert 0.8 < found[1] <= 1.0
-        assert all(basis.n == derive.PLAYED_TRIALS for basis in found[0])
+        assert all(basis.n == bases.PLAYED_TRIALS for basis in found[0])
 
 
 @pytest.mark.parametrize("algorithm", ["reno", "cubic"])

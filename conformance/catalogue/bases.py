@@ -1,0 +1,132 @@
+"""The bases of a zone beside its reference: what documents say, and other implementations that were measured.
+
+A document's basis is played: transfers that follow its equations alone (model/played.py), where packets are lost one by
+one at random. A measured one is another implementation's trials in the same settings.
+"""
+
+import functools
+import math
+import random
+import statistics
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy
+
+from conformance.model import played
+from conformance.model.emulation import tc_commands
+from conformance.model.metrics import BACK_TO_BACK, UTILIZATION
+from conformance.model.setting import Setting
+from conformance.model.zone import REFERENCE_PACKET_BYTES, SMALL_PACKET_BYTES, Basis, Interval
+
+PLAYED_TRIALS = 60
+#: chances of loss
+_AT_A_TIME = 4096
+#: what zones call the document that limits bursts to the initial window
+_BURST_LIMIT = "rfc9002"
+#: of Ethernet, IPv4, TCP with timestamps; QUIC's are of about this size, too
+_HEADERS_BYTES = 66
+
+
+def documented(algorithm: str, metric: str, setting: Setting) -> tuple[tuple[Basis, ...], float] | None:
+    """Return (what documents say of a metric in a setting, the factor of small packets); None where none does.
+
+    None says what flows do that share a network.
+    """
+    if setting.network is not None:
+        return None
+    if metric == UTILIZATION.name:
+        return played_bases(algorithm, setting)
+    if metric == BACK_TO_BACK.name:
+        return (Basis.of(_BURST_LIMIT, [played.INITIAL_WINDOW_PACKETS] * PLAYED_TRIALS),), 1.0
+    return None
+
+
+def played_bases(algorithm: str, setting: Setting) -> tuple[tuple[Basis, ...], float] | None:
+    """Return (what documents say the algorithm does in a setting, the factor of small packets), if they speak of it.
+
+    They speak of packets that are lost one by one, by chance: not of the queue's losses alone, nor of super-packets.
+    """
+    if setting.offload or not setting.cell.loss_pct:
+        return None
+    named = played.documents(algorithm, _path(setting, REFERENCE_PACKET_BYTES))
+    if not named:
+        return None
+    bases = tuple(Basis.of(_called(name), _played(name, setting, REFERENCE_PACKET_BYTES)) for name in named)
+    small = statistics.median(_played(named[0], setting, SMALL_PACKET_BYTES))
+    return bases, round(small / bases[0].median, 4)
+
+
+def _called(name: str) -> str:
+    """Return the name of a played document among a zone's references."""
+    return f"{name.lower().replace(' ', '')}-played"
+
+
+def _path(setting: Setting, packet_bytes: int) -> played.Path:
+    return played.Path(
+        bandwidth_mbps=setting.cell.bandwidth_mbps,
+        rtt_s=tc_commands.rtt_s(setting.cell),
+        loss=setting.cell.loss_pct / 100,
+        packet_bytes=packet_bytes,
+        wire_bytes=packet_bytes + _HEADERS_BYTES,
+        queue_packets=tc_commands.red_parameters(setting.cell)["max_bytes"] / (packet_bytes + _HEADERS_BYTES),
+        transfer_bytes=setting.transfer_bytes,
+    )
+
+
+def passing(loss: float, seed: str) -> Iterator[float]:
+    """Yield how many packets pass before the next that is lost, where each is lost by this chance, for itself.
+
+    `seed` begins Python's generator. NumPy has the same one, and draws thousands at a time.
+    """
+    _, state, _ = random.Random(seed).getstate()
+    draws = numpy.random.RandomState()
+    draws.set_state(("MT19937", numpy.array(state[:-1], dtype=numpy.uint32), state[-1], 0, 0.0))
+    passed = 0
+    while loss:
+        last = -1
+        for at in numpy.flatnonzero(draws.random_sample(_AT_A_TIME) < loss).tolist():
+            yield passed + at - last - 1
+            passed, last = 0, at
+        passed += _AT_A_TIME - last - 1
+    yield math.inf
+
+
+@functools.lru_cache(maxsize=1024)
+def _played(name: str, setting: Setting, packet_bytes: int) -> tuple[float, ...]:
+    path = _path(setting, packet_bytes)
+    seeds = (f"{name} {setting.cell.id} {seed}" for seed in range(1, PLAYED_TRIALS + 1))
+    return tuple(round(played.utilization(name, path, passing(path.loss, seed)), 4) for seed in seeds)
+
+
+def document_references(algorithm: str, named: Iterable[str]) -> dict[str, Any]:
+    """Return what a zone says of documents among the references that are `named`: {name: about}."""
+    used = set(named)
+    limit = {
+        _BURST_LIMIT: {
+            "scheme": f"{algorithm}/RFC 9002",
+            "trials": PLAYED_TRIALS,
+            "what": "the most that may be sent at once without pacing, in each transfer: the initial window"
+            " (section 7.7; RFC 6928)",
+        }
+    }
+    by_name = {_called(name): name for name in played.CONTROLLERS}
+    return {name: about for name, about in limit.items() if name in used} | {
+        name: {
+            "scheme": f"{algorithm}/{by_name[name]}",
+            "trials": PLAYED_TRIALS,
+            "what": f"transfers that follow {by_name[name]} alone, each packet lost by chance",
+        }
+        for name in sorted(used & set(by_name))
+    }
+
+
+def is_measured(about: Mapping[str, Any]) -> bool:
+    """Say whether what a zone says of one of its references is about trials, and not about a document."""
+    return "kernel_digest" in about
+
+
+def measured(permitted: Interval, references: Mapping[str, Mapping[str, Any]]) -> tuple[Basis, ...]:
+    """Return the bases of a place that were measured: the reference first, then other implementations."""
+    own, *further = permitted.bases
+    return (own, *(basis for basis in further if is_measured(references[basis.reference])))

@@ -1,0 +1,74 @@
+"""A zone may rest on another implementation that was measured, beside the reference and the documents."""
+
+import dataclasses
+import json
+
+import pytest
+from helpers import measurements
+
+from conformance.catalogue import bases, carry_over, derive, documents, lint
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+from conformance.model.verdict import Status, judge
+
+CELL, OTHER = Cell(10, 20, 1), Cell(10, 20, 0)
+
+
+def run(values, cells=(CELL, OTHER), **scheme):
+    """As many trials of each cell, under the profile of QUIC stacks."""
+    made = [m for cell in cells for m in measurements(values, cell=cell, algorithm="reno", **scheme)]
+    settings = [documents.profile("packets", m.trial.setting.cell) for m in made]
+    return [
+        dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=setting))
+        for m, setting in zip(made, settings, strict=True)
+    ]
+
+
+LINUX = run([0.5] * 20)
+QUIC = run([0.6] * 20, cells=(CELL,), stack="aioquic", stack_digest="9" * 16)
+
+
+@pytest.fixture
+def zone_file(tmp_path):
+    """A zone that rests on Linux and, in one cell, on aioquic."""
+    folder = tmp_path / "reno"
+    folder.mkdir()
+    target = folder / "mine.json"
+    derive.write(derive.derive(LINUX, "reno", "Reno", profile="packets", name="mine", beside=[QUIC]), target)
+    return target
+
+
+def test_a_zone_reaches_to_the_other_implementation_where_it_was_measured(zone_file):
+    zone = documents.zone(zone_file)
+    there, elsewhere = zone.intervals[CELL], zone.intervals[OTHER]
+    measured = [basis.reference for basis in bases.measured(there, zone.references)]
+    assert measured == ["linux-6.12.0", "aioquic-99999999"]
+    assert there.bases[2].reference == "rfc5681-played"
+    assert there.high >= there.margin.above(0.6) - 1e-4
+    assert [basis.reference for basis in elsewhere.bases] == ["linux-6.12.0"]
+    assert zone.references["aioquic-99999999"]["scheme"].startswith("reno/aioquic")
+
+
+def test_what_only_the_other_implementation_does_is_no_violation(zone_file):
+    alone = derive.derive(LINUX, "reno", "Reno", profile="packets", name="mine")
+    zone = documents.zone(zone_file)
+    stack = run([0.6] * 20, cells=(CELL,), stack="mine", stack_digest="8" * 16)
+    assert judge(zone, CELL, stack).status in (Status.CONFORMS, Status.COMPATIBLE)
+    narrow = alone["cells"][[cell["loss_pct"] for cell in alone["cells"]].index(1)]
+    assert narrow["high"] < 0.6
+
+
+def test_the_zone_is_checked_and_carried_over_as_it_is(zone_file):
+    lint.check(zone_file)
+    document = json.loads(zone_file.read_text())
+    assert carry_over.carried_over(document) == document
+
+
+def test_two_results_of_one_implementation_are_one_line():
+    with pytest.raises(UserError, match="two of these results are of aioquic-99999999; give one results file of each"):
+        derive.derive(LINUX, "reno", "Reno", profile="packets", beside=[QUIC, QUIC])
+
+
+def test_results_of_nothing_that_the_zone_is_about_are_one_line():
+    with pytest.raises(UserError, match="no measurements of 'reno'"):
+        derive.derive(LINUX, "reno", "Reno", profile="packets", beside=[run([0.5] * 5)[:0]])
