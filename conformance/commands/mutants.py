@@ -199,8 +199,11 @@ def _keep(mutant: Mutant, measured: Mapping[Where, Sequence[Measurement]], did: 
 def _try_where_none_is_rejected(
     chosen: Sequence[Mutant], options: Options, kept: Store, report: "Reporter", did: Did
 ) -> None:
-    """Measure where zones reject no mutant so far, as others told them first, until each rejects one."""
-    zones = mutant_record.shipped()
+    """Measure where zones reject no mutant so far, as others told them first, until each rejects one.
+
+    A zone that counts no cell cannot reject any.
+    """
+    zones = [zone for zone in mutant_record.shipped() if any(one.counted for one in zone.intervals.values())]
     rejecting = mutant_record.rejected_by(zones, did.values())
     # Where one was measured everywhere in vain, there is least to hope for.
     most = sorted(chosen, key=lambda mutant: -len(rejecting[mutant.id]))

@@ -462,6 +462,13 @@ def test_a_zone_that_accepts_every_mutant_it_was_tried_on_is_refused(recorded):
     assert mutant_record.check(made, "z.json") == "rejects 1 of 2 mutants"
 
 
+def test_a_zone_that_counts_no_cell_is_asked_to_reject_none(recorded):
+    blind = dataclasses.replace(zone().intervals[A_CELL], counted=False)
+    made = zone(intervals=dict.fromkeys((A, B), blind))
+    recorded(did("cubic-a", A, 0.5), did("cubic-a", B, 0.5))
+    assert mutant_record.check(made, "z.json") == "counts no cell, and rejects no mutant"
+
+
 def test_a_zone_of_an_algorithm_without_mutants_is_tried_on_all_others(recorded):
     recorded(did("reno-a", A_CELL, 0.9), did("reno-b", A_CELL, 0.5), did("bbrv1-a", A_CELL, 0.9))
     assert (
