@@ -57,8 +57,7 @@ def judge(
     def of(claim: Claim) -> Judged:
         if claim.not_judged is not None:
             return Judged(verdict=Verdict.NOT_JUDGED, why=claim.not_judged)
-        rests_on = [(name, anchors[name]) for name in claim.anchors]
-        return claims.resting_on(claims.judge(claim.instances, look), rests_on)
+        return claims.judge(claim.instances, look, anchors)
 
     return Judgment(anchors=anchors, claims=tuple((claim, of(claim)) for claim in study.claims))
 

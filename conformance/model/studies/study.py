@@ -95,7 +95,6 @@ class Claim:
     figures: tuple[str, ...]
     published: str
     tolerance: str | None
-    anchors: tuple[str, ...]
     instances: tuple[Instance, ...]
     not_judged: str | None
     difference: str | None
@@ -177,6 +176,7 @@ class _Reader:
         self.kernels = {point: kernel for point, kernel in kernels.items() if kernel is not None}
         self._known = set(self.points["full"])
         self._figures = [figure["id"] for figure in data.get("figures", ())]
+        self._anchors = [anchor["name"] for anchor in data.get("anchors", ())]
 
     def _scenario(self, name: str) -> Scenario:
         if name not in self._scenarios:
@@ -186,28 +186,30 @@ class _Reader:
     def anchors(self) -> Iterator[Anchor]:
         """Yield the anchors. Raises UserError."""
         for at, one in enumerate(self._data.get("anchors", ())):
+            if "anchors" in one["check"]:
+                raise UserError(f"/anchors/{at}/check/anchors: an anchor rests on no other")
             instances = _placed(self._instances(f"/anchors/{at}/check", one["check"]))
             yield Anchor(name=one["name"], instances=instances, reason=one["reason"])
 
     def claims(self) -> Iterator[Claim]:
         """Yield the claims. Raises UserError."""
-        anchors = [one["name"] for one in self._data.get("anchors", ())]
         ids: set[str] = set()
         for at, one in enumerate(self._data["claims"]):
             if one["id"] in ids:
                 raise UserError(f"/claims/{at}/id: there are two claims {one['id']}")
             ids.add(one["id"])
-            for field, known in (("anchors", anchors), ("figures", self._figures)):
-                for number, name in enumerate(one.get(field, ())):
-                    if name not in known:
-                        raise UserError(f"/claims/{at}/{field}/{number}: the study has no {field[:-1]} {name!r}")
+            figures = _named(f"/claims/{at}", one, "figures", self._figures)
+            of_all = _named(f"/claims/{at}", one, "anchors", self._anchors)
             instances: list[tuple[Coordinates, Instance]] = []
             for number, check in enumerate(one.get("checks", ())):
-                instances += self._instances(f"/claims/{at}/checks/{number}", check)
+                where = f"/claims/{at}/checks/{number}"
+                names = tuple(dict.fromkeys((*of_all, *_named(where, check, "anchors", self._anchors))))
+                found = self._instances(where, check)
+                instances += [(place, dataclasses.replace(each, anchors=names)) for place, each in found]
             yield Claim(
-                id=one["id"], says=one["says"], place=one["place"], figures=tuple(one.get("figures", ())),
-                published=one["published"], tolerance=one.get("tolerance"), anchors=tuple(one.get("anchors", ())),
-                instances=_placed(instances), not_judged=one.get("not_judged"), difference=one.get("difference"),
+                id=one["id"], says=one["says"], place=one["place"], figures=figures, published=one["published"],
+                tolerance=one.get("tolerance"), instances=_placed(instances), not_judged=one.get("not_judged"),
+                difference=one.get("difference"),
             )  # fmt: skip
 
     def figures(self) -> Iterator[Figure]:
@@ -287,6 +289,14 @@ class _Reader:
         if found not in self._known:
             raise UserError(f"the study does not measure {found.words}", "add it to an experiment")
         return found
+
+
+def _named(where: str, one: Mapping[str, Any], field: str, known: Sequence[str]) -> tuple[str, ...]:
+    """Return the names in a field of a claim or check. Raises UserError where the study lacks one."""
+    for number, name in enumerate(one.get(field, ())):
+        if name not in known:
+            raise UserError(f"{where}/{field}/{number}: the study has no {field[:-1]} {name!r}")
+    return tuple(one.get(field, ()))
 
 
 def _phase(phase: Value, metric: str, network: Network | None) -> int:
