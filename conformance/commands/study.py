@@ -19,7 +19,8 @@ from conformance.model.errors import UserError
 from conformance.model.studies import outcome, study_results
 from conformance.model.studies.claims import Finding, Judged, Verdict
 from conformance.model.studies.outcome import Judgment
-from conformance.model.studies.study import Claim, Study, StudyPoint
+from conformance.model.studies.study import Claim, Study
+from conformance.model.studies.study_point import StudyPoint
 from conformance.model.trial import Measurement
 from conformance.results import store
 from conformance.support import limits

@@ -8,7 +8,8 @@ from conformance.model.metric import Timeout
 from conformance.model.metrics import METRICS, UTILIZATION
 from conformance.model.studies import claims, predicted
 from conformance.model.studies.claims import Judged, NotSeen, Seen, Verdict
-from conformance.model.studies.study import Claim, Quantity, Study, StudyPoint
+from conformance.model.studies.study import Claim, Study
+from conformance.model.studies.study_point import Quantity, StudyPoint
 from conformance.model.studies.study_results import anything_known
 from conformance.model.trial import Measurement, Outcome
 

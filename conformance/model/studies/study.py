@@ -16,61 +16,27 @@ from conformance.model.errors import UserError, located
 from conformance.model.instants import instants
 from conformance.model.metrics import METRICS
 from conformance.model.network import Network
-from conformance.model.place import Point, Value
+from conformance.model.place import Value
 from conformance.model.scenario import Scenario
 from conformance.model.setting import Setting
-from conformance.model.studies import claims, predicted
+from conformance.model.studies import claims, figure, predicted
 from conformance.model.studies.claims import Instance, Relation
+from conformance.model.studies.figure import Figure, product
+from conformance.model.studies.study_point import (
+    ALGORITHM,
+    GROUP,
+    METRIC,
+    PHASE,
+    SCENARIO,
+    STACK,
+    STACK_OF,
+    Coordinates,
+    Quantity,
+    StudyPoint,
+)  # fmt: skip
 
 TIERS = ("smoke", "full")
-#: whose stack is under test where an experiment names none: the kernel's own TCP
-STACK = "linux-tcp"
-#: coordinates that are no axis
-SCENARIO, STACK_OF, ALGORITHM, GROUP, METRIC = "scenario", "stack", "algorithm", "group", "metric"
-#: of deliveries: the number of a phase of the trial
-PHASE = "phase"
 _PLACES = (SCENARIO, STACK_OF, ALGORITHM)
-Coordinates = Mapping[str, Value]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class StudyPoint:
-    """What is measured: an algorithm of a stack at a point of a scenario."""
-
-    scenario: str
-    stack: str
-    algorithm: str
-    point: Point
-
-    @property
-    def words(self) -> str:
-        """Return it as people read it."""
-        stack = "" if self.stack == STACK else f" of {self.stack}"
-        return f"{self.scenario}, {self.algorithm}{stack}, {self.point.id}".removesuffix(", ")
-
-    def coordinates(self) -> dict[str, Value]:
-        """Return all coordinates of the point."""
-        return {
-            SCENARIO: self.scenario,
-            STACK_OF: self.stack,
-            ALGORITHM: self.algorithm,
-            **dict(self.point.values),
-        }
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Quantity:
-    """A metric of a group of flows (None: of all that are judged) at a point; or what is predicted from many points.
-
-    `asked` is what a prediction is asked for (predicted.py), empty of what is measured.
-    """
-
-    points: tuple[StudyPoint, ...]
-    metric: str
-    group: str | None
-    asked: tuple[tuple[str, Value], ...] = ()
-    #: of a delivery: which phase; None for the whole trial
-    phase: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,24 +66,6 @@ class Claim:
     difference: str | None
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """A figure of the study, to be drawn anew: `draws` what, of quantities that differ in `x`, `y` and `lines`."""
-
-    id: str
-    title: str
-    draws: str
-    metric: str
-    group: str | None
-    x: str | None
-    y: str | None
-    lines: str | None
-    log: bool
-    published: tuple[Mapping[str, Any], ...]
-    #: the points that it shows
-    points: tuple[StudyPoint, ...]
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Study:
     """A study's document, read."""
@@ -143,7 +91,7 @@ class Study:
         return cls(
             name=data["name"], title=data["title"], source=data["source"], scaled=tuple(data.get("scaled", ())),
             trials=data["trials"], scenarios=scenarios, points=reader.points, kernels=reader.kernels,
-            anchors=tuple(reader.anchors()), claims=tuple(reader.claims()), figures=tuple(reader.figures()),
+            anchors=tuple(reader.anchors()), claims=tuple(reader.claims()), figures=reader.figures,
         )  # fmt: skip
 
     def setting(self, at: StudyPoint) -> Setting:
@@ -165,7 +113,7 @@ class _Reader:
             for tier in TIERS:
                 for number, selection in enumerate(experiment.get(tier, ())):
                     with located(f"/experiments/{at}/{tier}/{number}"):
-                        for point in map(scenario.point, _product(selection)):
+                        for point in map(scenario.point, product(selection)):
                             scenario.setting(point)
                             for stack, algorithm in itertools.product(stacks, experiment["algorithms"]):
                                 one = StudyPoint(scenario.name, stack, algorithm, point)
@@ -175,7 +123,8 @@ class _Reader:
         self.points = {"smoke": tuple(found["smoke"]), "full": tuple({**found["smoke"], **found["full"]})}
         self.kernels = {point: kernel for point, kernel in kernels.items() if kernel is not None}
         self._known = set(self.points["full"])
-        self._figures = [figure["id"] for figure in data.get("figures", ())]
+        self.figures = tuple(figure.read(data.get("figures", ()), self._point, self._quantity))
+        self._figures = [one.id for one in self.figures]
         self._anchors = [anchor["name"] for anchor in data.get("anchors", ())]
 
     def _scenario(self, name: str) -> Scenario:
@@ -212,32 +161,10 @@ class _Reader:
                 difference=one.get("difference"),
             )  # fmt: skip
 
-    def figures(self) -> Iterator[Figure]:
-        """Yield the figures. Raises UserError."""
-        for at, one in enumerate(self._data.get("figures", ())):
-            if one["id"] in self._figures[:at]:
-                raise UserError(f"/figures/{at}/id: there are two figures {one['id']}")
-            if one["metric"] not in METRICS:
-                raise UserError(f"/figures/{at}/metric: {one['metric']!r} is not one of the metrics")
-            with located(f"/figures/{at}/at"):
-                points = tuple(self._point(place) for place in _product(one["at"]))
-            axes = [
-                name
-                for name in (one.get("x"), one.get("y"), one.get("lines"))
-                if name not in (None, GROUP, "index") and any(name not in point.coordinates() for point in points)
-            ]
-            if axes:
-                raise UserError(f"/figures/{at}: not all of its points have a coordinate {axes[0]!r}")
-            yield Figure(
-                id=one["id"], title=one["title"], draws=one["draws"], metric=one["metric"], group=one.get("group"),
-                x=one.get("x"), y=one.get("y"), lines=one.get("lines"), log=one.get("log", False),
-                published=tuple(one.get("published", ())), points=points,
-            )  # fmt: skip
-
     def _instances(self, where: str, check: Mapping[str, Any]) -> Iterator[tuple[Coordinates, Instance]]:
         """Yield what a check comes to: an instance for each combination of the values in `at`, and the combination."""
         relation, sides, place_of = _relation(where, check)
-        for place in _product(check["at"]):
+        for place in product(check["at"]):
             quantities = []
             for number, side in enumerate(sides):
                 with located(place_of(number)):
@@ -318,13 +245,6 @@ def _placed(instances: Iterable[tuple[Coordinates, Instance]]) -> tuple[Instance
         dataclasses.replace(one, where=", ".join(f"{name} {place[name]}" for name in varied if name in place))
         for place, one in known
     )
-
-
-def _product(selection: Mapping[str, Any]) -> Iterator[dict[str, Value]]:
-    """Yield each combination of the values of a selection."""
-    each = [value if isinstance(value, list) else [value] for value in selection.values()]
-    for values in itertools.product(*each):
-        yield dict(zip(selection, values, strict=True))
 
 
 #: a relation, what its sides have that `at` has not, and the JSON pointer of a side by its number

@@ -8,7 +8,8 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.model.setting import Setting
-from conformance.model.studies.study import Study, StudyPoint
+from conformance.model.studies.study import Study
+from conformance.model.studies.study_point import StudyPoint
 from conformance.model.trial import Measurement
 
 #: stack, algorithm and the name of a kernel that a point asks for; and what trials that are taken together agree in

@@ -70,6 +70,13 @@ DOCUMENT = {
     ],
 }  # fmt: skip
 
+_AT = {"scenario": "two", "algorithm": "bbrv1"}
+_ROW = {"title": "one", "at": {"buffer_bdp": 1}}
+_TABLE = {
+    "id": "1", "title": "a table", "draws": "table", "at": {**_AT, "group": "test"}, "rows": [_ROW],
+    "columns": [{"title": "share", "at": {"metric": "share"}}],
+}  # fmt: skip
+
 
 def read(tmp_path, document=None):
     path = tmp_path / "made-up.json"
@@ -128,6 +135,13 @@ def test_a_study_has_points_of_two_tiers(tmp_path):
         ("/anchors/0/check/at/metric", "speed", "/anchors/0/check/alike/sides/0: 'speed' is not one of the metrics"),
         ("/anchors/0/check/anchors", ["slower"], "/anchors/0/check/anchors: an anchor rests on no other"),
         ("/figures/0/x", "speed", "/figures/0: not all of its points have a coordinate 'speed'"),
+        ("/figures/0/panels", ["speed"], "/figures/0: not all of its points have a coordinate 'speed'"),
+        ("/figures/0/published", [{"x": 1, "value": 1, "panel": [3]}], "/figures/0/published/0/panel: the figure has"),
+        ("/figures/0/at", [{**_AT, "buffer_bdp": 1}, {**_AT, "buffer_bdp": 7}], "/figures/0/at/1: the study does not"),
+        ("/figures/0", _TABLE | {"rows": [_ROW | {"published": [1, 2]}]}, "/figures/0/rows/0/published: there are 1"),
+        ("/figures/0", _TABLE | {"columns": [{"title": "a", "at": {"metric": "speed"}}]}, "/figures/0/rows/0: 'speed'"),
+        ("/figures/0", _TABLE | {"panels": ["flows"]}, "/figures/0/panels: what draws table has none"),
+        ("/figures/0/rows", [_ROW], "/figures/0/rows: what draws curves has none"),
         ("/trials/smoke", 0, "/trials/smoke"),
     ],
 )  # fmt: skip
