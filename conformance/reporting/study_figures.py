@@ -17,6 +17,8 @@ from conformance.model.trial import Measurement
 Row = dict[str, Any]
 #: what of a flow a distribution over flows is of, by the metric that it is called by; of others it is over trials
 OF_A_FLOW = {"flow_goodput_mbps": "goodput_mbps", "group_goodput_mbps": "goodput_mbps", "fct_p50_s": "completion_s"}
+#: units that names of coordinates end with
+_UNITS = {"mbps": "Mbit/s", "ms": "ms", "s": "s", "bdp": "BDP", "pct": "%"}
 #: the series of a delivery that a metric is drawn as
 _OF_A_DELIVERY = {"delivered_mbps": "series_mbps", "byte_delay_p50_ms": "series_delay_p50_ms"}
 
@@ -54,7 +56,24 @@ def _of_cells(figure: Figure, look: claims.Look) -> Iterator[Row]:
 
 
 def _panel(figure: Figure, values: Sequence[Value]) -> str:
-    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in zip(figure.panels, values, strict=True))
+    return ", ".join(valued(name, value) for name, value in zip(figure.panels, values, strict=True))
+
+
+def _in_words(coordinate: str) -> tuple[str, str]:
+    """Return the words of a coordinate's name, and its unit, or ""."""
+    stem, _, end = coordinate.rpartition("_")
+    return (stem.replace("_", " "), _UNITS[end]) if stem and end in _UNITS else (coordinate.replace("_", " "), "")
+
+
+def valued(coordinate: str, value: Value) -> str:
+    """Return a coordinate and its value as people read them, such as "buffer 0.1 BDP"."""
+    words, unit = _in_words(coordinate)
+    return f"{words} {value} {unit}".strip()
+
+
+def titled(coordinate: str | None) -> str:
+    """Return a coordinate as the title of an axis, such as "buffer, BDP"."""
+    return ", ".join(filter(None, _in_words(coordinate or "")))
 
 
 def _published(one: Any) -> Row:

@@ -30,6 +30,12 @@ def anything_known(measurements: Iterable[Measurement]) -> bool:
     return any(one.metrics for one in measurements)
 
 
+def core_s(measured: Mapping[StudyPoint, Sequence[Measurement]], points: Iterable[StudyPoint]) -> tuple[int, float]:
+    """Return how many of these points were measured, and the seconds of one core that their trials took."""
+    known = [found for point in points if anything_known(found := measured.get(point, ()))]
+    return len(known), sum(one.host.get("wall_s", 0.0) for found in known for one in found)
+
+
 def of(study: Study, measurements: Iterable[Measurement]) -> Found:
     """Return what measurements there are of a study's points, in order of seed.
 

@@ -1,5 +1,6 @@
 """A study's figures drawn anew (Vega-Altair): curves with intervals, distributions, heatmaps, time series."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import vl_convert
 from conformance.model.metrics import METRICS
 from conformance.model.studies.figure import Figure
 from conformance.reporting.html import colours
-from conformance.reporting.study_figures import OF_A_FLOW
+from conformance.reporting.study_figures import OF_A_FLOW, titled, valued
 
 #: Okabe and Ito (2008), in an order that begins with the most different ones; shapes say the same without colour
 _COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#999999"]
@@ -17,6 +18,8 @@ _SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down
 _WIDTH, _HEIGHT, _CELL_WIDTH, _CELL_HEIGHT = 420, 220, 46, 30
 #: of each of several panels, and how many of them stand side by side
 _PANEL_WIDTH, _PANEL_HEIGHT, _ABREAST = 250, 170, 3
+#: of each name along the x axis of bars
+_NAME_WIDTH = 55
 _FONT = "DejaVu Sans, sans-serif"
 _Rows = Sequence[Mapping[str, Any]]
 
@@ -25,12 +28,13 @@ def svg(figure: Figure, rows: _Rows) -> str:
     """Return a figure as SVG text."""
     draw = {"curves": _curves, "bars": _curves, "heatmap": _heatmap, "cdf": _cdf, "series": _over_time}[figure.draws]
     names = list(dict.fromkeys(row["panel"] for row in rows))
+    width = max(_WIDTH, _NAME_WIDTH * len({cell.row for cell in figure.cells}))
     if len(names) == 1 and not names[0]:
-        drawn: Any = draw(figure, rows, rows, (_WIDTH, _HEIGHT))
+        drawn: Any = draw(figure, rows, rows, (width, _HEIGHT))
     else:
         panels = [
             draw(figure, [row for row in rows if row["panel"] == name], rows, (_PANEL_WIDTH, _PANEL_HEIGHT)).properties(
-                title=name
+                title=textwrap.wrap(name, 40)
             )
             for name in names
         ]
@@ -38,10 +42,6 @@ def svg(figure: Figure, rows: _Rows) -> str:
         drawn = altair.concat(*panels, columns=abreast).resolve_scale(color="shared", shape="shared")
     configured = drawn.configure(font=_FONT, background="transparent").configure_view(stroke="#999999")
     return vl_convert.vegalite_to_svg(configured.to_json())
-
-
-def _words(coordinate: str | None) -> str:
-    return (coordinate or "").replace("_", " ")
 
 
 def _has_names(rows: _Rows) -> bool:
@@ -52,9 +52,11 @@ def _has_names(rows: _Rows) -> bool:
 def _x(figure: Figure, rows: _Rows) -> altair.X:
     if _has_names(rows):
         order = list(dict.fromkeys(row["x"] for row in rows))
-        return altair.X("x:N", title=_words(figure.x), sort=order, axis=altair.Axis(labelAngle=-20))
-    kind = altair.Scale(type="log") if figure.log else altair.Scale(zero=False, padding=10)
-    return altair.X("x:Q", title=_words(figure.x), scale=kind)
+        return altair.X("x:N", title=titled(figure.x), sort=order, axis=altair.Axis(labelAngle=-20))
+    if figure.log:
+        ticks = altair.Axis(values=sorted({row["x"] for row in rows}))
+        return altair.X("x:Q", title=titled(figure.x), scale=altair.Scale(type="log"), axis=ticks)
+    return altair.X("x:Q", title=titled(figure.x), scale=altair.Scale(zero=False, padding=10))
 
 
 def _line_names(rows: _Rows) -> list[str]:
@@ -84,7 +86,7 @@ def _curves(figure: Figure, rows: _Rows, every: _Rows, size: tuple[int, int]) ->
     seen = base.transform_filter("datum.kind == 'seen'")
     if _has_names(rows):
         at["xOffset"] = altair.XOffset("line:N", sort=_line_names(every))
-        marks = seen.mark_point(size=40, filled=True)
+        marks = seen.mark_point(size=50, filled=True, opacity=1)
     else:
         marks = seen.mark_line(point=altair.OverlayMarkDef(size=40, filled=True), strokeWidth=1)
     bars = seen.mark_rule(strokeWidth=2)
@@ -100,7 +102,8 @@ def _curves(figure: Figure, rows: _Rows, every: _Rows, size: tuple[int, int]) ->
 def _cdf(figure: Figure, rows: _Rows, every: _Rows, size: tuple[int, int]) -> altair.Chart:
     metric = METRICS[figure.metric]
     of_flows = figure.metric in OF_A_FLOW
-    x_title = f"of each flow, {metric.unit}" if of_flows else metric.label
+    what = "completion" if metric.unit == "s" else "goodput"
+    x_title = f"{what} of each flow, {metric.unit}" if of_flows else metric.label
     y_title = "share of flows" if of_flows else "share of trials"
     made: altair.Chart = (
         altair.Chart(altair.Data(values=list(rows)))
@@ -137,8 +140,8 @@ def _heatmap(figure: Figure, rows: _Rows, every: _Rows, size: tuple[int, int]) -
     for name in _line_names(every):
         own = [row for row in rows if str(row["line"]) == name]
         base = altair.Chart(altair.Data(values=own)).encode(
-            x=altair.X("x:O", title=_words(figure.x), axis=altair.Axis(labelAngle=0)),
-            y=altair.Y("y:O", title=_words(figure.y)),
+            x=altair.X("x:O", title=titled(figure.x), axis=altair.Axis(labelAngle=0)),
+            y=altair.Y("y:O", title=titled(figure.y)),
         )
         boxes = base.mark_rect(stroke="white").encode(color=altair.Color("median:Q", scale=scale, legend=None))
         ink = altair.condition(f"datum.median < {0.6 * full}", altair.value("white"), altair.value("black"))
@@ -147,7 +150,7 @@ def _heatmap(figure: Figure, rows: _Rows, every: _Rows, size: tuple[int, int]) -
             altair.layer(boxes, base.mark_text(fontSize=11).encode(text="text:N", color=ink)).properties(
                 width=_CELL_WIDTH * len(columns),
                 height=_CELL_HEIGHT * len(lines),
-                title=f"{_words(figure.lines)} {name}",
+                title=valued(figure.lines or "", name),
             )
         )
     made: altair.HConcatChart = altair.hconcat(*parts)

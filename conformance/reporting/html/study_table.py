@@ -9,10 +9,10 @@ from conformance.model.studies.figure import Figure
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """The names of columns, and for each row its name and the words of each cell."""
+    """The names of columns, and for each row its name and, of each cell, what was seen and what was published."""
 
     columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[str, ...]], ...]
+    rows: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
 
 
 def of(figure: Figure, look: Look) -> Table | None:
@@ -20,10 +20,10 @@ def of(figure: Figure, look: Look) -> Table | None:
     seen = {cell: look(cell.quantity) for cell in figure.cells}
     if not any(isinstance(one, Seen) for one in seen.values()):
         return None
-    words: dict[str, list[str]] = {}
+    words: dict[str, list[tuple[str, str]]] = {}
     for cell, one in seen.items():
-        published = "" if cell.published is None else f"; published {cell.published:g}"
-        words.setdefault(cell.row, []).append((_seen(one) if isinstance(one, Seen) else "not measured") + published)
+        published = "" if cell.published is None else f"{cell.published:g}"
+        words.setdefault(cell.row, []).append((_seen(one) if isinstance(one, Seen) else "not measured", published))
     columns = dict.fromkeys(cell.column for cell in figure.cells)
     return Table(columns=tuple(columns), rows=tuple((row, tuple(cells)) for row, cells in words.items()))
 

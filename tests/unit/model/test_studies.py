@@ -237,6 +237,18 @@ def test_results_of_one_build_count_and_others_do_not(tmp_path):
     assert study_results.of(study, [*old, *helpers.measurements([0.5], cell=Cell(30, 20, 1))]).measured.keys() == {one}
 
 
+def test_a_tier_costs_what_the_trials_of_its_points_took(tmp_path):
+    study = read(tmp_path)
+    one, other, *_ = study.points["full"]
+    timed = {
+        point: [dataclasses.replace(m, host={"wall_s": seconds}) for m in measured(study, point, [0.5] * 5)]
+        for point, seconds in ((one, 2.0), (other, 3.0))
+    }
+    assert study_results.core_s(timed, study.points["full"]) == (2, 25.0)
+    assert study_results.core_s(timed, [one]) == (1, 10.0)
+    assert study_results.core_s({one: measured(study, one, [0.5])}, [one]) == (1, 0.0), "old lines do not say"
+
+
 def with_a_kernel():
     """A study one point of which is measured on a kernel of its own."""
     own = {"scenario": "two", "algorithms": ["bbrv1"], "kernel": "fixed", "smoke": [{"flows": 4}], "full": []}
