@@ -255,9 +255,7 @@ def find(instance: Instance, look: Look, anchors: Mapping[str, "Judged"] = {}) -
     seen = tuple(one if isinstance(one, Seen) else None for one in looked)
     lacking = (one.why for one in looked if isinstance(one, NotSeen))
     unfit = (
-        f"the scaled network does not stand for the published one (anchor {name} differs)"
-        for name in instance.anchors
-        if anchors[name].verdict is Verdict.DIFFERS
+        f"scaled, and anchor {name} differs" for name in instance.anchors if anchors[name].verdict is Verdict.DIFFERS
     )
     why = next(itertools.chain(lacking, unfit), None)
     known = [one for one in seen if one is not None]

@@ -15,6 +15,7 @@ from conformance.reporting.study_figures import OF_A_FLOW, titled, valued
 #: Okabe and Ito (2008), in an order that begins with the most different ones; shapes say the same without colour
 _COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#999999"]
 _SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
+_ALGORITHMS = ("cubic", "bbrv1", "bbrv2", "bbrv3", "reno", "vegas")
 _WIDTH, _HEIGHT, _CELL_WIDTH, _CELL_HEIGHT = 420, 220, 46, 30
 #: of each of several panels, and how many of them stand side by side
 _PANEL_WIDTH, _PANEL_HEIGHT, _ABREAST = 250, 170, 3
@@ -64,9 +65,11 @@ def _line_names(rows: _Rows) -> list[str]:
 
 
 def _coloured(rows: _Rows) -> Mapping[str, Any]:
+    """Return the encodings of lines: an algorithm has one colour in all figures, other lines the next ones."""
     names = _line_names(rows)
-    ranges = [[values[at % len(values)] for at in range(len(names))] for values in (_COLOURS, _SHAPES)]
-    legend = altair.Legend(title=None, orient="top", columns=4, labelLimit=300)
+    places = list(map(_ALGORITHMS.index, names)) if set(names) <= set(_ALGORITHMS) else range(len(names))
+    ranges = [[values[at % len(values)] for at in places] for values in (_COLOURS, _SHAPES)]
+    legend = altair.Legend(title=None, orient="top", columns=4, labelLimit=300) if any(names) else None
     colour, shape = (altair.Scale(domain=names, range=found) for found in ranges)
     return {
         "color": altair.Color("line:N", scale=colour, legend=legend),

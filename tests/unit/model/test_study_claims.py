@@ -161,7 +161,7 @@ def test_one_place_that_does_not_hold_decides():
     ("anchor", "verdict", "words"),
     [
         (Verdict.REPRODUCED, Verdict.DIFFERS, None),
-        (Verdict.DIFFERS, Verdict.REPRODUCED, "does not stand for the published one (anchor a differs)"),
+        (Verdict.DIFFERS, Verdict.REPRODUCED, "scaled, and anchor a differs"),
         (Verdict.INCONCLUSIVE, Verdict.DIFFERS, "scaled, and anchor a is inconclusive"),
         (Verdict.NOT_JUDGED, Verdict.DIFFERS, "scaled, and anchor a was not measured"),
     ],
