@@ -8,7 +8,8 @@ from conformance.model import zone as zones
 from conformance.model.setting import Setting
 from conformance.model.studies.claims import Seen
 from conformance.model.studies.outcome import References
-from conformance.model.studies.study import STACK, Study
+from conformance.model.studies.study import Study
+from conformance.model.studies.study_point import STACK
 from conformance.model.zone import Basis, Zone
 
 

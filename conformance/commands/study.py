@@ -19,7 +19,8 @@ from conformance.model.errors import UserError
 from conformance.model.studies import outcome, study_results
 from conformance.model.studies.claims import Finding, Judged, Verdict
 from conformance.model.studies.outcome import Judgment
-from conformance.model.studies.study import Claim, Study, StudyPoint
+from conformance.model.studies.study import Claim, Study
+from conformance.model.studies.study_point import StudyPoint
 from conformance.model.trial import Measurement
 from conformance.results import store
 from conformance.support import limits
@@ -31,8 +32,8 @@ class Told:
     """What is known of a study: its verdicts, and how much of it was measured.
 
     `tier`: of a run, None of what was found. `points`: of the full tier; `measured`: of them; `referenced`: others, of
-    which references of zones say something. `schemes`: what was measured, by id. `failed`: whether trials of this run
-    gave nothing.
+    which references of zones say something. `schemes`: what was measured, by id. `core_s`: {tier: (measured points,
+    seconds of one core that their trials took)}. `failed`: whether trials of this run gave nothing.
     """
 
     study: Study
@@ -43,6 +44,7 @@ class Told:
     referenced: int
     schemes: tuple[str, ...]
     results: str
+    core_s: Mapping[str, tuple[int, float]] = dataclasses.field(default_factory=dict)
     failed: ExitStatus = ExitStatus.DONE
 
     @property
@@ -189,6 +191,7 @@ def told(study: Study, found: study_results.Found, results: str) -> Told:
         study=study, tier=None, judgment=outcome.judge(study, found.measured, references=known),
         points=len(study.points["full"]), measured=outcome.known(found.measured),
         referenced=outcome.referenced(found.measured, known), schemes=found.schemes, results=results,
+        core_s={tier: study_results.core_s(found.measured, points) for tier, points in study.points.items()},
     )  # fmt: skip
 
 
@@ -215,6 +218,10 @@ class Board:
                 "study": one.study.name, "title": one.study.title, "claims": len(one.study.claims),
                 "points": one.points, "measured": one.measured, "referenced": one.referenced,
                 "counts": _counts(one.judgment.counts),
+                "tiers": {
+                    tier: {"points": len(one.study.points[tier]), "measured": points, "core_minutes": seconds / 60}
+                    for tier, (points, seconds) in one.core_s.items()
+                },
             }
             for one in self.studies
         ]  # fmt: skip

@@ -6,30 +6,78 @@ from typing import Any
 
 from conformance.model.delivery import SERIES_S
 from conformance.model.metrics import METRICS
-from conformance.model.studies import outcome
+from conformance.model.place import Value
+from conformance.model.studies import claims, outcome
 from conformance.model.studies.claims import Seen
+from conformance.model.studies.figure import Figure
 from conformance.model.studies.outcome import Measured
-from conformance.model.studies.study import GROUP, Figure, StudyPoint
+from conformance.model.studies.study_point import GROUP, StudyPoint
 from conformance.model.trial import Measurement
 
 Row = dict[str, Any]
-#: what of a flow a distribution over flows is of, by the metric that it is called by
-_OF_A_FLOW = {"flow_goodput_mbps": "goodput_mbps", "group_goodput_mbps": "goodput_mbps", "fct_p50_s": "completion_s"}
+#: what of a flow a distribution over flows is of, by the metric that it is called by; of others it is over trials
+OF_A_FLOW = {"flow_goodput_mbps": "goodput_mbps", "group_goodput_mbps": "goodput_mbps", "fct_p50_s": "completion_s"}
+#: units that names of coordinates end with
+_UNITS = {"mbps": "Mbit/s", "ms": "ms", "s": "s", "bdp": "BDP", "pct": "%"}
 #: the series of a delivery that a metric is drawn as
 _OF_A_DELIVERY = {"delivered_mbps": "series_mbps", "byte_delay_p50_ms": "series_delay_p50_ms"}
 
 
-def rows(figure: Figure, measured: Measured) -> list[Row]:
-    """Return the records of a figure; none where nothing of it was measured."""
+def rows(figure: Figure, measured: Measured, look: claims.Look | None = None) -> list[Row]:
+    """Return the records of a figure; none where nothing of it was measured. `look` says what cells of tables are."""
+    if figure.cells:
+        return list(_of_cells(figure, look)) if look is not None else []
     of = {"curves": _medians, "heatmap": _medians, "cdf": _distributions, "series": _series}[figure.draws]
-    found = [row for point in figure.points if measured.get(point) for row in of(figure, point, measured[point])]
-    if found and figure.draws == "curves":
-        found += [{**_published(one), "kind": "published"} for one in figure.published]
+    found = [
+        {**row, "panel": _panel(figure, figure.panel(point))}
+        for point in figure.points
+        if measured.get(point)
+        for row in of(figure, point, measured[point])
+    ]
+    there = {row["panel"] for row in found}
+    if figure.draws == "curves":
+        published = ({**_published(one), "panel": _panel(figure, one.get("panel", ()))} for one in figure.published)
+        found += [one for one in published if one["panel"] in there]
     return found
 
 
+def _of_cells(figure: Figure, look: claims.Look) -> Iterator[Row]:
+    """Yield what was seen of each cell, and what was published; nothing where nothing was seen of any."""
+    seen = {cell: look(cell.quantity) for cell in figure.cells}
+    if not any(isinstance(one, Seen) for one in seen.values()):
+        return
+    for cell, one in seen.items():
+        place = {"x": cell.row, "line": cell.column, "panel": ""}
+        if isinstance(one, Seen):
+            low, high = _bound(one.low, one.median), _bound(one.high, one.median)
+            yield {**place, "kind": "seen", "median": one.median, "low": low, "high": high}
+        if cell.published is not None:
+            yield {**place, "kind": "published", "median": cell.published}
+
+
+def _panel(figure: Figure, values: Sequence[Value]) -> str:
+    return ", ".join(valued(name, value) for name, value in zip(figure.panels, values, strict=True))
+
+
+def _in_words(coordinate: str) -> tuple[str, str]:
+    """Return the words of a coordinate's name, and its unit, or ""."""
+    stem, _, end = coordinate.rpartition("_")
+    return (stem.replace("_", " "), _UNITS[end]) if stem and end in _UNITS else (coordinate.replace("_", " "), "")
+
+
+def valued(coordinate: str, value: Value) -> str:
+    """Return a coordinate and its value as people read them, such as "buffer 0.1 BDP"."""
+    words, unit = _in_words(coordinate)
+    return f"{words} {value} {unit}".strip()
+
+
+def titled(coordinate: str | None) -> str:
+    """Return a coordinate as the title of an axis, such as "buffer, BDP"."""
+    return ", ".join(filter(None, _in_words(coordinate or "")))
+
+
 def _published(one: Any) -> Row:
-    return {"x": one["x"], "line": str(one.get("line", "")), "median": one["value"]}
+    return {"x": one["x"], "line": str(one.get("line", "")), "median": one["value"], "kind": "published"}
 
 
 def _line(figure: Figure, point: StudyPoint, group: str | None = None) -> str:
@@ -56,15 +104,23 @@ def _bound(bound: float, median: float) -> float:
 
 
 def _distributions(figure: Figure, point: StudyPoint, measurements: Sequence[Measurement]) -> Iterator[Row]:
-    """Yield, for each flow of all trials, its value and the share of flows that have no more."""
-    name = _OF_A_FLOW.get(figure.metric, "")
+    """Yield each value of a flow, or of a trial, and the share of them that is no greater."""
+    name = OF_A_FLOW.get(figure.metric)
+    if name is None:
+        one_by_one = (outcome.seen([one], figure.metric, figure.group) for one in measurements)
+        values = sorted(one.median for one in one_by_one if isinstance(one, Seen))
+        yield from _shares(_line(figure, point), values)
+        return
     flows = [flow for one in measurements for flow in one.flows if figure.group in (None, flow["group"])]
     groups = dict.fromkeys(flow["group"] for flow in flows)
-    for group in groups if name else ():
+    for group in groups:
         values = sorted(flow[name] for flow in flows if flow["group"] == group and flow[name] is not None)
-        for number, value in enumerate(values, 1):
-            line = _line(figure, point, group if len(groups) > 1 else None)
-            yield {"line": line, "x": value, "share": number / len(values)}
+        yield from _shares(_line(figure, point, group if len(groups) > 1 else None), values)
+
+
+def _shares(line: str, values: Sequence[float]) -> Iterator[Row]:
+    for number, value in enumerate(values, 1):
+        yield {"line": line, "x": value, "share": number / len(values)}
 
 
 def _series(figure: Figure, point: StudyPoint, measurements: Sequence[Measurement]) -> Iterator[Row]:

@@ -10,7 +10,7 @@ import dataclasses
 import enum
 import itertools
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, Protocol
 
 from conformance.model import statistics
@@ -196,6 +196,8 @@ class Instance:
     where: str
     #: what each quantity is, as far as they differ
     labels: tuple[str, ...]
+    #: names of the anchors that its scaled points rest on
+    anchors: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,50 +249,42 @@ class Judged:
         return f"at {self.judged} of {self.of} places" if 0 < self.judged < self.of else ""
 
 
-def find(instance: Instance, look: Look) -> Finding:
-    """Return what measurements say of an instance."""
+def find(instance: Instance, look: Look, anchors: Mapping[str, "Judged"] = {}) -> Finding:
+    """Return what measurements say of an instance; it is not judged where an anchor that it rests on differs."""
     looked = [look(quantity) for quantity in instance.quantities]
     seen = tuple(one if isinstance(one, Seen) else None for one in looked)
-    why = next((one.why for one in looked if isinstance(one, NotSeen)), None)
+    lacking = (one.why for one in looked if isinstance(one, NotSeen))
+    unfit = (
+        f"scaled, and anchor {name} differs" for name in instance.anchors if anchors[name].verdict is Verdict.DIFFERS
+    )
+    why = next(itertools.chain(lacking, unfit), None)
     known = [one for one in seen if one is not None]
     return Finding(instance=instance, seen=seen, holds=instance.relation.holds(known) if why is None else None, why=why)
 
 
-def judge(instances: Iterable[Instance], look: Look) -> Judged:
-    """Judge a claim by all of its instances that were measured.
+def judge(instances: Iterable[Instance], look: Look, anchors: Mapping[str, "Judged"] = {}) -> Judged:
+    """Judge a claim by all of its instances that were measured, given the verdicts on the anchors that they rest on.
 
     It differs where one of them does not hold, is reproduced where all do, and is inconclusive in between. What was
     not measured counts as nothing; `why` says that there was some. Without any that was, it is not judged.
+
+    An anchor compares a published point with its scaled one. Where one differs, instances that rest on it count as
+    nothing, too; where one is open or was not measured, they count, and `why` says so.
     """
-    findings = tuple(find(instance, look) for instance in instances)
-    whys = tuple(dict.fromkeys(finding.why for finding in findings if finding.why is not None))
-    why = "; ".join(whys) or None
+    findings = tuple(find(instance, look, anchors) for instance in instances)
+    whys = dict.fromkeys(finding.why for finding in findings if finding.why is not None)
     held = [finding.holds for finding in findings if finding.why is None]
     if not held:
-        return Judged(verdict=Verdict.NOT_JUDGED, why=why or "it says nothing", findings=findings)
-    return Judged(verdict=_VERDICTS[_all(held)], why=why, findings=findings)
+        return Judged(verdict=Verdict.NOT_JUDGED, why="; ".join(whys) or "it says nothing", findings=findings)
+    used = dict.fromkeys(name for finding in findings if finding.why is None for name in finding.instance.anchors)
+    whys |= dict.fromkeys(
+        f"scaled, and anchor {name} {_OPEN[anchors[name].verdict]}" for name in used if anchors[name].verdict in _OPEN
+    )
+    return Judged(verdict=_VERDICTS[_all(held)], why="; ".join(whys) or None, findings=findings)
 
 
 _VERDICTS = {True: Verdict.REPRODUCED, False: Verdict.DIFFERS, None: Verdict.INCONCLUSIVE}
-
-
-def resting_on(judged: Judged, anchors: Iterable[tuple[str, Judged]]) -> Judged:
-    """Return the verdict on a claim whose points are scaled, given those on (name, anchor) that they rest on.
-
-    An anchor compares a published point with its scaled one. Where one differs, the claim is not judged; where one is
-    open or was not measured, the verdict stands, and says so.
-    """
-    notes = []
-    for name, anchor in anchors:
-        if anchor.verdict is Verdict.DIFFERS and judged.verdict is not Verdict.NOT_JUDGED:
-            why = f"the scaled network does not stand for the published one (anchor {name} differs)"
-            return dataclasses.replace(judged, verdict=Verdict.NOT_JUDGED, why=why)
-        if anchor.verdict is not Verdict.REPRODUCED:
-            how = "is inconclusive" if anchor.verdict is Verdict.INCONCLUSIVE else "was not measured"
-            notes.append(f"scaled, and anchor {name} {how}")
-    if judged.verdict is Verdict.NOT_JUDGED or not notes:
-        return judged
-    return dataclasses.replace(judged, why="; ".join(filter(None, [judged.why, *notes])))
+_OPEN = {Verdict.INCONCLUSIVE: "is inconclusive", Verdict.NOT_JUDGED: "was not measured"}
 
 
 def counts(judged: Iterable[Judged]) -> dict[Verdict, int]:

@@ -8,7 +8,8 @@ from conformance.model.metric import Timeout
 from conformance.model.metrics import METRICS, UTILIZATION
 from conformance.model.studies import claims, predicted
 from conformance.model.studies.claims import Judged, NotSeen, Seen, Verdict
-from conformance.model.studies.study import Claim, Quantity, Study, StudyPoint
+from conformance.model.studies.study import Claim, Study
+from conformance.model.studies.study_point import Quantity, StudyPoint
 from conformance.model.studies.study_results import anything_known
 from conformance.model.trial import Measurement, Outcome
 
@@ -57,8 +58,7 @@ def judge(
     def of(claim: Claim) -> Judged:
         if claim.not_judged is not None:
             return Judged(verdict=Verdict.NOT_JUDGED, why=claim.not_judged)
-        rests_on = [(name, anchors[name]) for name in claim.anchors]
-        return claims.resting_on(claims.judge(claim.instances, look), rests_on)
+        return claims.judge(claim.instances, look, anchors)
 
     return Judgment(anchors=anchors, claims=tuple((claim, of(claim)) for claim in study.claims))
 

@@ -16,61 +16,27 @@ from conformance.model.errors import UserError, located
 from conformance.model.instants import instants
 from conformance.model.metrics import METRICS
 from conformance.model.network import Network
-from conformance.model.place import Point, Value
+from conformance.model.place import Value
 from conformance.model.scenario import Scenario
 from conformance.model.setting import Setting
-from conformance.model.studies import claims, predicted
+from conformance.model.studies import claims, figure, predicted
 from conformance.model.studies.claims import Instance, Relation
+from conformance.model.studies.figure import Figure, product
+from conformance.model.studies.study_point import (
+    ALGORITHM,
+    GROUP,
+    METRIC,
+    PHASE,
+    SCENARIO,
+    STACK,
+    STACK_OF,
+    Coordinates,
+    Quantity,
+    StudyPoint,
+)  # fmt: skip
 
 TIERS = ("smoke", "full")
-#: whose stack is under test where an experiment names none: the kernel's own TCP
-STACK = "linux-tcp"
-#: coordinates that are no axis
-SCENARIO, STACK_OF, ALGORITHM, GROUP, METRIC = "scenario", "stack", "algorithm", "group", "metric"
-#: of deliveries: the number of a phase of the trial
-PHASE = "phase"
 _PLACES = (SCENARIO, STACK_OF, ALGORITHM)
-Coordinates = Mapping[str, Value]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class StudyPoint:
-    """What is measured: an algorithm of a stack at a point of a scenario."""
-
-    scenario: str
-    stack: str
-    algorithm: str
-    point: Point
-
-    @property
-    def words(self) -> str:
-        """Return it as people read it."""
-        stack = "" if self.stack == STACK else f" of {self.stack}"
-        return f"{self.scenario}, {self.algorithm}{stack}, {self.point.id}".removesuffix(", ")
-
-    def coordinates(self) -> dict[str, Value]:
-        """Return all coordinates of the point."""
-        return {
-            SCENARIO: self.scenario,
-            STACK_OF: self.stack,
-            ALGORITHM: self.algorithm,
-            **dict(self.point.values),
-        }
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Quantity:
-    """A metric of a group of flows (None: of all that are judged) at a point; or what is predicted from many points.
-
-    `asked` is what a prediction is asked for (predicted.py), empty of what is measured.
-    """
-
-    points: tuple[StudyPoint, ...]
-    metric: str
-    group: str | None
-    asked: tuple[tuple[str, Value], ...] = ()
-    #: of a delivery: which phase; None for the whole trial
-    phase: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,28 +61,9 @@ class Claim:
     figures: tuple[str, ...]
     published: str
     tolerance: str | None
-    anchors: tuple[str, ...]
     instances: tuple[Instance, ...]
     not_judged: str | None
     difference: str | None
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """A figure of the study, to be drawn anew: `draws` what, of quantities that differ in `x`, `y` and `lines`."""
-
-    id: str
-    title: str
-    draws: str
-    metric: str
-    group: str | None
-    x: str | None
-    y: str | None
-    lines: str | None
-    log: bool
-    published: tuple[Mapping[str, Any], ...]
-    #: the points that it shows
-    points: tuple[StudyPoint, ...]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -144,7 +91,7 @@ class Study:
         return cls(
             name=data["name"], title=data["title"], source=data["source"], scaled=tuple(data.get("scaled", ())),
             trials=data["trials"], scenarios=scenarios, points=reader.points, kernels=reader.kernels,
-            anchors=tuple(reader.anchors()), claims=tuple(reader.claims()), figures=tuple(reader.figures()),
+            anchors=tuple(reader.anchors()), claims=tuple(reader.claims()), figures=reader.figures,
         )  # fmt: skip
 
     def setting(self, at: StudyPoint) -> Setting:
@@ -166,7 +113,7 @@ class _Reader:
             for tier in TIERS:
                 for number, selection in enumerate(experiment.get(tier, ())):
                     with located(f"/experiments/{at}/{tier}/{number}"):
-                        for point in map(scenario.point, _product(selection)):
+                        for point in map(scenario.point, product(selection)):
                             scenario.setting(point)
                             for stack, algorithm in itertools.product(stacks, experiment["algorithms"]):
                                 one = StudyPoint(scenario.name, stack, algorithm, point)
@@ -176,7 +123,9 @@ class _Reader:
         self.points = {"smoke": tuple(found["smoke"]), "full": tuple({**found["smoke"], **found["full"]})}
         self.kernels = {point: kernel for point, kernel in kernels.items() if kernel is not None}
         self._known = set(self.points["full"])
-        self._figures = [figure["id"] for figure in data.get("figures", ())]
+        self.figures = tuple(figure.read(data.get("figures", ()), self._point, self._quantity))
+        self._figures = [one.id for one in self.figures]
+        self._anchors = [anchor["name"] for anchor in data.get("anchors", ())]
 
     def _scenario(self, name: str) -> Scenario:
         if name not in self._scenarios:
@@ -186,56 +135,36 @@ class _Reader:
     def anchors(self) -> Iterator[Anchor]:
         """Yield the anchors. Raises UserError."""
         for at, one in enumerate(self._data.get("anchors", ())):
+            if "anchors" in one["check"]:
+                raise UserError(f"/anchors/{at}/check/anchors: an anchor rests on no other")
             instances = _placed(self._instances(f"/anchors/{at}/check", one["check"]))
             yield Anchor(name=one["name"], instances=instances, reason=one["reason"])
 
     def claims(self) -> Iterator[Claim]:
         """Yield the claims. Raises UserError."""
-        anchors = [one["name"] for one in self._data.get("anchors", ())]
         ids: set[str] = set()
         for at, one in enumerate(self._data["claims"]):
             if one["id"] in ids:
                 raise UserError(f"/claims/{at}/id: there are two claims {one['id']}")
             ids.add(one["id"])
-            for field, known in (("anchors", anchors), ("figures", self._figures)):
-                for number, name in enumerate(one.get(field, ())):
-                    if name not in known:
-                        raise UserError(f"/claims/{at}/{field}/{number}: the study has no {field[:-1]} {name!r}")
+            figures = _named(f"/claims/{at}", one, "figures", self._figures)
+            of_all = _named(f"/claims/{at}", one, "anchors", self._anchors)
             instances: list[tuple[Coordinates, Instance]] = []
             for number, check in enumerate(one.get("checks", ())):
-                instances += self._instances(f"/claims/{at}/checks/{number}", check)
+                where = f"/claims/{at}/checks/{number}"
+                names = tuple(dict.fromkeys((*of_all, *_named(where, check, "anchors", self._anchors))))
+                found = self._instances(where, check)
+                instances += [(place, dataclasses.replace(each, anchors=names)) for place, each in found]
             yield Claim(
-                id=one["id"], says=one["says"], place=one["place"], figures=tuple(one.get("figures", ())),
-                published=one["published"], tolerance=one.get("tolerance"), anchors=tuple(one.get("anchors", ())),
-                instances=_placed(instances), not_judged=one.get("not_judged"), difference=one.get("difference"),
-            )  # fmt: skip
-
-    def figures(self) -> Iterator[Figure]:
-        """Yield the figures. Raises UserError."""
-        for at, one in enumerate(self._data.get("figures", ())):
-            if one["id"] in self._figures[:at]:
-                raise UserError(f"/figures/{at}/id: there are two figures {one['id']}")
-            if one["metric"] not in METRICS:
-                raise UserError(f"/figures/{at}/metric: {one['metric']!r} is not one of the metrics")
-            with located(f"/figures/{at}/at"):
-                points = tuple(self._point(place) for place in _product(one["at"]))
-            axes = [
-                name
-                for name in (one.get("x"), one.get("y"), one.get("lines"))
-                if name not in (None, GROUP, "index") and any(name not in point.coordinates() for point in points)
-            ]
-            if axes:
-                raise UserError(f"/figures/{at}: not all of its points have a coordinate {axes[0]!r}")
-            yield Figure(
-                id=one["id"], title=one["title"], draws=one["draws"], metric=one["metric"], group=one.get("group"),
-                x=one.get("x"), y=one.get("y"), lines=one.get("lines"), log=one.get("log", False),
-                published=tuple(one.get("published", ())), points=points,
+                id=one["id"], says=one["says"], place=one["place"], figures=figures, published=one["published"],
+                tolerance=one.get("tolerance"), instances=_placed(instances), not_judged=one.get("not_judged"),
+                difference=one.get("difference"),
             )  # fmt: skip
 
     def _instances(self, where: str, check: Mapping[str, Any]) -> Iterator[tuple[Coordinates, Instance]]:
         """Yield what a check comes to: an instance for each combination of the values in `at`, and the combination."""
         relation, sides, place_of = _relation(where, check)
-        for place in _product(check["at"]):
+        for place in product(check["at"]):
             quantities = []
             for number, side in enumerate(sides):
                 with located(place_of(number)):
@@ -289,6 +218,14 @@ class _Reader:
         return found
 
 
+def _named(where: str, one: Mapping[str, Any], field: str, known: Sequence[str]) -> tuple[str, ...]:
+    """Return the names in a field of a claim or check. Raises UserError where the study lacks one."""
+    for number, name in enumerate(one.get(field, ())):
+        if name not in known:
+            raise UserError(f"{where}/{field}/{number}: the study has no {field[:-1]} {name!r}")
+    return tuple(one.get(field, ()))
+
+
 def _phase(phase: Value, metric: str, network: Network | None) -> int:
     """Return the number of a phase. Raises UserError where there is no such."""
     known = len(instants(network)) if network and network.delivery else 0
@@ -308,13 +245,6 @@ def _placed(instances: Iterable[tuple[Coordinates, Instance]]) -> tuple[Instance
         dataclasses.replace(one, where=", ".join(f"{name} {place[name]}" for name in varied if name in place))
         for place, one in known
     )
-
-
-def _product(selection: Mapping[str, Any]) -> Iterator[dict[str, Value]]:
-    """Yield each combination of the values of a selection."""
-    each = [value if isinstance(value, list) else [value] for value in selection.values()]
-    for values in itertools.product(*each):
-        yield dict(zip(selection, values, strict=True))
 
 
 #: a relation, what its sides have that `at` has not, and the JSON pointer of a side by its number

@@ -8,7 +8,8 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.model.setting import Setting
-from conformance.model.studies.study import Study, StudyPoint
+from conformance.model.studies.study import Study
+from conformance.model.studies.study_point import StudyPoint
 from conformance.model.trial import Measurement
 
 #: stack, algorithm and the name of a kernel that a point asks for; and what trials that are taken together agree in
@@ -27,6 +28,12 @@ class Found:
 def anything_known(measurements: Iterable[Measurement]) -> bool:
     """Say whether any of a point's trials measured something."""
     return any(one.metrics for one in measurements)
+
+
+def core_s(measured: Mapping[StudyPoint, Sequence[Measurement]], points: Iterable[StudyPoint]) -> tuple[int, float]:
+    """Return how many of these points were measured, and the seconds of one core that their trials took."""
+    known = [found for point in points if anything_known(found := measured.get(point, ()))]
+    return len(known), sum(one.host.get("wall_s", 0.0) for found in known for one in found)
 
 
 def of(study: Study, measurements: Iterable[Measurement]) -> Found:

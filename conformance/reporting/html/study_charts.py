@@ -1,5 +1,6 @@
 """A study's figures drawn anew (Vega-Altair): curves with intervals, distributions, heatmaps, time series."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -7,43 +8,68 @@ import altair
 import vl_convert
 
 from conformance.model.metrics import METRICS
-from conformance.model.studies.study import Figure
+from conformance.model.studies.figure import Figure
 from conformance.reporting.html import colours
+from conformance.reporting.study_figures import OF_A_FLOW, titled, valued
 
 #: Okabe and Ito (2008), in an order that begins with the most different ones; shapes say the same without colour
 _COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#999999"]
 _SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
+_ALGORITHMS = ("cubic", "bbrv1", "bbrv2", "bbrv3", "reno", "vegas")
 _WIDTH, _HEIGHT, _CELL_WIDTH, _CELL_HEIGHT = 420, 220, 46, 30
+#: of each of several panels, and how many of them stand side by side
+_PANEL_WIDTH, _PANEL_HEIGHT, _ABREAST = 250, 170, 3
+#: of each name along the x axis of bars
+_NAME_WIDTH = 55
 _FONT = "DejaVu Sans, sans-serif"
+_Rows = Sequence[Mapping[str, Any]]
 
 
-def svg(figure: Figure, rows: Sequence[Mapping[str, Any]]) -> str:
+def svg(figure: Figure, rows: _Rows) -> str:
     """Return a figure as SVG text."""
-    drawn = {"curves": _curves, "heatmap": _heatmap, "cdf": _cdf, "series": _over_time}[figure.draws](figure, rows)
+    draw = {"curves": _curves, "bars": _curves, "heatmap": _heatmap, "cdf": _cdf, "series": _over_time}[figure.draws]
+    names = list(dict.fromkeys(row["panel"] for row in rows))
+    width = max(_WIDTH, _NAME_WIDTH * len({cell.row for cell in figure.cells}))
+    if len(names) == 1 and not names[0]:
+        drawn: Any = draw(figure, rows, rows, (width, _HEIGHT))
+    else:
+        panels = [
+            draw(figure, [row for row in rows if row["panel"] == name], rows, (_PANEL_WIDTH, _PANEL_HEIGHT)).properties(
+                title=textwrap.wrap(name, 40)
+            )
+            for name in names
+        ]
+        abreast = 1 if figure.draws == "heatmap" else _ABREAST
+        drawn = altair.concat(*panels, columns=abreast).resolve_scale(color="shared", shape="shared")
     configured = drawn.configure(font=_FONT, background="transparent").configure_view(stroke="#999999")
     return vl_convert.vegalite_to_svg(configured.to_json())
 
 
-def _words(coordinate: str | None) -> str:
-    return (coordinate or "").replace("_", " ")
+def _has_names(rows: _Rows) -> bool:
+    """Say whether the x axis has names instead of numbers."""
+    return any(isinstance(row["x"], str) for row in rows)
 
 
-def _x(figure: Figure, rows: Sequence[Mapping[str, Any]]) -> altair.X:
-    order = list(dict.fromkeys(row["x"] for row in rows))
-    if any(isinstance(value, str) for value in order):
-        return altair.X("x:N", title=_words(figure.x), sort=order, axis=altair.Axis(labelAngle=-20))
-    kind = altair.Scale(type="log") if figure.log else altair.Scale(zero=False, padding=10)
-    return altair.X("x:Q", title=_words(figure.x), scale=kind)
+def _x(figure: Figure, rows: _Rows) -> altair.X:
+    if _has_names(rows):
+        order = list(dict.fromkeys(row["x"] for row in rows))
+        return altair.X("x:N", title=titled(figure.x), sort=order, axis=altair.Axis(labelAngle=-20))
+    if figure.log:
+        ticks = altair.Axis(values=sorted({row["x"] for row in rows}))
+        return altair.X("x:Q", title=titled(figure.x), scale=altair.Scale(type="log"), axis=ticks)
+    return altair.X("x:Q", title=titled(figure.x), scale=altair.Scale(zero=False, padding=10))
 
 
-def _line_names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _line_names(rows: _Rows) -> list[str]:
     return list(dict.fromkeys(str(row["line"]) for row in rows))
 
 
-def _coloured(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+def _coloured(rows: _Rows) -> Mapping[str, Any]:
+    """Return the encodings of lines: an algorithm has one colour in all figures, other lines the next ones."""
     names = _line_names(rows)
-    ranges = [[values[at % len(values)] for at in range(len(names))] for values in (_COLOURS, _SHAPES)]
-    legend = altair.Legend(title=None, orient="top", columns=4, labelLimit=300)
+    places = list(map(_ALGORITHMS.index, names)) if set(names) <= set(_ALGORITHMS) else range(len(names))
+    ranges = [[values[at % len(values)] for at in places] for values in (_COLOURS, _SHAPES)]
+    legend = altair.Legend(title=None, orient="top", columns=4, labelLimit=300) if any(names) else None
     colour, shape = (altair.Scale(domain=names, range=found) for found in ranges)
     return {
         "color": altair.Color("line:N", scale=colour, legend=legend),
@@ -51,72 +77,84 @@ def _coloured(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     }
 
 
-def _curves(figure: Figure, rows: Sequence[Mapping[str, Any]]) -> altair.LayerChart | altair.FacetChart:
-    """Draw medians, the intervals that hold them, and what was published, as hollow marks."""
+def _curves(figure: Figure, rows: _Rows, every: _Rows, size: tuple[int, int]) -> altair.LayerChart | altair.FacetChart:
+    """Draw medians, the intervals that hold them, and what was published, as hollow marks.
+
+    Names along the x axis are no sequence: their marks stand side by side, and no line joins them.
+    """
     base = altair.Chart(altair.Data(values=list(rows)))
-    x, metric = _x(figure, rows), METRICS[figure.metric]
-    both = _coloured(rows)
+    title = METRICS[figure.metric].label if figure.metric else ""
+    both = _coloured(every)
+    at: dict[str, Any] = {"x": _x(figure, rows)}
     seen = base.transform_filter("datum.kind == 'seen'")
-    lines = seen.mark_line(point=altair.OverlayMarkDef(size=40, filled=True), strokeWidth=1)
+    if _has_names(rows):
+        at["xOffset"] = altair.XOffset("line:N", sort=_line_names(every))
+        marks = seen.mark_point(size=50, filled=True, opacity=1)
+    else:
+        marks = seen.mark_line(point=altair.OverlayMarkDef(size=40, filled=True), strokeWidth=1)
     bars = seen.mark_rule(strokeWidth=2)
     published = base.transform_filter("datum.kind == 'published'").mark_point(size=130, filled=False, strokeWidth=2)
     made: altair.LayerChart | altair.FacetChart = altair.layer(
-        lines.encode(x=x, y=altair.Y("median:Q", title=metric.label), **both),
-        bars.encode(x=x, y="low:Q", y2="high:Q", color=both["color"]),
-        published.encode(x=x, y="median:Q", color=both["color"], shape=altair.value("diamond")),
-    ).properties(width=_WIDTH, height=_HEIGHT)
+        marks.encode(y=altair.Y("median:Q", title=title), **at, **both),
+        bars.encode(y="low:Q", y2="high:Q", color=both["color"], **at),
+        published.encode(y="median:Q", color=both["color"], shape=altair.value("diamond"), **at),
+    ).properties(width=size[0], height=size[1])
     return made
 
 
-def _cdf(figure: Figure, rows: Sequence[Mapping[str, Any]]) -> altair.Chart:
+def _cdf(figure: Figure, rows: _Rows, every: _Rows, size: tuple[int, int]) -> altair.Chart:
     metric = METRICS[figure.metric]
+    of_flows = figure.metric in OF_A_FLOW
+    what = "completion" if metric.unit == "s" else "goodput"
+    x_title = f"{what} of each flow, {metric.unit}" if of_flows else metric.label
+    y_title = "share of flows" if of_flows else "share of trials"
     made: altair.Chart = (
         altair.Chart(altair.Data(values=list(rows)))
         .mark_line(interpolate="step-after")
         .encode(
-            x=altair.X("x:Q", title=f"of each flow, {metric.unit}"),
-            y=altair.Y("share:Q", title="share of flows", scale=altair.Scale(domain=[0, 1])),
-            color=_coloured(rows)["color"],
+            x=altair.X("x:Q", title=x_title, scale=altair.Scale(zero=False)),
+            y=altair.Y("share:Q", title=y_title, scale=altair.Scale(domain=[0, 1])),
+            color=_coloured(every)["color"],
         )
-        .properties(width=_WIDTH, height=_HEIGHT)
+        .properties(width=size[0], height=size[1])
     )
     return made
 
 
-def _over_time(figure: Figure, rows: Sequence[Mapping[str, Any]]) -> altair.Chart:
+def _over_time(figure: Figure, rows: _Rows, every: _Rows, size: tuple[int, int]) -> altair.Chart:
     made: altair.Chart = (
         altair.Chart(altair.Data(values=list(rows)))
         .mark_line(strokeWidth=1.2)
         .encode(
             x=altair.X("x:Q", title="seconds"),
             y=altair.Y("median:Q", title="goodput, Mbit/s"),
-            color=_coloured(rows)["color"],
+            color=_coloured(every)["color"],
         )
-        .properties(width=_WIDTH, height=_HEIGHT)
+        .properties(width=size[0], height=size[1])
     )
     return made
 
 
-def _heatmap(figure: Figure, rows: Sequence[Mapping[str, Any]]) -> altair.HConcatChart:
-    """Draw a panel for each line, side by side."""
+def _heatmap(figure: Figure, rows: _Rows, every: _Rows, size: tuple[int, int]) -> altair.HConcatChart:
+    """Draw a part for each line, side by side."""
     full = METRICS[figure.metric].full_scale
     scale = altair.Scale(range=[f"#{anchor}" for anchor in colours.VIRIDIS], domain=[0, full], clamp=True)
-    panels = []
-    for name in _line_names(rows):
+    parts = []
+    for name in _line_names(every):
         own = [row for row in rows if str(row["line"]) == name]
         base = altair.Chart(altair.Data(values=own)).encode(
-            x=altair.X("x:O", title=_words(figure.x), axis=altair.Axis(labelAngle=0)),
-            y=altair.Y("y:O", title=_words(figure.y)),
+            x=altair.X("x:O", title=titled(figure.x), axis=altair.Axis(labelAngle=0)),
+            y=altair.Y("y:O", title=titled(figure.y)),
         )
         boxes = base.mark_rect(stroke="white").encode(color=altair.Color("median:Q", scale=scale, legend=None))
         ink = altair.condition(f"datum.median < {0.6 * full}", altair.value("white"), altair.value("black"))
         columns, lines = ({row[of] for row in own} for of in ("x", "y"))
-        panels.append(
+        parts.append(
             altair.layer(boxes, base.mark_text(fontSize=11).encode(text="text:N", color=ink)).properties(
                 width=_CELL_WIDTH * len(columns),
                 height=_CELL_HEIGHT * len(lines),
-                title=f"{_words(figure.lines)} {name}",
+                title=valued(figure.lines or "", name),
             )
         )
-    made: altair.HConcatChart = altair.hconcat(*panels)
+    made: altair.HConcatChart = altair.hconcat(*parts)
     return made

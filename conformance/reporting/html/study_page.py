@@ -6,14 +6,22 @@ from collections.abc import Sequence
 import markupsafe
 
 from conformance.catalogue import references, studies
-from conformance.model.studies import outcome, study_results
+from conformance.model.studies import claims, outcome, study_results
 from conformance.model.studies.claims import Judged, Verdict
+from conformance.model.studies.figure import Figure
 from conformance.model.studies.outcome import Judgment
-from conformance.model.studies.study import Claim, Figure, Study
+from conformance.model.studies.study import Claim, Study
 from conformance.model.trial import Measurement
 from conformance.reporting import study_figures
+from conformance.reporting.html import study_table
 from conformance.reporting.text import study as shown
 from conformance.support import extras
+
+_INTERVALS = "Medians with the intervals that hold them"
+_CAPTIONS = {
+    "curves": _INTERVALS, "bars": _INTERVALS, "heatmap": "Medians", "cdf": "All trials taken together",
+    "series": "The first trial", "table": "",
+}  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -39,6 +47,16 @@ class Section:
     figure: Figure | None
     drawing: markupsafe.Markup | None
     rows: tuple[Row, ...]
+    table: study_table.Table | None = None
+
+    @property
+    def caption(self) -> str:
+        """Say what is drawn."""
+        if self.figure is None:
+            return ""
+        what = _CAPTIONS[self.figure.draws]
+        published = self.figure.published or any(cell.published is not None for cell in self.figure.cells)
+        return what + ("; hollow marks are published." if published else ".")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -93,6 +111,7 @@ def pages(measurements: Sequence[Measurement]) -> list[Page]:
 def _page(study: Study, found: study_results.Found) -> Page:
     known = references.of(study)
     judgment = outcome.judge(study, found.measured, references=known)
+    look = outcome.looker(study, found.measured, references=known)
     rows = [
         Row(claim=claim, judged=judged, seen=tuple(shown.findings(judged)) if judged.judged else ())
         for claim, judged in judgment.claims
@@ -100,7 +119,8 @@ def _page(study: Study, found: study_results.Found) -> Page:
     sections = [
         Section(
             figure=figure,
-            drawing=_drawing(figure, found.measured),
+            drawing=_drawing(figure, found.measured, look),
+            table=study_table.of(figure, look) if figure.draws == "table" else None,
             rows=tuple(row for row in rows if row.claim.figures[:1] == (figure.id,)),
         )
         for figure in study.figures
@@ -123,8 +143,10 @@ def _is_there(study: Study, measured: outcome.Measured) -> bool:
     return any(map(all, tiers.values()))
 
 
-def _drawing(figure: Figure, measured: outcome.Measured) -> markupsafe.Markup | None:
-    rows = study_figures.rows(figure, measured)
+def _drawing(figure: Figure, measured: outcome.Measured, look: claims.Look) -> markupsafe.Markup | None:
+    if figure.draws == "table":
+        return None
+    rows = study_figures.rows(figure, measured, look)
     if not rows or not extras.installed("figures"):
         return None
     from conformance.reporting.html import study_charts

@@ -115,10 +115,21 @@ def show_board(board: "Board", console: rich.console.Console) -> None:
     for row in _board_rows(board):
         table.add_row(*row[: len(_BOARD)])
     console.print(table)
+    for words in map(_costs, board.studies):
+        console.print(words, soft_wrap=True)
     for one in board.studies:
         if one.referenced:
             words = f"{one.study.name}: {count(one.referenced, 'more point')} known by references of zones"
             console.print(words, soft_wrap=True)
+
+
+def _costs(told: "Told") -> str:
+    """Say what the tiers of a study cost, as far as they were measured."""
+    parts = (
+        f"{tier} tier {seconds / 60:.1f} core-minutes ({points} of {count(len(told.study.points[tier]), 'point')})"
+        for tier, (points, seconds) in told.core_s.items()
+    )
+    return f"{told.study.name}: {', '.join(parts)}"
 
 
 _BOARD = ("study", "claims", *map(str, Verdict), "points measured")
@@ -138,7 +149,8 @@ def _board_rows(board: "Board") -> Iterator[tuple[str, ...]]:
 def board_markdown(board: "Board") -> str:
     """Return the counts as Markdown, and each study's scoreboard."""
     counts = "\n".join(markdown.table((*_BOARD, _BY_ZONES), list(_board_rows(board))))
-    return "\n".join([counts, "", *map(as_markdown, board.studies)])
+    costs = [f"- {_costs(one)}" for one in board.studies]
+    return "\n".join([counts, "", *costs, "", *map(as_markdown, board.studies)])
 
 
 def show_listed(listed: "Listed", console: rich.console.Console) -> None:

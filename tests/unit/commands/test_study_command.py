@@ -204,11 +204,15 @@ def test_the_board_counts_the_claims_of_all_studies_and_tells_each(tmp_path):
     for one in told["studies"]:
         assert one["measured"] == 0
         assert (one["counts"]["not judged"] == one["claims"]) == (one["study"] not in by_zones)
+        assert {tier: (of["measured"], of["core_minutes"]) for tier, of in one["tiers"].items()} == {
+            "smoke": (0, 0), "full": (0, 0),
+        }  # fmt: skip
     text = (tmp_path / "board.md").read_text()
     every = [claim for name in names for claim in studies.find(name).claims]
     assert all(f"| {claim.id} | " in text for claim in every)
     shown = invoke("board", results)
     assert "tng" in shown.output and "not judged" in shown.output
+    assert "tng: smoke tier 0.0 core-minutes (0 of " in shown.output
 
 
 def test_a_board_of_results_that_are_not_there_is_one_line(tmp_path):

@@ -70,6 +70,13 @@ DOCUMENT = {
     ],
 }  # fmt: skip
 
+_AT = {"scenario": "two", "algorithm": "bbrv1"}
+_ROW = {"title": "one", "at": {"buffer_bdp": 1}}
+_TABLE = {
+    "id": "1", "title": "a table", "draws": "table", "at": {**_AT, "group": "test"}, "rows": [_ROW],
+    "columns": [{"title": "share", "at": {"metric": "share"}}],
+}  # fmt: skip
+
 
 def read(tmp_path, document=None):
     path = tmp_path / "made-up.json"
@@ -114,6 +121,7 @@ def test_a_study_has_points_of_two_tiers(tmp_path):
         ("/claims/0/checks/0/within", {"about": 1}, "/claims/0/checks/0/within: "),
         ("/claims/1/checks/0/order/sides/1/group", "none", "/claims/1/checks/0/order/sides/1: two has no group"),
         ("/claims/1/anchors", ["faster"], "/claims/1/anchors/0: the study has no anchor 'faster'"),
+        ("/claims/0/checks/0/anchors", ["x"], "/claims/0/checks/0/anchors/0: the study has no anchor 'x'"),
         ("/claims/0/figures", ["9"], "/claims/0/figures/0: the study has no figure '9'"),
         ("/claims/1/id", "C1", "/claims/1/id: there are two claims C1"),
         ("/claims/2/checks/0/rises/along", "speed", "/claims/2/checks/0/rises/values/0: scenario two has no axis"),
@@ -125,7 +133,15 @@ def test_a_study_has_points_of_two_tiers(tmp_path):
         ("/scenarios/2", "atc99", "/scenarios/2: there is no scenario 'atc99'"),
         ("/scenarios/2", SCENARIO, "/scenarios/2: there are two scenarios called two"),
         ("/anchors/0/check/at/metric", "speed", "/anchors/0/check/alike/sides/0: 'speed' is not one of the metrics"),
+        ("/anchors/0/check/anchors", ["slower"], "/anchors/0/check/anchors: an anchor rests on no other"),
         ("/figures/0/x", "speed", "/figures/0: not all of its points have a coordinate 'speed'"),
+        ("/figures/0/panels", ["speed"], "/figures/0: not all of its points have a coordinate 'speed'"),
+        ("/figures/0/published", [{"x": 1, "value": 1, "panel": [3]}], "/figures/0/published/0/panel: the figure has"),
+        ("/figures/0/at", [{**_AT, "buffer_bdp": 1}, {**_AT, "buffer_bdp": 7}], "/figures/0/at/1: the study does not"),
+        ("/figures/0", _TABLE | {"rows": [_ROW | {"published": [1, 2]}]}, "/figures/0/rows/0/published: there are 1"),
+        ("/figures/0", _TABLE | {"columns": [{"title": "a", "at": {"metric": "speed"}}]}, "/figures/0/rows/0: 'speed'"),
+        ("/figures/0", _TABLE | {"panels": ["flows"]}, "/figures/0/panels: what draws table has none"),
+        ("/figures/0/rows", [_ROW], "/figures/0/rows: what draws curves has none"),
         ("/trials/smoke", 0, "/trials/smoke"),
     ],
 )  # fmt: skip
@@ -219,6 +235,18 @@ def test_results_of_one_build_count_and_others_do_not(tmp_path):
     assert found.measured.keys() == {one, other}
     assert {m.trial.scheme.kernel_digest for ms in found.measured.values() for m in ms} == {"9" * 16}
     assert study_results.of(study, [*old, *helpers.measurements([0.5], cell=Cell(30, 20, 1))]).measured.keys() == {one}
+
+
+def test_a_tier_costs_what_the_trials_of_its_points_took(tmp_path):
+    study = read(tmp_path)
+    one, other, *_ = study.points["full"]
+    timed = {
+        point: [dataclasses.replace(m, host={"wall_s": seconds}) for m in measured(study, point, [0.5] * 5)]
+        for point, seconds in ((one, 2.0), (other, 3.0))
+    }
+    assert study_results.core_s(timed, study.points["full"]) == (2, 25.0)
+    assert study_results.core_s(timed, [one]) == (1, 10.0)
+    assert study_results.core_s({one: measured(study, one, [0.5])}, [one]) == (1, 0.0), "old lines do not say"
 
 
 def with_a_kernel():

@@ -160,14 +160,24 @@ def test_one_place_that_does_not_hold_decides():
 @pytest.mark.parametrize(
     ("anchor", "verdict", "words"),
     [
-        (Verdict.REPRODUCED, Verdict.REPRODUCED, None),
-        (Verdict.DIFFERS, Verdict.NOT_JUDGED, "does not stand for the published one (anchor a differs)"),
-        (Verdict.INCONCLUSIVE, Verdict.REPRODUCED, "scaled, and anchor a is inconclusive"),
-        (Verdict.NOT_JUDGED, Verdict.REPRODUCED, "scaled, and anchor a was not measured"),
+        (Verdict.REPRODUCED, Verdict.DIFFERS, None),
+        (Verdict.DIFFERS, Verdict.REPRODUCED, "scaled, and anchor a differs"),
+        (Verdict.INCONCLUSIVE, Verdict.DIFFERS, "scaled, and anchor a is inconclusive"),
+        (Verdict.NOT_JUDGED, Verdict.DIFFERS, "scaled, and anchor a was not measured"),
     ],
 )
 def test_anchors_decide_whether_a_scaled_point_may_stand_for_a_published_one(anchor, verdict, words):
-    claim = Judged(verdict=Verdict.REPRODUCED, why=None)
-    found = claims.resting_on(claim, [("a", Judged(verdict=anchor, why=None))])
+    """A published point that holds, and a scaled one that does not: it counts unless its anchor differs."""
+    look = {0: exactly(1.0), 1: exactly(5.0)}.__getitem__
+    published, scaled = (
+        Instance(relation=Within(low=0, high=2), quantities=(at,), where="", labels=("",), anchors=names)
+        for at, names in ((0, ()), (1, ("a",)))
+    )
+    anchors = {"a": Judged(verdict=anchor, why=None)}
+    found = claims.judge([published, scaled], look, anchors)
     assert found.verdict is verdict
     assert (found.why is None) if words is None else (words in found.why)
+    assert claims.judge([published], look, anchors) == claims.judge([published], look), "it rests on no anchor"
+    alone = claims.judge([scaled], look, anchors)
+    assert alone.verdict is (Verdict.NOT_JUDGED if anchor is Verdict.DIFFERS else Verdict.DIFFERS)
+    assert [one.median for one in alone.findings[0].seen] == [5.0], "what was seen is kept"

@@ -6,10 +6,13 @@ import helpers
 import pytest
 
 from conformance.catalogue import studies
-from conformance.model.studies.study import Figure
+from conformance.model.studies import figure as figures
+from conformance.model.studies import outcome
+from conformance.model.studies.figure import Figure
+from conformance.model.studies.study_point import Quantity
 from conformance.model.trial import Measurement, Outcome, Trial
 from conformance.reporting import study_figures
-from conformance.reporting.html import site, study_charts, study_page
+from conformance.reporting.html import site, study_charts, study_page, study_table
 from conformance.results import store
 from conformance.results.source import Source
 
@@ -75,7 +78,7 @@ def test_curves_have_medians_intervals_and_published_values(study, measured):
     seen = [row for row in rows if row["kind"] == "seen"]
     assert {(row["x"], row["line"]) for row in seen} == {(a, f) for a in ("cubic", "bbrv1") for f in ("1", "6")}
     assert all(row["low"] < row["median"] < row["high"] for row in seen)
-    assert {"x": "cubic", "line": "1", "median": 397.5, "kind": "published"} in rows
+    assert {"x": "cubic", "line": "1", "median": 397.5, "kind": "published", "panel": ""} in rows
     assert study_figures.rows(of(study, "3"), {}) == []
 
 
@@ -88,10 +91,55 @@ def test_distributions_are_over_all_flows_of_all_trials(study, measured):
     assert values == sorted(values)
 
 
+def test_a_distribution_of_what_no_flow_has_is_over_trials(study, measured):
+    figure = dataclasses.replace(of(study, "3"), draws="cdf", metric="jain_index", lines="algorithm")
+    rows = [row for row in study_figures.rows(figure, measured) if row["line"] == "cubic"]
+    trials = sum(
+        len(found) for point, found in measured.items() if point in figure.points and point.algorithm == "cubic"
+    )
+    assert len(rows) == trials
+    assert [row["x"] for row in rows] == sorted(row["x"] for row in rows)
+
+
+def test_points_and_published_values_stand_in_their_panels(study, measured):
+    published = ({"x": "cubic", "value": 7.0, "panel": [6]}, {"x": "cubic", "value": 8.0, "panel": [3]})
+    figure = dataclasses.replace(of(study, "3"), lines=None, panels=("flows",), published=published)
+    rows = study_figures.rows(figure, measured)
+    assert {(row["panel"], row["median"]) for row in rows if row["kind"] == "published"} == {("flows 6", 7.0)}
+    assert {row["panel"] for row in rows} == {"flows 1", "flows 6"}, "nothing of flows=3 was measured"
+    drawn = study_charts.svg(figure, rows)
+    assert "flows 1" in drawn and "flows 6" in drawn
+
+
+def test_cells_have_what_was_seen_beside_what_was_published(study, measured):
+    """A table and bars show quantities one by one; what was not measured says so, and nothing where all lack."""
+    one = next(point for point in measured if point.algorithm == "cubic" and point.point["flows"] == 1)
+    cells = tuple(
+        figures.Cell(row="one", column=metric, quantity=Quantity((point,), metric, "test"), published=value)
+        for metric, point, value in (
+            ("group_goodput_mbps", one, 397.5),
+            ("share", next(iter(study.points["full"][-1:])), None),
+        )
+    )
+    figure = dataclasses.replace(of(study, "3"), draws="bars", points=(), cells=cells, published=())
+    look = outcome.looker(study, measured)
+    assert study_figures.rows(figure, measured, look) == [
+        {"x": "one", "line": "group_goodput_mbps", "panel": "", "kind": "seen", "median": 303, "low": 301, "high": 305},
+        {"x": "one", "line": "group_goodput_mbps", "panel": "", "kind": "published", "median": 397.5},
+    ]
+    assert study_charts.svg(figure, study_figures.rows(figure, measured, look)).startswith("<svg")
+    table = study_table.of(figure, look)
+    assert table == study_table.Table(
+        columns=("group_goodput_mbps", "share"), rows=(("one", (("303 (301 to 305)", "397.5"), ("not measured", ""))),)
+    )
+    assert study_table.of(figure, outcome.looker(study, {})) is None
+    assert study_figures.rows(figure, {}, outcome.looker(study, {})) == []
+
+
 def test_series_are_sums_over_a_group_in_each_second(study, measured):
     figure = dataclasses.replace(of(study, "3"), draws="series")
     rows = study_figures.rows(figure, measured)
-    assert {"line": "cubic: test", "x": 0, "median": 301} in rows
+    assert {"line": "cubic: test", "x": 0, "median": 301, "panel": ""} in rows
 
 
 @pytest.mark.parametrize("draws", ["curves", "cdf", "series", "heatmap"])

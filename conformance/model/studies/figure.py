@@ -1,0 +1,120 @@
+"""A study's figures: what of its points is to be drawn anew, and how. Pure; study.py reads the rest of the document."""
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from conformance.model.errors import UserError, located
+from conformance.model.metrics import METRICS
+from conformance.model.place import Value
+from conformance.model.studies.study_point import GROUP, Coordinates, Quantity, StudyPoint
+
+#: kinds that show quantities by row and column, which the document lists one by one
+BY_CELL = ("table", "bars")
+#: fields that these do not take, and those that only they take
+_NOT_BY_CELL, _BY_CELL_ONLY = ("group", "x", "y", "lines", "panels", "log", "published"), ("rows", "columns")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A quantity of a table, or of bars, and what was published of it (None: nothing)."""
+
+    row: str
+    column: str
+    quantity: Quantity
+    published: float | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A figure of the study, to be drawn anew: `draws` what, of quantities that differ in `x`, `y` and `lines`.
+
+    `panels`: coordinates; there is a panel for each combination of their values. `metric`: "" where cells have theirs.
+    """
+
+    id: str
+    title: str
+    draws: str
+    metric: str
+    group: str | None
+    x: str | None
+    y: str | None
+    lines: str | None
+    panels: tuple[str, ...]
+    log: bool
+    published: tuple[Mapping[str, Any], ...]
+    #: the points that it shows
+    points: tuple[StudyPoint, ...]
+    #: of a table or bars: what it shows instead
+    cells: tuple[Cell, ...] = ()
+
+    def panel(self, point: StudyPoint) -> tuple[Value, ...]:
+        """Return the values of a point that say which panel it is in."""
+        return tuple(point.coordinates()[name] for name in self.panels)
+
+
+PointOf = Callable[[Coordinates], StudyPoint]
+QuantityOf = Callable[[Coordinates], Quantity]
+
+
+def read(data: Sequence[Mapping[str, Any]], point_of: PointOf, quantity_of: QuantityOf) -> Iterator[Figure]:
+    """Yield the figures of a document that keeps its schema. Raises UserError with a pointer."""
+    ids: set[str] = set()
+    for at, one in enumerate(data):
+        if one["id"] in ids:
+            raise UserError(f"/figures/{at}/id: there are two figures {one['id']}")
+        ids.add(one["id"])
+        if one.get("metric", "") not in ("", *METRICS):
+            raise UserError(f"/figures/{at}/metric: {one['metric']!r} is not one of the metrics")
+        by_cell = one["draws"] in BY_CELL
+        if strange := [name for name in (_NOT_BY_CELL if by_cell else _BY_CELL_ONLY) if name in one]:
+            raise UserError(f"/figures/{at}/{strange[0]}: what draws {one['draws']} has none")
+        cells = tuple(_cells(f"/figures/{at}", one, quantity_of)) if by_cell else ()
+        points = () if by_cell else tuple(_points(f"/figures/{at}", one, point_of))
+        made = Figure(
+            id=one["id"], title=one["title"], draws=one["draws"], metric=one.get("metric", ""), group=one.get("group"),
+            x=one.get("x"), y=one.get("y"), lines=one.get("lines"), panels=tuple(one.get("panels", ())),
+            log=one.get("log", False), published=tuple(one.get("published", ())), points=points, cells=cells,
+        )  # fmt: skip
+        _check(f"/figures/{at}", made)
+        yield made
+
+
+def _points(where: str, one: Mapping[str, Any], point_of: PointOf) -> Iterator[StudyPoint]:
+    """Yield the points of a figure: of its selection, or of each of several."""
+    chosen = one["at"] if isinstance(one["at"], list) else [one["at"]]
+    for number, selection in enumerate(chosen):
+        with located(f"{where}/at" + (f"/{number}" if isinstance(one["at"], list) else "")):
+            yield from map(point_of, product(selection))
+
+
+def _cells(where: str, one: Mapping[str, Any], quantity_of: QuantityOf) -> Iterator[Cell]:
+    columns = one["columns"]
+    for number, row in enumerate(one["rows"]):
+        published = row.get("published", [None] * len(columns))
+        if len(published) != len(columns):
+            raise UserError(f"{where}/rows/{number}/published: there are {len(columns)} columns")
+        for column, value in zip(columns, published, strict=True):
+            with located(f"{where}/rows/{number}"):
+                quantity = quantity_of({**one.get("at", {}), **row["at"], **column["at"]})
+            yield Cell(row=row["title"], column=column["title"], quantity=quantity, published=value)
+
+
+def _check(where: str, figure: Figure) -> None:
+    """Raise UserError where points lack a coordinate that a figure draws by, or a published value has no panel."""
+    named = (name for name in (figure.x, figure.y, figure.lines, *figure.panels) if name not in (None, GROUP, "index"))
+    for name in named:
+        if any(name not in point.coordinates() for point in figure.points):
+            raise UserError(f"{where}: not all of its points have a coordinate {name!r}")
+    panels = set(map(figure.panel, figure.points))
+    for number, one in enumerate(figure.published):
+        if tuple(one.get("panel", ())) not in panels:
+            raise UserError(f"{where}/published/{number}/panel: the figure has no such panel")
+
+
+def product(selection: Mapping[str, Any]) -> Iterator[dict[str, Value]]:
+    """Yield each combination of the values of a selection."""
+    each = [value if isinstance(value, list) else [value] for value in selection.values()]
+    for values in itertools.product(*each):
+        yield dict(zip(selection, values, strict=True))

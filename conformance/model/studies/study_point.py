@@ -1,0 +1,54 @@
+"""What a study measures and speaks of: points, and quantities at them."""
+
+import dataclasses
+from collections.abc import Mapping
+
+from conformance.model.place import Point, Value
+
+#: whose stack is under test where an experiment names none: the kernel's own TCP
+STACK = "linux-tcp"
+#: coordinates that are no axis
+SCENARIO, STACK_OF, ALGORITHM, GROUP, METRIC = "scenario", "stack", "algorithm", "group", "metric"
+#: of deliveries: the number of a phase of the trial
+PHASE = "phase"
+Coordinates = Mapping[str, Value]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StudyPoint:
+    """What is measured: an algorithm of a stack at a point of a scenario."""
+
+    scenario: str
+    stack: str
+    algorithm: str
+    point: Point
+
+    @property
+    def words(self) -> str:
+        """Return it as people read it."""
+        stack = "" if self.stack == STACK else f" of {self.stack}"
+        return f"{self.scenario}, {self.algorithm}{stack}, {self.point.id}".removesuffix(", ")
+
+    def coordinates(self) -> dict[str, Value]:
+        """Return all coordinates of the point."""
+        return {
+            SCENARIO: self.scenario,
+            STACK_OF: self.stack,
+            ALGORITHM: self.algorithm,
+            **dict(self.point.values),
+        }
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Quantity:
+    """A metric of a group of flows (None: of all that are judged) at a point; or what is predicted from many points.
+
+    `asked` is what a prediction is asked for (predicted.py), empty of what is measured.
+    """
+
+    points: tuple[StudyPoint, ...]
+    metric: str
+    group: str | None
+    asked: tuple[tuple[str, Value], ...] = ()
+    #: of a delivery: which phase; None for the whole trial
+    phase: int | None = None
