@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy
 
-from conformance.catalogue import documents, scenarios
+from conformance.catalogue import documents, own_kind, scenarios
 from conformance.model import place as places
 from conformance.model import played, power, statistics, verdict, zone
 from conformance.model.emulation import tc_commands
@@ -34,6 +34,7 @@ from conformance.model.zone import (
     Basis,
     Interval,
     Margin,
+    OwnKind,
     Permits,
     Zone,
     hull,
@@ -168,7 +169,8 @@ def derive(
     `profile`: what they were measured under, a profile or a scenario.
     A `baseline` does not rest on what the algorithm's document predicts, and counts all cells.
     """
-    values, head = reference(measurements, algorithm, version_text, metric, profile, name)
+    beside = own_kind.of_reference(measurements, algorithm, metric, profile, shipped=baseline)
+    values, head = reference(measurements, algorithm, version_text, metric, profile, name, beside)
     (source,) = head["references"]
     rule = margin_rule(metric, head["id"])
     settings = {places.of(setting): setting for setting in values}
@@ -181,6 +183,7 @@ def derive(
     entries = [
         entry(place, own, metric, Margin.of(rule, place), documents_say.get(place), baseline)
         | ({"digest": settings[place].profile_digest} if of_scenario else {})
+        | ({"own_kind": beside[settings[place]].to_json()} if beside else {})
         for place, own in (
             (place, Basis.of(source, [round(value, 4) for value in values[settings[place]]]))
             for place in sorted(settings)
@@ -217,11 +220,17 @@ def _smoke_points(scenario: str, there: Iterable[Place]) -> list[str]:
 
 
 def reference(
-    measurements: Sequence[Measurement], algorithm: str, version_text: str, metric: str, profile: str, name: str
+    measurements: Sequence[Measurement],
+    algorithm: str,
+    version_text: str,
+    metric: str,
+    profile: str,
+    name: str,
+    beside: Mapping[Setting, OwnKind] | None = None,
 ) -> tuple[dict[Setting, list[float]], dict[str, Any]]:
     """Return ({setting: values of its trials}, what zone documents of every kind say of where they come from).
 
-    Raises UserError where the measurements cannot serve as a reference.
+    `beside`: see one_run(). Raises UserError where the measurements cannot serve as a reference.
     """
     own = [
         m
@@ -236,7 +245,7 @@ def reference(
             f"they hold {', '.join(held) or 'none'}",
         )
     first = own[0].trial
-    by_setting, about = one_run(own, metric, "our own runs in the virtual room")
+    by_setting, about = one_run(own, metric, "our own runs in the virtual room", beside)
     return by_setting, {
         "version": 1,
         "id": f"{algorithm}/{name}",
@@ -248,11 +257,13 @@ def reference(
     }
 
 
-def one_run(own: Sequence[Measurement], metric: str, what: str) -> tuple[dict[Setting, list[float]], dict[str, Any]]:
-    """Return ({setting: values of its trials}, what a document says of such a reference) of trials that may serve as
-    one.
+def one_run(
+    own: Sequence[Measurement], metric: str, what: str, beside: Mapping[Setting, OwnKind] | None = None
+) -> tuple[dict[Setting, list[float]], dict[str, Any]]:
+    """Return ({setting: values of its trials}, what a document says of such a reference) of trials that may be one.
 
-    Raises UserError where they are of unlike runs, too few of a setting, or anything but completed.
+    `beside`: what the others have beside their own kind in each setting, for a metric against that. Raises UserError
+    where they are of unlike runs, too few of a setting, or anything but completed.
     """
     first = own[0].trial.scheme
     kinds = {(m.trial.scheme, _profile_digest(m.trial.setting), m.trial.room, m.trial.lab_digest) for m in own}
@@ -270,7 +281,8 @@ def one_run(own: Sequence[Measurement], metric: str, what: str) -> tuple[dict[Se
         where = f"{'path' if m.trial.setting.segments else 'cell'} {m.trial.setting.id}"
         if m.outcome is not Outcome.OK:
             raise UserError(f"a reference trial in {where} is {m.outcome}: {m.message}")
-        value = m.value(metric)
+        own_kind_mbps = beside[m.trial.setting].mbps if beside else None
+        value = METRICS[metric].value(m, own_kind_mbps)
         if value is None:
             raise UserError(f"a reference trial in {where} has no {metric}")
         values[m.trial.setting].append(value)

@@ -15,7 +15,7 @@ from conformance.model import grid as grids
 from conformance.model.errors import UserError
 from conformance.model.place import Point
 from conformance.model.split.split_zone import SplitZone
-from conformance.model.zone import Zone
+from conformance.model.zone import Zone, kind_of
 from conformance.suite import options
 from conformance.suite.options import Options
 
@@ -93,9 +93,12 @@ def _asked_of(option: Options, kind: str, zone: Zone) -> Zone:
     words = _words(option)
     if not words or option.grid is not None or documents.marker(kind) in words:
         return zone
-    if "kinds" not in zone.margin_rule or "smoke" in words:
+    kinds = zone.margin_rule.get("kinds", {})
+    if not kinds or "smoke" in words:
         return dataclasses.replace(zone, intervals={})
-    counted = {place: permitted for place, permitted in zone.intervals.items() if permitted.counted}
+    counted = {
+        place: permitted for place, permitted in zone.intervals.items() if permitted.counted and kind_of(place) in kinds
+    }
     return dataclasses.replace(zone, intervals=counted)
 
 
