@@ -91,7 +91,7 @@ def test_a_zone_of_harm_without_it_is_refused():
 def test_zones_that_ship_say_it_of_each_of_their_points():
     zone = documents.zone_of("cubic", "coexistence-harm")
     assert set(zone.own_kind) == set(zone.places)
-    beside = own_kind.known(BESIDE_CUBIC)
+    beside = own_kind.known(BESIDE_CUBIC, "cubic")
     assert beside is not None and 0 < beside.mbps < 10
     (one,) = trials("cubic", beside.mbps / 2, setting=BESIDE_CUBIC, n=1)
     assert own_kind.value(one, "harm_pct") == pytest.approx(50) == zone.value(one)
