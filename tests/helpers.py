@@ -7,7 +7,7 @@ import math
 
 from hypothesis import strategies as st
 
-from conformance.catalogue import documents
+from conformance.catalogue import documents, own_kind
 from conformance.model.emulation.tc_commands import bdp_bytes
 from conformance.model.setting import Cell
 from conformance.model.trial import Measurement, Outcome, Scheme, Trial
@@ -92,7 +92,10 @@ def shared_measurement(trial, value):
     theirs = len(own) * (1 / value["share"] - 1) / max(len(others), 1)
     before, after = {"from_s": 0.0, "to_s": 8.0}, {"from_s": 8.0, "to_s": 20.0}
     lost = value.get("recovery_lost_pct", 1.0)
-    left = link.direction(way).rate_mbps / (len(own) + len(others)) * (1 - value["harm_pct"] / 100)
+    # What one of the others has: of what it has beside its own kind where a zone says that, else of an equal share.
+    beside = own_kind.known(trial.setting, trial.scheme.algorithm)
+    equal = link.direction(way).rate_mbps / (len(own) + len(others))
+    left = beside.mbps / len(others) * (1 - value["harm_pct"] / 100) if beside else equal
 
     def flow(group, at, goodput, second):
         return {

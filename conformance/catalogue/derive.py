@@ -13,7 +13,7 @@ import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from conformance.catalogue import bases, documents, scenarios
+from conformance.catalogue import bases, documents, own_kind, scenarios
 from conformance.model import place as places
 from conformance.model import power, verdict, zone
 from conformance.model.errors import UserError
@@ -27,6 +27,7 @@ from conformance.model.zone import (
     Basis,
     Interval,
     Margin,
+    OwnKind,
     Permits,
     Zone,
     hull,
@@ -85,12 +86,13 @@ def derive(
     A `baseline` does not rest on what the algorithm's document predicts, and counts all cells. `beside`: runs of other
     implementations, each a further basis where it was measured.
     """
-    values, head = reference(measurements, algorithm, version_text, metric, profile, name)
+    alone = own_kind.of_reference(measurements, algorithm, metric, profile, shipped=baseline)
+    values, head = reference(measurements, algorithm, version_text, metric, profile, name, alone)
     (source,) = head["references"]
     references: dict[str, Mapping[str, Any]] = dict(head["references"])
     by_reference = {source: values}
     for own in beside:
-        further, about = _beside(own, algorithm, metric, profile)
+        further, about = _beside(own, algorithm, metric, profile, alone)
         name = about["scheme"].partition("/")[2].replace("/", "-")
         if name in references:
             raise UserError(f"two of these results are of {name}", "give one results file of each implementation")
@@ -100,11 +102,10 @@ def derive(
     said = {} if baseline else _said(algorithm, metric, settings)
     of_scenario = any(isinstance(place, Point) for place in settings)
     entries = [
-        entry(
-            place, _measured(settings[place], by_reference), metric, Margin.of(rule, place), said.get(place), baseline
-        )
+        entry(place, measured, metric, Margin.of(rule, place), said.get(place), baseline)
         | ({"digest": settings[place].profile_digest} if of_scenario else {})
-        for place in sorted(settings)
+        | ({"own_kind": alone[settings[place]].to_json()} if alone else {})
+        for place, measured in ((place, _measured(settings[place], by_reference)) for place in sorted(settings))
     ]
     named = {key: head[key] for key in ("profile", "profile_digest")}
     documents_named = (basis.reference for found, _ in said.values() for basis in found)
@@ -147,15 +148,21 @@ def _smoke_points(scenario: str, there: Iterable[Place]) -> list[str]:
 
 
 def reference(
-    measurements: Sequence[Measurement], algorithm: str, version_text: str, metric: str, profile: str, name: str
+    measurements: Sequence[Measurement],
+    algorithm: str,
+    version_text: str,
+    metric: str,
+    profile: str,
+    name: str,
+    alone: Mapping[Setting, OwnKind] | None = None,
 ) -> tuple[dict[Setting, list[float]], dict[str, Any]]:
     """Return ({setting: values of its trials}, what zone documents of every kind say of where they come from).
 
-    Raises UserError where the measurements cannot serve as a reference.
+    `alone`: see one_run(). Raises UserError where the measurements cannot serve as a reference.
     """
     own = _own(measurements, algorithm, profile)
     first = own[0].trial
-    by_setting, about = one_run(own, metric, "our own runs in the virtual room")
+    by_setting, about = one_run(own, metric, "our own runs in the virtual room", alone)
     return by_setting, {
         "version": 1,
         "id": f"{algorithm}/{name}",
@@ -168,10 +175,18 @@ def reference(
 
 
 def _beside(
-    measurements: Sequence[Measurement], algorithm: str, metric: str, profile: str
+    measurements: Sequence[Measurement],
+    algorithm: str,
+    metric: str,
+    profile: str,
+    alone: Mapping[Setting, OwnKind] | None,
 ) -> tuple[dict[Setting, list[float]], dict[str, Any]]:
-    """Return ({setting: values}, what a zone says of it) of another implementation's run. Raise UserError."""
-    return one_run(_own(measurements, algorithm, profile), metric, "another implementation, in the same settings")
+    """Return ({setting: values}, what a zone says of it) of another implementation's run. Raise UserError.
+
+    `alone`: see one_run().
+    """
+    own = _own(measurements, algorithm, profile)
+    return one_run(own, metric, "another implementation, in the same settings", alone)
 
 
 def _own(measurements: Sequence[Measurement], algorithm: str, profile: str) -> list[Measurement]:
@@ -191,11 +206,13 @@ def _own(measurements: Sequence[Measurement], algorithm: str, profile: str) -> l
     return own
 
 
-def one_run(own: Sequence[Measurement], metric: str, what: str) -> tuple[dict[Setting, list[float]], dict[str, Any]]:
-    """Return ({setting: values of its trials}, what a document says of such a reference) of trials that may serve as
-    one.
+def one_run(
+    own: Sequence[Measurement], metric: str, what: str, alone: Mapping[Setting, OwnKind] | None = None
+) -> tuple[dict[Setting, list[float]], dict[str, Any]]:
+    """Return ({setting: values of its trials}, what a document says of such a reference) of trials that may be one.
 
-    Raises UserError where they are of unlike runs, too few of a setting, or anything but completed.
+    `alone`: what the others have beside their own kind in each setting, for a metric against that. Raises UserError
+    where they are of unlike runs, too few of a setting, or anything but completed.
     """
     first = own[0].trial.scheme
     kinds = {(m.trial.scheme, _profile_digest(m.trial.setting), m.trial.room, m.trial.lab_digest) for m in own}
@@ -213,7 +230,8 @@ def one_run(own: Sequence[Measurement], metric: str, what: str) -> tuple[dict[Se
         where = f"{'path' if m.trial.setting.segments else 'cell'} {m.trial.setting.id}"
         if m.outcome is not Outcome.OK:
             raise UserError(f"a reference trial in {where} is {m.outcome}: {m.message}")
-        value = m.value(metric)
+        own_kind_mbps = alone[m.trial.setting].mbps if alone else None
+        value = METRICS[metric].value(m, own_kind_mbps)
         if value is None:
             raise UserError(f"a reference trial in {where} has no {metric}")
         values[m.trial.setting].append(value)

@@ -292,8 +292,12 @@ def by_algorithm(zone: zones.Zone, smoke: bool = False) -> zones.Zone:
     """
     if not zone.digests:
         return zone
-    measured = "kinds" in zone.margin_rule and not smoke
-    counted = {place: permitted for place, permitted in zone.intervals.items() if measured and permitted.counted}
+    measured = {} if smoke else zone.margin_rule.get("kinds", {})
+    counted = {
+        place: permitted
+        for place, permitted in zone.intervals.items()
+        if permitted.counted and zones.kind_of(place, zone.metric) in measured
+    }
     return dataclasses.replace(zone, intervals=counted)
 
 

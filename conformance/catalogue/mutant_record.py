@@ -13,7 +13,7 @@ import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from conformance.catalogue import documents
+from conformance.catalogue import documents, own_kind
 from conformance.model import grid, verdict
 from conformance.model import place as places
 from conformance.model.errors import UserError
@@ -92,7 +92,8 @@ def measured(mutant_id: str, measurements: Sequence[Measurement]) -> Measured | 
         return None
     setting = measurements[0].trial.setting
     values = {
-        metric: [round(v, _DIGITS) for m in measurements if (v := m.value(metric)) is not None] for metric in METRICS
+        metric: [round(v, _DIGITS) for m in measurements if (v := own_kind.value(m, metric)) is not None]
+        for metric in METRICS
     }
     return Measured(
         mutant=mutant_id,

@@ -217,7 +217,7 @@ def _values(zone: Zone, verdict: Verdict, found: Mapping[Key, Sequence[Measureme
     """Return the values of a zone's metric that a verdict rests on."""
     made = sorted(found[zone.algorithm, scenarios.setting(zone.profile, verdict.place)], key=lambda m: m.trial.seed)
     made = made[: verdict.n]
-    return tuple(value for m in made if (value := m.value(zone.metric)) is not None)
+    return tuple(value for m in made if (value := zone.value(m)) is not None)
 
 
 def _features(

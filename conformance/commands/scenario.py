@@ -199,7 +199,7 @@ def _chosen(scenario: Scenario, points: Sequence[str], grid: str | None) -> Iter
         return [_point(scenario, points)]
     given = parse_values(",".join(points))
     scenario.point(given)
-    found = [one for one in scenario.grid(grid) if all(one[name] == value for name, value in given.items())]
+    found = [one for one in scenario.grid(grid) if given.items() <= scenario.values(one).items()]
     if not found:
         raise UserError(f"grid {grid} of {scenario.name} has no point with {', '.join(points)}")
     return found

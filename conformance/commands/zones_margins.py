@@ -46,11 +46,13 @@ def compute(results: Iterable[pathlib.Path], record: bool = False) -> Margins:
     """Compute margins from measurements of the stacks that path() calls honest. Raise UserError.
 
     With `record`, path() keeps them, and zones have to be derived anew. An algorithm without any of its honest stacks
-    in `results` is left out, and so is a zone that fewer than two of them were measured by.
+    in `results` is left out, and so is a zone that fewer than two of them were measured by. Of the kinds of a zone,
+    those that `results` do not hold stay as they are kept.
     """
     kept = schema.load("margins", path())
     held = [m for one in results for m in store.read(one)]
     found: dict[str, tuple[Spread, ...]] = {}
+    kinds: dict[str, set[str]] = {}
     for algorithm, honest in kept["honest"].items():
         grids = [documents.zone_of(algorithm, kind, _PROFILE) for kind in documents.KINDS]
         for zone in [*grids, *_of_scenarios(algorithm)]:
@@ -62,11 +64,16 @@ def compute(results: Iterable[pathlib.Path], record: bool = False) -> Margins:
             }
             if found_kinds := spreads(zone, medians):
                 found[zone.id] = tuple(found_kinds)
+                kinds[zone.id] = {kind_of(place) for place in zone.intervals}
     if not found:
         names = sorted({stack for honest in kept["honest"].values() for stack in honest})
         raise UserError("these results hold no stack that margins rest on", f"measure {', '.join(names)}")
     if record:
-        zones = {name: {one.kind: one.to_json() for one in kinds} for name, kinds in found.items()}
+        zones = {
+            name: {kind: what for kind, what in kept["zones"].get(name, {}).items() if kind in kinds[name]}
+            | {one.kind: one.to_json() for one in spread}
+            for name, spread in found.items()
+        }
         made = {**kept, "zones": {**kept["zones"], **zones}}
         files.write(path(), json.dumps(made, indent=2, ensure_ascii=False) + "\n")
     return Margins(zones=found, path=path() if record else None)
@@ -94,7 +101,7 @@ def _medians(held: Iterable[Measurement], algorithm: str, stack: str, zone: Zone
             by_place[place].append(m)
     found: dict[Place, Median] = {}
     for place, measurements in by_place.items():
-        values = [value for m in measurements if (value := m.value(zone.metric)) is not None]
+        values = [value for m in measurements if (value := zone.value(m)) is not None]
         sizes = [size for m in measurements if (size := m.packet_bytes) is not None]
         if values:
             found[place] = statistics.median(values), statistics.median(sizes) if sizes else None

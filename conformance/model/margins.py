@@ -13,7 +13,9 @@ taken out (Interval.at). It has two figures for each kind:
   on the sides that the metric is judged on: what a relative margin is for.
 
 The margin is RELATIVE_MARGIN, or as much more as `farthest` asks for, in whole percent. Where the bases are 0, no share
-of them suffices, and the absolute margin alone is what a metric has.
+of them suffices, and the absolute margin alone is what a metric has. Harm is a share already, and next to 0 where the
+others are of the reference's own kind: there the absolute margin is as much more as the farthest of them asks for, in
+whole percentage points.
 """
 
 import dataclasses
@@ -35,13 +37,17 @@ Median = tuple[float, float | None]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """What implementations differ by in the cells, or points, of one kind."""
+    """What implementations differ by in the cells, or points, of one kind.
+
+    `absolute`: the absolute margin that follows, where it is not the metric's own for all kinds.
+    """
 
     kind: str
     implementations: tuple[str, ...]
     cells: int
     spread: float
     farthest: float
+    absolute: float | None = None
 
     @property
     def relative(self) -> float:
@@ -52,6 +58,7 @@ class Spread:
         """Return what a zone says of it."""
         return {
             "relative": self.relative, "spread": round(self.spread, 3), "farthest": round(self.farthest, 3),
+            **({} if self.absolute is None else {"absolute": self.absolute}),
             "implementations": list(self.implementations), "cells": self.cells,
         }  # fmt: skip
 
@@ -64,6 +71,7 @@ def spreads(zone: Zone, medians: Mapping[str, Mapping[Place, Median]]) -> list[S
     logs: dict[str, list[list[float]]] = {}
     outside: dict[str, list[float]] = {}
     names: dict[str, set[str]] = {}
+    metric, most_more = METRICS[zone.metric], dict[str, float]()
     for place, permitted in zone.intervals.items():
         own = {name: found[place] for name, found in medians.items() if place in found}
         if len(own) < 2:
@@ -77,13 +85,16 @@ def spreads(zone: Zone, medians: Mapping[str, Mapping[Place, Median]]) -> list[S
         kind = kind_of(place, zone.metric)
         names.setdefault(kind, set()).update(own)
         logs.setdefault(kind, []).append([math.log(value + absolute) for value in [*scaled, *bases]])
+        more = max(scaled) - max(bases) * (1 + RELATIVE_MARGIN) if metric.against else 0.0
+        most_more[kind] = max(more, most_more.get(kind, 0.0))
         outside.setdefault(kind, []).extend(
-            _beyond(value, min(bases), max(bases), absolute, METRICS[zone.metric]) for value in scaled
+            0.0 if metric.against else _beyond(value, min(bases), max(bases), absolute, metric) for value in scaled
         )
     return [
         Spread(
             kind=kind, implementations=tuple(sorted(names[kind])), cells=len(found), spread=_within(found),
             farthest=max(outside[kind]),
+            absolute=max(metric.margin, float(math.ceil(most_more[kind] - _SLACK))) if metric.against else None,
         )
         for kind, found in logs.items()
     ]  # fmt: skip

@@ -42,6 +42,8 @@ class Metric:
     fault; only_below: a greater one is none. full_scale, full_difference: the ends of the colours of
     values (from 0), and of differences (either sign). missing: why no trial of a stack may have a value, or None where
     that is a fault of the lab. column: what the names of its further columns in exports begin with.
+    against: of what is told only as against what other flows have beside their own kind (Zone.own_kind), its value in a
+    measurement, given that; `of` is then None of every measurement.
     of: its value in a measurement, None where it was not seen. of_group: of flows that share a network, its value of
     one group, or with None of those that are judged, which then is `of`, too; None: a metric of a lone transfer.
     """
@@ -64,6 +66,13 @@ class Metric:
     column: str
     of: Callable[[Measured], float | None]
     of_group: shared_metrics.OfGroup | None = None
+    against: Callable[[Measured, float], float | None] | None = None
+
+    def value(self, measured: Measured, own_kind_mbps: float | None = None) -> float | None:
+        """Return its value in a measurement, as against what others have beside their own kind where it is of that."""
+        if self.against is None:
+            return self.of(measured)
+        return None if own_kind_mbps is None else self.against(measured, own_kind_mbps)
 
     @property
     def suffix(self) -> str:

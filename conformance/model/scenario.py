@@ -38,13 +38,19 @@ class Axis:
     """What varies: `sets` are JSON pointers into the scenario's document, `values` what it usually takes.
 
     `means`: what each value stands for, where values are names; such an axis takes no others. An object whose names
-    are all of `sets` stands for another thing at each place.
+    are all of `sets` stands for another thing at each place. `later`: it came when points of the scenario were measured
+    already; those at its first value are named, and digested, as before.
     """
 
     name: str
     sets: tuple[str, ...]
     values: tuple[Value, ...]
     means: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    later: bool = False
+
+    def names(self, value: Value) -> bool:
+        """Say whether points that have a value of this axis name it."""
+        return not self.later or value != self.values[0]
 
     def meaning(self, value: Value, pointer: str) -> Any:
         """Return what a value puts at a place. Raises UserError for a name that stands for nothing."""
@@ -90,6 +96,7 @@ class Scenario:
                 sets=tuple(one["sets"]),
                 values=tuple(map(plain, one["values"])),
                 means=one.get("means", {}),
+                later=one.get("later", False),
             )
             for one in data.get("axes", ())
         )
@@ -119,13 +126,21 @@ class Scenario:
         return found
 
     def point(self, given: Mapping[str, Value]) -> Point:
-        """Return the Point of these values; of other axes the first that they usually take. Raises UserError."""
+        """Return the Point of these values; of other axes the first that they usually take. Raises UserError.
+
+        An axis that came later is not named where it has its first value.
+        """
         names = [axis.name for axis in self.axes]
         for name in given:
             if name not in names:
                 known = f"there are {', '.join(names)}" if names else "it has none"
                 raise UserError(f"scenario {self.name} has no axis {name!r}", known)
-        return Point(tuple((axis.name, plain(given.get(axis.name, axis.values[0]))) for axis in self.axes))
+        values = [(axis, plain(given.get(axis.name, axis.values[0]))) for axis in self.axes]
+        return Point(tuple((axis.name, value) for axis, value in values if axis.names(value)))
+
+    def values(self, point: Point) -> dict[str, Value]:
+        """Return the value of every axis at a point, also of those that it does not name."""
+        return {axis.name: axis.values[0] for axis in self.axes} | dict(point.values)
 
     def parse(self, text: str) -> Point:
         """Return the Point of an id, or of some of its parts. Raises UserError."""
@@ -157,10 +172,11 @@ class Scenario:
     def document(self, point: Point) -> dict[str, Any]:
         """Return what the document says at a point, without its axes."""
         found: dict[str, Any] = copy.deepcopy(dict(self.base))
+        values = self.values(point)
         for axis in self.axes:
             for pointer in axis.sets:
                 holder, key = _place(found, pointer)
-                holder[key] = axis.meaning(point[axis.name], pointer)
+                holder[key] = axis.meaning(values[axis.name], pointer)
         return found
 
     def network(self, point: Point) -> Network:

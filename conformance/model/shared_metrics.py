@@ -210,21 +210,40 @@ def unequal_pct(measured: Measured, group: str | None) -> float | None:
     return 100 * math.fsum(beyond) / len(beyond)
 
 
-def harm_pct(measured: Measured, group: str | None) -> float | None:
+def others_mbps(measured: Measured, group: str | None) -> float | None:
+    """Return what all flows that are not of a group have together, each second while all run, in the mean."""
+    own = flows_of(measured, group)
+    others = _others(measured, own)
+    seconds = _side_by_side([*own, *others])
+    if not own or not others or not seconds:
+        return None
+    return math.fsum(math.fsum(one[len(own) :]) for one in seconds) / len(seconds)
+
+
+def _others(measured: Measured, own: Sequence[Record]) -> list[Record]:
+    return [flow for flow in measured.flows if flow not in own]
+
+
+def below_equal_pct(measured: Measured, group: str | None) -> float | None:
     """Return how much less than an equal share of their bottleneck's rate other flows have while all run, if less.
 
-    RFC 9743 asks what others have beside as many of their own kind; an equal share of the rate stands for that, of
-    which headers alone take 5 %.
+    Headers alone take 5 % of it.
     """
-    own, everything = flows_of(measured, group), list(measured.flows)
-    others = [flow for flow in everything if flow not in own]
-    link = bottleneck(measured, group)
-    seconds = _side_by_side([*own, *others])
-    if not own or not others or not seconds or link is None or not link["rate_mbps"]:
+    found, link = others_mbps(measured, group), bottleneck(measured, group)
+    if found is None or link is None or not link["rate_mbps"]:
         return None
-    found = math.fsum(math.fsum(one[len(own) :]) for one in seconds) / len(seconds)
-    equal: float = link["rate_mbps"] * len(others) / len(everything)
+    others = len(_others(measured, flows_of(measured, group)))
+    equal: float = link["rate_mbps"] * others / len(measured.flows)
     return 100 * (harm(equal, found) or 0.0)
+
+
+def harm_pct(measured: Measured, own_kind_mbps: float) -> float | None:
+    """Return what part of `own_kind_mbps` other flows lose while all run: of what they have beside their own kind.
+
+    That is RFC 9743's question (section 5.3).
+    """
+    found = others_mbps(measured, None)
+    return None if found is None or not own_kind_mbps else 100 * (harm(own_kind_mbps, found) or 0.0)
 
 
 def _side_by_side(flows: Sequence[Record]) -> list[list[float]]:

@@ -260,7 +260,7 @@ def _assess(zone: Zone, place: Place, measurements: Sequence[Measurement], more:
     in_the_way = obstacle(zone, measurements)
     if in_the_way:
         return verdict(*in_the_way, n=len(measurements))
-    values = [m.value(zone.metric) for m in measurements]
+    values = [zone.value(m) for m in measurements]
     missing = METRICS[zone.metric].missing
     if missing and set(values) == {None}:
         return verdict(Status.UNSUPPORTED, missing, n=len(values))
@@ -288,7 +288,7 @@ def approach(zone: Zone, place: Place, measurements: Sequence[Measurement], fami
     1 and less would be enough; 2 over the level is as far inside as can be. Raises ValueError where a trial has no
     value.
     """
-    values = [m.value(zone.metric) for m in measurements]
+    values = [zone.value(m) for m in measurements]
     known = [value for value in values if value is not None]
     if len(known) < len(values) or not known:
         raise ValueError(f"{zone.metric} was not seen in every trial")

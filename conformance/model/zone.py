@@ -14,13 +14,16 @@ from typing import Any, Protocol, TypeVar
 
 from conformance.model import digest, metrics, statistics
 from conformance.model.errors import UserError, located
+from conformance.model.metric import Measured
 from conformance.model.place import Place, Point
+from conformance.model.place import of as place_of_setting
 from conformance.model.setting import Cell, Setting
 
 #: payload of a full segment on Ethernet with TCP timestamps, as the references send them
 REFERENCE_PACKET_BYTES = 1448
 #: payload of QUIC's smallest datagrams (RFC 9000, section 14), for which zones say how much less a document promises
 SMALL_PACKET_BYTES = 1200
+_DERIVE_ANEW = "derive the zone anew with `conformance zones derive`"
 #: payloads for which an interval is scaled: from QUIC's smallest datagrams (RFC 9000, section 14) to full ones
 _LEAST_PACKET_BYTES, _MOST_PACKET_BYTES = 1150, 1472
 
@@ -83,8 +86,8 @@ class Margin:
     def of(cls, rule: Mapping[str, Any], place: Place | None = None) -> "Margin":
         """Return the margin by a zone's margin rule: of a place, that of its kind where the rule has kinds."""
         kinds: Mapping[str, Mapping[str, Any]] = rule.get("kinds", {})
-        own = None if place is None else kinds.get(place.id) or kinds.get(kind_of(place))
-        return cls(relative=(own or rule)["relative"], absolute=rule["absolute"])
+        own = rule if place is None else kinds.get(place.id) or kinds.get(kind_of(place)) or rule
+        return cls(relative=own["relative"], absolute=own.get("absolute", rule["absolute"]))
 
     def below(self, value: float) -> float:
         return value * (1 - self.relative) - self.absolute
@@ -157,6 +160,22 @@ def id_parts(zone_id: str) -> tuple[str, str]:
     return algorithm, kind
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class OwnKind:
+    """What the flows beside those that are judged have at a point where all flows are of their own kind.
+
+    The median of `trials` by Linux TCP, in Mbit/s of all of them together: what harm is against (RFC 9743).
+    """
+
+    scheme: str
+    kernel_digest: str
+    trials: int
+    mbps: float
+
+    def to_json(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Zone:
     """`smoke` lists the cells or points that tell this algorithm from the others at small cost.
@@ -176,6 +195,12 @@ class Zone:
     intervals: Mapping[Place, Interval]
     smoke: tuple[Place, ...]
     digests: Mapping[Place, str] = dataclasses.field(default_factory=dict)
+    own_kind: Mapping[Place, OwnKind] = dataclasses.field(default_factory=dict)
+
+    def value(self, measured: Measured) -> float | None:
+        """Return the value of its metric in a measurement, None where it was not seen."""
+        beside = self.own_kind.get(place_of_setting(measured.setting))
+        return metrics.named(self.metric).value(measured, beside.mbps if beside else None)
 
     @property
     def places(self) -> tuple[Place, ...]:
@@ -268,6 +293,7 @@ def from_json(data: Mapping[str, Any], where: object) -> Zone:
         metrics.named(data["metric"])
     intervals: dict[Place, Interval] = {}
     digests: dict[Place, str] = {}
+    own_kind: dict[Place, OwnKind] = {}
     named, entries = ("points", data["points"]) if "points" in data else ("cells", data["cells"])
     for at, entry in enumerate(entries):
         pointer = f"{where}: /{named}/{at}"
@@ -280,6 +306,10 @@ def from_json(data: Mapping[str, Any], where: object) -> Zone:
         intervals[place] = interval_from_json(entry, data["references"], margin, pointer, within)
         if "digest" in entry:
             digests[place] = entry["digest"]
+        if metrics.METRICS[data["metric"]].against is not None:
+            if "own_kind" not in entry:
+                raise UserError(f"{pointer}: there is no own_kind{within}, which {data['metric']} needs", _DERIVE_ANEW)
+            own_kind[place] = OwnKind(**entry["own_kind"])
     smoke: list[Place] = []
     for at, text in enumerate(data["smoke"]):
         with located(f"{where}: /smoke/{at}"):
@@ -298,6 +328,7 @@ def from_json(data: Mapping[str, Any], where: object) -> Zone:
         intervals=intervals,
         smoke=tuple(smoke),
         digests=digests,
+        own_kind=own_kind,
     )
 
 

@@ -211,7 +211,7 @@ class CellItem(JudgedItem):
         assert isinstance(self.verdict, Verdict)
         unconfirmed = self.surprise is Surprise.UNCONFIRMED
         own = [m for made in (self.measured or {}).values() for m in made][: self.verdict.n]
-        values = [value for m in own if (value := m.value(self.zone.metric)) is not None]
+        values = [value for m in own if (value := self.zone.value(m)) is not None]
         return summary.TOLD, summary.told(self.verdict, self.expected, self.zone, self.family, unconfirmed, values)
 
     def values(self) -> Mapping[str, float]:

@@ -10,7 +10,7 @@ import collections
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
-from conformance.catalogue import clause_record, clauses
+from conformance.catalogue import clause_record, clauses, own_kind
 from conformance.model import statistics
 from conformance.model.metrics import METRICS
 from conformance.model.place import Point
@@ -114,7 +114,7 @@ def _of_scenarios(criterion: Criterion, runs: Runs) -> Table:
             medians = []
             for measured in of_points.values():
                 network = measured[0].trial.setting.network
-                values = [value for one in measured if (value := one.value(name)) is not None]
+                values = [value for one in measured if (value := own_kind.value(one, name)) is not None]
                 if values and network is not None and criterion.network(network):
                     medians.append(statistics.median(values))
             metric = METRICS[name]

@@ -203,7 +203,8 @@ def show_margins(found: "Margins", console: rich.console.Console) -> None:
     for zone_id, spreads in found.zones.items():
         for one in spreads:
             shares = (f"{share:.1%}" for share in (one.spread, one.farthest))
-            table.add_row(zone_id, one.kind, str(one.cells), *shares, f"{one.relative:.0%}")
+            margin = f"{one.relative:.0%}" + ("" if one.absolute is None else f" and {one.absolute:g}")
+            table.add_row(zone_id, one.kind, str(one.cells), *shares, margin)
     console.print(table)
     for zone_id, spreads in found.zones.items():
         console.print(f"{zone_id}: {', '.join(spreads[0].implementations)}" if spreads else zone_id, soft_wrap=True)

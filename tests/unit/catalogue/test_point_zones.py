@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import json
+import types
 
 import helpers
 import pytest
@@ -210,3 +211,23 @@ def test_an_axis_of_names_puts_what_they_mean():
     assert (deep.kind, deep.size) == ("bfifo", 8)
     with pytest.raises(UserError, match="axis queue has no value 'red'; choose fq_codel, cake, pie, codel, deep"):
         queues.setting(queues.parse("queue=red"))
+
+
+def test_a_marker_of_an_algorithm_alone_asks_where_a_margin_was_measured():
+    """Honest stacks may have been measured at some points of a zone only."""
+    zone = documents.zone_of("cubic", "fairness-jain")
+    kinds = {"flows=2": {"relative": 0.1}, "flows=4": {"relative": 0.1}}
+    intervals = {
+        point: dataclasses.replace(permitted, counted=point.id != "flows=4")
+        for point, permitted in zone.intervals.items()
+    }
+    zone = dataclasses.replace(zone, margin_rule={**zone.margin_rule, "kinds": kinds}, intervals=intervals)
+    without = dataclasses.replace(zone, margin_rule={"relative": 0.1, "absolute": 0.01})
+
+    def asked(of, **option):
+        return list(cases._asked_of(types.SimpleNamespace(**{"grid": None, **option}), "fairness-jain", of).intervals)
+
+    assert asked(zone, markexpr="cubic") == [POINTS[0]]
+    assert asked(without, markexpr="cubic") == asked(zone, markexpr="cubic and smoke") == []
+    for all_of_it in ({"markexpr": "cubic and fairness"}, {"markexpr": ""}, {"markexpr": "cubic", "grid": "flows=2"}):
+        assert asked(zone, **all_of_it) == list(POINTS)

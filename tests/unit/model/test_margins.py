@@ -82,8 +82,8 @@ def test_the_size_of_packets_is_taken_out():
         ("utilization", 0.3, 1 - (0.3 + 0.05) / 0.5),
         ("jain_index", 0.7, 0),  # being fairer is no fault
         ("jain_index", 0.3, 1 - (0.3 + 0.05) / 0.5),
-        ("harm_pct", 0.3, 0),  # nor is doing less harm
-        ("harm_pct", 0.7, (0.7 - 0.05) / 0.5 - 1),
+        ("unequal_pct", 0.3, 0),  # nor is being less unequal
+        ("unequal_pct", 0.7, (0.7 - 0.05) / 0.5 - 1),
     ],
 )
 def test_beyond_the_absolute_margin_and_on_the_sides_that_are_judged(metric, median, farthest):
@@ -97,9 +97,22 @@ def test_beyond_the_absolute_margin_and_on_the_sides_that_are_judged(metric, med
 def test_no_share_of_nothing_is_a_margin():
     point = Point((("flows", 2),))
     permitted = zone_on(Basis.of("linux", [0.0, 0.0]), absolute=0.05).intervals[Cell(10, 20, 1)]
-    of_points = zone(intervals={point: permitted}, metric="harm_pct", digests={point: "0" * 16})
+    of_points = zone(intervals={point: permitted}, metric="unequal_pct", digests={point: "0" * 16})
     (found,) = spreads(of_points, {name: {point: (0.0, None)} for name in "ab"})
     assert found.farthest == found.spread == 0 and found.relative == 0.1
+
+
+@pytest.mark.parametrize(("medians", "absolute"), [((0.0, 3.0), 5.0), ((0.0, 12.4), 13.0), ((9.0, 5.0), 9.0)])
+def test_harm_has_a_margin_in_percentage_points(medians, absolute):
+    """What others lose beside the reference is next to nothing where they are of its kind; 5 points are the least."""
+    point = Point((("flows", 2),))
+    permitted = zone_on(Basis.of("linux", [0.0, 0.0]), absolute=5.0).intervals[Cell(10, 20, 1)]
+    of_points = zone(intervals={point: permitted}, metric="harm_pct", digests={point: "0" * 16})
+    (found,) = spreads(of_points, {name: {point: (value, None)} for name, value in zip("ab", medians, strict=True)})
+    assert (found.relative, found.absolute) == (0.1, absolute)
+    rule = {"relative": 0.1, "absolute": 5.0, "kinds": {"flows=2": found.to_json()}}
+    assert Margin.of(rule, point) == Margin(relative=0.1, absolute=absolute)
+    assert Margin.of(rule, Point((("flows", 4),))).absolute == 5.0
 
 
 def test_one_implementation_says_nothing_of_a_spread():
@@ -110,3 +123,17 @@ def test_a_rule_with_kinds_has_a_margin_for_each():
     rule = {"relative": 0.1, "absolute": 0.001, "kinds": {KIND: {"relative": 0.17}}}
     assert Margin.of(rule, CELLS[0]) == Margin(relative=0.17, absolute=0.001)
     assert Margin.of(rule, Cell(10, 20, 0)) == Margin.of(rule) == Margin(relative=0.1, absolute=0.001)
+
+
+def test_who_was_measured_is_said_of_each_kind():
+    """Another stack may have been measured at other points alone."""
+    points = [Point((("flows", count),)) for count in (2, 4)]
+    permitted = zone_on(basis("linux", 0.5)).intervals[Cell(10, 20, 1)]
+    of_points = zone(
+        intervals=dict.fromkeys(points, permitted), metric="share", digests=dict.fromkeys(points, "0" * 16)
+    )
+    median = (0.5, None)
+    found = spreads(
+        of_points, {"a": dict.fromkeys(points, median), "b": dict.fromkeys(points, median), "c": {points[0]: median}}
+    )
+    assert {one.kind: one.implementations for one in found} == {"flows=2": ("a", "b", "c"), "flows=4": ("a", "b")}

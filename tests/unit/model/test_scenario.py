@@ -50,11 +50,14 @@ def document(pointer="", value=None):
     return found
 
 
-@functools.cache
-def scenario(*changes):
-    found = document(*changes)
+def scenario_of(found):
     schema.check("scenario", found, "test")
     return Scenario.from_json(found)
+
+
+@functools.cache
+def scenario(*changes):
+    return scenario_of(document(*changes))
 
 
 def test_a_point_sets_what_its_axes_name():
@@ -66,6 +69,21 @@ def test_a_point_sets_what_its_axes_name():
 
 def test_axes_without_a_value_have_their_first():
     assert scenario().point({}).id == "rate=10,flows=2,kind=bfifo"
+
+
+def test_an_axis_that_came_later_leaves_points_as_they_were():
+    later = {"name": "bytes", "sets": ["/flows/0/bytes"], "values": [1000, 5000], "later": True}
+    before, after = scenario(), scenario_of({**document(), "axes": [*DOCUMENT["axes"], later]})
+    for point in before.grid("few"):
+        assert after.parse(point.id) == point
+        assert after.setting(point) == before.setting(point)
+        assert after.setting(point).profile_digest == before.setting(point).profile_digest
+    assert after.parse("bytes=1000") == before.parse("")
+    other = after.parse("bytes=5000")
+    assert other.id == "rate=10,flows=2,kind=bfifo,bytes=5000"
+    assert after.setting(other).network.flows[0].bytes == 5000
+    assert after.values(before.parse("")) == {"rate": 10, "flows": 2, "kind": "bfifo", "bytes": 1000}
+    assert len(after.grid("all")) == 2 * len(before.grid("all"))
 
 
 @settings(max_examples=50)

@@ -116,6 +116,29 @@ def test_harm_is_what_is_lost_of_what_was_had_alone(alone, beside, more_is_bette
     assert shared_metrics.harm(alone, beside, more_is_better) == harm
 
 
+def test_others_are_compared_with_their_own_kind_or_with_equal_shares():
+    """Seconds count in which all run: from the last start until the first ends."""
+    one = flow(goodput_series_mbps=[0, 6, 6, 6], start_s=0.5)
+    two = flow("two", goodput_series_mbps=[9, 2, 3, 4, 9])
+    found = measured(one, two, rate_mbps=10)
+    assert shared_metrics.others_mbps(found, None) == 3
+    assert shared_metrics.below_equal_pct(found, None) == pytest.approx(40)
+    assert shared_metrics.harm_pct(found, 4.0) == 25
+    assert shared_metrics.harm_pct(found, 2.0) == 0  # what others gain is no harm
+    assert shared_metrics.harm_pct(measured(one), 4.0) is None
+    assert shared_metrics.below_equal_pct(measured(one, rate_mbps=10), None) is None
+    assert shared_metrics.below_equal_pct(measured(one, two, rate_mbps=None), None) is None
+
+
+def test_harm_has_no_value_but_against_what_others_have_beside_their_own_kind():
+    found = measured(flow(), flow("two"), rate_mbps=10)
+    harm = metrics.METRICS["harm_pct"]
+    assert harm.of(found) is None and harm.value(found) is None
+    assert harm.value(found, 2.0) == 50
+    share = metrics.METRICS["share"]
+    assert share.value(found, 2.0) == share.value(found) == 0.5
+
+
 def test_lone_transfers_have_no_groups():
     assert {"utilization", "lost_pct"} <= {metric.name for metric in metrics.lone()}
     assert not {metric.name for metric in metrics.lone()} & set(metrics.shared())

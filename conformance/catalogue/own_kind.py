@@ -1,0 +1,93 @@
+"""What flows have beside as many of their own kind: what zones of harm are against (RFC 9743, section 5.3).
+
+The network is that of the zone's point. The one thing that differs is the sender under test: there it is Linux TCP with
+the algorithm of the flows that are beside it. So nothing is measured for this alone: the reference of CUBIC beside
+CUBIC says what CUBIC has beside its own kind, and that of BBRv1 beside BBR the same of BBR.
+"""
+
+import statistics
+from collections.abc import Iterable, Sequence
+
+from conformance.catalogue import documents
+from conformance.model import place as places
+from conformance.model import shared_metrics
+from conformance.model.errors import UserError
+from conformance.model.metrics import METRICS
+from conformance.model.setting import Setting
+from conformance.model.trial import Measurement, Outcome
+from conformance.model.zone import OwnKind
+
+#: fewer trials say too little of a median
+_LEAST_TRIALS = 5
+_DIGITS = 4
+
+
+def measured(measurements: Iterable[Measurement], setting: Setting, kernel_digest: str) -> OwnKind | None:
+    """Return what the others have in trials of a setting on a kernel whose flows are all of one kind, if there are."""
+    own = [
+        m
+        for m in measurements
+        if m.trial.setting == setting and m.outcome is Outcome.OK and m.trial.scheme.kernel_digest == kernel_digest
+        if m.trial.scheme.in_kernel and _of_one_kind(m)
+    ]
+    seen = [value for m in own if (value := shared_metrics.others_mbps(m, None)) is not None]
+    if len(seen) < _LEAST_TRIALS:
+        return None
+    return OwnKind(
+        scheme=own[0].trial.scheme.id, kernel_digest=kernel_digest, trials=len(seen),
+        mbps=round(statistics.median(seen), _DIGITS),
+    )  # fmt: skip
+
+
+def _of_one_kind(measurement: Measurement) -> bool:
+    """Say whether the kernel ran one algorithm for all groups of flows, by its own name."""
+    found = measurement.evidence.get("congestion_control") or {}
+    return len({one["name"] for one in found.values()}) == 1
+
+
+def of_reference(
+    measurements: Sequence[Measurement], algorithm: str, metric: str, profile: str, shipped: bool
+) -> dict[Setting, OwnKind]:
+    """Return, for a metric that is against it, what the others have beside their own kind in each reference setting.
+
+    `shipped`: as zones that ship say. Raises UserError where it was not measured.
+    """
+    if METRICS[metric].against is None:
+        return {}
+    schemes = {
+        m.trial.setting: m.trial.scheme
+        for m in measurements
+        if m.trial.scheme.algorithm == algorithm and m.trial.setting.profile == profile
+    }
+    found = {}
+    for setting, scheme in schemes.items():
+        beside = known(setting, algorithm) if shipped else measured(measurements, setting, scheme.kernel_digest)
+        if beside is None:
+            raise UserError(
+                f"{setting.id}: nothing says what the other flows have beside their own kind",
+                f"measure into the same results what they run, too: `conformance scenario run {profile} --grid zone"
+                " --algorithm cubic`, and bbrv1 beside BBR, on this kernel",
+            )
+        found[setting] = beside
+    return found
+
+
+def known(setting: Setting, algorithm: str | None = None) -> OwnKind | None:
+    """Return what zones that ship have for a setting: that of an algorithm, else the first. Raises UserError."""
+    at = places.of(setting)
+    zones = [documents.zone(path) for path in documents.judging_files()]
+    found = {
+        zone.algorithm: zone.own_kind[at]
+        for zone in zones
+        if at in zone.own_kind and zone.digest_at(at) == setting.profile_digest
+    }
+    return found.get(algorithm or "") or next(iter(found.values()), None)
+
+
+def value(measurement: Measurement, metric: str) -> float | None:
+    """Return the value of a metric in a measurement, as zones that ship have it. Raises UserError."""
+    row = METRICS[metric]
+    if row.against is None:
+        return row.of(measurement)
+    beside = known(measurement.trial.setting, measurement.trial.scheme.algorithm)
+    return row.value(measurement, beside.mbps if beside else None)

@@ -1,0 +1,111 @@
+"""What others have beside their own kind: found in trials, kept in zones of harm, and what harm is against."""
+
+import dataclasses
+import json
+
+import helpers
+import pytest
+
+from conformance.catalogue import derive, documents, own_kind, scenarios
+from conformance.model import shared_metrics
+from conformance.model import zone as zones
+from conformance.model.errors import UserError
+from conformance.model.trial import Trial
+
+VALUE = {
+    "jain_index": 0.9, "unequal_pct": 10.0, "harm_pct": 20.0, "share": 0.5, "fct_p50_s": 1.0, "dropped_pct": 1.0,
+    "queue_delay_p95_ms": 10.0, "utilization": 0.9,
+}  # fmt: skip
+SCENARIO = scenarios.find("coexistence")
+BESIDE_CUBIC = SCENARIO.setting(SCENARIO.parse("buffer_bdp=2"))
+#: what no zone that ships is about: a trial's others have an equal share there, whatever the harm
+ELSEWHERE = SCENARIO.setting(SCENARIO.parse("buffer_bdp=3"))
+
+
+def trials(algorithm, mbps, setting=ELSEWHERE, n=20, rival="cubic", name=None, **scheme):
+    """Trials in which the other flow has so many Mbit/s while both run."""
+    made = []
+    for seed in range(1, n + 1):
+        trial = Trial(
+            setting=setting, scheme=dataclasses.replace(helpers.scheme(algorithm), **scheme), seed=seed,
+            room="virtual", lab_digest="7" * 16,
+        )  # fmt: skip
+        m = helpers.shared_measurement(trial, VALUE)
+        flows = [flow if flow["judged"] else flow | {"goodput_series_mbps": [mbps] * 10} for flow in m.flows]
+        names = {"test": {"name": name or algorithm}, "other": {"name": rival}}
+        made.append(dataclasses.replace(m, flows=tuple(flows), evidence={"congestion_control": names}))
+    return made
+
+
+def derived(*measurements, algorithm="reno", **changes):
+    return derive.derive(
+        [m for some in measurements for m in some], algorithm, "A", "harm_pct", "coexistence", "coexistence-harm",
+        **changes,
+    )  # fmt: skip
+
+
+def test_harm_is_against_what_the_others_kind_has_in_the_same_network():
+    document = derived(trials("cubic", 4.0), trials("reno", 3.0))
+    (entry,) = document["points"]
+    assert entry["own_kind"] == {
+        "scheme": helpers.scheme("cubic").id, "kernel_digest": helpers.scheme("cubic").kernel_digest,
+        "trials": 20, "mbps": 4.0,
+    }  # fmt: skip
+    assert set(entry["bases"][0]["values"]) == {25.0}
+    zone = zones.from_json(document, "test")
+    assert zone.value(trials("reno", 2.0)[0]) == 50
+    assert zone.value(trials("reno", 2.0, setting=BESIDE_CUBIC)[0]) is None  # another point than the zone's
+    assert json.loads(json.dumps(zone.own_kind[zone.places[0]].to_json())) == entry["own_kind"]
+
+
+def test_flows_are_of_one_kind_by_the_kernels_name():
+    """BBRv1 is what Linux calls bbr."""
+    of_bbr = trials("bbrv1", 5.0, rival="bbr", name="bbr")
+    (entry,) = derived(of_bbr, trials("reno", 3.0, rival="bbr"))["points"]
+    assert entry["own_kind"]["mbps"] == 5.0
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [],
+        trials("cubic", 4.0, n=4),  # too few
+        trials("cubic", 4.0, setting=BESIDE_CUBIC),  # in another network
+        trials("cubic", 4.0, kernel_digest="1" * 16),  # on another kernel
+        trials("bbrv1", 4.0, name="bbr"),  # not of one kind
+    ],
+)
+def test_without_the_others_kind_there_is_no_zone_of_harm(others):
+    with pytest.raises(UserError, match="nothing says what the other flows have beside their own kind") as error:
+        derived(others, trials("reno", 3.0))
+    assert "--algorithm cubic" in str(error.value)
+
+
+def test_a_zone_of_harm_without_it_is_refused():
+    document = derived(trials("cubic", 4.0), trials("reno", 3.0))
+    del document["points"][0]["own_kind"]
+    with pytest.raises(UserError, match=r"/points/0: there is no own_kind in point .*derive the zone anew"):
+        zones.from_json(document, "test")
+
+
+def test_zones_that_ship_say_it_of_each_of_their_points():
+    zone = documents.zone_of("cubic", "coexistence-harm")
+    assert set(zone.own_kind) == set(zone.places)
+    beside = own_kind.known(BESIDE_CUBIC, "cubic")
+    assert beside is not None and 0 < beside.mbps < 10
+    (one,) = trials("cubic", beside.mbps / 2, setting=BESIDE_CUBIC, n=1)
+    assert own_kind.value(one, "harm_pct") == pytest.approx(50) == zone.value(one)
+    assert own_kind.value(one, "share") == one.value("share")
+    assert own_kind.known(ELSEWHERE) is None and own_kind.value(trials("cubic", 1.0)[0], "harm_pct") is None
+
+
+def test_a_baseline_is_against_what_zones_that_ship_say():
+    beside = own_kind.known(BESIDE_CUBIC, "cubic")
+    document = derived(trials("cubic", 0.9 * beside.mbps, setting=BESIDE_CUBIC), algorithm="cubic", baseline=True)
+    (entry,) = document["points"]
+    assert entry["own_kind"] == beside.to_json()
+    assert entry["bases"][0]["values"] == pytest.approx([10] * 20, abs=1e-3)
+
+
+def test_what_others_have_is_the_mean_while_all_run():
+    assert shared_metrics.others_mbps(trials("reno", 3.0)[0], None) == 3.0

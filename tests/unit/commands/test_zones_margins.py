@@ -1,0 +1,62 @@
+"""`conformance zones margins --record` keeps what results do not hold."""
+
+import json
+
+import helpers
+import pytest
+
+from conformance.catalogue import scenarios
+from conformance.commands import zones_margins
+from conformance.model.place import Point
+from conformance.model.trial import Trial
+from conformance.results import store
+
+VALUE = {
+    "jain_index": 0.5, "unequal_pct": 10.0, "harm_pct": 20.0, "share": 0.5, "fct_p50_s": 1.0, "dropped_pct": 1.0,
+    "queue_delay_p95_ms": 10.0, "utilization": 0.9,
+}  # fmt: skip
+
+
+@pytest.fixture
+def results(tmp_path):
+    """Trials of two honest stacks with two flows, which are less fair than the reference's."""
+    kept = store.Store(tmp_path / "results.jsonl")
+    setting = scenarios.setting("fairness", Point((("flows", 2),)))
+    for stack in ("quinn", "s2n-quic"):
+        scheme = helpers.scheme("cubic", stack=stack)
+        for seed in range(1, 6):
+            trial = Trial(setting=setting, scheme=scheme, seed=seed, room="virtual", lab_digest="7" * 16)
+            kept.add(helpers.shared_measurement(trial, VALUE))
+    return kept.path
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """A copy of zones/margins.json, with a kind that the zone no longer has."""
+    document = json.loads(zones_margins.path().read_text())
+    document["zones"]["cubic/fairness-jain"]["flows=99"] = document["zones"]["cubic/fairness-jain"]["flows=2"]
+    copy = tmp_path / "margins.json"
+    copy.write_text(json.dumps(document))
+    monkeypatch.setattr(zones_margins, "path", lambda: copy)
+    return document["zones"], copy
+
+
+def test_points_that_were_not_measured_keep_their_margin(results, kept):
+    before, copy = kept
+    found = zones_margins.compute([results], record=True)
+    assert found.path == copy
+    after = json.loads(copy.read_text())["zones"]
+    jain = after["cubic/fairness-jain"]
+    assert jain["flows=2"]["relative"] > before["cubic/fairness-jain"]["flows=2"]["relative"]
+    assert jain["flows=2"]["implementations"] == ["quinn", "s2n-quic"]
+    assert {kind: jain[kind] for kind in ("flows=4", "flows=8")} == {
+        kind: before["cubic/fairness-jain"][kind] for kind in ("flows=4", "flows=8")
+    }
+    assert "flows=99" not in jain
+    assert after["cubic/heatmap-packets"] == before["cubic/heatmap-packets"]
+
+
+def test_without_record_nothing_is_kept(results, kept):
+    before, copy = kept
+    assert zones_margins.compute([results]).path is None
+    assert json.loads(copy.read_text())["zones"] == before
