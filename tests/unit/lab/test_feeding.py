@@ -8,7 +8,8 @@ from helpers import trial
 from test_reader import CELLS, KERNELS_OWN, SEEDS, facts_of
 
 from conformance.guest import protocol
-from conformance.lab import cores, job, room, virtual
+from conformance.lab import allowance, cores, job, room, virtual
+from conformance.support import limits
 
 BATCHES = [[trial(seed, cell) for seed in SEEDS] for cell in CELLS]
 
@@ -34,7 +35,7 @@ def shift(tmp_path, monkeypatch):
     monkeypatch.setattr(cores, "others_wait", lambda: False)
     reader, fed = job.Reader([], KERNELS_OWN), []
     feeder = types.SimpleNamespace(feed=fed.append)
-    made = virtual._Shift(room.Supply(BATCHES), reader, feeder, most_uptime_s=1000.0, memory_mb=None)
+    made = virtual._Shift(room.Supply(BATCHES), reader, feeder, most_uptime_s=1000.0, memory_mb=None, allowed_mb=128)
     return types.SimpleNamespace(feed=made.feed, reader=reader, cells=fed, shift=made)
 
 
@@ -95,8 +96,22 @@ def test_a_guest_ends_before_trials_that_need_more_memory_than_it_has(shift, mon
     supply = room.Supply([small, large])
     reader = types.SimpleNamespace(few_owed=True, add=lambda trials: trials)
     fed = []
-    guest = virtual._Shift(supply, reader, types.SimpleNamespace(feed=fed.append), most_uptime_s=1000.0, memory_mb=512)
+    feeder = types.SimpleNamespace(feed=fed.append)
+    guest = virtual._Shift(supply, reader, feeder, most_uptime_s=1000.0, memory_mb=512, allowed_mb=300)
     guest._is_over = lambda: False
     guest.feed()
     assert fed == [small]
     assert supply.take() == large  # for the next guest, which has enough
+
+
+def test_a_guest_ends_before_a_trial_that_needs_more_memory_than_it_may_take(shift, monkeypatch):
+    monkeypatch.setattr(allowance, "needed_mb", lambda trial: 129 if trial.setting.cell == CELLS[1] else 128)
+    monkeypatch.setattr(limits, "memory_mb", lambda: 256)
+    shift.feed()
+    for seed in SEEDS:
+        done(shift, 0, seed)
+        shift.feed()
+    assert len(shift.cells) == 1 and not shift.reader.owed
+    monkeypatch.setattr(limits, "memory_mb", lambda: None)
+    shift.feed()
+    assert len(shift.cells) == 2
