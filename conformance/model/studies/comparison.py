@@ -28,7 +28,7 @@ import numpy
 import numpy.typing
 
 from conformance.model import statistics
-from conformance.model.setting import Cell
+from conformance.model.place import Place
 
 #: the chance that anything is said to have moved where nothing did
 ALPHA = 0.01
@@ -66,7 +66,7 @@ class Quantity:
 
     algorithm: str
     name: str
-    cell: Cell
+    place: Place
     profile: str
     tolerance: Tolerance
     digits: int = 3
