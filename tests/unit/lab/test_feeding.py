@@ -77,6 +77,22 @@ def test_a_guest_makes_room_for_another_run_after_a_while(shift, monkeypatch):
     assert len(shift.cells) == 2 and not shift.reader.owed
 
 
+@pytest.mark.parametrize(("start_s", "longest_s"), [(0.1, 30), (1.4, 30), (4.0, 60), (12.0, 180), (90.0, 180)])
+def test_a_guest_that_another_run_waits_for_stays_three_minutes_at_most(shift, monkeypatch, start_s, longest_s):
+    """Fifteen times as long as it took to start, but half a minute at least."""
+    now = [shift.shift._began_s]
+    monkeypatch.setattr(cores, "others_wait", lambda: True)
+    monkeypatch.setattr(virtual.time, "monotonic", lambda: now[0])
+    # It has said something for the first time, so it has started.
+    now[0] += start_s
+    shift.reader.uptime_s = 1.0
+    assert not shift.shift._is_over()
+    now[0] = shift.shift._began_s + longest_s - 0.01
+    assert not shift.shift._is_over()
+    now[0] += 0.02
+    assert shift.shift._is_over()
+
+
 def test_who_waits_for_a_core_is_seen(tmp_path, monkeypatch):
     monkeypatch.setattr(cores.paths, "cache", lambda *parts: tmp_path.joinpath(*parts))
     (tmp_path / "cores").mkdir()
