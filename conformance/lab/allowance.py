@@ -17,10 +17,10 @@ from conformance.model.network import Network
 from conformance.model.trial import Trial
 from conformance.support import limits
 
-#: beside what a network's own flows and packets take: as of any guest
 _GUEST_MB = limits.WORKER_MB
-#: Of a flow of the stack in a scenario, with its server and client. Nine of quinn's came to 168 MB, two to 144.
-_STACK_FLOW_MB = 8
+#: Of a guest whose flows share a network, and of each flow of the stack in it, with its server and client. Eight guests
+#: of quinn's smoke points, of one flow to nine, came to between 86 and 168 MB; the number of flows did not tell which.
+_NETWORK_MB, _STACK_FLOW_MB = 168, 4
 #: Captures of one trial: two rings, allocated whole (guest/capture.py), and two files on their way to the host.
 _RING_SHARE, _RING_SPARE_MB, _FILE_SHARE, _CAPTURES = 1.3, 24, 1.0, 2
 #: heads take a quarter of a frame's room (guest/trace.py)
@@ -45,7 +45,7 @@ def needed_mb(trial: Trial, trace: str | None = None) -> int:
 def _of_network(network: Network, packets: bool) -> int:
     captured = packets or network.delivery or bool(network.states)
     own = shared.network_mb(network, _STACK_FLOW_MB)
-    return _GUEST_MB + round(own) + (_captures_mb(_SHARED_CAPTURED_MB, "packets") if captured else 0)
+    return _NETWORK_MB + round(own) + (_captures_mb(_SHARED_CAPTURED_MB, "packets") if captured else 0)
 
 
 def _captures_mb(transfer_mb: float, how: str) -> int:
