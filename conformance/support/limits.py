@@ -14,9 +14,9 @@ from collections.abc import Iterator
 _ROOT = pathlib.Path("/")
 #: from here on a number of bytes means no limit (version 1 says so by the largest that is a whole number of pages)
 _UNLIMITED = 1 << 60
-#: for pytest and one guest of linux-tcp, which came to 150 MB (docs/containers.md)
+#: for pytest and one guest; two guests of linux-tcp and pytest came to 179 to 195 MB
 LEAST_MB = 192
-#: for what runs the guests, and what the kernel needs for both: pytest came to 60 MB, `conformance gate` to 105
+#: for what runs the guests, and what the kernel needs for both: `conformance why` came to 85 MB and 4 to 11 MB
 OWN_MB = 112
 #: for each guest: one of linux-tcp or quinn comes to 90 MB, stacks with a runtime of their own take more
 WORKER_MB = 128
