@@ -16,7 +16,7 @@ _ROOT = pathlib.Path("/")
 _UNLIMITED = 1 << 60
 #: for pytest and one guest; two guests of linux-tcp and pytest came to 179 to 195 MB
 LEAST_MB = 192
-#: for what runs the guests, and what the kernel needs for both: `conformance why` came to 85 MB and 4 to 11 MB
+#: for what runs the guests, and what the kernel needs for both: `conformance why` came to 98 MB and 11 MB
 OWN_MB = 112
 #: for each guest: one of linux-tcp or quinn comes to 90 MB, stacks with a runtime of their own take more
 WORKER_MB = 128
