@@ -12,19 +12,27 @@ import time
 from collections.abc import Sequence
 
 from conformance.catalogue import documents
-from conformance.commands import compare_features, compare_measured, compare_result, compare_sides, tracing
+from conformance.commands import (
+    compare_features,
+    compare_measured,
+    compare_places,
+    compare_result,
+    compare_sides,
+    tracing,
+)
 from conformance.commands.compare_result import Comparison, LeftOut, Side
 from conformance.commands.compare_sides import Results, Stack
 from conformance.engine import runs
 from conformance.engine.benches import Choice
 from conformance.engine.plan import Key
 from conformance.model import grid as grids
+from conformance.model import place as places
 from conformance.model import seeds
 from conformance.model.diagnosis import by_trial
 from conformance.model.errors import UserError
 from conformance.model.metric import Metric
 from conformance.model.metrics import METRICS, named
-from conformance.model.setting import Cell
+from conformance.model.place import Place
 from conformance.model.studies import comparison
 from conformance.model.studies.comparison import Quantity, Values
 from conformance.model.trial import Measurement, Scheme
@@ -32,10 +40,6 @@ from conformance.reporting.text import compare as shown
 from conformance.support import extras, files
 from conformance.support.notes import Notes
 
-#: no cells: features alone
-NO_CELLS = "none"
-#: of an algorithm without zones: without loss, with a little, with more
-_WITHOUT_ZONES = (Cell(10, 20, 0), Cell(10, 20, 1), Cell(10, 60, 2))
 #: both sides of so many cells are measured before the next: a budget that ends has both of what it has
 _CELLS_AT_A_TIME = 4
 _ROLES = ("base", "head")
@@ -90,7 +94,8 @@ def of_sides(base: Stack | Results, head: Stack | Results, options: Options, not
     same = tuple(a for a, (x, y) in schemes.items() if compare_sides.one_build(x, y) and compare_sides.alike(*both))
     asked = [algorithm for algorithm in algorithms if algorithm not in same]
     margin = _margin(both, [schemes[algorithm] for algorithm in asked], options)
-    works = {algorithm: _work(both, algorithm, options) for algorithm in asked}
+    chosen = {algorithm: compare_places.chosen(both, algorithm, options.grid, options.profile) for algorithm in asked}
+    works = {algorithm: chose.keys for algorithm, chose in chosen.items()}
     family = sum(
         sum(len(_metrics(both, key)) for key in works[a]) + options.features * len(by_trial.told(a)) for a in asked
     )
@@ -106,6 +111,7 @@ def of_sides(base: Stack | Results, head: Stack | Results, options: Options, not
         thorough=margin is not None,
     )  # fmt: skip
     for algorithm in asked:
+        work.lacking += chosen[algorithm].lacking
         work.compare(algorithm, works[algorithm])
     first, second = (
         Side(given=side.given, schemes=tuple(of[at] for of in schemes.values())) for at, side in enumerate(both)
@@ -147,7 +153,7 @@ class _Work:
     sentences: dict[Quantity, str] = dataclasses.field(default_factory=dict)
     one_sided: list[tuple[Quantity, str]] = dataclasses.field(default_factory=list)
     left_out: list[LeftOut] = dataclasses.field(default_factory=list)
-    unmeasured: list[tuple[str, str, Cell]] = dataclasses.field(default_factory=list)
+    unmeasured: list[tuple[str, str, Place]] = dataclasses.field(default_factory=list)
     problems: list[str] = dataclasses.field(default_factory=list)
     lacking: list[str] = dataclasses.field(default_factory=list)
 
@@ -240,16 +246,16 @@ class _Work:
             if all(key in of for of in good):
                 self._values(key, [of[key] for of in good])
             elif not failed:
-                self.unmeasured.append((key[0], key[1].profile, key[1].cell))
+                self.unmeasured.append((key[0], key[1].profile, places.of(key[1])))
 
     def _values(self, key: Key, measurements: Sequence[Sequence[Measurement]]) -> None:
         algorithm, setting = key
         for metric in _metrics(self.both, key):
             before, after = (compare_measured.values(metric, of) for of in measurements)
             tolerance = compare_measured.tolerance(metric, self.options.matters)
-            self._keep(
-                compare_measured.quantity(metric, algorithm, setting.profile, setting.cell, tolerance), before, after
-            )
+            place = places.of(setting)
+            quantity = compare_measured.quantity(metric, algorithm, setting.profile, place, tolerance)
+            self._keep(quantity, before, after)
 
     def _keep(self, quantity: Quantity, before: Values, after: Values) -> None:
         """Collect what both sides show; say what one of them alone does."""
@@ -267,36 +273,12 @@ def _margin(
     It is asked of cells, where nothing but the kernel or its settings differs.
     """
     kernels = compare_sides.on_two_kernels(both, schemes)
-    if kernels and options.grid != NO_CELLS:
+    if kernels and options.grid != compare_places.NO_CELLS:
         return compare_result.MARGIN if options.margin is None else options.margin
     if options.margin is not None and schemes:
         what = "there is no cell to serve in" if kernels else "these sides are not one build on two kernels"
         raise UserError(f"--margin is for cells of one build on two kernels, and {what}", "leave it out")
     return None
-
-
-def _work(both: Sequence[Stack | Results], algorithm: str, options: Options) -> list[Key]:
-    """Return the settings of an algorithm that are compared: those of a file where one side is one."""
-    if options.grid == NO_CELLS:
-        return []
-    held = [side.measured(algorithm) for side in both if isinstance(side, Results)]
-    if held:
-        keys = [key for key in held[0] if all(key in other for other in held) and not key[1].segments]
-        wanted = None if options.grid in (grids.SMOKE, grids.FULL) else documents.cells(options.grid)
-        profiles = {key[1].profile for key in keys} if options.profile is None else {options.profile}
-        return [key for key in keys if (wanted is None or key[1].cell in wanted) and key[1].profile in profiles]
-    profile, *others = dict.fromkeys(side.bench.profile for side in both if isinstance(side, Stack))
-    if others:
-        raise UserError("one stack is over TCP, the other over UDP", "compare two builds of one stack")
-    asked = options.profile or profile
-    if options.grid != grids.SMOKE:
-        return [(algorithm, documents.profile(asked, cell)) for cell in documents.cells(options.grid)]
-    own = [zone for _, zone in documents.judging(profile) if zone.algorithm == algorithm]
-    smoke = {(options.profile or zone.profile, cell) for zone in own for cell in zone.smoke if isinstance(cell, Cell)}
-    places = sorted(smoke) or [(asked, cell) for cell in _WITHOUT_ZONES]
-    settings = [documents.profile(under, cell) for under, cell in places]
-    # Bytes are what a trial costs: a budget that ends early leaves out few cells.
-    return [(algorithm, setting) for setting in sorted(settings, key=lambda setting: setting.transfer_bytes)]
 
 
 def _metrics(both: Sequence[Stack | Results], key: Key) -> list[Metric]:

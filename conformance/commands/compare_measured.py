@@ -8,7 +8,7 @@ from conformance.engine.benches import Bench
 from conformance.engine.plan import Key, plan
 from conformance.model.diagnosis.feature_table import FOLLOWS
 from conformance.model.metric import RELATIVE_MARGIN, Metric
-from conformance.model.setting import Cell
+from conformance.model.place import Place
 from conformance.model.studies.comparison import Quantity, Tolerance
 from conformance.model.trial import Measurement, Outcome
 from conformance.support.notes import Notes
@@ -45,10 +45,10 @@ def sorted_out(found: Mapping[Key, Sequence[Measurement]]) -> Measured:
     )
 
 
-def quantity(metric: Metric, algorithm: str, profile: str, cell: Cell, tolerance: Tolerance) -> Quantity:
-    """Return a metric in a cell as something to compare. It follows from what an algorithm does."""
+def quantity(metric: Metric, algorithm: str, profile: str, place: Place, tolerance: Tolerance) -> Quantity:
+    """Return a metric at a cell or a point as something to compare. It follows from what an algorithm does."""
     return Quantity(
-        algorithm=algorithm, name=metric.name, cell=cell, profile=profile, tolerance=tolerance,
+        algorithm=algorithm, name=metric.name, place=place, profile=profile, tolerance=tolerance,
         digits=metric.digits + 1, unit=metric.unit, weight=FOLLOWS,
     )  # fmt: skip
 

@@ -8,8 +8,9 @@ from typing import Any
 from conformance.commands import common, compare_measured
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus, of_outcomes, worst
+from conformance.model import place as places
 from conformance.model.metrics import METRICS
-from conformance.model.setting import Cell
+from conformance.model.place import Place
 from conformance.model.studies import comparison
 from conformance.model.studies.comparison import Change, Compared, Quantity
 from conformance.model.trial import Measurement, Scheme
@@ -28,10 +29,15 @@ class Side:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """A cell that is not compared, as trials of one side failed or timed out in it."""
+    """A cell or point that is not compared, as trials of one side failed or timed out in it."""
 
     side: str
     measurement: Measurement
+
+    @property
+    def place(self) -> Place:
+        """Return where it is: a cell, or a point of a scenario."""
+        return places.of(self.measurement.setting)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +57,8 @@ class Comparison:
     #: features that one side alone shows: (quantity, side)
     one_sided: tuple[tuple[Quantity, str], ...] = ()
     left_out: tuple[LeftOut, ...] = ()
-    #: (algorithm, profile, cell) that the budget left no time for
-    unmeasured: tuple[tuple[str, str, Cell], ...] = ()
+    #: (algorithm, profile, place) that the budget left no time for
+    unmeasured: tuple[tuple[str, str, Place], ...] = ()
     #: traces that could not be looked at
     problems: tuple[str, ...] = ()
     #: what was not compared, as a file lacks it
@@ -116,26 +122,26 @@ class Comparison:
             count={str(change): len(self.of(change)) for change in Change},
             compared=[self._json(c) for c in self.compared],
             one_sided=[
-                {"algorithm": q.algorithm, "name": q.name, "cell": q.cell.id, "side": side}
+                {"algorithm": q.algorithm, "name": q.name, "cell": q.place.id, "side": side}
                 for q, side in self.one_sided
             ],
             left_out=[
                 {
                     "side": left.side, "algorithm": left.measurement.trial.scheme.algorithm,
-                    "profile": left.measurement.setting.profile, "cell": left.measurement.setting.cell.id,
+                    "profile": left.measurement.setting.profile, "cell": left.place.id,
                     "outcome": str(left.measurement.outcome), "message": left.measurement.message,
                 }
                 for left in self.left_out
             ],
             not_measured=[
-                {"algorithm": algorithm, "profile": profile, "cell": cell.id}
-                for algorithm, profile, cell in self.unmeasured
+                {"algorithm": algorithm, "profile": profile, "cell": place.id}
+                for algorithm, profile, place in self.unmeasured
             ],
             problems=list(self.problems), lacking=list(self.lacking),
             kernels=None if self.margin is None else {
                 "margin": self.margin, "serves": self.serves,
                 "not_shown": [
-                    {"algorithm": q.algorithm, "name": q.name, "profile": q.profile, "cell": q.cell.id}
+                    {"algorithm": q.algorithm, "name": q.name, "profile": q.profile, "cell": q.place.id}
                     for q in self.not_shown
                 ],
             },
@@ -146,7 +152,7 @@ class Comparison:
         known = all(map(math.isfinite, c.interval))
         return {
             "algorithm": q.algorithm, "kind": "feature" if q.label else "metric", "name": q.name, "label": q.label,
-            "profile": q.profile, "cell": q.cell.id, "change": str(c.change), "before": c.before, "after": c.after,
+            "profile": q.profile, "cell": q.place.id, "change": str(c.change), "before": c.before, "after": c.after,
             "difference": c.difference, "interval": list(c.interval) if known else None, "matters": c.matters,
             "p": c.p, "trials": list(c.n), "identical": c.identical, "sentence": self.sentences.get(q),
         }  # fmt: skip

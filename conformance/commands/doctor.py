@@ -13,7 +13,7 @@ from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
 from conformance.kernel import build
 from conformance.kernel import store as kernels
-from conformance.lab import adapter, building, manifest, memory, pki, virtual
+from conformance.lab import adapter, building, endings, manifest, memory, pki, virtual
 from conformance.lab import scratch as scratch_place
 from conformance.lab.manifest import GUEST_PATH
 from conformance.model.errors import UserError
@@ -204,9 +204,9 @@ def _pinning() -> Check:
 def _processes() -> Check:
     most = limits.most_processes()
     return Check(
-        most is None or most >= virtual.LEAST_PROCESSES,
-        f"processes: {'no limit' if most is None else f'{most} at once, {virtual.LEAST_PROCESSES} wanted'}",
-        f"--pids-limit {virtual.LEAST_PROCESSES} or more in a container",
+        most is None or most >= endings.LEAST_PROCESSES,
+        f"processes: {'no limit' if most is None else f'{most} at once, {endings.LEAST_PROCESSES} wanted'}",
+        f"--pids-limit {endings.LEAST_PROCESSES} or more in a container",
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from conformance.catalogue import baseline as baselines
 from conformance.catalogue import documents, expectations, scenarios, separation
-from conformance.commands import blame, compare, compare_features, compare_sides
+from conformance.commands import blame, compare, compare_features, compare_places, compare_sides
 from conformance.commands.compare_result import Comparison
 from conformance.commands.gate_findings import Finding, ZoneResult, confirmed, judged, repeating
 from conformance.commands.measuring import answers
@@ -230,7 +230,7 @@ def _features(
     if options.choice.lab != "virtual":
         raise UserError("traces are taken in the virtual room only", "leave --lab or --features out")
     asked = compare.Options(
-        algorithms=algorithms, choice=options.choice, results=options.results, grid=compare.NO_CELLS,
+        algorithms=algorithms, choice=options.choice, results=options.results, grid=compare_places.NO_CELLS,
         budget_s=None if budget_s is None else budget_s / 2, workers=options.workers, first_seed=options.first_seed,
     )  # fmt: skip
     if options.baseline:

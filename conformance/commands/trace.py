@@ -27,13 +27,13 @@ from conformance.commands.status import ExitStatus, of_outcomes
 from conformance.engine import benches
 from conformance.engine.benches import Choice
 from conformance.guest import protocol
-from conformance.lab import job, virtual
+from conformance.lab import allowance, endings, job, virtual
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
 from conformance.model.place import Place
 from conformance.model.setting import Cell
 from conformance.model.trial import Measurement, Trial
-from conformance.support import files
+from conformance.support import files, limits
 from conformance.support.notes import Notes
 
 _WALL_TIMEOUT_S = 600
@@ -108,16 +108,18 @@ def take(
 ) -> Generator[tuple[Measurement, Mapping[str, tuple[int, int]], pathlib.Path | None], None, None]:  # fmt: skip
     """Make traced trials in one guest, which ends with this generator.
 
-    Yield (measurement, captured, folder) as they come. `batches`: lists of trials, one list for each cell. `how`:
-    "packets" or "all". `captured`: {pcap file: (frames, frames that did not fit)}, empty where nothing was captured.
+    Yield (measurement, captured, folder) as they come. `batches`: lists of trials, one list for each cell. `how`: one
+    of protocol.TRACES. `captured`: {pcap file: (frames, frames that did not fit)}, empty where nothing was captured.
     `folder` holds what this module's head says until the next is asked for; it is None where there is nothing. What a
     guest leaves undone is an error. `on_start` is called with the guest. Raises UserError.
     """
     reader = job.Reader(batches, adapter)
     memory = virtual.CAPTURING_MEMORY
-    with virtual.one_guest(kernel, adapter, batches[0][0], cancelled, memory=memory, trace=how) as (guest, scratch):
+    largest = max((trials[0] for trials in batches), key=lambda trial: allowance.needed_mb(trial, how))
+    with virtual.one_guest(kernel, adapter, largest, cancelled, memory=memory, trace=how) as (guest, scratch):
         job.Feeder(scratch).feed_all(reader.cells)
         on_start(guest)
+        killed = limits.killed_for_memory()
         for event in virtual.events(guest, scratch, _WALL_TIMEOUT_S * len(batches)):
             for measurement in reader.feed(event, {}):
                 if not isinstance(event, protocol.TrialDone):
@@ -128,7 +130,7 @@ def take(
                 yield measurement, captured, folder if folder.exists() else None
                 shutil.rmtree(folder, ignore_errors=True)
         while reader.owed:
-            for measurement in reader.give_up(virtual.why_it_ended(guest.exit_status, scratch), {}):
+            for measurement in reader.give_up(endings.why_it_ended(guest.exit_status, scratch, killed), {}):
                 yield measurement, {}, None
 
 

@@ -22,6 +22,7 @@ from conformance.model.diagnosis import flow as flows
 from conformance.model.errors import UserError
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome, Scheme, Trial
+from conformance.support import limits
 from conformance.support.notes import Bar
 
 #: {cell's name: seeds} of what is traced
@@ -63,6 +64,8 @@ def traced_all(
 ) -> dict[str, Traced]:  # fmt: skip
     """Return {role: Traced} of {role: (Bench, algorithm)}, each in a guest of its own, at most `workers` at a time.
 
+    Without `workers`, as many as this process may run at once.
+
     `plans`: {role: what is traced}; `under`: {role: {cell's name: Setting}} where these are not the telling cells, all
     of one profile, as a guest has one. After `budget_s` seconds guests are ended, and what was traced by then is
     returned. An exception here, such as an interrupt, ends the guests at once. `on_flow` is called with each trial and
@@ -82,7 +85,7 @@ def traced_all(
             guest.end()
 
     alarm = threading.Timer(budget_s, end) if budget_s is not None else None
-    with concurrent.futures.ThreadPoolExecutor(min(len(schemes), workers or len(schemes))) as executor:
+    with concurrent.futures.ThreadPoolExecutor(min(len(schemes), workers or limits.workers())) as executor:
         if alarm:
             alarm.start()
         futures = {
@@ -136,7 +139,8 @@ def traced(
     found = Traced(scheme=bench.scheme(algorithm), flows={}, problems=[], kernel=special)
     if stop and stop.is_set():
         return found
-    with contextlib.closing(trace.take(kernel, bench.adapter, batches, "packets", stop, on_start)) as traces:
+    how = "packets" if target else "heads"
+    with contextlib.closing(trace.take(kernel, bench.adapter, batches, how, stop, on_start)) as traces:
         for measurement, captured, folder in traces:
             if stop and stop.is_set():
                 break

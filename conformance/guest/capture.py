@@ -24,6 +24,9 @@ _ETH_P_ALL = 0x0003
 _SOL_PACKET, _PACKET_RX_RING, _PACKET_STATISTICS, _PACKET_VERSION, _TPACKET_V3 = 263, 5, 6, 10, 2
 _SO_ATTACH_FILTER, _BPF_RETURN = 26, 6
 _BLOCK_BYTES, _FRAME_BYTES = 1 << 20, 1 << 17
+#: Of a frame, what tells it from others (model/diagnosis/pcap.py), and a block for such heads: a packet of 1200 bytes
+#: and an acknowledgement take 384 bytes of it then, a quarter of what they take whole.
+HEAD_BYTES, HEADS_BLOCK_BYTES = 110, 1 << 18
 #: the kernel hands over a block that is not full after so long: seldom, since the rest of the block is lost
 _RETIRE_MS = 60_000
 #: frames of headers and acknowledgements, beyond the body
@@ -42,19 +45,20 @@ class Capture:
     """A capture of one interface of a node, in both directions, with room for a transfer of so many bytes.
 
     Times are written as seconds since `epoch_ns`: guests live after 2038, which not every reader of pcap survives. Of
-    each frame `most_bytes` are kept, or all of it.
+    each frame `most_bytes` are kept, or all of it; `block_bytes` is the room for 1 MiB of frames.
     """
 
     def __init__(
-        self, node: Node, interface: str, transfer_bytes: int, epoch_ns: int, most_bytes: int | None = None
-    ) -> None:
+        self, node: Node, interface: str, transfer_bytes: int, epoch_ns: int, most_bytes: int | None = None,
+        block_bytes: int = _BLOCK_BYTES,
+    ) -> None:  # fmt: skip
         blocks = int(transfer_bytes * _SPARE / _BLOCK_BYTES) + _SPARE_BLOCKS
-        size = blocks * _BLOCK_BYTES
+        size = blocks * block_bytes
         with inside(node):
             # No protocol yet: nothing may come in before there is a ring.
             self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         self._socket.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V3)
-        request = struct.pack("=7I", _BLOCK_BYTES, blocks, _FRAME_BYTES, size // _FRAME_BYTES, _RETIRE_MS, 0, 0)
+        request = struct.pack("=7I", block_bytes, blocks, _FRAME_BYTES, size // _FRAME_BYTES, _RETIRE_MS, 0, 0)
         self._socket.setsockopt(_SOL_PACKET, _PACKET_RX_RING, request)
         if most_bytes is not None:
             # A filter of one instruction (struct sock_filter): it passes so many bytes of everything.
@@ -62,14 +66,14 @@ class Capture:
             program = struct.pack("=H6xQ", 1, ctypes.addressof(keep))
             self._socket.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)
         self._ring = mmap.mmap(self._socket.fileno(), size, mmap.MAP_SHARED, mmap.PROT_READ)
-        self._blocks, self._epoch_ns = blocks, epoch_ns
+        self._blocks, self._block_bytes, self._epoch_ns = blocks, block_bytes, epoch_ns
         self._socket.bind((interface, _ETH_P_ALL))
 
     def frames(self) -> Iterator[tuple[int, int, int, bytes]]:
         """Wait until the kernel has handed over all, and yield of each frame (seconds, nanoseconds, length, bytes)."""
         time.sleep(2 * _RETIRE_MS / 1000)
         for block in range(self._blocks):
-            start = block * _BLOCK_BYTES
+            start = block * self._block_bytes
             frames, at = _BLOCK.unpack_from(self._ring, start + _BLOCK_AT)
             at += start
             for _ in range(frames):

@@ -17,6 +17,9 @@ from conformance.guest.wire import ProtocolError, require
 
 # --- what the host asks for
 
+#: what a traced trial leaves: the first bytes of its packets, whole packets, or the stack's logs, too
+TRACES = ("heads", "packets", "all")
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Program:
@@ -94,9 +97,8 @@ class Job:
     `called` is the stack's own name for `algorithm`; `kernel_algorithms` the kernel's names for it, the first that the
     kernel has counts, or None where the stack brings its own. `rival` is the kernel's name of a second flow's
     algorithm. `bursts`: see in each trial how many packets the server sends at once. `network`: what flows share, where
-    it is none of the topologies that ship. `probe`: try out the adapter's
-    contract in the first cell instead of making trials. `trace`: "packets" or "all" to write down what happens in each
-    trial. Folders are as the guest sees them.
+    it is none of the topologies that ship. `probe`: try out the adapter's contract in the first cell instead of making
+    trials. `trace`: one of TRACES to write down what happens in each trial. Folders are as the guest sees them.
     """
 
     algorithm: str
@@ -126,7 +128,7 @@ class Job:
 
     def __post_init__(self) -> None:
         require(self.transport in ("tcp", "udp"), f"transport {self.transport!r} is neither tcp nor udp")
-        require(self.trace in (None, "packets", "all"), f"trace {self.trace!r} is neither packets nor all")
+        require(self.trace in (None, *TRACES), f"trace {self.trace!r} is none of {', '.join(TRACES)}")
 
 
 def parse_job(text: str) -> Job:

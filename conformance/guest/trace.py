@@ -8,7 +8,7 @@ import shutil
 import stat
 import time
 
-from conformance.guest.capture import Capture
+from conformance.guest.capture import HEAD_BYTES, HEADS_BLOCK_BYTES, Capture
 from conformance.guest.process import NOBODY
 from conformance.guest.trial import run_trial
 
@@ -25,7 +25,7 @@ _CHUNK_BYTES = 1 << 16
 def run_traced(stage: Stage, transfer: Transfer, target: str) -> TrialFacts:
     """Carry out one trial as run_trial() does, and leave its traces in the new folder `target`.
 
-    With the job's trace at "packets" nothing changes in the trial; with "all" the stack writes logs, too.
+    With the job's trace at "packets" or "heads" nothing changes in the trial; with "all" the stack writes logs, too.
     """
     os.makedirs(target)
     logs = {role: os.path.join(stage.job.work_dir, f"trace-{role}") for role in ("server", "client")}
@@ -35,8 +35,9 @@ def run_traced(stage: Stage, transfer: Transfer, target: str) -> TrialFacts:
         for path in (folder, os.path.join(folder, "qlog")):
             os.chown(path, NOBODY, NOBODY)
     epoch_ns = int(time.time()) * 1_000_000_000
+    heads = (HEAD_BYTES, HEADS_BLOCK_BYTES) if stage.job.trace == "heads" else ()
     captures = {
-        name: Capture(stage.net[tap.node], tap.name, transfer.transfer_bytes, epoch_ns)
+        name: Capture(stage.net[tap.node], tap.name, transfer.transfer_bytes, epoch_ns, *heads)
         for name, tap in stage.topology.taps.items()
     }
     own = dataclasses.replace(transfer, logs=logs) if stage.job.trace == "all" else transfer

@@ -164,7 +164,7 @@ def build(
     if not about.build:
         return None
     own = files_digest(about)
-    again = again or any(tree.kind is sources.Kind.HOME for tree in trees)
+    again = again or any(tree.kind in (sources.Kind.HOME, sources.Kind.PROGRAM) for tree in trees)
     return building.ensure(about, own, asked=True, again=again, progress=progress, sources=trees)
 
 

@@ -45,7 +45,7 @@ def write(
 
     `first` is any of the trials, which all have its scheme and its profile. `at` is where the guest finds the stack's
     folders: "adapter", "build" (what was compiled for it), "client", "client-build". `probe`: try out the adapter's
-    contract in each cell instead of making trials. `trace`: "packets" or "all" to write down what happens in each
+    contract in each cell instead of making trials. `trace`: one of protocol.TRACES to write down what happens in each
     trial, in the scratch folder's trace/CELL'S INDEX-SEED.
     """
     if first.lab_digest != version.lab_version():

@@ -9,9 +9,10 @@ import time
 from collections.abc import Iterable, Mapping
 
 from conformance.kernel import store
-from conformance.lab import cores, virtual
+from conformance.lab import allowance, cores, virtual
 from conformance.lab import scratch as scratch_place
 from conformance.model.errors import UserError
+from conformance.support import limits
 
 _WALL_TIMEOUT_S = 60
 _MARK = "parameters: "
@@ -86,7 +87,10 @@ def _number(text: str) -> int | str:
 def _tell_back(kernel: store.Kernel) -> dict[str, str | None]:
     """Return {parameter: what the booted kernel has, or None}. Raises UserError where it does not boot."""
     program = _READ_BACK.format(names=[name for name, _ in kernel.parameters], mark=_MARK)
-    with scratch_place.disk_errors(), cores.one_core() as core, scratch_place.folder() as scratch:
+    with (
+        scratch_place.disk_errors(), allowance.OURS.hold(limits.WORKER_MB), cores.one_core() as core,
+        scratch_place.folder() as scratch,
+    ):  # fmt: skip
         (scratch / "read-back.py").write_text(program)
         guest = virtual.boot(kernel, scratch, core, run="/run/scratch/read-back.py")
         try:

@@ -272,7 +272,12 @@ def starts_ns(group: Flows, seed: int) -> list[int]:
 
 
 def memory_mb(network: Network) -> int:
-    """Return how much memory a guest needs for a network: no less than any guest has, in steps of 256 MB."""
+    """Return how much memory a guest has for a network: no less than any guest, in steps of 256 MB."""
+    return max(LEAST_MB, math.ceil((_GUEST_MB + network_mb(network, _STACK_FLOW_MB)) / 256) * 256)
+
+
+def network_mb(network: Network, stack_flow_mb: float) -> float:
+    """Return how much of that its flows take, `stack_flow_mb` for each of the stack's, and the packets on their way."""
     packets = 0.0
     for link in network.links:
         for _, direction in link.directions:
@@ -282,8 +287,8 @@ def memory_mb(network: Network) -> int:
                 packets += (queue.size or 1000) if queue.in_packets else shaping.limit_bytes(queue, bdp) / 1514
     for group in network.flows:
         packets += (network.rate_mbps(group) or 1000) * 1e6 / _FRAME_BITS * network.rtt_s(group)
-    flows = sum(group.count * (_STACK_FLOW_MB if group.is_stack else _FLOW_MB) for group in network.flows)
-    return max(LEAST_MB, math.ceil((_GUEST_MB + flows + packets * _PACKET_BYTES / 2**20) / 256) * 256)
+    flows = sum(group.count * (stack_flow_mb if group.is_stack else _FLOW_MB) for group in network.flows)
+    return flows + packets * _PACKET_BYTES / 2**20
 
 
 def check_memory(network: Network, free_mb: int) -> None:

@@ -35,6 +35,8 @@ _OF_TOOLS = {"CARGO_HOME", "RUSTUP_HOME", "JAVA_HOME"}
 _OTHERS = {"NSS_DIR": "../dist/Release"}
 _ANY_HOME = re.compile(rf"\b(?:[A-Z][A-Z0-9_]*_HOME|{'|'.join(_OTHERS)})\b")
 _TOOLS = ("cargo", "go")
+#: a program that a build takes from PATH where no folder of the user's is named: `server=$(command -v http_server)`
+_ON_PATH = re.compile(r"\w=\$\(command -v ([\w.+-]+)\)")
 
 
 class Built(Protocol):
@@ -66,6 +68,8 @@ class Kind(enum.Enum):
     HOME = "home"
     #: by the build itself: the manifest names it
     NAMED = "named"
+    #: a program of the user's, which the build finds on PATH
+    PROGRAM = "program"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -92,8 +96,8 @@ class Source:
 
     @property
     def commit(self) -> str | None:
-        """Return the tree's commit, with `-dirty` where it was changed since; None outside of git."""
-        return trees.commit(self.folder)
+        """Return the tree's commit, with `-dirty` where it was changed since; None outside of git, or of a program."""
+        return None if self.kind is Kind.PROGRAM else trees.commit(self.folder)
 
     @property
     def copied(self) -> bool:
@@ -140,7 +144,8 @@ def digest(sources: Sequence[Source]) -> str | None:
 
 def find(about: Adapter, given: Sequence[str] = ()) -> tuple[Source, ...]:
     """Return the trees that a build uses: those that its manifest names, those given as NAME=PATH, and the folders that
-    it finds in variables of the environment (NAME_HOME) where nothing was given for them.
+    it finds in variables of the environment (NAME_HOME) where nothing was given for them; where there is no such folder
+    either, the programs that it finds on PATH instead.
 
     Raises UserError where the build takes nothing of that name, or the path holds nothing of that name.
     """
@@ -148,16 +153,30 @@ def find(about: Adapter, given: Sequence[str] = ()) -> tuple[Source, ...]:
     found = [_given(about, text) for text in absolute(given)]
     rest = {name: variable for name, variable in homes(about).items() if name not in {one.name for one in found}}
     set_there = absolute(f"{name}={path}" for name, variable in rest.items() if (path := os.environ.get(variable)))
-    return (*named, *found, *(_given(about, text, rest) for text in set_there))
+    homes_there = [_given(about, text, rest) for text in set_there]
+    own = any(source.variable not in ("", *_OTHERS) for source in (*found, *homes_there))
+    return (*named, *found, *homes_there, *(() if own else _on_path(about)))
+
+
+def _on_path(about: Built) -> Iterator[Source]:
+    """Yield the programs that a build takes from PATH where no variable names a folder. Raises UserError."""
+    if not homes(about):
+        return
+    for name in dict.fromkeys(_ON_PATH.findall(_build_program(about))):
+        if there := shutil.which(name):
+            place = pathlib.Path(there).resolve()
+            yield Source(name=name, kind=Kind.PROGRAM, folder=place, tree=trees.read(place))
 
 
 def homes(about: Built) -> dict[str, str]:
     """Return {name: variable in which a build finds a folder of the user's}, such as picoquic: PICOQUIC_HOME."""
-    if not about.build:
-        return {}
-    text = (about.folder / str(about.build["program"])).read_text(errors="replace")
-    variables = {match.group() for match in _ANY_HOME.finditer(text)} - _OF_TOOLS
+    variables = {match.group() for match in _ANY_HOME.finditer(_build_program(about))} - _OF_TOOLS
     return {variable.rpartition("_")[0].lower(): variable for variable in sorted(variables)}
+
+
+def _build_program(about: Built) -> str:
+    """Return the text of the program that builds; empty where there is none."""
+    return (about.folder / str(about.build["program"])).read_text(errors="replace") if about.build else ""
 
 
 def _named(place: pathlib.Path) -> Source:

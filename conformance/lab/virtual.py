@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from conformance.guest import protocol, wire
 from conformance.kernel.store import Kernel
-from conformance.lab import cores, job, shared, two_passes
+from conformance.lab import allowance, cores, endings, job, shared, two_passes
 from conformance.lab import memory as memory_file
 from conformance.lab import scratch as scratch_place
 from conformance.lab.adapter import Adapter
@@ -48,8 +48,6 @@ _MOST_UPTIME_S = 2**30 / 1000
 #: start, and for so many wall seconds: else a busy machine would do little but start guests. Where starts take very
 #: long, it does so after the longest shift, or the other run would seem to hang.
 _STARTS_A_SHIFT, _SHIFT_S, _LONGEST_SHIFT_S = 15, 30.0, 180.0
-#: what is asked for where processes are limited: two guests take less than 40, stacks with threads more
-LEAST_PROCESSES = 64
 #: on a busy machine it may take a moment until what was killed is gone
 _GONE_S = 5.0
 
@@ -101,6 +99,8 @@ class Group:
             if cores is not None:
                 with contextlib.suppress(OSError):  # forbidden in some containers: it is slower then
                     os.sched_setaffinity(0, cores)
+            with contextlib.suppress(OSError):  # where memory is short it ends, and not we, who can say why
+                pathlib.Path("/proc/self/oom_score_adj").write_text("500")
             _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
             if os.getppid() != parent:
                 os._exit(1)
@@ -167,7 +167,7 @@ def boot(
 ) -> Group:
     """Start a guest; `run` is a Python program for it to run instead of the job."""
     if (limits.most_processes() or limits.WORKER_PROCESSES) < limits.WORKER_PROCESSES:
-        raise too_few_processes()
+        raise endings.too_few_processes()
     (scratch / "uml").mkdir()
     place = memory_file.folder(kernel)
     # HOME is also there for the kernel's own sake: 7.2 takes the top of its address space from where its environment
@@ -219,11 +219,12 @@ class VirtualRoom:
             memory_mb = None if network is None else shared.memory_mb(network)
             alone = first[0].setting.packets and memory_mb is None
             memory = _MEMORY if memory_mb is None else f"{memory_mb}M"
-            how = {"memory": CAPTURING_MEMORY, "trace": "packets"} if alone else {"memory": memory}
+            how = {"memory": CAPTURING_MEMORY, "trace": "heads"} if alone else {"memory": memory}
             with one_guest(self.kernel, adapter, first[0], cancelled, **how) as (guest, scratch):
                 on_start(guest)
                 reader = job.Reader([], adapter, remembers=self._remembers, traces=scratch / "trace")
-                shift = _Shift(supply, reader, job.Feeder(scratch), self._most_uptime_s, memory_mb)
+                has_mb = memory_mb, allowance.needed_mb(first[0])
+                shift = _Shift(supply, reader, job.Feeder(scratch), self._most_uptime_s, *has_mb)
                 yield from follow(guest, reader, scratch, cancelled, self.trial_wall_timeout_s, shift.feed)
                 supply.give_back(reader.owed)
 
@@ -231,25 +232,32 @@ class VirtualRoom:
 class _Shift:
     """The life of one guest, as it is fed: until none is left, it is too old, or another run waits for its core.
 
-    It ends, too, before trials that need more memory than it has, `memory_mb` (None: they all need the same).
+    It ends, too, before trials that need more memory than it has, `memory_mb` (None: they all need the same), and,
+    where memory is limited, before those that need more than what it may take, `allowed_mb`.
     """
 
     def __init__(
-        self, supply: Supply, reader: job.Reader, feeder: job.Feeder, most_uptime_s: float, memory_mb: int | None
-    ) -> None:
+        self, supply: Supply, reader: job.Reader, feeder: job.Feeder, most_uptime_s: float, memory_mb: int | None,
+        allowed_mb: int,
+    ) -> None:  # fmt: skip
         self._supply, self._reader, self._feeder, self._most_uptime_s = supply, reader, feeder, most_uptime_s
-        self._memory_mb = memory_mb
+        self._memory_mb, self._allowed_mb = memory_mb, allowed_mb
         self._began_s = time.monotonic()
         self._start_s = 0.0
 
     def feed(self) -> None:
         """See that the guest does not wait, and has no more than that takes: another guest could make it, too."""
         while self._reader.few_owed and not self._is_over() and (trials := self._supply.take()):
-            network = trials[0].setting.network
-            if network is not None and self._memory_mb is not None and shared.memory_mb(network) > self._memory_mb:
+            if self._is_too_small_for(trials[0]):
                 self._supply.give_back([trials])
                 return
             self._feeder.feed(self._reader.add(trials))
+
+    def _is_too_small_for(self, trial: Trial) -> bool:
+        network = trial.setting.network
+        if network is not None and self._memory_mb is not None and shared.memory_mb(network) > self._memory_mb:
+            return True
+        return limits.memory_mb() is not None and allowance.needed_mb(trial) > self._allowed_mb
 
     def _is_over(self) -> bool:
         if self._reader.uptime_s > self._most_uptime_s:
@@ -270,11 +278,15 @@ def one_guest(
     memory: str = _MEMORY,
     **how: Any,
 ) -> Iterator[tuple[Group, pathlib.Path]]:
-    """Boot a guest for trials like `first`, on a core of its own, and give (it, its scratch folder).
+    """Boot a guest for trials like `first`, on a core and with memory of its own, and give (it, its scratch folder).
 
     It waits until it is fed (job.Feeder), and is ended with the block. `how`: see job.write(). Raises UserError.
     """
-    with scratch_place.disk_errors(), cores.one_core(cancelled) as core, scratch_place.folder() as scratch:
+    needed_mb = allowance.needed_mb(first, how.get("trace"))
+    with (
+        scratch_place.disk_errors(), allowance.OURS.hold(needed_mb, cancelled), cores.one_core(cancelled) as core,
+        scratch_place.folder() as scratch,
+    ):  # fmt: skip
         job.write(scratch, adapter, "/run", first, **how)
         guest = boot(kernel, scratch, core, adapter, memory=memory)
         try:
@@ -305,14 +317,14 @@ def follow(
     Raises UserError where there may not be as many processes as a guest needs: it would wait for ever.
     """
     events = Tail(scratch / "out.jsonl")
-    refused = limits.refused_processes()
+    refused, killed = limits.refused_processes(), limits.killed_for_memory()
     feed()
     last = time.monotonic()
     before: dict[str, float] = {}
     while not cancelled.is_set():
         ended = guest.exit_status is not None
         if limits.refused_processes() > refused:
-            raise too_few_processes()
+            raise endings.too_few_processes()
         for event in events.read():
             now = time.monotonic()
             took_s, last = round(now - last, 3), now
@@ -329,19 +341,12 @@ def follow(
             return
         host = {"wall_s": round(time.monotonic() - last, 3), **before}
         if ended:
-            yield from reader.give_up(why_it_ended(guest.exit_status, scratch), host)
+            yield from reader.give_up(endings.why_it_ended(guest.exit_status, scratch, killed), host)
             return
         if time.monotonic() - last > trial_wall_timeout_s:
             yield from reader.give_up(f"a trial took longer than {trial_wall_timeout_s:g} s of wall time", host)
             return
         time.sleep(_POLL_S)
-
-
-def too_few_processes() -> UserError:
-    return UserError(
-        f"a guest cannot start its processes: this container allows {limits.most_processes()} at once",
-        f"allow {LEAST_PROCESSES} or more, with --pids-limit, or use fewer --workers",
-    )
 
 
 def events(guest: Group, scratch: pathlib.Path, wall_timeout_s: float) -> Iterator[protocol.Event]:
@@ -374,16 +379,3 @@ class Tail:
             # A guest whose scratch disk is full leaves half a line; what is owed becomes an error.
             with contextlib.suppress(wire.ProtocolError):
                 yield protocol.parse_event(line)
-
-
-def why_it_ended(status: int | None, scratch: pathlib.Path) -> str:
-    """Return a sentence about a guest that ended before its work was done."""
-    try:
-        words = (scratch / "console.log").read_text(errors="replace").strip().splitlines()
-    except OSError:
-        words = []
-    telling = [w for w in words if "panic" in w.lower() or "No space left" in w or "Error" in w] or words
-    said = f"; its last words: {''.join(c if c.isprintable() else ' ' for c in telling[-1])[:200]}" if telling else ""
-    if status is not None and status < 0:
-        return f"the guest was killed by signal {-status} ({signal.Signals(-status).name}){said}; run the cell again"
-    return f"the guest ended with status {status} before its trials were done{said}"

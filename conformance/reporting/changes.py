@@ -56,7 +56,7 @@ def _rows(compared: Sequence[Compared]) -> Iterator[dict[str, Any]]:
         q, unit = c.quantity, c.matters or math.inf
         low, high = (_clamped(end / unit) for end in c.interval)
         yield {
-            "name": f"{words.title(q)} at {q.cell.id}, {q.algorithm}" + ("" if q.label else f" ({q.profile})"),
+            "name": f"{words.title(q)} at {q.place.id}, {q.algorithm}" + ("" if q.label else f" ({q.profile})"),
             "difference": _clamped(c.difference / unit), "low": low, "high": high, "change": str(c.change),
         }  # fmt: skip
 

@@ -14,9 +14,11 @@ from collections.abc import Iterator
 _ROOT = pathlib.Path("/")
 #: from here on a number of bytes means no limit (version 1 says so by the largest that is a whole number of pages)
 _UNLIMITED = 1 << 60
-#: for pytest and one guest; two guests of linux-tcp and pytest came to 179 to 195 MB (docs/containers.md)
+#: for pytest and one guest; two guests of linux-tcp and pytest came to 179 to 195 MB
 LEAST_MB = 192
-#: for each further guest: stacks with threads, or with a runtime of their own, take more than linux-tcp
+#: for what runs the guests, and what the kernel needs for both: `conformance why` came to 98 MB and 11 MB
+OWN_MB = 112
+#: for each guest: one of linux-tcp or quinn comes to 90 MB, stacks with a runtime of their own take more
 WORKER_MB = 128
 #: a guest is up to about a dozen processes with linux-tcp; stacks with threads have more
 WORKER_PROCESSES = 20
@@ -32,8 +34,8 @@ def workers() -> int:
     most = [float(len(cores()))]
     if (quota := core_quota()) is not None:
         most.append(math.ceil(quota))
-    if (memory := memory_mb()) is not None:
-        most.append(1 + (memory - LEAST_MB) // WORKER_MB)
+    if (memory := guests_mb()) is not None:
+        most.append(memory // WORKER_MB)
     if (processes := most_processes()) is not None:
         most.append(processes // WORKER_PROCESSES)
     return max(1, int(min(most)))
@@ -55,6 +57,19 @@ def memory_mb(root: pathlib.Path = _ROOT) -> int | None:
     """Return the memory that may be used, in units of 2^20 bytes, None where that is not limited."""
     limit = _least("memory", ("memory.max", "memory.limit_in_bytes"), root)
     return None if limit is None or limit >= _UNLIMITED else limit >> 20
+
+
+def guests_mb() -> int | None:
+    """Return the memory that guests may have together, in units of 2^20 bytes, None where that is not limited."""
+    memory = memory_mb()
+    return None if memory is None else max(memory - OWN_MB, 0)
+
+
+def killed_for_memory(root: pathlib.Path = _ROOT) -> int:
+    """Return how many processes were killed as memory was short: of our control group, as far as that can be seen."""
+    names = ("memory.events", "memory.oom_control")
+    counts = [line.split() for folder in _groups("memory", root) for name in names for line in _lines(folder / name)]
+    return sum(int(words[1]) for words in counts if words[:1] == ["oom_kill"])
 
 
 def free_memory_mb(root: pathlib.Path = _ROOT) -> int | None:

@@ -105,3 +105,13 @@ def test_a_stack_of_the_full_image_is_judged_with_few_rights(full):
         r"^zone cubic/heatmap-packets, cubic/quinn/\S+: .*\d (conforms|compatible|violat)", said, re.MULTILINE
     )
     assert " error" not in said.lower(), said
+
+
+@pytest.mark.parametrize("memory", ["256m", "512m"])
+def test_traces_of_two_guests_fit_into_little_memory(full, memory):
+    """Each guest keeps what it captures in memory; where both do not fit, one waits for the other."""
+    command = ("conformance", "why", "cubic", "--stack", "quinn", "--trials", "1")
+    status, said = run(full, *command, options=(*_STRICT, "--memory", memory))
+    assert status in {0, 1}, said
+    assert "against the reference cubic/linux-tcp" in said
+    assert "memory was short" not in said and "SIGKILL" not in said, said

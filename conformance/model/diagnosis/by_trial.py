@@ -40,7 +40,7 @@ def quantity(feature: Feature, algorithm: str, matters: float = MATTERS) -> Quan
         else Tolerance(absolute=feature.tolerance * matters)
     )
     return Quantity(
-        algorithm=algorithm, name=feature.name, cell=CELLS[feature.cell][0], profile=PROFILE, tolerance=tolerance,
+        algorithm=algorithm, name=feature.name, place=CELLS[feature.cell][0], profile=PROFILE, tolerance=tolerance,
         digits=feature.digits, weight=feature.weight, label=_label(feature, algorithm),
     )  # fmt: skip
 

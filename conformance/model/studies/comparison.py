@@ -26,10 +26,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy
 import numpy.typing
-import scipy.stats
 
 from conformance.model import statistics
-from conformance.model.setting import Cell
+from conformance.model.place import Place
 
 #: the chance that anything is said to have moved where nothing did
 ALPHA = 0.01
@@ -67,7 +66,7 @@ class Quantity:
 
     algorithm: str
     name: str
-    cell: Cell
+    place: Place
     profile: str
     tolerance: Tolerance
     digits: int = 3
@@ -192,6 +191,8 @@ def fewest_trials(family: int, alpha: float = ALPHA) -> int:
 
 def rank_sum_p(a: Sequence[float], b: Sequence[float]) -> float:
     """Return the two-sided p-value of the rank sum test, by its permutation distribution given the ties."""
+    import scipy.stats  # late: it takes 40 MB, and memory may be short
+
     doubled = (2 * scipy.stats.rankdata([*a, *b])).astype(int)  # mid-ranks are halves
     observed, total = int(doubled[: len(a)].sum()), int(doubled.sum())
     ways = _ways(tuple(sorted(doubled.tolist())), len(a))

@@ -9,8 +9,6 @@ import enum
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-import scipy.stats
-
 from conformance.model import place as places
 from conformance.model import statistics
 from conformance.model.errors import UserError
@@ -202,4 +200,6 @@ def upper_bound(k: int, n: int, confidence: float = 0.95) -> float:
     """
     if not 0 <= k <= n or not n:
         raise ValueError(f"{k} of {n}")
+    import scipy.stats  # late: it takes 40 MB, and memory may be short
+
     return 1.0 if k == n else float(scipy.stats.beta.ppf(confidence, k + 1, n - k))

@@ -89,14 +89,14 @@ def notes(found: "Comparison") -> Iterator[str]:
             kernels = f"base on Linux {base.kernel_release}, head on Linux {head.kernel_release}"
             yield f"{head.algorithm}: {kernels}: what moved may be the kernel's doing"
     for quantity, side in found.one_sided:
-        yield f"{quantity.algorithm}: {title(quantity)} at {quantity.cell.id} was seen of {side} only: unclear"
+        yield f"{quantity.algorithm}: {title(quantity)} at {quantity.place.id} was seen of {side} only: unclear"
     for left in found.left_out:
         m = left.measurement
-        yield f"left out {m.trial.scheme.algorithm} at {m.setting.cell.id}: {left.side}: {m.outcome}: {m.message}"
+        yield f"left out {m.trial.scheme.algorithm} at {left.place.id}: {left.side}: {m.outcome}: {m.message}"
     if found.unmeasured:
-        named = ", ".join(cell.id for _, _, cell in found.unmeasured[:_MOST_NAMED])
+        named = ", ".join(place.id for _, _, place in found.unmeasured[:_MOST_NAMED])
         more = ", ..." if len(found.unmeasured) > _MOST_NAMED else ""
-        yield f"not measured in time and not compared: {count(len(found.unmeasured), 'cell')} ({named}{more})"
+        yield f"not measured in time and not compared: {count(len(found.unmeasured), 'place')} ({named}{more})"
     yield from (f"not looked at: {problem}" for problem in found.problems)
     yield from found.lacking
     if found.blind:
@@ -141,7 +141,7 @@ def serving(found: "Comparison") -> str:
     open_ = "not shown that one side serves for the other"
     if found.of(Change.MOVED) or not found.not_shown:
         return open_
-    named = ", ".join(f"{title(q)} at {q.cell.id}" for q in found.not_shown[:_MOST_OPEN])
+    named = ", ".join(f"{title(q)} at {q.place.id}" for q in found.not_shown[:_MOST_OPEN])
     more = ", ..." if len(found.not_shown) > _MOST_OPEN else ""
     return f"{open_}: {count(len(found.not_shown), 'value')} may differ by {_permitted(found)} or more ({named}{more})"
 
@@ -167,7 +167,7 @@ def _rows(found: "Comparison", most_unclear: int) -> Iterator[tuple[str, ...]]:
     for c in (*found.of(Change.MOVED), *found.of(Change.UNCLEAR)[:most_unclear]):
         q = c.quantity
         name = f"{q.algorithm} {title(q)}" if several else title(q)
-        where = q.cell.id if q.label else f"{q.cell.id} ({q.profile})"
+        where = q.place.id if q.label else f"{q.place.id} ({q.profile})"
         numbers = _number(c, c.before), _number(c, c.after), _number(c, c.difference, "+")
         yield str(c.change), name, where, *numbers, f"{c.p:.1g}"
 

@@ -53,7 +53,10 @@ def _features(root: xml.Element, compared: Iterable[Compared]) -> None:
     for c in compared:
         quantity = c.quantity
         case = xml.SubElement(
-            suite, "testcase", classname=f"{quantity.algorithm}.features", name=f"{quantity.name} at {quantity.cell.id}"
+            suite,
+            "testcase",
+            classname=f"{quantity.algorithm}.features",
+            name=f"{quantity.name} at {quantity.place.id}",
         )
         _property(case, "before", f"{c.before:.6g}")
         _property(case, "after", f"{c.after:.6g}")

@@ -10,12 +10,14 @@ import rich.console
 import senders
 from helpers import measurements_of, scheme
 
-from conformance.catalogue import documents
-from conformance.commands import compare, compare_sides, cross, identify
+from conformance.catalogue import documents, scenarios
+from conformance.commands import compare, compare_places, compare_sides, cross, identify
 from conformance.commands import compare_result as compared_in
 from conformance.engine import benches
 from conformance.lab import manifest
 from conformance.model.errors import UserError
+from conformance.model.place import Point
+from conformance.model.setting import Cell
 from conformance.model.studies.comparison import Change
 from conformance.model.trial import Outcome
 from conformance.reporting.text import compare as compared
@@ -292,8 +294,8 @@ def test_the_same_cells_under_another_profile(world, grid):
     usual = compare.compute("@a", "@b", *asked(shared, grid=grid))
     other = compare.compute("@a", "@b", *asked(shared, grid=grid, profile="identify"))
     assert {c.quantity.profile for c in usual.compared} == {"atc25"}
-    assert {(c.quantity.profile, c.quantity.cell) for c in other.compared} == {
-        ("identify", c.quantity.cell) for c in usual.compared
+    assert {(c.quantity.profile, c.quantity.place) for c in other.compared} == {
+        ("identify", c.quantity.place) for c in usual.compared
     }
 
 
@@ -329,14 +331,14 @@ def test_cells_that_look_alike_are_traced_twice_and_others_as_often_as_it_takes(
 
     monkeypatch.setattr(compare.compare_features.tracing, "traced_all", traced_all)
     shared = world()
-    options, notes = asked(shared, grid=compare.NO_CELLS, features=True)
+    options, notes = asked(shared, grid=compare_places.NO_CELLS, features=True)
     found = compare.compute("@a", "@b", options, notes)
     assert found.exit_status == 1 and found.compared[0].quantity.label == "beta"
     assert taken == {
         ("base", "few"): found.trials, ("head", "few"): found.trials,
         ("base", "clean"): 2, ("head", "clean"): 2, ("base", "many"): 2, ("head", "many"): 2,
     }  # fmt: skip
-    assert all(c.change is Change.SAME for c in found.compared if c.quantity.cell.loss_pct != 0.3)
+    assert all(c.change is Change.SAME for c in found.compared if c.quantity.place.loss_pct != 0.3)
     assert "base on Linux" in shown(compared.show, found)
     # What was traced is kept: the same comparison takes nothing again, and the other direction is its mirror image.
     taken.clear()
@@ -379,7 +381,7 @@ def test_features_are_traced_under_the_sysctls_of_their_side(world, monkeypatch)
 
     monkeypatch.setattr(compare.compare_features.tracing, "traced_all", traced_all)
     options, notes = asked(
-        world(), grid=compare.NO_CELLS, features=True, sysctls=((), compare_sides.sysctls("net.ipv4.tcp_ecn=1"))
+        world(), grid=compare_places.NO_CELLS, features=True, sysctls=((), compare_sides.sysctls("net.ipv4.tcp_ecn=1"))
     )
     compare.compute("@a", "@b", options, notes)
     usual = {dict(s.sysctls).get("net.ipv4.tcp_ecn") for s in compare.tracing.settings().values()}
@@ -432,6 +434,61 @@ def test_two_results_files_are_compared_without_measuring(world, tmp_path):
         ("copa", Change.MOVED, 0.5, 0.7)
     ] * 3
     assert "no features of copa" in shown(compared.show, found)
+
+
+def at_points(tmp_path, values):
+    """Results files of two sides, {side: {point of the scenario `bonded`: utilization}}; return their paths."""
+    paths = []
+    for side, of in values.items():
+        paths.append(tmp_path / f"{side}.jsonl")
+        made = []
+        for point, value in of.items():
+            setting = scenarios.setting("bonded", Point.parse(point))
+            for m in measurements_of("utilization", [value] * 8, cell=setting.cell):
+                made.append(dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=setting)))
+        paths[-1].write_bytes(b"".join(store.dumps(m) for m in made))
+    return [str(path) for path in paths]
+
+
+ON, OFF = "reordering=on,batch=100,rates=1:1", "reordering=off,batch=100,rates=1:1"
+
+
+def test_points_that_share_a_cell_are_compared_each(world, tmp_path):
+    cells = {scenarios.setting("bonded", Point.parse(point)).cell for point in (ON, OFF)}
+    assert len(cells) == 1
+    sides = at_points(tmp_path, {"before": {ON: 0.9, OFF: 0.9}, "after": {ON: 0.9, OFF: 0.5}})
+    found = compare.compute(*sides, *asked(world(), grid="smoke", algorithms=("cubic",)))
+    assert {(c.quantity.place, c.change) for c in found.compared if c.quantity.name == "utilization"} == {
+        (Point.parse(ON), Change.SAME), (Point.parse(OFF), Change.MOVED),
+    }  # fmt: skip
+    assert Point.parse(OFF).id in shown(compared.show, found)
+    document = found.to_json()
+    schema.check("compare", document, "compare")
+    assert {one["cell"] for one in document["compared"]} == {Point.parse(ON).id, Point.parse(OFF).id}
+
+
+def test_what_one_file_alone_holds_is_named_and_a_zone_names_points(world, tmp_path):
+    sides = at_points(tmp_path, {"before": {ON: 0.9, OFF: 0.9}, "after": {ON: 0.9}})
+    found = compare.compute(*sides, *asked(world(), grid="smoke", algorithms=("cubic",)))
+    assert {c.quantity.place for c in found.compared} == {Point.parse(ON)}
+    assert "cubic: 1 place not compared, as one file alone holds them" in found.lacking
+    of_zone = compare.compute(*sides, *asked(world(), grid="cubic/bonded-utilization", algorithms=("cubic",)))
+    assert {c.quantity.place for c in of_zone.compared} == {Point.parse(ON)}
+    other = compare.compute(*sides, *asked(world(), grid="cubic/fairness-jain", algorithms=("cubic",)))
+    assert not other.compared and other.exit_status == 4
+
+
+def test_of_two_stacks_points_are_compared_where_they_are_asked_for(world):
+    shared = world()
+    found = compare.compute("@a", "@b", *asked(shared, grid="smoke"))
+    assert all(isinstance(c.quantity.place, Cell) for c in found.compared)
+    assert any(
+        "no points of scenarios are compared: name a zone of points with --grid" in said for said in found.lacking
+    )
+    points = compare.compute("@a", "@b", *asked(shared, grid="cubic/bonded-utilization"))
+    assert not points.lacking
+    places = {c.quantity.place for c in points.compared}
+    assert places == set(documents.zone(documents.shipped_path("cubic/bonded-utilization")).intervals)
 
 
 @pytest.mark.parametrize(

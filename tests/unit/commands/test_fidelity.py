@@ -1,10 +1,13 @@
 """Comparison with the published cells; the measurements are made up."""
 
 import dataclasses
+import re
+import statistics
 
 import pytest
 from helpers import CELL, measurements
 
+from conformance.catalogue import documents
 from conformance.commands import fidelity
 from conformance.model.errors import UserError
 from conformance.support import paths
@@ -33,6 +36,25 @@ def test_the_table_has_bias_rms_and_the_largest_difference():
     for line in lines:
         assert (line.cells, line.worst_cell) == (2, other)
         assert (line.bias, line.rms, line.worst) == pytest.approx((-0.1, 0.2236, -0.3), abs=1e-4)
+
+
+def test_the_rows_of_the_findings_follow_from_the_zones():
+    """Of BBRv2 the zone keeps ranges alone: that row is from the run itself."""
+    rows = {}
+    row = re.compile(r"\| \**(\w+)(?:, (\d+) Mbit/s)?\** \| (\d+) \| (\S+) \| \**([\d.]+)\** \|[^|]*\|([^|]*)\|")
+    for line in (paths.data("zones").parent / "docs" / "findings-fidelity.md").read_text().splitlines():
+        if match := row.fullmatch(line):
+            name, rate, cells, bias, rms, worst = match.groups()
+            rows[name.lower(), rate and float(rate)] = int(cells), bias, rms, worst.strip()
+    for algorithm in ("cubic", "reno", "bbrv1", "bbrv3"):
+        zone = documents.zone(documents.shipped_path(f"{algorithm}/heatmap"))
+        ours = {cell: statistics.fmean(interval.basis.values) for cell, interval in zone.intervals.items()}
+        both = [(cell, PUBLISHED.get((algorithm, "linux-tcp", cell))) for cell in ours]
+        for line in fidelity.table((algorithm, cell, ours[cell], known[0]) for cell, known in both if known):
+            at, told = line.worst_cell, rows.pop((algorithm, line.bandwidth_mbps))
+            worst = f"{line.worst:+.3f} at {at.one_way_delay_ms} ms, {at.loss_pct} %" if line.bandwidth_mbps else ""
+            assert told == (line.cells, f"{line.bias:+.4f}", f"{line.rms:.4f}", worst), (algorithm, line.bandwidth_mbps)
+    assert set(rows) == {("bbrv2", rate) for rate in (10, 20, None)}
 
 
 def test_unlike_runs_are_refused():

@@ -8,7 +8,8 @@ from helpers import trial
 from test_reader import CELLS, KERNELS_OWN, SEEDS, facts_of
 
 from conformance.guest import protocol
-from conformance.lab import cores, job, room, virtual
+from conformance.lab import allowance, cores, job, room, virtual
+from conformance.support import limits
 
 BATCHES = [[trial(seed, cell) for seed in SEEDS] for cell in CELLS]
 
@@ -34,7 +35,7 @@ def shift(tmp_path, monkeypatch):
     monkeypatch.setattr(cores, "others_wait", lambda: False)
     reader, fed = job.Reader([], KERNELS_OWN), []
     feeder = types.SimpleNamespace(feed=fed.append)
-    made = virtual._Shift(room.Supply(BATCHES), reader, feeder, most_uptime_s=1000.0, memory_mb=None)
+    made = virtual._Shift(room.Supply(BATCHES), reader, feeder, most_uptime_s=1000.0, memory_mb=None, allowed_mb=128)
     return types.SimpleNamespace(feed=made.feed, reader=reader, cells=fed, shift=made)
 
 
@@ -76,6 +77,22 @@ def test_a_guest_makes_room_for_another_run_after_a_while(shift, monkeypatch):
     assert len(shift.cells) == 2 and not shift.reader.owed
 
 
+@pytest.mark.parametrize(("start_s", "longest_s"), [(0.1, 30), (1.4, 30), (4.0, 60), (12.0, 180), (90.0, 180)])
+def test_a_guest_that_another_run_waits_for_stays_three_minutes_at_most(shift, monkeypatch, start_s, longest_s):
+    """Fifteen times as long as it took to start, but half a minute at least."""
+    now = [shift.shift._began_s]
+    monkeypatch.setattr(cores, "others_wait", lambda: True)
+    monkeypatch.setattr(virtual.time, "monotonic", lambda: now[0])
+    # It has said something for the first time, so it has started.
+    now[0] += start_s
+    shift.reader.uptime_s = 1.0
+    assert not shift.shift._is_over()
+    now[0] = shift.shift._began_s + longest_s - 0.01
+    assert not shift.shift._is_over()
+    now[0] += 0.02
+    assert shift.shift._is_over()
+
+
 def test_who_waits_for_a_core_is_seen(tmp_path, monkeypatch):
     monkeypatch.setattr(cores.paths, "cache", lambda *parts: tmp_path.joinpath(*parts))
     (tmp_path / "cores").mkdir()
@@ -95,8 +112,22 @@ def test_a_guest_ends_before_trials_that_need_more_memory_than_it_has(shift, mon
     supply = room.Supply([small, large])
     reader = types.SimpleNamespace(few_owed=True, add=lambda trials: trials)
     fed = []
-    guest = virtual._Shift(supply, reader, types.SimpleNamespace(feed=fed.append), most_uptime_s=1000.0, memory_mb=512)
+    feeder = types.SimpleNamespace(feed=fed.append)
+    guest = virtual._Shift(supply, reader, feeder, most_uptime_s=1000.0, memory_mb=512, allowed_mb=300)
     guest._is_over = lambda: False
     guest.feed()
     assert fed == [small]
     assert supply.take() == large  # for the next guest, which has enough
+
+
+def test_a_guest_ends_before_a_trial_that_needs_more_memory_than_it_may_take(shift, monkeypatch):
+    monkeypatch.setattr(allowance, "needed_mb", lambda trial: 129 if trial.setting.cell == CELLS[1] else 128)
+    monkeypatch.setattr(limits, "memory_mb", lambda: 256)
+    shift.feed()
+    for seed in SEEDS:
+        done(shift, 0, seed)
+        shift.feed()
+    assert len(shift.cells) == 1 and not shift.reader.owed
+    monkeypatch.setattr(limits, "memory_mb", lambda: None)
+    shift.feed()
+    assert len(shift.cells) == 2

@@ -405,6 +405,42 @@ def test_a_changed_folder_in_a_variable_is_never_judged_by_an_old_binary(stack, 
     assert adapter.load(path) == first  # side by side
 
 
+def test_a_changed_program_on_path_is_never_judged_by_an_old_binary(stack, tmp_path, monkeypatch):
+    """It counts where no folder is named, and is built anew when it changed."""
+    monkeypatch.delenv("DEMO_HOME", raising=False)
+    path = stack(
+        'if [ -n "${DEMO_HOME:-}" ]; then demo="$DEMO_HOME/demo"; else demo=$(command -v demo-server) || exit 1; fi\n'
+        'cp "$demo" "$CC_BUILD/demo"'
+    )
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    program(tmp_path / "bin" / "demo-server", "one")
+    first = adapter.load(path)
+    assert re.fullmatch(r"stack 1\.2; with demo-server@\w{6}", first.version)
+    program(tmp_path / "bin" / "demo-server", "two")
+    second = adapter.load(path)
+    assert [b.build.joinpath("demo").read_text()[-4:-1] for b in (first, second)] == ["one", "two"]
+    assert first.digest != second.digest
+    program(tmp_path / "home" / "demo", "three")
+    monkeypatch.setenv("DEMO_HOME", str(tmp_path / "home"))
+    # Whatever is on PATH does not count then.
+    assert re.fullmatch(r"stack 1\.2; with demo@\w{6}", adapter.load(path).version)
+
+
+@pytest.mark.parametrize(
+    ("name", "server"),
+    [("lsquic", "http_server"), ("neqo", "neqo-server"), ("picoquic", "picoquicdemo"), ("quicly", "h2o")],
+)
+def test_each_stack_of_the_users_counts_the_program_that_it_takes_from_path(tmp_path, monkeypatch, name, server):
+    about = adapter.manifest.read(name)
+    for variable in sources.homes(about).values():
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert sources.find(about) == ()
+    program(tmp_path / server, "x")
+    (found,) = sources.find(about)
+    assert (found.name, found.kind, found.commit) == (server, sources.Kind.PROGRAM, None)
+
+
 def test_a_given_folder_counts_before_that_of_the_variable(stack, tmp_path, monkeypatch):
     path = stack('cp "$DEMO_HOME/demo" "$CC_BUILD"')
     for name in ("one", "two"):

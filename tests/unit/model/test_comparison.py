@@ -17,7 +17,7 @@ from conformance.model.studies.comparison import Change, Quantity, Tolerance
 
 def quantity(at=1, matters=0.01, **changes):
     return Quantity(
-        algorithm="cubic", name="utilization", cell=Cell(10, at, 1), profile="atc25",
+        algorithm="cubic", name="utilization", place=Cell(10, at, 1), profile="atc25",
         tolerance=Tolerance(absolute=matters), **changes,
     )  # fmt: skip
 
@@ -112,7 +112,7 @@ def test_what_is_seen_directly_comes_before_what_follows():
         beta: (side([0.70] * 10), side([0.75] * 10)),
     }
     found = comparison.largest_first(comparison.compare(sides))
-    assert [c.quantity.cell.one_way_delay_ms for c in found] == [1, 2, 3]
+    assert [c.quantity.place.one_way_delay_ms for c in found] == [1, 2, 3]
 
 
 VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=7)

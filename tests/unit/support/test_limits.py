@@ -80,7 +80,7 @@ def test_version_1_without_limits_and_a_machine_without_control_groups(machine, 
     ("quota", "memory", "processes", "most"),
     [
         (None, None, None, 8), (1.5, None, None, 2), (0.2, None, None, 1), (None, 256, None, 1), (None, 100, None, 1),
-        (None, 192, None, 1), (None, 319, None, 1), (None, 320, None, 2), (None, 448, None, 3),
+        (None, 192, None, 1), (None, 367, None, 1), (None, 368, None, 2), (None, 496, None, 3),
         (None, None, 60, 3), (None, None, 5, 1), (16, 4096, 1000, 8), (3, 512, 1000, 3),
     ],
 )  # fmt: skip
@@ -90,3 +90,15 @@ def test_as_many_workers_as_the_scarcest_allows(monkeypatch, quota, memory, proc
     monkeypatch.setattr(limits, "memory_mb", lambda: memory)
     monkeypatch.setattr(limits, "most_processes", lambda: processes)
     assert limits.workers() == most
+
+
+def test_processes_killed_for_memory_are_counted(machine, tmp_path):
+    files = {"sys/fs/cgroup/memory.events": "low 0\nmax 7\noom 2\noom_kill 3"}
+    assert limits.killed_for_memory(machine(["0::/"], [_V2.format(top="/")], files)) == 3
+    assert limits.killed_for_memory(tmp_path / "nowhere") == 0
+
+
+def test_version_1_counts_processes_killed_for_memory_too(machine):
+    files = {"sys/fs/cgroup/memory/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 2"}
+    root = machine(["2:memory:/docker/abc"], [_V1.format(top="/docker/abc", name="memory")], files)
+    assert limits.killed_for_memory(root) == 2

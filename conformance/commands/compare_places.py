@@ -1,0 +1,91 @@
+"""Where `conformance compare` looks: cells and points of scenarios, and what it leaves out."""
+
+import dataclasses
+from collections.abc import Sequence
+
+from conformance.catalogue import documents, scenarios
+from conformance.commands.compare_sides import Results, Stack
+from conformance.engine.plan import Key
+from conformance.model import grid as grids
+from conformance.model import place as places
+from conformance.model.errors import UserError
+from conformance.model.place import Point
+from conformance.model.setting import Cell, Setting
+from conformance.model.zone import Zone
+from conformance.support.console import count
+
+#: no cells: features alone
+NO_CELLS = "none"
+#: of an algorithm without zones: without loss, with a little, with more
+_WITHOUT_ZONES = (Cell(10, 20, 0), Cell(10, 20, 1), Cell(10, 60, 2))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The settings of an algorithm that are compared; `lacking`: sentences about what is not."""
+
+    keys: list[Key]
+    lacking: list[str]
+
+
+def chosen(both: Sequence[Stack | Results], algorithm: str, grid: str, profile: str | None) -> Chosen:
+    """Return where an algorithm is compared: where a file holds results, if one side is one. Raise UserError.
+
+    `grid`: as --grid has it; `profile`: as --profile, None for that of each zone.
+    """
+    if grid == NO_CELLS:
+        return Chosen(keys=[], lacking=[])
+    if any(isinstance(side, Results) for side in both):
+        return _held(both, algorithm, grid, profile)
+    usual, *others = dict.fromkeys(side.bench.profile for side in both if isinstance(side, Stack))
+    if others:
+        raise UserError("one stack is over TCP, the other over UDP", "compare two builds of one stack")
+    if grid != grids.SMOKE:
+        settings = [scenarios.setting(named, place) for named, place in _named(grid, profile or usual)]
+        return Chosen(keys=[(algorithm, setting) for setting in settings], lacking=[])
+    own = [zone for _, zone in documents.judging(usual) if zone.algorithm == algorithm]
+    smoke = {(profile or zone.profile, cell) for zone in own for cell in zone.smoke if isinstance(cell, Cell)}
+    cells = sorted(smoke) or [(profile or usual, cell) for cell in _WITHOUT_ZONES]
+    settings = [documents.profile(under, cell) for under, cell in cells]
+    # Bytes are what a trial costs: a budget that ends early leaves out few cells.
+    settings.sort(key=lambda setting: setting.transfer_bytes)
+    of_points = [zone for zone in own if any(isinstance(place, Point) for place in zone.smoke)]
+    lacking = [f"{algorithm}: no points of scenarios are compared: {_mend(of_points)}"] if of_points else []
+    return Chosen(keys=[(algorithm, setting) for setting in settings], lacking=lacking)
+
+
+def _held(both: Sequence[Stack | Results], algorithm: str, grid: str, profile: str | None) -> Chosen:
+    """Return what all files hold of the places that are asked for."""
+    held = [side.measured(algorithm) for side in both if isinstance(side, Results)]
+    everywhere = [key for key in held[0] if all(key in other for other in held)]
+    keys = [key for key in everywhere if not key[1].segments]
+    lacking = []
+    if paths := len(everywhere) - len(keys):
+        lacking.append(f"{algorithm}: {count(paths, 'split path')} not compared")
+    if alone := sum(len(of) for of in held) - len(held) * len(everywhere):
+        lacking.append(f"{algorithm}: {count(alone, 'place')} not compared, as one file alone holds them")
+    if grid not in (grids.SMOKE, grids.FULL):
+        # Of cells, the profile is any that the files hold.
+        wanted = {(named if isinstance(place, Point) else None, place) for named, place in _named(grid, "")}
+        keys = [key for key in keys if _place_of(key[1]) in wanted]
+    if profile is not None:
+        keys = [key for key in keys if key[1].profile == profile]
+    return Chosen(keys=keys, lacking=lacking)
+
+
+def _place_of(setting: Setting) -> tuple[str | None, places.Place]:
+    place = places.of(setting)
+    return setting.profile if isinstance(place, Point) else None, place
+
+
+def _named(grid: str, profile: str) -> list[tuple[str, places.Place]]:
+    """Return [(profile, place)] of a grid's cells, or of a zone's cells or points by its id. Raises UserError."""
+    if "/" in grid:
+        found = documents.any_zone(documents.shipped_path(grid))
+        if isinstance(found, Zone) and found.digests:
+            return [(found.profile, point) for point in found.intervals]
+    return [(profile, cell) for cell in documents.cells(grid)]
+
+
+def _mend(zones: Sequence[Zone]) -> str:
+    return f"name a zone of points with --grid, such as {zones[0].id}"

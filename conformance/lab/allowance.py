@@ -1,0 +1,109 @@
+"""How much memory a guest takes, and an allowance of it that each guest holds while it lives.
+
+A guest's memory is a file that grows and never shrinks: it counts where control groups limit memory, and a guest that
+finds none is killed. So guests of this process together take no more than it may use. One that does not fit beside
+others waits for them; one that does not fit alone runs alone, and may be killed (`mend`).
+
+Other processes with the same limit are not seen. Where memory is not limited, nothing waits.
+"""
+
+import contextlib
+import threading
+from collections.abc import Iterator
+
+from conformance.lab import shared
+from conformance.model.errors import UserError
+from conformance.model.network import Network
+from conformance.model.trial import Trial
+from conformance.support import limits
+
+_GUEST_MB = limits.WORKER_MB
+#: Of a guest whose flows share a network, and of each flow of the stack in it, with its server and client. Eight guests
+#: of quinn's smoke points, of one flow to nine, came to between 86 and 168 MB; the number of flows did not tell which.
+_NETWORK_MB, _STACK_FLOW_MB = 168, 4
+#: Captures of one trial: two rings, allocated whole (guest/capture.py), and two files on their way to the host.
+_RING_SHARE, _RING_SPARE_MB, _FILE_SHARE, _CAPTURES = 1.3, 24, 1.0, 2
+#: heads take a quarter of a frame's room (guest/trace.py)
+_HEADS_SHARE = 0.25
+#: of a trial whose flows share a network: guest/programs.py has rings of this size
+_SHARED_CAPTURED_MB = 48
+_WAIT_S = 0.2
+
+
+def needed_mb(trial: Trial, trace: str | None = None) -> int:
+    """Return how much memory a guest comes to that makes a trial, in units of 2^20 bytes, at the most.
+
+    By measurement: docs/containers.md has the figures. `trace`: as of job.write().
+    """
+    setting = trial.setting
+    if setting.network is not None:
+        return _of_network(setting.network, setting.packets)
+    captured = trace or ("heads" if setting.packets else None)
+    return _GUEST_MB + (0 if captured is None else _captures_mb(setting.transfer_bytes / 2**20, captured))
+
+
+def _of_network(network: Network, packets: bool) -> int:
+    captured = packets or network.delivery or bool(network.states)
+    own = shared.network_mb(network, _STACK_FLOW_MB)
+    return _NETWORK_MB + round(own) + (_captures_mb(_SHARED_CAPTURED_MB, "packets") if captured else 0)
+
+
+def _captures_mb(transfer_mb: float, how: str) -> int:
+    share = _HEADS_SHARE if how == "heads" else 1.0
+    return round(_CAPTURES * share * ((_RING_SHARE + _FILE_SHARE) * transfer_mb + _RING_SPARE_MB))
+
+
+class Allowance:
+    """Memory for guests, in units of 2^20 bytes, lent in the order in which it is asked for."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting: list[object] = []
+        self._lent: dict[object, int] = {}
+
+    @contextlib.contextmanager
+    def hold(self, needed: int, cancelled: threading.Event | None = None) -> Iterator[None]:
+        """Hold so much for the time of the block; wait until it is free, or until nobody else holds any.
+
+        Raises UserError where `cancelled` is set first.
+        """
+        me = object()
+        with self._changed:
+            self._waiting.append(me)
+            try:
+                while not self._is_next(me, needed):
+                    if cancelled is not None and cancelled.is_set():
+                        raise UserError("interrupted while waiting for memory")
+                    self._changed.wait(_WAIT_S)
+                self._lent[me] = needed
+            finally:
+                self._waiting.remove(me)
+                self._changed.notify_all()
+        try:
+            yield
+        finally:
+            with self._changed:
+                del self._lent[me]
+                self._changed.notify_all()
+
+    @property
+    def lent_mb(self) -> int:
+        """Return how much is held now."""
+        return sum(self._lent.values())
+
+    def _is_next(self, me: object, needed: int) -> bool:
+        most = limits.guests_mb()
+        if self._waiting[0] is not me:
+            return False
+        return most is None or not self._lent or self.lent_mb + needed <= most
+
+
+#: of all guests of this process
+OURS = Allowance()
+
+
+def mend() -> str:
+    """Return what to do where a guest was killed as memory was short."""
+    allowed, lent = limits.memory_mb() or 0, OURS.lent_mb
+    wanted = max(lent + limits.OWN_MB, allowed + limits.WORKER_MB)
+    return f"{allowed} MB are allowed here; allow {wanted} MB or more (a container's --memory), or use --workers 1"
