@@ -68,9 +68,10 @@ def move_gap_s(measured: Measured, group: str | None) -> float | None:
     if len(moved) != 1 or None in ends:
         return None
     (hop,) = moved
-    last_s = max(end for end in ends if end is not None)
+    last_s: float = max(end for end in ends if end is not None)
     quiet_s: float = hop["quiet_ns"] / 1e9
-    return max(quiet_s, last_s - hop["passed_ns"] / 1e9)
+    passed_s: float = hop["passed_ns"] / 1e9
+    return max(quiet_s, last_s - passed_s)
 
 
 def _was_to_end_s(flow: Record, group: Flows) -> float | None:

@@ -1,4 +1,4 @@
-"""What came of clients that moved: whether the move met packets, which flows it ended, and for how long nothing came."""
+"""What came of clients that moved: whether that met packets, which flows it ended, and for how long nothing came."""
 
 import copy
 import types
