@@ -12,11 +12,15 @@ from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
 from conformance.lab import proxy, proxy_network
 from conformance.model.errors import UserError
-from conformance.model.proxy import SPLITTER
+from conformance.model.proxy import PEPSAL, SPLITTER
 from conformance.support import paths
 
-#: how long a section is down, and the bounds of back-pressure that are tried
-DOWN_S, BOUNDS = (1, 5, 20), (None, 262_144, 65_536, 16_384)
+#: how long a section is down
+DOWN_S = (1, 5, 20)
+#: bounds of back-pressure, each with a receive buffer: None is the splitter's own, as large as the bound
+BOUNDS: tuple[tuple[int | None, int | None], ...] = (
+    (None, None), (262_144, None), (65_536, None), (16_384, None), (65_536, 16_384), (16_384, 65_536),
+)  # fmt: skip
 #: After an outage TCP waits at most as long again, as timeouts double; the first one comes late by a timeout, and this
 #: machine may be busy.
 _LATE_S, _SERVED_S = 1.5, 5.0
@@ -44,10 +48,11 @@ class Row:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Checked:
-    """All cases."""
+    """All cases. `proxy`: the names of those that were tried; `left_out`: which was not, and why."""
 
     proxy: str
     rows: tuple[Row, ...]
+    left_out: str | None = None
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -59,34 +64,63 @@ class Checked:
     def to_json(self) -> Document:
         """Return a document of schemas/proxy-check.json."""
         rows = [{**dataclasses.asdict(row), "seen": dict(row.seen)} for row in self.rows]
-        return document("proxy-check", self.exit_status, proxy=self.proxy, rows=rows)
+        return document("proxy-check", self.exit_status, proxy=self.proxy, left_out=self.left_out, rows=rows)
 
 
-def compute(name: str, down_s: Sequence[float] = DOWN_S) -> Checked:
-    """Try a proxy of this name (lab/proxy.py: choose), all cases at once. Raises UserError."""
-    chosen = proxy.choose(name)
-    if chosen is None:
-        raise UserError("nothing to check: no proxy", f"choose {SPLITTER} or pepsal")
+def compute(name: str | None = None, down_s: Sequence[float] = DOWN_S) -> Checked:
+    """Try a proxy of this name (lab/proxy.py: choose), all cases at once. Raises UserError.
+
+    Without a name: the suite's own, and pepsal where one is on PATH.
+    """
+    left_out = None
     if why_not := proxy_network.allowed():
         raise UserError(f"a proxy is checked in namespaces of an unprivileged user: {why_not}")
-    asked = list(_cases(name, [str(proxy.program(chosen))], down_s))
+    commands = {one: _command(one) for one in ([SPLITTER] if name is None else [name])}
+    if name is None:
+        try:
+            commands[PEPSAL] = _command(PEPSAL)
+        except UserError as error:
+            left_out = str(error)
+    asked = list(_cases(commands, down_s))
     with ThreadPoolExecutor(len(asked)) as pool:
-        return Checked(proxy=name, rows=tuple(pool.map(_row, asked)))
+        return Checked(proxy=", ".join(commands), rows=tuple(pool.map(_row, asked)), left_out=left_out)
 
 
-def _cases(name: str, command: Sequence[str], down_s: Sequence[float]) -> Iterator[dict[str, Any]]:
-    via = {name: list(command), END_TO_END: []}
-    yield {"case": "killed", "via": name, "command": via[name], "options": []}
-    yield {"case": "restarted", "via": name, "command": via[name], "options": []}
-    for bound in BOUNDS if name == SPLITTER else (None,):
-        options = [] if bound is None else ["-b", str(bound)]
-        yield {"case": "undelivered", "via": name, "command": via[name], "options": options, "bound": bound}
-    yield {"case": "undelivered", "via": END_TO_END, "command": [], "options": [], "bound": 0}
+def _command(name: str) -> list[str]:
+    chosen = proxy.choose(name)
+    if chosen is None:
+        raise UserError("nothing to check: no proxy", f"choose {SPLITTER} or {PEPSAL}")
+    return [str(proxy.program(chosen))]
+
+
+def _cases(commands: Mapping[str, list[str]], down_s: Sequence[float]) -> Iterator[dict[str, Any]]:
+    via = {**commands, END_TO_END: []}
+    for case in ("killed", "restarted"):
+        for who, own in via.items():
+            yield {"case": case, "via": who, "command": own, "options": []}
+    for name, own in commands.items():
+        for bound, receive in BOUNDS if name == SPLITTER else BOUNDS[:1]:
+            options = [text for letter, value in (("b", bound), ("R", receive)) if value is not None
+                       for text in (f"-{letter}", str(value))]  # fmt: skip
+            most = None if bound is None else most_undelivered(bound, receive)
+            yield {"case": "undelivered", "via": name, "command": own, "options": options, "most": most}
+    yield {"case": "undelivered", "via": END_TO_END, "command": [], "options": [], "most": 0}
     for seconds in down_s:
         for section in SECTIONS:
             for who, own in via.items():
                 about = {"case": "down", "via": who, "command": own, "options": []}
                 yield {**about, "section": section, "seconds": seconds}
+
+
+def most_undelivered(bound: int, receive: int | None = None) -> int:
+    """Return how many bytes the splitter may have acknowledged to a sender and never deliver, given -b and -R.
+
+    It reads while less than `bound` bytes are in its pipe and, not acknowledged by the receiver, in the sending socket
+    (SIOCOUTQ), and never more than is left: so the two hold `bound` at most. What the kernel has acknowledged, and the
+    splitter has not read, is in the receive buffer. That is SO_RCVBUF, which the kernel makes twice as large as it is
+    asked to (socket(7)); it promises a sender no more than fits in, and so acknowledges no more.
+    """
+    return bound + 2 * (bound if receive is None else receive)
 
 
 def _row(asked: Mapping[str, Any]) -> Row:
@@ -109,24 +143,29 @@ def _about(asked: Mapping[str, Any]) -> str:
     if asked["case"] == "down":
         return f"the {SECTIONS[asked['section']]} section for {asked['seconds']:g} s"
     if asked["case"] == "undelivered":
-        return f"-b {asked['bound']}" if asked["bound"] else "no back-pressure" if asked["command"] else ""
+        return " ".join(asked["options"]) or ("no back-pressure" if asked["command"] else "")
     return ""
 
 
 def judged(asked: Mapping[str, Any], seen: Mapping[str, Any]) -> tuple[str | None, bool | None]:
     """Return what must be in a case, and whether it is; (None, None) where nothing must."""
     match asked["case"]:
+        case "killed" if asked.get("via") == END_TO_END:
+            return "there is nothing to notice, and the stream goes on", seen["goes_on"] and seen["right"]
         case "killed":
             noticed = seen["client_noticed_s"] is not None and seen["server_noticed_s"] is not None
             whole = seen["client_how"] == "end"
             return "both ends notice, and no end passes for the stream's own", noticed and not whole and seen["right"]
         case "restarted":
             served = seen["served_s"] is not None and seen["served_s"] <= _SERVED_S
+            if asked.get("via") == END_TO_END:
+                goes_on = seen["client_how"] == seen["server_how"] == "nothing"
+                return "new connections are served all the time, and the old one goes on", served and (
+                    seen["served_meanwhile"] and goes_on
+                )
             return f"new connections are served within {_SERVED_S:g} s", served
-        case "undelivered" if asked["bound"] is not None:
-            # What may be in the proxy and on its way, and a receive buffer, which the kernel doubles (socket(7)).
-            most = 3 * asked["bound"]
-            return f"at most {most} bytes", seen["undelivered_bytes"] <= most
+        case "undelivered" if asked["most"] is not None:
+            return f"at most {asked['most']} bytes", seen["undelivered_bytes"] <= asked["most"]
         case "down":
             most_s = asked["seconds"] + _LATE_S
             resumed = seen["resumed_s"] is not None and seen["resumed_s"] <= most_s

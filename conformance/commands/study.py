@@ -14,12 +14,13 @@ from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
 from conformance.engine.plan import Key, plan
 from conformance.engine.workers import Executor
-from conformance.lab import shared
+from conformance.kernel import store as kernels
+from conformance.lab import kernel_variant, shared
 from conformance.model.errors import UserError
 from conformance.model.studies import outcome, study_results
 from conformance.model.studies.claims import Finding, Judged, Verdict
 from conformance.model.studies.outcome import Judgment
-from conformance.model.studies.study import Claim, Study
+from conformance.model.studies.study import Claim, Study, Variant
 from conformance.model.studies.study_point import StudyPoint
 from conformance.model.trial import Measurement
 from conformance.results import store
@@ -128,9 +129,10 @@ def run(
     why_not: dict[StudyPoint, str] = {}
     measured: dict[StudyPoint, Sequence[Measurement]] = {}
     schemes: dict[str, None] = {}
-    for stack, kernel in dict.fromkeys((point.stack, study.kernels.get(point)) for point in chosen):
-        own = [point for point in chosen if (point.stack, study.kernels.get(point)) == (stack, kernel)]
+    for stack, kernel in dict.fromkeys((point.stack, point.kernel) for point in chosen):
+        own = [point for point in chosen if (point.stack, point.kernel) == (stack, kernel)]
         try:
+            _make_variant(study, kernel, notes)
             bench = benches.find(Choice(stack=stack, kernel=kernel))
         except UserError as error:
             why_not |= dict.fromkeys(own, str(error))
@@ -149,6 +151,31 @@ def run(
         referenced=outcome.referenced(measured, known), schemes=tuple(schemes), results=results,
         failed=failed if failed is ExitStatus.ERROR else ExitStatus.DONE,
     )  # fmt: skip
+
+
+def _make_variant(study: Study, name: str | None, notes: Notes) -> None:
+    """Make the kernel of this name if the study says how: a built one with parameters. Raise UserError.
+
+    A name that means another kernel on this machine is the user's, and stays.
+    """
+    asked = study.variants.get(name or "")
+    if name is None or asked is None:
+        return
+    kernel = kernel_variant.ready(name, asked.of, asked.parameters)
+    held = next((one for one in kernels.kernels() if one.name == name), None)
+    if held is None:
+        kernel_variant.make(name, asked.of, asked.parameters)
+        given = ", ".join(f"{parameter}={value}" for parameter, value in asked.parameters.items())
+        notes.say(f"made the kernel {name}: {asked.of} with {given}")
+    elif held.digest != kernel.digest:
+        raise UserError(
+            f"kernel {name} is not {asked.of} with the study's parameters", f"give it with `{_how(name, asked)}`"
+        )
+
+
+def _how(name: str, asked: Variant) -> str:
+    given = " ".join(f"--parameter {parameter}={value}" for parameter, value in asked.parameters.items())
+    return f"conformance kernel variant {name} --of {asked.of} {given}"
 
 
 def _work(study: Study, points: Iterable[StudyPoint]) -> Mapping[Key, list[StudyPoint]]:

@@ -105,18 +105,28 @@ def _stream(network: Network, listener: socket.socket) -> tuple[_Reader, _Sender
 
 
 def killed(asked: Case) -> dict[str, Any]:
-    """Kill the proxy in the middle of a stream: how each end learns of it, and when."""
+    """Kill the proxy in the middle of a stream: how each end learns of it, and when. End to end, nothing is killed."""
     with _network(asked) as network, network.listener() as listener:
         reader, sender = _stream(network, listener)
         at_s = time.monotonic()
-        network.kill()
-        for one in (reader, sender):
-            one.join(_NOTICED_S)
+        if asked["command"]:
+            network.kill()
+        _wait_for_ends(asked, reader, sender)
         return {
+            "goes_on": reader.ended is None and sender.ended is None and reader.times[-1] > at_s,
             **{f"{name}_{what}": value for name, one in (("client", reader), ("server", sender))
                for what, value in _end(one.ended, at_s).items()},
             "right": reader.right,
         }  # fmt: skip
+
+
+def _wait_for_ends(asked: Case, *ends: threading.Thread) -> None:
+    """Wait until both ends have noticed; where there is no proxy there is nothing to notice, and a while must do."""
+    if not asked["command"]:
+        time.sleep(_BEFORE_S)
+        return
+    for one in ends:
+        one.join(_NOTICED_S)
 
 
 def _end(ended: tuple[float, str] | None, at_s: float) -> dict[str, Any]:
@@ -159,16 +169,20 @@ def _count(connection: socket.socket, what: int) -> int:
 
 
 def restarted(asked: Case) -> dict[str, Any]:
-    """Kill the proxy and start it again after a while: when a new connection is served, and the old one's end."""
+    """Kill the proxy and start it again after a while: when a new connection is served, and the old one's end.
+
+    End to end, nothing is killed.
+    """
     with _network(asked) as network, network.listener() as listener:
         reader, sender = _stream(network, listener)
-        network.kill()
+        if asked["command"]:
+            network.kill()
         meanwhile = _served(network, listener, time.monotonic(), _BEFORE_S)
         at_s = time.monotonic()
-        network.start()
+        if asked["command"]:
+            network.start()
         served_s = _served(network, listener, at_s, _SERVED_S)
-        for one in (reader, sender):
-            one.join(_NOTICED_S)
+        _wait_for_ends(asked, reader, sender)
         ends = [one.ended[1] if one.ended else "nothing" for one in (reader, sender)]
         return {"served_meanwhile": meanwhile is not None, "served_s": served_s, "client_how": ends[0],
                 "server_how": ends[1]}  # fmt: skip

@@ -74,6 +74,8 @@ static size_t heap_count, heap_room, held_count, held_room;
 static struct {
     long long came, left, other, too_long, chosen, again, burst, in_bad, between, marked, not_markable, bleached, duplicated,
         reordered, held, thinned, rebound, stale, late_ns;
+    /* From the last packet before clients moved on: the longest time without one that passed, and when the last one did. */
+    int64_t quiet_ns, passed_ns;
 } tally;
 
 static void fail(const char *what)
@@ -282,6 +284,9 @@ static void came(struct packet *packet, int64_t at_ns)
         tally.stale++;
     } else {
         tally.rebound += fate == REWRITTEN;
+        if (rule->rebind && tally.passed_ns && at_ns - tally.passed_ns > tally.quiet_ns)
+            tally.quiet_ns = at_ns - tally.passed_ns;
+        tally.passed_ns = at_ns;
         if (rule->ecn == BLEACHED && (ip[1] & 3) != NOT_ECT) {
             tally.bleached++;
             set_ecn(ip, NOT_ECT);
@@ -421,10 +426,12 @@ static void receive(int64_t offset_ns)
 
 static void tell(int signal)
 {
-    char more[80] = "";
+    char more[160] = "";
     (void)signal;
     if (rebinds)
-        snprintf(more, sizeof more, ", \"rebound\": %lld, \"stale\": %lld", tally.rebound, tally.stale);
+        snprintf(more, sizeof more, ", \"rebound\": %lld, \"stale\": %lld, \"quiet_ns\": %lld, \"passed_ns\": %lld",
+                 tally.rebound, tally.stale, (long long)tally.quiet_ns,
+                 (long long)(tally.passed_ns ? tally.passed_ns - rules[0].at_ns : 0));
     dprintf(1,
             "{\"came\": %lld, \"left\": %lld, \"other\": %lld, \"too_long\": %lld, \"chosen\": %lld, \"again\": %lld, "
             "\"burst\": %lld, \"in_bad\": %lld, \"between\": %lld, \"marked\": %lld, \"not_markable\": %lld, "

@@ -363,16 +363,26 @@ METRICS: Mapping[str, Metric] = {
             )
             for quantile in ("p50", "p95")
         ),
-        _shared(
-            "delivery_gap_s",
-            "longest gap",
-            "Longest time without a new byte at the receiver",
-            delivery_metrics.of("gap_s"),
-            unit="s",
-            digits=2,
-            margin=0.5,
-            full_scale=20.0,
-            missing=delivery_metrics.MISSING,
+        *(
+            _shared(name, title, about, of, unit="s", digits=digits, margin=0.5, full_scale=20.0, missing=missing)
+            for name, title, digits, about, of, missing in (
+                (
+                    "delivery_gap_s",
+                    "longest gap",
+                    2,
+                    "Longest time without a new byte at the receiver",
+                    delivery_metrics.of("gap_s"),
+                    delivery_metrics.MISSING,
+                ),
+                (
+                    "move_gap_s",
+                    "gap of a move",
+                    3,
+                    "Longest time without a packet to the client, from its move on",
+                    recovery_metrics.move_gap_s,
+                    recovery_metrics.NO_MOVE,
+                ),
+            )
         ),
         _shared(
             "convergence_s",

@@ -5,7 +5,10 @@ They are about the last phase (emulation/phases.py): from the last instant of th
 
 import math
 
+from conformance.model.flow_group import Flows
 from conformance.model.shared_metrics import Measured, Record, bottleneck, flows_of
+
+NO_MOVE = "its client does not move, or nothing says how long its flows were to last"
 
 
 def _last(record: Record | None) -> Record | None:
@@ -46,3 +49,34 @@ def recovery_queue_ms(measured: Measured, group: str | None) -> float | None:
         return None
     value: float = 8 * phase["queue_peak_bytes"] / phase["rate_mbps"] / 1000
     return value
+
+
+def move_gap_s(measured: Measured, group: str | None) -> float | None:
+    """Return the longest time without a packet to a group's clients, from the last before their move on.
+
+    It is that of all flows of the link together, by what passes its hop (load/hop.c). A flow that ends early, or is
+    silent to its end, has a gap up to when it was to end.
+    """
+    network, flows = measured.setting.network, flows_of(measured, group)
+    if network is None or not flows:
+        return None
+    groups: dict[str, Flows] = {one.name: one for one in network.flows}
+    ways = {(link.name, way) for flow in flows for link, way in network.towards_client(groups[flow["group"]])}
+    seen = [link.get("impaired", {}) for link in measured.links if (link["link"], link["direction"]) in ways]
+    moved = [one for one in seen if "quiet_ns" in one]
+    ends = [_was_to_end_s(flow, groups[flow["group"]]) for flow in flows]
+    if len(moved) != 1 or None in ends:
+        return None
+    (hop,) = moved
+    last_s: float = max(end for end in ends if end is not None)
+    quiet_s: float = hop["quiet_ns"] / 1e9
+    passed_s: float = hop["passed_ns"] / 1e9
+    return max(quiet_s, last_s - passed_s)
+
+
+def _was_to_end_s(flow: Record, group: Flows) -> float | None:
+    """Return when a flow ended or, if a clock was to end it, when that was; None of one that ended before its end."""
+    if group.seconds is not None:
+        return float(flow["start_s"]) + group.seconds
+    ended: float | None = flow["end_s"] if flow["completion_s"] is not None else None
+    return ended

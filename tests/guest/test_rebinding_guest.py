@@ -6,6 +6,7 @@ import pytest
 from helpers import line
 from test_scenario_guest import FIFO, measure, network
 
+from conformance.model.metrics import METRICS
 from conformance.model.trial import Outcome
 
 pytestmark = pytest.mark.guest
@@ -18,6 +19,10 @@ WAYS = ("port", "address")
 def moves(how, flow=FLOW):
     schedule = [{"at_s": AT_S, "link": "bottleneck", "set": {"impairments": {"rebind": how}}}]
     return network([flow], FIFO, schedule=schedule, timeout_s=30)
+
+
+def gap_s(found):
+    return METRICS["move_gap_s"].of_group(found, "test")
 
 
 def rebound(found, way):
@@ -39,6 +44,9 @@ def test_a_quic_connection_outlives_another_port_and_another_address(bench_of):
         data, acks = rebound(found, "data"), rebound(found, "acks")
         assert acks["rebound"] > 100 and acks["stale"] == 0
         assert data["rebound"] > 1000 and 0 < data["stale"] < 100
+        assert found.message is None
+        # At once, but for what was under way.
+        assert 0.02 < gap_s(found) < 0.5
 
 
 @pytest.mark.parametrize("how", WAYS)
@@ -47,5 +55,12 @@ def test_a_tcp_connection_ends_there(bench_of, how):
     bench = bench_of("linux-tcp")
     batches = [bench.trials("cubic", moves(how), [1])]
     (found,) = bench.place("cubic").room.run(bench.adapter, batches, threading.Event())
-    assert found.outcome is Outcome.ERROR
+    assert found.outcome is Outcome.OK
+    assert found.message.startswith("flow 0 of group test ended at 2."), found.message
+    assert "after its client had moved, with status 1: " in found.message
     assert found.message.endswith("of 7500000 bytes: Connection reset by peer"), found.message
+    (flow,) = found.flows
+    assert flow["completion_s"] is None and 2 < flow["end_s"] < 3
+    assert rebound(found, "acks")["rebound"] > 0
+    # Up to when it was to end.
+    assert 3.5 < gap_s(found) <= LASTS_S - AT_S

@@ -15,6 +15,7 @@ from conformance.model.emulation import (
     congestion,
     credibility,
     impairing,
+    moves,
     phases,
     queue_counts,
     request_facts,
@@ -56,7 +57,7 @@ def measurement(trial: Trial, facts: Facts, network: Facts, host: Facts) -> Meas
         return Measurement(trial=trial, outcome=fault.outcome, message=fault.message, host=dict(host))
     timed_out = facts["timed_out"]
     flows = [
-        {**_flow(trial, group, number, seen, facts["elapsed_s"]), **phases.of_flow(shared, group, seen, facts)}
+        {**_flow(trial, group, number, seen, facts), **phases.of_flow(shared, group, seen, facts)}
         for group, of in zip(shared.flows, facts["groups"], strict=True)
         for number, seen in enumerate(of["flows"])
     ]
@@ -65,7 +66,8 @@ def measurement(trial: Trial, facts: Facts, network: Facts, host: Facts) -> Meas
         for link, both in zip(shared.links, facts["links"], strict=True)
         for way, seen in zip(WAYS, both, strict=True)
     ]
-    message = f"the flows took longer than {trial.setting.timeout_s:g} s of virtual time" if timed_out else None
+    late = f"the flows took longer than {trial.setting.timeout_s:g} s of virtual time"
+    message = late if timed_out else moves.words(shared, facts)
     return Measurement(
         trial=trial,
         outcome=Outcome.TIMEOUT if timed_out else Outcome.OK,
@@ -113,6 +115,7 @@ def _faults(trial: Trial, shared: Network, facts: Facts, network: Facts) -> Iter
         problems += bonded.problems(shared.bond, shared.links, facts["bond"])
     problems += splitting.problems(shared, facts["splitters"], [len(of["flows"]) for of in facts["groups"]])
     problems += calibration.sysctl_problems(trial.setting, network["sysctls"])
+    problems += moves.problems(shared, facts)
     problems += [
         problem
         for group, of in zip(shared.flows, facts["groups"], strict=True)
@@ -193,9 +196,10 @@ def _stack_faults(trial: Trial, group: Flows, of: Facts, facts: Facts, network: 
             yield credibility.Fault(f"the server of {stack} ended with {status} {when}{credibility.said(process)}")
     if not of["ready"]:
         yield credibility.Fault(f"the server of {stack} was never ready{credibility.said(server)}")
+    broken = moves.broken_off(trial.setting.network, facts) if trial.setting.network else ()
     for number, seen in enumerate(of["flows"]):
         where = f"flow {number} of group {group.name}"
-        if seen["complete"]:
+        if seen["complete"] and (group.name, number) not in broken:
             case = _case(trial, group, seen, network)
             status = seen["client"]["exit_status"]
             if status != 0:
@@ -229,9 +233,11 @@ def _case(trial: Trial, group: Flows, seen: Facts, network: Facts) -> Case:
 # --- flows
 
 
-def _flow(trial: Trial, group: Flows, number: int, seen: Facts, elapsed_s: float) -> dict[str, Any]:
+def _flow(trial: Trial, group: Flows, number: int, seen: Facts, facts: Facts) -> dict[str, Any]:
     start_s, end_s = seen["start_s"], seen["end_s"]
-    report = _case(trial, group, seen, {}).report if seen["client"] and seen["complete"] else None
+    network, elapsed_s = trial.setting.network, facts["elapsed_s"]
+    complete = seen["complete"] and not (network and (group.name, number) in moves.broken_off(network, facts))
+    report = _case(trial, group, seen, {}).report if seen["client"] and complete else None
     acked, handshake_s = seen["acked_bytes"], None
     if seen["connected_s"] is not None:
         handshake_s = seen["connected_s"] - start_s
@@ -249,7 +255,7 @@ def _flow(trial: Trial, group: Flows, number: int, seen: Facts, elapsed_s: float
         "start_s": _rounded(start_s),
         "handshake_s": _rounded(handshake_s),
         "end_s": _rounded(end_s),
-        "completion_s": _rounded(lasted_s) if seen["complete"] else None,
+        "completion_s": _rounded(lasted_s) if complete else None,
         "bytes": arrived,
         "bytes_are": "arrived" if acked is None else "acknowledged",
         "goodput_mbps": _rounded(8 * arrived / lasted_s / 1e6) if lasted_s > 0 and arrived is not None else None,

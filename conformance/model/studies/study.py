@@ -2,7 +2,8 @@
 
 The document's form is schemas/study.json; docs/studies.md describes it. A *selection* is {coordinate: value or values}.
 Coordinates are the scenario, the stack, the algorithm under test, the scenario's axes, a group of flows and a metric;
-an axis that is left out has the first value of the scenario's own.
+an axis that is left out has the first value of the scenario's own. The kernel is one where points are measured on
+several: left out, it is that of the experiment which comes first.
 """
 
 import dataclasses
@@ -25,6 +26,7 @@ from conformance.model.studies.figure import Figure, product
 from conformance.model.studies.study_point import (
     ALGORITHM,
     GROUP,
+    KERNEL,
     METRIC,
     PHASE,
     SCENARIO,
@@ -37,6 +39,14 @@ from conformance.model.studies.study_point import (
 
 TIERS = ("smoke", "full")
 _PLACES = (SCENARIO, STACK_OF, ALGORITHM)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """A kernel that is another one with parameters, {module.name: value}; `of`: the other one's name."""
+
+    of: str
+    parameters: Mapping[str, str]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +88,8 @@ class Study:
     scenarios: Mapping[str, Scenario]
     #: {tier: points}, in the order of experiments; those of the full tier begin with the smoke tier's
     points: Mapping[str, tuple[StudyPoint, ...]]
-    #: {point: name of the kernel that it is measured on}; of others, an algorithm says which
-    kernels: Mapping[StudyPoint, str]
+    #: {name: kernel} of those that points ask for and a run makes by itself
+    variants: Mapping[str, Variant]
     anchors: tuple[Anchor, ...]
     claims: tuple[Claim, ...]
     figures: tuple[Figure, ...]
@@ -90,7 +100,8 @@ class Study:
         reader = _Reader(data, scenarios)
         return cls(
             name=data["name"], title=data["title"], source=data["source"], scaled=tuple(data.get("scaled", ())),
-            trials=data["trials"], scenarios=scenarios, points=reader.points, kernels=reader.kernels,
+            trials=data["trials"], scenarios=scenarios, points=reader.points,
+            variants={name: Variant(**one) for name, one in data.get("kernels", {}).items()},
             anchors=tuple(reader.anchors()), claims=tuple(reader.claims()), figures=reader.figures,
         )  # fmt: skip
 
@@ -105,7 +116,8 @@ class _Reader:
     def __init__(self, data: Mapping[str, Any], scenarios: Mapping[str, Scenario]) -> None:
         self._data, self._scenarios = data, scenarios
         found: dict[str, dict[StudyPoint, None]] = {tier: {} for tier in TIERS}
-        kernels: dict[StudyPoint, str | None] = {}
+        #: {point on no kernel in particular: {kernel: the point on it}}, in the order of experiments
+        self._known: dict[StudyPoint, dict[str | None, StudyPoint]] = {}
         for at, experiment in enumerate(data["experiments"]):
             with located(f"/experiments/{at}/scenario"):
                 scenario = self._scenario(experiment["scenario"])
@@ -117,12 +129,10 @@ class _Reader:
                             scenario.setting(point)
                             for stack, algorithm in itertools.product(stacks, experiment["algorithms"]):
                                 one = StudyPoint(scenario.name, stack, algorithm, point)
-                                found[tier][one] = None
-                                if kernels.setdefault(one, kernel) != kernel:
-                                    raise UserError(f"another experiment measures {one.words} on another kernel")
+                                on = dataclasses.replace(one, kernel=kernel)
+                                self._known.setdefault(one, {})[kernel] = on
+                                found[tier][on] = None
         self.points = {"smoke": tuple(found["smoke"]), "full": tuple({**found["smoke"], **found["full"]})}
-        self.kernels = {point: kernel for point, kernel in kernels.items() if kernel is not None}
-        self._known = set(self.points["full"])
         self.figures = tuple(figure.read(data.get("figures", ()), self._point, self._quantity))
         self._figures = [one.id for one in self.figures]
         self._anchors = [anchor["name"] for anchor in data.get("anchors", ())]
@@ -212,10 +222,14 @@ class _Reader:
                 raise UserError(f"it does not say which {name}")
         scenario = self._scenario(str(rest.pop(SCENARIO)))
         stack, algorithm = str(rest.pop(STACK_OF, STACK)), str(rest.pop(ALGORITHM))
+        kernel = rest.pop(KERNEL, None)
         found = StudyPoint(scenario.name, stack, algorithm, scenario.point(rest))
-        if found not in self._known:
-            raise UserError(f"the study does not measure {found.words}", "add it to an experiment")
-        return found
+        measured = self._known.get(found, {})
+        named = str(kernel) if kernel is not None else next(iter(measured), None)
+        if named not in measured:
+            asked = dataclasses.replace(found, kernel=named)
+            raise UserError(f"the study does not measure {asked.words}", "add it to an experiment")
+        return measured[named]
 
 
 def _named(where: str, one: Mapping[str, Any], field: str, known: Sequence[str]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from conformance.model.place import Point, Value
 STACK = "linux-tcp"
 #: coordinates that are no axis
 SCENARIO, STACK_OF, ALGORITHM, GROUP, METRIC = "scenario", "stack", "algorithm", "group", "metric"
+KERNEL = "kernel"
 #: of deliveries: the number of a phase of the trial
 PHASE = "phase"
 Coordinates = Mapping[str, Value]
@@ -16,18 +17,23 @@ Coordinates = Mapping[str, Value]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StudyPoint:
-    """What is measured: an algorithm of a stack at a point of a scenario."""
+    """What is measured: an algorithm of a stack at a point of a scenario.
+
+    `kernel`: the name of the one that it is measured on; None for the one that the algorithm asks for.
+    """
 
     scenario: str
     stack: str
     algorithm: str
     point: Point
+    kernel: str | None = None
 
     @property
     def words(self) -> str:
         """Return it as people read it."""
         stack = "" if self.stack == STACK else f" of {self.stack}"
-        return f"{self.scenario}, {self.algorithm}{stack}, {self.point.id}".removesuffix(", ")
+        kernel = "" if self.kernel is None else f" on kernel {self.kernel}"
+        return f"{self.scenario}, {self.algorithm}{stack}{kernel}, {self.point.id}".removesuffix(", ")
 
     def coordinates(self) -> dict[str, Value]:
         """Return all coordinates of the point."""
@@ -35,6 +41,7 @@ class StudyPoint:
             SCENARIO: self.scenario,
             STACK_OF: self.stack,
             ALGORITHM: self.algorithm,
+            **({} if self.kernel is None else {KERNEL: self.kernel}),
             **dict(self.point.values),
         }
 

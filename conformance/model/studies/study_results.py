@@ -49,11 +49,10 @@ def of(study: Study, measurements: Iterable[Measurement]) -> Found:
     for one in measurements:
         scheme, trial = one.trial.scheme, one.trial
         for point in points.get((scheme.stack, scheme.algorithm, trial.setting), ()):
-            kernel = study.kernels.get(point)
-            if kernel not in (None, scheme.kernel):
+            if point.kernel not in (None, scheme.kernel):
                 continue
             build = scheme.stack_digest, scheme.kernel_digest, trial.room, trial.lab_digest
-            builds = found[scheme.stack, scheme.algorithm, kernel]
+            builds = found[scheme.stack, scheme.algorithm, point.kernel]
             builds.setdefault(build, {}).setdefault(point, []).append(one)
     measured: dict[StudyPoint, Sequence[Measurement]] = {}
     schemes: dict[str, None] = {}

@@ -23,6 +23,8 @@ def show_checked(checked: "Checked", console: rich.console.Console) -> None:
             line.append(f"; {row.asked}: ")
             line.append(_HOLDS[row.holds], _STYLES[row.holds])
         console.print(line, soft_wrap=True)
+    if checked.left_out is not None:
+        console.print(rich.text.Text(f"not tried: {checked.left_out}"), soft_wrap=True)
 
 
 def words(row: "Row") -> str:
@@ -30,11 +32,14 @@ def words(row: "Row") -> str:
     seen = row.seen
     match row.case:
         case "killed":
-            return "; ".join(_end(name, seen) for name in ("client", "server"))
+            ends = "; ".join(_end(name, seen) for name in ("client", "server"))
+            return f"{ends}; the stream goes on" if seen["goes_on"] else ends
         case "restarted":
             meanwhile = "served" if seen["served_meanwhile"] else "refused"
             served = "never" if seen["served_s"] is None else f"after {seen['served_s']:.2f} s"
-            return f"new connections {meanwhile} while it is gone, served {served}"
+            client, server = seen["client_how"], seen["server_how"]
+            old = "goes on" if client == server == "nothing" else f"ends by {client} and {server}"
+            return f"new connections {meanwhile} while it is gone, served {served}; the old one {old}"
         case "undelivered":
             return f"{seen['undelivered_bytes']} of {seen['acked_bytes']} bytes acknowledged and never delivered"
     resumed = "never goes on" if seen["resumed_s"] is None else f"goes on {seen['resumed_s']:.2f} s after it is back"

@@ -1,6 +1,7 @@
 """`conformance proxy check`: what must be, what is told, and the suite's own splitter's failures on real kernels."""
 
 import json
+import os
 
 import pytest
 from click.testing import CliRunner
@@ -9,13 +10,16 @@ from conformance.cli import main
 from conformance.commands import proxy_check
 from conformance.commands.proxy_check import END_TO_END, Checked, Row
 from conformance.commands.status import ExitStatus
-from conformance.lab import proxy_network
+from conformance.lab import proxy, proxy_network
 from conformance.support import schema
 
 KILLED = {
     "client_noticed_s": 0.0, "client_how": "reset", "server_noticed_s": 0.1, "server_how": "reset", "right": True,
+    "goes_on": False,
 }  # fmt: skip
 DOWN = {"case": "down", "seconds": 5}
+RESTARTED = {"served_s": 0.1, "served_meanwhile": True, "client_how": "nothing", "server_how": "nothing"}
+BOUNDED = {"case": "undelivered", "most": 3000}
 
 
 @pytest.mark.parametrize(
@@ -25,12 +29,18 @@ DOWN = {"case": "down", "seconds": 5}
         ({"case": "killed"}, {**KILLED, "client_how": "end"}, False),
         ({"case": "killed"}, {**KILLED, "server_noticed_s": None}, False),
         ({"case": "killed"}, {**KILLED, "right": False}, False),
+        ({"case": "killed", "via": END_TO_END}, {"goes_on": True, "right": True}, True),
+        ({"case": "killed", "via": END_TO_END}, {"goes_on": False, "right": True}, False),
+        ({"case": "killed", "via": END_TO_END}, {"goes_on": True, "right": False}, False),
+        ({"case": "restarted", "via": END_TO_END}, RESTARTED, True),
+        ({"case": "restarted", "via": END_TO_END}, {**RESTARTED, "client_how": "reset"}, False),
+        ({"case": "restarted", "via": END_TO_END}, {**RESTARTED, "served_meanwhile": False}, False),
         ({"case": "restarted"}, {"served_s": 4.9}, True),
         ({"case": "restarted"}, {"served_s": None}, False),
-        ({"case": "undelivered", "bound": 1000}, {"undelivered_bytes": 3000}, True),
-        ({"case": "undelivered", "bound": 1000}, {"undelivered_bytes": 3001}, False),
-        ({"case": "undelivered", "bound": 0}, {"undelivered_bytes": 1}, False),
-        ({"case": "undelivered", "bound": None}, {"undelivered_bytes": 10**6}, None),
+        (BOUNDED, {"undelivered_bytes": 3000}, True),
+        (BOUNDED, {"undelivered_bytes": 3001}, False),
+        ({**BOUNDED, "most": 0}, {"undelivered_bytes": 1}, False),
+        ({**BOUNDED, "most": None}, {"undelivered_bytes": 10**6}, None),
         (DOWN, {"resumed_s": 6.4, "whole": True}, True),
         (DOWN, {"resumed_s": 6.6, "whole": True}, False),
         (DOWN, {"resumed_s": 1.0, "whole": False}, False),
@@ -39,6 +49,13 @@ DOWN = {"case": "down", "seconds": 5}
 )
 def test_what_must_be(asked, seen, holds):
     assert proxy_check.judged(asked, seen)[1] is holds
+
+
+@pytest.mark.parametrize(
+    ("bound", "receive", "most"), [(262_144, None, 786_432), (65_536, 16_384, 98_304), (16_384, 65_536, 147_456)]
+)
+def test_what_can_be_lost_is_the_bound_and_a_receive_buffer_that_the_kernel_doubles(bound, receive, most):
+    assert proxy_check.most_undelivered(bound, receive) == most
 
 
 def row(via="splitter", holds=True, trouble=None):
@@ -74,6 +91,7 @@ def test_the_suites_splitter_outlives_its_links_and_keeps_its_bounds(monkeypatch
     if why_not := proxy_network.allowed():
         pytest.skip(why_not)
     found = proxy_check.compute("splitter", down_s=(1,))
+    assert found.left_out is None
     told = found.to_json()
     schema.check("proxy-check", told, "test")
     assert json.loads(json.dumps(told)) == told
@@ -83,14 +101,55 @@ def test_the_suites_splitter_outlives_its_links_and_keeps_its_bounds(monkeypatch
         by_case.setdefault((one.case, one.via), []).append(one)
     # Both sections with each, both as end to end: nothing is lost, and it goes on.
     assert all(one.holds for via in ("splitter", END_TO_END) for one in by_case["down", via])
-    assert [one.holds for one in by_case["undelivered", "splitter"]] == [None, True, True, True]
-    figures = [one.seen["undelivered_bytes"] for one in by_case["undelivered", "splitter"]]
-    assert figures[0] > figures[2] > figures[3] > 0
+    assert [one.holds for one in by_case["undelivered", "splitter"]] == [None, True, True, True, True, True]
+    figures = {one.about: one.seen["undelivered_bytes"] for one in by_case["undelivered", "splitter"]}
+    assert figures["no back-pressure"] > figures["-b 65536"] > figures["-b 16384"] > 0
+    # A bound and a receive buffer that are not alike count each for itself.
+    assert figures["-b 65536"] > figures["-b 65536 -R 16384"] > 65_536 > figures["-b 16384"]
+    assert figures["-b 16384 -R 65536"] > 65_536
     (control,) = by_case["undelivered", END_TO_END]
     assert control.seen["undelivered_bytes"] == 0 < control.seen["acked_bytes"]
+    (unharmed,) = by_case["killed", END_TO_END]
+    assert unharmed.holds and unharmed.seen["client_noticed_s"] is unharmed.seen["server_noticed_s"] is None
+    (still_served,) = by_case["restarted", END_TO_END]
+    assert still_served.holds and still_served.seen["served_meanwhile"]
     (restarted,) = by_case["restarted", "splitter"]
     assert restarted.holds and not restarted.seen["served_meanwhile"]
     (killed,) = by_case["killed", "splitter"]
     # It was killed by SIGKILL, and still no end takes that for the stream's own.
     assert killed.holds and killed.seen["client_how"] == killed.seen["server_how"] == "reset"
     assert found.exit_status is ExitStatus.DONE
+
+
+def test_without_a_pepsal_the_default_says_that_none_was_tried(monkeypatch, tmp_path):
+    monkeypatch.setattr(proxy_network, "allowed", lambda: None)
+    monkeypatch.setattr(proxy_check, "_row", lambda asked: row(asked["via"]))
+    program = proxy.program(proxy.choose("splitter"))
+    monkeypatch.setattr(proxy, "program", lambda chosen: program)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = CliRunner().invoke(main, ["proxy", "check"])
+    assert found.exit_code == 0, found.output
+    assert "not tried: no pepsal on PATH" in found.output
+    told = proxy_check.compute()
+    assert {one.via for one in told.rows} == {"splitter", END_TO_END}
+    assert (told.proxy, told.left_out[:17]) == ("splitter", "no pepsal on PATH")
+
+
+@pytest.mark.slow
+def test_a_pepsal_that_is_on_path_is_tried_beside_the_suites_own(monkeypatch, tmp_path):
+    """A stand-in by that name: the suite's splitter, which takes the one option that pepsal is given."""
+    if why_not := proxy_network.allowed():
+        pytest.skip(why_not)
+    stand_in = tmp_path / "pepsal"
+    splitter = proxy.program(proxy.choose("splitter"))
+    stand_in.write_text(f'#!/bin/sh\n[ "$*" = "-p {proxy_network.PORT}" ] || exit 9\nexec {splitter} "$@"\n')
+    stand_in.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    found = proxy_check.compute(down_s=())
+    assert (found.proxy, found.left_out) == ("splitter, pepsal", None)
+    assert [one.trouble for one in found.rows] == [None] * len(found.rows)
+    its = {one.case: one for one in found.rows if one.via == "pepsal"}
+    assert its["killed"].holds and its["restarted"].holds
+    # It has no back-pressure: what it loses is told, and no bound holds for it.
+    assert its["undelivered"].holds is None and its["undelivered"].seen["undelivered_bytes"] > 0
+    assert [one.about for one in found.rows if one.via == "pepsal"] == ["", "", "no back-pressure"]

@@ -13,6 +13,7 @@ from conformance.cli import main
 from conformance.commands import study as command
 from conformance.engine import benches
 from conformance.kernel import store as kernels
+from conformance.lab import kernel_variant
 from conformance.model.studies.claims import Verdict
 from conformance.reporting.text import study as shown
 from conformance.results import store
@@ -141,6 +142,38 @@ def test_points_whose_kernel_is_not_built_are_left_out_and_say_how_to_build_it(m
     assert "run `conformance kernel build fixed --source linux-source-7.2 --patch " in claim["why"]
     assert "fixed-7.2.patch`" in claim["why"]
     assert "\n" not in claim["why"]
+
+
+@pytest.mark.parametrize(
+    ("held", "made", "measured", "why"),
+    [
+        (None, ["gentle"], 2, None),
+        ("1" * 16, [], 2, None),
+        ("2" * 16, [], 0, "kernel gentle is not default with the study's parameters; give it with "
+         "`conformance kernel variant gentle --of default --parameter tcp_cubic.beta=900`"),
+    ],
+)  # fmt: skip
+def test_a_run_makes_the_variants_that_a_study_names(made_up, monkeypatch, held, made, measured, why):
+    """One that is there stays; a name that means another kernel here is the user's."""
+    asked = json.loads(made_up.read_text())
+    asked["kernels"] = {"gentle": {"of": "default", "parameters": {"tcp_cubic.beta": "900"}}}
+    asked["experiments"] = [{**asked["experiments"][0], "kernel": "gentle", "smoke": [{"loss_pct": [0, 4]}]}]
+    asked["experiments"][0]["full"] = [{"loss_pct": [0, 1, 4]}]
+    made_up.write_text(json.dumps(asked))
+    gentle = dataclasses.replace(kernels.missing("gentle"), digest="1" * 16)
+    there = [] if held is None else [dataclasses.replace(gentle, digest=held)]
+    called = []
+    monkeypatch.setattr(kernel_variant, "ready", lambda name, of, parameters: gentle)
+    monkeypatch.setattr(kernel_variant, "make", lambda name, of, parameters: called.append(name))
+    monkeypatch.setattr(kernels, "kernels", lambda: there)
+    found = benches.find
+    monkeypatch.setattr(benches, "find", lambda choice: found(dataclasses.replace(choice, kernel=None)))
+    done = invoke("run", made_up, "--results", "r.jsonl", "--format", "json")
+    told = json.loads(done.stdout)
+    assert (called, told["measured"]) == (made, measured)
+    assert ("made the kernel gentle: default with tcp_cubic.beta=900" in done.stderr) == bool(made)
+    if why:
+        assert told["claims"][0]["why"] == why
 
 
 def test_a_network_that_memory_does_not_hold_is_not_measured(monkeypatch):

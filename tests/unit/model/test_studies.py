@@ -257,27 +257,42 @@ def with_a_kernel():
 
 def test_an_experiment_may_ask_for_a_kernel(tmp_path):
     study = read(tmp_path, with_a_kernel())
-    ((point, kernel),) = study.kernels.items()
-    assert (kernel, point.point.values) == ("fixed", (("buffer_bdp", 1), ("flows", 4)))
+    (point,) = (one for one in study.points["full"] if one.kernel is not None)
+    assert (point.kernel, point.point.values) == ("fixed", (("buffer_bdp", 1), ("flows", 4)))
+    assert " on kernel fixed, " in point.words
     # Points and settings are what they would be without it.
     plain = copy.deepcopy(with_a_kernel())
     del plain["experiments"][-1]["kernel"]
     without = read(tmp_path, plain)
-    assert without.points == study.points
-    assert without.kernels == {}
+    assert without.points["full"] == tuple(dataclasses.replace(one, kernel=None) for one in study.points["full"])
     assert [without.setting(one) for one in without.points["full"]] == list(map(study.setting, study.points["full"]))
 
 
-def test_a_point_has_one_kernel(tmp_path):
-    twice = with_a_kernel()
-    twice["experiments"][-1]["full"] = [{"buffer_bdp": 10}]
-    with pytest.raises(UserError, match=r"/experiments/3/full/0: another experiment measures two, bbrv1, .* on anoth"):
-        read(tmp_path, twice)
+def on_two_kernels(**at):
+    """A study one point of which is measured on two kernels, with a claim about quantities at `at`."""
+    two = with_a_kernel()
+    two["experiments"].insert(0, {**two["experiments"][-1], "kernel": "gentle", "smoke": [], "full": [{"flows": 4}]})
+    two["kernels"] = {"gentle": {"of": "default", "parameters": {"tcp_vegas.alpha": "1"}}}
+    where = {"scenario": "two", "algorithm": "bbrv1", "group": "test", "metric": "share", "flows": 4, **at}
+    two["claims"] = [{**two["claims"][0], "checks": [{"at": where, "within": {"low": 0}}]}]
+    return two
+
+
+def test_a_point_may_be_measured_on_several_kernels_and_is_on_the_first_unless_one_is_named(tmp_path):
+    for named, meant in (({}, "gentle"), ({"kernel": "gentle"}, "gentle"), ({"kernel": "fixed"}, "fixed")):
+        study = read(tmp_path, on_two_kernels(**named))
+        (instance,) = study.claims[0].instances
+        (quantity,) = instance.quantities
+        assert [one.kernel for one in quantity.points] == [meant]
+        assert quantity.points[0].coordinates()["kernel"] == meant
+    assert study.variants["gentle"].of == "default"
+    with pytest.raises(UserError, match=r"does not measure two, bbrv1 on kernel default, .*; add it to an experiment"):
+        read(tmp_path, on_two_kernels(kernel="default"))
 
 
 def test_results_of_a_point_with_a_kernel_are_those_of_that_kernel_and_change_no_others(tmp_path):
     study = read(tmp_path, with_a_kernel())
-    (own,) = study.kernels
+    (own,) = (one for one in study.points["full"] if one.kernel == "fixed")
     usual = [one for one in study.points["full"] if one.algorithm == "bbrv1" and one != own]
 
     def on(kernel, digest, point):

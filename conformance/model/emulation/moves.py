@@ -1,0 +1,99 @@
+"""Clients that have another port or address from a time on: whether that met packets, and what became of their flows.
+
+A flow that a client's move ends, or that is silent from then on, is no fault of the emulator: it is what was asked. A
+client that only receives may well be silent. Where all that was under way to it vanished, it has nothing to
+acknowledge, and the sender's probes go to where it was.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from conformance.model.emulation import credibility
+from conformance.model.flow_group import Flows
+from conformance.model.links import WAYS, Link
+from conformance.model.network import Network
+
+Facts = Mapping[str, Any]
+#: a flow that ends so soon after a move was not to outlast it
+_SOON_S = 0.5
+
+
+def problems(network: Network, facts: Facts) -> Iterator[str]:
+    """Yield which moves met no packet, although a flow was there long after: then they were none."""
+    for link, both in zip(network.links, facts["links"], strict=True):
+        at_s = _moved_s(network, link, facts["elapsed_s"])
+        if at_s is None or any(_touched(seen["hop"]) for seen in both):
+            continue
+        outlasted = [
+            f"flow {number} of group {group.name}" for group, number, seen in _flows(network, facts)
+            if link in network.route(group) and _runs(seen, at_s)
+        ]  # fmt: skip
+        if outlasted:
+            last_s = max((seen["hop"] or {}).get("passed_ns", 0) / 1e9 for seen in both)
+            yield (
+                f"no packet met the move of clients at {at_s:g} s ({link.name}), and {outlasted[0]} outlasted it; "
+                f"the last packet before came at {last_s:g} s"
+            )
+
+
+def broken_off(network: Network, facts: Facts) -> dict[tuple[str, int], str]:
+    """Return the flows whose clients gave up after they had been moved, {(group, number): how}."""
+    moved_s = {
+        link.name: _moved_s(network, link, facts["elapsed_s"])
+        for link, both in zip(network.links, facts["links"], strict=True)
+        if any(_touched(seen["hop"]) for seen in both)
+    }
+    found = {}
+    for group, number, seen in _flows(network, facts):
+        client = seen["client"]
+        if not seen["complete"] or not client or client["exit_status"] == 0:
+            continue
+        times = [moved_s.get(link.name) for link in network.route(group)]
+        if any(at_s is not None and seen["start_s"] <= at_s <= seen["end_s"] for at_s in times):
+            found[group.name, number] = f"{credibility.status(client)}{credibility.said(client)}"
+    return found
+
+
+def words(network: Network, facts: Facts) -> str | None:
+    """Return what moves ended: flows, or all that was said in a direction; None where flows went on."""
+    ends = {(group.name, number): seen["end_s"] for group, number, seen in _flows(network, facts)}
+    found = [
+        f"flow {number} of group {name} ended at {ends[name, number]:g} s, after its client had moved, with {how}"
+        for (name, number), how in broken_off(network, facts).items()
+    ]
+    for link, both in zip(network.links, facts["links"], strict=True) if not found else ():
+        at_s = _moved_s(network, link, facts["elapsed_s"])
+        silent = [way for way, seen in zip(WAYS, both, strict=True) if not (seen["hop"] or {}).get("rebound")]
+        if at_s is not None and any(_touched(seen["hop"]) for seen in both) and silent:
+            found.append(
+                f"after clients had moved at {at_s:g} s, no packet from or to their new place passed link "
+                f"{link.name} ({', '.join(silent)})"
+            )
+    return "; ".join(found) or None
+
+
+def _flows(network: Network, facts: Facts) -> Iterator[tuple[Flows, int, Facts]]:
+    for group, of in zip(network.flows, facts["groups"], strict=True):
+        flows: Sequence[Facts] = of["flows"]
+        yield from ((group, number, seen) for number, seen in enumerate(flows))
+
+
+def _moved_s(network: Network, link: Link, elapsed_s: float) -> float | None:
+    """Return when clients beyond a link first have another port or address; None where they keep theirs."""
+    asked = link.direction("data").impairments
+    if asked is not None and asked.rebind:
+        return 0.0
+    for change in network.changes(link, "data", elapsed_s):
+        asked = change.direction.impairments
+        if asked is not None and asked.rebind:
+            return change.at_ns / 1e9
+    return None
+
+
+def _touched(hop: Facts | None) -> bool:
+    return bool(hop and hop.get("rebound", 0) + hop.get("stale", 0))
+
+
+def _runs(seen: Facts, at_s: float) -> bool:
+    end_s = seen["end_s"]
+    return seen["start_s"] < at_s and (end_s is None or end_s > at_s + _SOON_S)
