@@ -133,6 +133,12 @@ def _require_ect(seen: Seen) -> None:
         raise Absent("it sends no packet with ECT, so none is marked")
 
 
+def _rate_when_marked(seen: Seen) -> Samples:
+    """Return what `_during` does, of a sender whose packets can be marked."""
+    _require_ect(seen)
+    return _during(seen)
+
+
 def _kept_of_mark(seen: Seen) -> Samples:
     """Return the share of the window that each mark left, around which nothing was lost or marked."""
     _require_ect(seen)
@@ -222,6 +228,10 @@ ROWS = (
     Observable(
         name="window_when_marked", title="flight while every packet is marked", unit=_PACKETS, digits=1,
         of=_window_when_marked, optional=True,
+    ),
+    Observable(
+        name="rate_when_marked", title="share of the link's rate while packets are marked", unit="", digits=2,
+        of=_rate_when_marked, optional=True,
     ),
     Observable(
         name="ect_late", title="share of packets with ECT in the last second", unit="", digits=2, of=_ect_late,
