@@ -44,7 +44,7 @@ def seen(clause_id, how, parts, *, lost=(), outage=None, ect=False, slower=None,
 
     `how`: `paced`, `windows` or `timed`, of `parts`; `slower`: (second, times the rate) from when on the link carries
     less; `lost`: numbers of packets; `outage`: (second, second) between which packets that are sent are lost; `ect`:
-    whether all are sent with ECT; `requests`: (second, bytes); `triggered`: {state: second}.
+    whether all are sent with ECT(0), or with what; `requests`: (second, bytes); `triggered`: {state: second}.
     """
     clause = clauses.find(clause_id)
     setting = clauses.setting(clause.network)
@@ -65,8 +65,8 @@ def seen(clause_id, how, parts, *, lost=(), outage=None, ect=False, slower=None,
         began_ns=BEGAN_NS, sent_ns=numpy.array([round(at * 1e9) for at in sent_s]),
         bytes=numpy.full(len(sent_s), FULL),
         out_ns=numpy.array([packets.LOST if at is None else round(at * 1e9) for at in out_s]),
-        ecn_sent=numpy.full(len(sent_s), packets.ECT_0 if ect else 0), ecn_out=numpy.zeros(len(sent_s), int),
-        asked_ns=none, asked_bytes=none,
+        ecn_sent=numpy.full(len(sent_s), packets.ECT_0 if ect is True else int(ect)),
+        ecn_out=numpy.zeros(len(sent_s), int), asked_ns=none, asked_bytes=none,
     )  # fmt: skip
     states = {state: at_s + BEGAN_NS / 1e9 for state, at_s in (triggered or {}).items()}
     return clause, Seen(

@@ -8,15 +8,17 @@ import itertools
 import pytest
 from made_senders import paced, permitted, timed, why_not, windows
 
+from conformance.model import packets
+
 #: packets of a round trip of 40 ms at 10 Mbit/s
 BDP = 33
 
 
-def probes(begin_s, gaps_s, packets=1):
+def probes(begin_s, gaps_s, together=1):
     """Return when probes are sent: a full path of two seconds and more, and then probes with these gaps."""
     full = [at * 0.0012 for at in range(int(begin_s / 0.0012))]
     at_s = itertools.accumulate(gaps_s, initial=begin_s + 0.2)
-    return [*full, *(at + 0.0001 * number for at in at_s for number in range(packets))]
+    return [*full, *(at + 0.0001 * number for at in at_s for number in range(together))]
 
 
 def doubling(first_s, count):
@@ -46,16 +48,16 @@ def test_a_sender_that_hears_nothing_backs_off():
     assert not permitted("CL004", timed, probes(2.9, [0.3] * 20))
 
 
-@pytest.mark.parametrize(("packets", "right"), [(1, True), (2, True), (3, False)])
-def test_a_probe_is_one_packet_or_two(packets, right):
-    assert permitted("CL037", timed, probes(2.9, doubling(0.2, 4), packets), outage=(2.9, 7.9)) is right
+@pytest.mark.parametrize(("together", "right"), [(1, True), (2, True), (3, False)])
+def test_a_probe_is_one_packet_or_two(together, right):
+    assert permitted("CL037", timed, probes(2.9, doubling(0.2, 4), together), outage=(2.9, 7.9)) is right
 
 
 @pytest.mark.parametrize(("clause", "most"), [("CL001", 6), ("CL041", 4)])
 def test_after_a_long_outage_the_window_is_the_least(clause, most):
     full = [at * 0.0012 for at in range(2416)]
-    for packets, right in ((2, True), (most + 2, False)):
-        after = [4.42 + 0.001 * at for at in range(3 * packets)][:packets]
+    for window, right in ((2, True), (most + 2, False)):
+        after = [4.42 + 0.001 * at for at in range(window)]
         assert permitted(clause, timed, [*full, 4.4, *[at + 0.04 for at in after]], outage=(2.9, 4.39)) is right
 
 
@@ -161,3 +163,78 @@ def test_bbrv1_waits_for_nothing_and_its_probe_is_over_before_the_loss():
     assert "waits for nothing" in why_not("BBR09", paced, [(1.0, 1.0), (1.25, 0.1), (0.75, 0.02), (1.0, 4.0)], **slower)
     found = why_not("BBR21", paced, [(1.0, 1.0), (1.25, 0.08), (0.75, 0.08), (1.0, 3.0)], triggered={"probe_up": 1.0})
     assert found == "it no longer probed when it could know what had happened"
+
+
+# --- after a loss, a mark, a late packet, or a timeout
+
+#: windows of 33 packets, of which one is lost that stands alone, with start-up's loss long before
+LONG = [10, 20, 33, 33, *[16] * 3, *[33] * 12]
+
+
+def after_a_loss(*windows_after):
+    """Return windows of round trips: of the last one of 33 the first packet is lost, known a round trip later."""
+    lost = {10 + 20, sum(LONG[:-1])}
+    return [*LONG, *windows_after], {"lost": lost}
+
+
+def test_a_reduction_stops_what_is_sent_at_once():
+    right, how = after_a_loss(17, 17, 18, 19, 20, 21, 22, 23, 24, 25)
+    late, _ = after_a_loss(33, 17, 18, 19, 20, 21, 22, 23, 24, 25)
+    for clause in ("CL014", "CL049"):
+        assert permitted(clause, windows, right, **how)
+        assert not permitted(clause, windows, late, **how)
+        assert "stood alone" in why_not(clause, windows, [10, 10, 10, 10, 10], lost={3})
+
+
+def test_heavy_loss_that_lasts_ends_in_backoff():
+    assert permitted("CL043", windows, [*[BDP] * 46, *[3] * 60])
+    assert not permitted("CL043", windows, [BDP] * 120)
+
+
+@pytest.mark.parametrize(
+    ("clause", "share", "right"),
+    [("CL076", 0.5, True), ("CL076", 0.25, False), ("CL176", 0.7, True), ("CL176", 0.49, False)],
+)
+def test_marks_of_one_window_reduce_once(clause, share, right):
+    sent = [*[BDP] * 72, *[round(share * BDP)] * 30]
+    assert permitted(clause, windows, sent, ect=True) is right
+    assert "no packet with ECT" in why_not(clause, windows, sent)
+    assert "below 16 packets" in why_not(clause, windows, [10] * 120, ect=True)
+
+
+def test_what_was_no_loss_is_taken_back():
+    before = [66] * 36
+    assert permitted("CL051", windows, [*before, 66, 46, *[66] * 10])
+    assert not permitted("CL051", windows, [*before, 66, *[46] * 12])
+
+
+def test_a_lost_retransmission_reduces_once_more():
+    before = [BDP] * 121
+    assert permitted("CL048", windows, [*before, 17, 17, *[8, 9, 10, 11, 12, 13, 14, 15, 16, 17]])
+    assert not permitted("CL048", windows, [*before, *[17] * 12])
+
+
+def test_slow_start_after_a_timeout_ends_at_seven_tenths():
+    full = [BDP] * 72
+    outage = {"outage": (2.9, 4.39)}
+    for ends, right in ((23, True), (33, False), (12, False)):
+        again = [at for at in (1, 2, 4, 8, 16, 32) if at < ends]
+        sent = [*full, *[1] * 38, *again, *[ends + at / 4 for at in range(20)]]
+        assert permitted("CL042", windows, sent, **outage) is right
+    assert "until a loss" in why_not("CL042", windows, [*full, *[1] * 38, 1, 2, 4, 8], **outage)
+
+
+def test_what_a_timeout_alone_reduces():
+    for after, right in ((BDP, True), (0.5 * BDP, False)):
+        assert permitted("CL038", windows, [*[BDP] * 46, *[1] * 25, *[after] * 20], slower=(9, 1)) is right
+
+
+def test_bbr_sends_two_packets_at_once():
+    assert permitted("CL086", paced, DRAINED)
+    bursts = [at * 0.012 + 0.0000012 * number for at in range(1000) for number in range(10)]
+    assert not permitted("CL086", timed, bursts)
+
+
+def test_a_sender_that_answers_marks_as_losses_sends_no_ect_1():
+    assert permitted("CL081", paced, [(1.0, 3.0)], ect=True) and permitted("CL081", paced, [(1.0, 3.0)])
+    assert not permitted("CL081", paced, [(1.0, 3.0)], ect=packets.ECT_1)
