@@ -238,3 +238,24 @@ def test_bbr_sends_two_packets_at_once():
 def test_a_sender_that_answers_marks_as_losses_sends_no_ect_1():
     assert permitted("CL081", paced, [(1.0, 3.0)], ect=True) and permitted("CL081", paced, [(1.0, 3.0)])
     assert not permitted("CL081", paced, [(1.0, 3.0)], ect=packets.ECT_1)
+
+
+def test_start_up_doubles():
+    assert permitted("BBR201", windows, [10, 20, 40, 80, 120, 120, 120])
+    assert not permitted("BBR201", windows, [10, 13, 16, 20, 25, 31, 39, 49])
+
+
+def test_cruise_leaves_headroom():
+    for share, right in ((0.89, True), (0.99, False), (0.16, False)):
+        assert permitted("BBR302", paced, [*DRAINED, (share, 8.0)]) is right
+
+
+def test_behind_a_policer_most_of_its_rate_is_used_and_little_is_lost():
+    steady = [(0.95, 20.0)]
+    for clause in ("BBR17", "BBR217"):
+        assert permitted(clause, paced, steady)
+        assert not permitted(clause, paced, [(0.5, 20.0)])
+    some = set(range(0, 16_000, 5))
+    for clause in ("BBR117", "BBR317"):
+        assert permitted(clause, paced, steady)
+        assert not permitted(clause, paced, steady, lost=some)
