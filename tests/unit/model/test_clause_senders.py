@@ -73,7 +73,7 @@ def test_packets_out_of_order_cost_no_rate():
 
 @pytest.mark.parametrize(("times", "right"), [(1.5, True), (1.8, False)])
 def test_the_cubic_grows_by_a_half_at_most(times, right):
-    # Of the round trips of a second, the first loses a packet, which is known in the third.
+    # Of the round trips of two seconds, the first loses a packet, which is known in the third.
     grown = [14 * times**at for at in range(5)]
     assert permitted("CL025", windows, [10, 20, 14, 14, 14, *grown, *grown[-1:] * 3], lost={9}) is right
     assert why_not("CL025", windows, [10, 20, 14, 14, 14]) == "nothing was lost"
