@@ -34,11 +34,17 @@ def windows(counts, rate, rtt_s):
     return found
 
 
-def seen(clause_id, how, parts, *, lost=(), slower=None, requests=(), triggered=None):
+def timed(parts, rate, rtt_s):
+    """Return when packets are sent: `parts` are these times."""
+    return sorted(parts)
+
+
+def seen(clause_id, how, parts, *, lost=(), outage=None, ect=False, slower=None, requests=(), triggered=None):
     """Return a clause and what is seen of a sender on its network.
 
-    `how`: `paced` or `windows`, of `parts`; `slower`: (second, times the rate) from when on the link carries less;
-    `lost`: numbers of packets; `requests`: (second, bytes); `triggered`: {state: second}.
+    `how`: `paced`, `windows` or `timed`, of `parts`; `slower`: (second, times the rate) from when on the link carries
+    less; `lost`: numbers of packets; `outage`: (second, second) between which packets that are sent are lost; `ect`:
+    whether all are sent with ECT(0), or with what; `requests`: (second, bytes); `triggered`: {state: second}.
     """
     clause = clauses.find(clause_id)
     setting = clauses.setting(clause.network)
@@ -47,7 +53,7 @@ def seen(clause_id, how, parts, *, lost=(), slower=None, requests=(), triggered=
     rtt_s = network.rtt_s(network.tested) if network else 2 * setting.cell.one_way_delay_ms / 1000
     sent_s, out_s, free_s = how(parts, rate, rtt_s), [], 0.0
     for number, now_s in enumerate(sent_s):
-        if number in lost:
+        if number in lost or (outage and outage[0] <= now_s < outage[1]):
             out_s.append(None)
             continue
         begins_s = max(free_s, now_s + rtt_s / 2)
@@ -59,7 +65,8 @@ def seen(clause_id, how, parts, *, lost=(), slower=None, requests=(), triggered=
         began_ns=BEGAN_NS, sent_ns=numpy.array([round(at * 1e9) for at in sent_s]),
         bytes=numpy.full(len(sent_s), FULL),
         out_ns=numpy.array([packets.LOST if at is None else round(at * 1e9) for at in out_s]),
-        ecn_sent=numpy.zeros(len(sent_s), int), ecn_out=numpy.zeros(len(sent_s), int), asked_ns=none, asked_bytes=none,
+        ecn_sent=numpy.full(len(sent_s), packets.ECT_0 if ect is True else int(ect)),
+        ecn_out=numpy.zeros(len(sent_s), int), asked_ns=none, asked_bytes=none,
     )  # fmt: skip
     states = {state: at_s + BEGAN_NS / 1e9 for state, at_s in (triggered or {}).items()}
     return clause, Seen(

@@ -13,6 +13,7 @@ from conformance.model.clauses import (
     observables_cases,
     observables_events,
     observables_growth,
+    observables_recovery,
     observables_requests,
 )
 from conformance.model.clauses.seen import Invisible, Observable, Seen
@@ -79,18 +80,6 @@ def _returned(seen: Seen) -> Samples:
     return _samples(pairs, "no loss stood alone in a window of 16 packets or more")
 
 
-def _emptied(seen: Seen) -> Samples:
-    """Return, for each isolated loss, the least in flight before the next sending, by the window that it left."""
-    flow = seen.flow
-    troughs = dict(zip(features.trough(flow).times_s, features.trough(flow).values, strict=True))
-    pairs = [
-        (float(troughs[at] / kept), float(at))
-        for at, kept in zip(features.kept(flow).times_s, features.kept(flow).values, strict=True)
-        if at in troughs and kept > 0
-    ]
-    return _samples(pairs, "no loss stood alone in a window of 8 packets or more")
-
-
 def _first_kept(seen: Seen) -> Samples:
     """Return what the first loss, which ends start-up, left of the window."""
     events = loss_events(seen.flow)
@@ -124,10 +113,6 @@ _ROWS = (
     Observable(
         name="returned", title="share of isolated losses after which the old window was back within four round trips",
         unit="", digits=2, take="mean", of=_returned, least=5,
-    ),
-    Observable(
-        name="emptied", title="least flight after an isolated loss, by the window that it left", unit="", digits=2,
-        of=_emptied, independent=True,
     ),
     Observable(
         name="first_kept", title="share of the window that the first loss left", unit="", digits=2, of=_first_kept,
@@ -169,6 +154,7 @@ _ROWS = (
     *observables_bbr.ROWS,
     *observables_cases.ROWS,
     *observables_growth.ROWS,
+    *observables_recovery.ROWS,
 )  # fmt: skip
 
 #: by name

@@ -23,6 +23,8 @@ _SETTLED_RTTS = 60
 _UP, _DOWN = 1.08, 0.96
 #: ProbeRTT: less than this share of the median flight for so long
 _DIP, _DIP_S = 0.72, 0.1
+#: five seconds, the 200 ms that ProbeRTT takes, and rounds until it is noticed (5.3.4.2): by then one must have come
+_OVERDUE_S = 6.2
 
 
 def rates(flow: Flow, start_s: float, end_s: float) -> tuple[Floats, Floats]:
@@ -166,26 +168,55 @@ def dips(seen: Seen) -> list[tuple[float, float]]:
     return [(float(times[a]), float(times[b])) for a, b in ends if b < len(times) and times[b] - times[a] >= _DIP_S]
 
 
+def _overdue(seen: Seen) -> list[tuple[float, float]]:
+    """Return (begin, seconds) of the stretches without a dip in which ProbeRTT was overdue, once start-up was over."""
+    flow = seen.flow
+    found = dips(seen)
+    begins = [_settled_s(flow), *(end for _, end in found)]
+    ends = [*(begin for begin, _ in found), float(flow.sent_s[-1])]
+    return [(a, b - a) for a, b in zip(begins, ends, strict=True) if b - a > _OVERDUE_S]
+
+
+def _require_dips(seen: Seen) -> list[tuple[float, float]]:
+    """Return the dips; none where ProbeRTT was overdue. Raises Invisible where it was seen for too short a time."""
+    found = dips(seen)
+    if not found and not _overdue(seen):
+        raise Invisible("no dip of the flight, as for ProbeRTT, was to be seen, and none was overdue")
+    return found
+
+
 def _dip_interval(seen: Seen) -> Samples:
-    """Return the seconds from one dip to the next."""
+    """Return the seconds from one dip to the next, and those of stretches without any in which one was overdue."""
     begins = [begin for begin, _ in dips(seen)]
     pairs = [(b - a, a) for a, b in itertools.pairwise(begins)]
-    return _samples(pairs, f"{len(begins)} dips of the flight, as for ProbeRTT, were to be seen")
+    # Between two dips a stretch that is too long is an interval already.
+    pairs += [(length, a) for a, length in _overdue(seen) if not begins or not begins[0] < a < begins[-1]]
+    return _samples(pairs, f"{len(begins)} dips of the flight, as for ProbeRTT, were to be seen, and none was overdue")
 
 
 def _dip_depth(seen: Seen) -> Samples:
-    """Return the least in flight in each dip, in BDP."""
+    """Return the least in flight in each dip, in BDP; without any, what the flight stayed at for as long as a dip."""
     flow = seen.flow
     pairs = []
-    for begin, end in dips(seen):
+    for begin, end in _require_dips(seen):
         a, b = numpy.searchsorted(flow.sent_s, (begin, end))
         pairs.append((float(flow.flight[a:b].min() / flow.bdp_bytes), begin))
-    return _samples(pairs, "no dip of the flight, as for ProbeRTT, was to be seen")
+    return _samples(pairs, "") if pairs else one(*_lowest(flow))
+
+
+def _lowest(flow: Flow) -> tuple[float, float]:
+    """Return the least F that no packet exceeded for as long as a dip, and when, once start-up was over."""
+    first = int(numpy.searchsorted(flow.sent_s, _settled_s(flow)))
+    ends = numpy.searchsorted(flow.sent_s, flow.sent_s[first:] + _DIP_S)
+    most = [(float(flow.flight[at:end].max()), at) for at, end in enumerate(ends, first) if end < len(flow.sent_s)]
+    flight, at = min(most)
+    return flight / flow.bdp_bytes, float(flow.sent_s[at])
 
 
 def _dip_length(seen: Seen) -> Samples:
-    """Return how long each dip lasted, in seconds."""
-    return _samples([(b - a, a) for a, b in dips(seen)], "no dip of the flight, as for ProbeRTT, was to be seen")
+    """Return how long each dip lasted, in seconds; zero where there was none although one was overdue."""
+    pairs = [(b - a, a) for a, b in _require_dips(seen)]
+    return _samples(pairs, "") if pairs else one(0.0, _settled_s(seen.flow))
 
 
 def _flight_packets(seen: Seen) -> Samples:

@@ -19,6 +19,8 @@ _DRAINS, _DRAINED = 0.8, 0.7
 _WAIT_S = 3.0
 #: REFILL and UP send more than this, DOWN less; in so many round trips a packet more is not much
 _REFILL, _REFILL_RTTS = 0.95, 3
+#: a wait is longer than this, whatever ends it: 62 rounds, or two seconds (5.3.3.5)
+_WAITS_RTTS = 4
 #: what probes sends more than this
 _PROBES = 1.05
 #: of the rate, what counts as all of it
@@ -79,7 +81,10 @@ def _down_s(seen: Seen) -> Samples:
     refills = (time for time in at if _window(flow, time, time + _REFILL_RTTS * flow.base_rtt_s) > _REFILL)
     drained = flow.sent_s[(flow.sent_s > begin_s + flow.base_rtt_s) & (flow.flight <= flow.bdp_bytes)]
     drained_s = float(drained[0]) if len(drained) else last_s
-    end_s = min(next(refills, last_s), drained_s)
+    refills_s = next(refills, last_s)
+    if refills_s - begin_s < _WAITS_RTTS * flow.base_rtt_s:
+        raise Invisible("it sent less for a round trip or two, whatever the path did: it waits for nothing")
+    end_s = min(refills_s, drained_s)
     if end_s == drained_s and end_s - begin_s < _WAIT_S:
         raise Invisible("the path drained, or the transfer was over, before three seconds were over")
     return one(end_s - begin_s, begin_s)

@@ -128,14 +128,21 @@ def _during(seen: Seen) -> Samples:
     )
 
 
-def _require_ect(seen: Seen) -> None:
+def require_ect(seen: Seen) -> None:
+    """Raise Absent where no packet is sent with ECT."""
     if not (seen.packets.ecn_sent != NOT_ECT).any():
         raise Absent("it sends no packet with ECT, so none is marked")
 
 
+def _rate_when_marked(seen: Seen) -> Samples:
+    """Return what `_during` does, of a sender whose packets can be marked."""
+    require_ect(seen)
+    return _during(seen)
+
+
 def _kept_of_mark(seen: Seen) -> Samples:
     """Return the share of the window that each mark left, around which nothing was lost or marked."""
-    _require_ect(seen)
+    require_ect(seen)
     flow = seen.flow
     marked = numpy.flatnonzero(seen.packets.ecn_out[: len(flow.sent_s)] == CE)
     lost_s = flow.known_s[flow.lost]
@@ -153,7 +160,7 @@ def _kept_of_mark(seen: Seen) -> Samples:
 
 def _window_when_marked(seen: Seen) -> Samples:
     """Return the median flight, from two seconds after all packets are marked on, in full packets."""
-    _require_ect(seen)
+    require_ect(seen)
     event = seen.event
     flow = seen.flow
     inside = flow.sent_s >= event.begin_s + 2
@@ -164,7 +171,7 @@ def _window_when_marked(seen: Seen) -> Samples:
 
 def _ect_late(seen: Seen) -> Samples:
     """Return the share of packets with ECT in the last second of the transfer."""
-    _require_ect(seen)
+    require_ect(seen)
     late = seen.sent_s >= float(seen.sent_s[-1]) - 1
     share = float((seen.packets.ecn_sent[late] != NOT_ECT).mean())
     return _samples([(share, float(seen.sent_s[-1]) - 1)], "nothing was sent")
@@ -222,6 +229,10 @@ ROWS = (
     Observable(
         name="window_when_marked", title="flight while every packet is marked", unit=_PACKETS, digits=1,
         of=_window_when_marked, optional=True,
+    ),
+    Observable(
+        name="rate_when_marked", title="share of the link's rate while packets are marked", unit="", digits=2,
+        of=_rate_when_marked, optional=True,
     ),
     Observable(
         name="ect_late", title="share of packets with ECT in the last second", unit="", digits=2, of=_ect_late,

@@ -19,7 +19,7 @@ _LATE_K, _LATE_LOW_K = 0.8, 1.75
 #: round trips that show a slope
 _LEAST_ROUNDS = 6
 #: growth of a round trip of slow start, which doubles; and how many rounds follow in which it may be slow
-_SLOW_START, _CSS_ROUNDS = 1.6, 4
+SLOW_START, _CSS_ROUNDS = 1.6, 4
 
 
 class Round(NamedTuple):
@@ -30,7 +30,8 @@ class Round(NamedTuple):
     rtt_s: float
 
 
-def _rounds(flow: Flow, begin_s: float, end_s: float) -> list[Round]:
+def rounds(flow: Flow, begin_s: float, end_s: float) -> list[Round]:
+    """Return the rounds that begin and end in a time."""
     found = []
     while begin_s < end_s:
         a = int(numpy.searchsorted(flow.sent_s, begin_s))
@@ -49,7 +50,7 @@ def _rounds(flow: Flow, begin_s: float, end_s: float) -> list[Round]:
 def _start_up(flow: Flow) -> list[Round]:
     """Return the rounds from the request on, until the first loss is known or the transfer ends."""
     lost = numpy.flatnonzero(flow.lost)
-    return _rounds(flow, flow.request_s, float(flow.known_s[lost[0]] if len(lost) else flow.sent_s[-1]))
+    return rounds(flow, flow.request_s, float(flow.known_s[lost[0]] if len(lost) else flow.sent_s[-1]))
 
 
 def _last_loss(seen: Seen) -> LossEvent:
@@ -69,7 +70,7 @@ def _grown(seen: Seen, event: LossEvent) -> list[Round]:
     flow = seen.flow
     later = [other.known_s for other in loss_events(flow) if other.known_s > event.known_s]
     end_s = min(later, default=float(flow.sent_s[-1]) - 3 * event.rtt_s)
-    return _rounds(flow, event.known_s + event.rtt_s, end_s)
+    return rounds(flow, event.known_s + event.rtt_s, end_s)
 
 
 def _regrowth(late_k: float) -> Callable[[Seen], Samples]:
@@ -106,7 +107,7 @@ def _growth_after(seen: Seen) -> Samples:
     """Return by how much the window of the third round after an event exceeds that of the second."""
     # In the first, and in a part of the second, it cannot know yet that the event is over.
     flow, end_s = seen.flow, seen.event.end_s
-    after = [at for at in _rounds(flow, flow.request_s, float(flow.sent_s[-1])) if at.begin_s >= end_s][:3]
+    after = [at for at in rounds(flow, flow.request_s, float(flow.sent_s[-1])) if at.begin_s >= end_s][:3]
     if len(after) < 3:
         raise Invisible("the transfer was over too soon after the event")
     return one(after[2].packets / after[1].packets, after[2].begin_s)
@@ -118,7 +119,7 @@ def _rise_ignored(seen: Seen) -> Samples:
     rises = [
         (1000 * (at.rtt_s - before.rtt_s), at.begin_s)
         for before, at, after in zip(rounds, rounds[1:], rounds[2:], strict=False)
-        if after.packets >= _SLOW_START * at.packets
+        if after.packets >= SLOW_START * at.packets
     ]
     if not rises:
         raise Invisible("start-up was over in three round trips")
@@ -129,7 +130,7 @@ def _slow_growth(seen: Seen) -> Samples:
     """Return the median growth of the four rounds after the last that doubled, in start-up without a loss."""
     rounds = _start_up(seen.flow)
     growth = [(after.packets / before.packets, after.begin_s) for before, after in itertools.pairwise(rounds)]
-    doubled = [number for number, (times, _) in enumerate(growth) if times >= _SLOW_START]
+    doubled = [number for number, (times, _) in enumerate(growth) if times >= SLOW_START]
     rest = growth[doubled[-1] + 1 :][:_CSS_ROUNDS] if doubled else []
     if len(rest) < _CSS_ROUNDS:
         raise Invisible("start-up doubled until it lost, or was over in a round trip")

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import random
+import re
 
 import click.testing
 import fake_room
@@ -111,6 +112,26 @@ def test_pages_say_what_is_recorded(page, names):
 def _written(text, names):
     chosen = [one for name in names for one in clauses.specifications() if one.name == name]
     return clause_table.put(text, names, clause_table.page(chosen, clause_record.load()))
+
+
+#: a row of the page's list of what is not on record: clause, what it lacks, and why
+_LACKS = re.compile(r"^\| `([A-Z]+\d+)` \| (failure|pass|either) \| (.{20,}) \|$", re.MULTILINE)
+
+
+def test_each_clause_has_failed_and_was_kept_by_someone_or_a_page_says_why_not():
+    """A clause that nobody fails may be unable to fail; one that no honest stack keeps may be too strict."""
+    record = clause_record.load()
+    failed = {one["clause"] for one in record if one["verdict"] == "violates"}
+    kept = {one["clause"] for one in record if one["verdict"] == "conforms" and not one["who"].startswith("mutant ")}
+    lacks = {
+        clause.id: "either" if clause.id not in failed | kept else "failure" if clause.id in kept else "pass"
+        for clause in clauses.all_clauses()
+        if clause.id not in failed & kept
+    }
+    rows = _LACKS.findall((paths.PACKAGE.parent / "docs" / "findings-clauses.md").read_text())
+    told = {clause: what for clause, what, _ in rows}
+    assert len(rows) == len(told)
+    assert told == lacks
 
 
 def test_a_page_without_marks_is_refused():

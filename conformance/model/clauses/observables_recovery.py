@@ -1,0 +1,121 @@
+"""What a sender does in the round trips after a loss, a mark, a late packet, or a timeout."""
+
+import itertools
+from collections.abc import Callable, Iterator
+
+import numpy
+
+from conformance.model.clauses.observables_events import require_ect
+from conformance.model.clauses.observables_growth import SLOW_START, rounds
+from conformance.model.clauses.seen import Invisible, Observable, Seen
+from conformance.model.diagnosis import features
+from conformance.model.diagnosis.flow import Flow, LossEvent, loss_events
+from conformance.model.diagnosis.samples import Samples, one, samples
+
+#: slow start begins anew with so few packets in flight
+_RESTARTS = 4
+#: in a smaller window a packet more or less is a large share
+_LEAST_WINDOW = 16
+#: round trips after an event in which its effect is to be seen: what was under way is acknowledged before the first
+_LATER, _MUCH_LATER = (2, 4), (4, 6)
+
+
+def _isolated(flow: Flow) -> Iterator[LossEvent]:
+    """Yield the losses that stand alone in windows that are not small."""
+    alone = {float(at) for at in features.kept(flow).times_s}
+    for event in loss_events(flow):
+        if event.known_s in alone and event.before >= _LEAST_WINDOW:
+            yield event
+
+
+def _sent(flow: Flow, start_s: float, end_s: float) -> float:
+    """Return the full packets' worth sent in [start_s, end_s)."""
+    a, b = numpy.searchsorted(flow.sent_s, (start_s, end_s))
+    return float(flow.bytes[a:b].sum() / flow.full_bytes)
+
+
+def _left(flow: Flow, event: LossEvent) -> float:
+    """Return the window of the third round trip after a loss, when recovery is over."""
+    return flow.window_after(event.known_s + 2 * event.rtt_s, event.known_s + 3 * event.rtt_s)
+
+
+def _in_recovery(by: Callable[[Flow, LossEvent], float]) -> Callable[[Seen], Samples]:
+    """Return, as an observable, what was sent in the round trip after each isolated loss, by something."""
+
+    def observe(seen: Seen) -> Samples:
+        flow = seen.flow
+        pairs: list[tuple[float | None, float]] = [
+            (_sent(flow, event.known_s, event.known_s + event.rtt_s) / by(flow, event), event.known_s)
+            for event in _isolated(flow)
+            if by(flow, event) > 0
+        ]
+        if not pairs:
+            raise Invisible("no loss stood alone in a window of 16 packets or more")
+        return samples(pairs)
+
+    return observe
+
+
+def _window_then(seen: Seen, from_rtts: float, to_rtts: float) -> Samples:
+    """Return the largest window of round trips after an event that was soon over, by that before it."""
+    flow, event = seen.flow, seen.event
+    rtt_s = float(flow.rtt_s[max(int(numpy.searchsorted(flow.sent_s, event.begin_s)) - 1, 0)])
+    before = flow.window(event.begin_s - rtt_s, event.begin_s)
+    # The sender can know a round trip later.
+    known_s = event.begin_s + rtt_s
+    after = flow.window_after(known_s + from_rtts * rtt_s, known_s + to_rtts * rtt_s)
+    if not before >= _LEAST_WINDOW or not numpy.isfinite(after):
+        raise Invisible("the window before was below 16 packets, or the transfer was over too soon after")
+    return one(after / before, known_s)
+
+
+def _window_after_marks(seen: Seen) -> Samples:
+    """Return the window two round trips after marks, by that before, of a sender whose packets can be marked."""
+    require_ect(seen)
+    return _window_then(seen, *_LATER)
+
+
+def _restart_end(seen: Seen) -> Samples:
+    """Return the window at which slow start ended after an outage, by the window before it."""
+    flow, event = seen.flow, seen.event
+    before = flow.window(event.begin_s - flow.base_rtt_s, event.begin_s)
+    healed = numpy.flatnonzero((flow.sent_s >= event.begin_s) & (flow.out_s > event.end_s))
+    if not len(healed):
+        raise Invisible("nothing arrived after the outage")
+    start_s = float(flow.sent_s[healed[0]])
+    # A loss would end it, too; and until what the outage lost is known, it seems to be in flight.
+    lost = flow.known_s[flow.lost & (flow.sent_s > start_s)]
+    after = rounds(flow, start_s, float(lost.min()) if len(lost) else float(flow.sent_s[-1]))
+    grown = list(itertools.dropwhile(lambda at: at.packets > _RESTARTS, after))
+    for at, later in itertools.pairwise(grown):
+        if later.packets < SLOW_START * at.packets:
+            return one(later.packets / before, later.begin_s)
+    raise Invisible("slow start after the outage went on until a loss, or until the end")
+
+
+ROWS = (
+    Observable(
+        name="sent_in_recovery", title="sent in the round trip after an isolated loss, by the window that it left",
+        unit="", digits=2, of=_in_recovery(_left), independent=True,
+    ),
+    Observable(
+        name="sent_after_loss", title="sent in the round trip after an isolated loss, by the window before it",
+        unit="", digits=2, of=_in_recovery(lambda flow, event: event.before), independent=True,
+    ),
+    Observable(
+        name="window_later", title="window two round trips after an event, by that before it", unit="", digits=2,
+        of=lambda seen: _window_then(seen, *_LATER),
+    ),
+    Observable(
+        name="window_much_later", title="window four round trips after an event, by that before it", unit="",
+        digits=2, of=lambda seen: _window_then(seen, *_MUCH_LATER),
+    ),
+    Observable(
+        name="window_after_marks", title="window two round trips after marks, by that before them", unit="",
+        digits=2, of=_window_after_marks, optional=True,
+    ),
+    Observable(
+        name="restart_end", title="window at which slow start ended after an outage, by that before it", unit="",
+        digits=2, of=_restart_end,
+    ),
+)  # fmt: skip

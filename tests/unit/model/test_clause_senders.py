@@ -1,0 +1,261 @@
+"""What clauses on outages, marks and BBR's states are judged by, with senders that are made up.
+
+A schedule's second 3 is 2.9 here, as the first packet is sent at 0.1 s (made_senders.BEGAN_NS).
+"""
+
+import itertools
+
+import pytest
+from made_senders import paced, permitted, timed, why_not, windows
+
+from conformance.model import packets
+
+#: packets of a round trip of 40 ms at 10 Mbit/s
+BDP = 33
+
+
+def probes(begin_s, gaps_s, together=1):
+    """Return when probes are sent: a full path of two seconds and more, and then probes with these gaps."""
+    full = [at * 0.0012 for at in range(int(begin_s / 0.0012))]
+    at_s = itertools.accumulate(gaps_s, initial=begin_s + 0.2)
+    return [*full, *(at + 0.0001 * number for at in at_s for number in range(together))]
+
+
+def doubling(first_s, count):
+    return [first_s * 2**at for at in range(count)]
+
+
+# --- outages
+
+
+def test_a_short_outage_leaves_what_a_loss_leaves():
+    before = [BDP] * 71
+    for after, right in (([0.6 * BDP] * 20, True), ([2, 2, 2, 3, 4, 5, 6, 7], False)):
+        assert permitted("CL002", windows, [*before, *after], outage=(2.9, 3.0)) is right
+    assert "too small" in why_not("CL002", windows, [5] * 200, outage=(2.9, 3.0))
+    assert "nothing arrived" in why_not("CL002", windows, [BDP] * 73, outage=(2.9, 9.0))
+
+
+@pytest.mark.parametrize("clause", ["CL003", "CL040"])
+def test_each_probe_doubles_the_wait(clause):
+    assert permitted(clause, timed, probes(2.9, doubling(0.2, 4)), outage=(2.9, 7.9))
+    assert not permitted(clause, timed, probes(2.9, [0.3] * 12), outage=(2.9, 7.9))
+    assert "no ratio" in why_not(clause, timed, probes(2.9, [0.3]), outage=(2.9, 7.9))
+
+
+def test_a_sender_that_hears_nothing_backs_off():
+    assert permitted("CL004", timed, probes(2.9, doubling(0.2, 4)))
+    assert not permitted("CL004", timed, probes(2.9, [0.3] * 20))
+
+
+@pytest.mark.parametrize(("together", "right"), [(1, True), (2, True), (3, False)])
+def test_a_probe_is_one_packet_or_two(together, right):
+    assert permitted("CL037", timed, probes(2.9, doubling(0.2, 4), together), outage=(2.9, 7.9)) is right
+
+
+@pytest.mark.parametrize(("clause", "most"), [("CL001", 6), ("CL041", 4)])
+def test_after_a_long_outage_the_window_is_the_least(clause, most):
+    full = [at * 0.0012 for at in range(2416)]
+    for window, right in ((2, True), (most + 2, False)):
+        after = [4.42 + 0.001 * at for at in range(window)]
+        assert permitted(clause, timed, [*full, 4.4, *[at + 0.04 for at in after]], outage=(2.9, 4.39)) is right
+
+
+# --- reordering, losses and marks
+
+
+def test_packets_out_of_order_cost_no_rate():
+    for clause in ("CL016", "CL052"):
+        assert permitted(clause, paced, [(1.0, 6.0)])
+        assert not permitted(clause, paced, [(1.0, 1.0), (0.3, 6.0)])
+        assert "too soon" in why_not(clause, paced, [(1.0, 1.2)])
+
+
+@pytest.mark.parametrize(("times", "right"), [(1.5, True), (1.8, False)])
+def test_the_cubic_grows_by_a_half_at_most(times, right):
+    # Of the round trips of two seconds, the first loses a packet, which is known in the third.
+    grown = [14 * times**at for at in range(5)]
+    assert permitted("CL025", windows, [10, 20, 14, 14, 14, *grown, *grown[-1:] * 3], lost={9}) is right
+    assert why_not("CL025", windows, [10, 20, 14, 14, 14]) == "nothing was lost"
+
+
+@pytest.mark.parametrize(("window", "right"), [(2, True), (BDP / 2, False)])
+def test_marks_that_go_on_reduce_the_window_to_its_minimum(window, right):
+    sent = [*[BDP] * 50, *[window] * 100]
+    assert permitted("CL077", windows, sent, ect=True) is right
+    assert "no packet with ECT" in why_not("CL077", windows, sent)
+
+
+@pytest.mark.parametrize(("times", "right"), [(0.5, True), (1.0, False)])
+def test_bbr_answers_marks(times, right):
+    sent = [(1.0, 2.0), (times, 4.0)]
+    assert permitted("BBR31", paced, sent, ect=True) is right
+    assert "no packet with ECT" in why_not("BBR31", paced, sent)
+
+
+# --- BBR's states: round trips of 80 ms
+
+#: start-up puts two BDP in flight
+FILLS = [(0.5, 0.08), (1.0, 0.08), (2.0, 0.08), (1.0, 0.16)]
+DRAINED = [*FILLS, (0.5, 0.16), (1.0, 5.0)]
+
+
+def test_drain_sends_half():
+    assert permitted("BBR03", paced, DRAINED)
+    assert not permitted("BBR03", paced, [*FILLS, (0.36, 0.125), (1.0, 5.0)])
+
+
+def test_start_up_goes_on_for_three_rounds_and_holds_two_bdp():
+    assert permitted("BBR101", paced, DRAINED)
+    assert not permitted("BBR101", paced, [*FILLS[:3], (2.0, 0.08), (1.0, 0.16), (0.5, 0.4), (1.0, 5.0)])
+    assert permitted("BBR01", paced, DRAINED)
+    assert not permitted("BBR01", paced, [*FILLS, (1.0, 2.0), (0.5, 0.16), (1.0, 3.0)])
+    assert "never filled" in why_not("BBR01", paced, [(0.5, 6.0)])
+
+
+def test_a_probe_goes_on_until_the_bandwidth_no_longer_grows():
+    long, short = (1.24, 0.3), (1.15, 0.16)
+    for clause in ("BBR05", "BBR105"):
+        assert permitted(clause, paced, [*DRAINED, long, (0.89, 1.0), (1.0, 1.0)])
+        assert "never sent faster" in why_not(clause, paced, [*DRAINED, (1.0, 3.0)])
+    assert not permitted("BBR05", paced, [*DRAINED, short, (0.89, 0.3), (1.0, 1.0)])
+    assert not permitted("BBR105", paced, [*DRAINED, (2.0, 0.16), (0.5, 0.32), (1.0, 2.0)])
+
+
+def test_down_sends_nine_tenths():
+    assert permitted("BBR08", paced, [*DRAINED, (1.24, 0.3), (0.89, 0.7), (1.0, 1.0)])
+    assert not permitted("BBR08", paced, [*DRAINED, (1.24, 0.3), (0.75, 0.3), (1.0, 1.0)])
+
+
+def test_it_cruises_at_the_bandwidth_less_one_per_cent():
+    assert permitted("BBR102", paced, [*DRAINED, (0.99, 5.0)])
+    assert not permitted("BBR102", paced, [*FILLS, (0.5, 0.16), (0.9, 12.0)])
+
+
+#: a ProbeRTT: its flight falls to half in a round trip, stays for 200 ms, and rises
+DIP = [(0.5, 0.28)]
+
+
+def dipping(every_s, times, dip=DIP):
+    return [*DRAINED, *([(1.0, every_s), *dip] * times), (1.0, 1.0)]
+
+
+def test_probe_rtt_comes_each_five_seconds_is_half_deep_and_short():
+    for clause in ("BBR10", "BBR110", "BBR210"):
+        assert permitted(clause, paced, dipping(5.0, 3))
+    assert not permitted("BBR10", paced, dipping(10.0, 3))
+    assert not permitted("BBR110", paced, dipping(5.0, 3, [(0.01, 0.25)]))
+    assert not permitted("BBR210", paced, dipping(5.0, 3, [(0.5, 0.8)]))
+
+
+@pytest.mark.parametrize("clause", ["BBR10", "BBR110", "BBR210"])
+def test_a_probe_rtt_that_never_comes_is_a_violation_once_it_is_overdue(clause):
+    assert not permitted(clause, paced, [*DRAINED, (1.0, 8.0)])
+    assert "none was overdue" in why_not(clause, paced, [*DRAINED, (1.0, 3.0)])
+
+
+def test_a_probe_rtt_that_comes_no_more_is_one_too():
+    assert not permitted("BBR10", paced, [*DRAINED, (1.0, 1.0), *DIP, (1.0, 20.0)])
+
+
+def test_bbrv1_waits_for_nothing_and_its_probe_is_over_before_the_loss():
+    slower = {"slower": (1.1, 0.89), "triggered": {"probe_down": 1.1}}
+    assert "waits for nothing" in why_not("BBR09", paced, [(1.0, 1.0), (1.25, 0.1), (0.75, 0.02), (1.0, 4.0)], **slower)
+    found = why_not("BBR21", paced, [(1.0, 1.0), (1.25, 0.08), (0.75, 0.08), (1.0, 3.0)], triggered={"probe_up": 1.0})
+    assert found == "it no longer probed when it could know what had happened"
+
+
+# --- after a loss, a mark, a late packet, or a timeout
+
+#: windows of 33 packets, of which one is lost that stands alone, with start-up's loss long before
+LONG = [10, 20, 33, 33, *[16] * 3, *[33] * 12]
+
+
+def after_a_loss(*windows_after):
+    """Return windows of round trips: of the last one of 33 the first packet is lost, known a round trip later."""
+    lost = {10 + 20, sum(LONG[:-1])}
+    return [*LONG, *windows_after], {"lost": lost}
+
+
+def test_a_reduction_stops_what_is_sent_at_once():
+    right, how = after_a_loss(17, 17, 18, 19, 20, 21, 22, 23, 24, 25)
+    late, _ = after_a_loss(33, 17, 18, 19, 20, 21, 22, 23, 24, 25)
+    for clause in ("CL014", "CL049"):
+        assert permitted(clause, windows, right, **how)
+        assert not permitted(clause, windows, late, **how)
+        assert "stood alone" in why_not(clause, windows, [10, 10, 10, 10, 10], lost={3})
+
+
+def test_heavy_loss_that_lasts_ends_in_backoff():
+    assert permitted("CL043", windows, [*[BDP] * 46, *[3] * 60])
+    assert not permitted("CL043", windows, [BDP] * 120)
+
+
+@pytest.mark.parametrize(
+    ("clause", "share", "right"),
+    [("CL076", 0.5, True), ("CL076", 0.25, False), ("CL176", 0.7, True), ("CL176", 0.49, False)],
+)
+def test_marks_of_one_window_reduce_once(clause, share, right):
+    sent = [*[BDP] * 72, *[round(share * BDP)] * 30]
+    assert permitted(clause, windows, sent, ect=True) is right
+    assert "no packet with ECT" in why_not(clause, windows, sent)
+    assert "below 16 packets" in why_not(clause, windows, [10] * 120, ect=True)
+
+
+def test_what_was_no_loss_is_taken_back():
+    before = [66] * 36
+    assert permitted("CL051", windows, [*before, 66, 46, *[66] * 10])
+    assert not permitted("CL051", windows, [*before, 66, *[46] * 12])
+
+
+def test_a_lost_retransmission_reduces_once_more():
+    before = [BDP] * 121
+    assert permitted("CL048", windows, [*before, 17, 17, *[8, 9, 10, 11, 12, 13, 14, 15, 16, 17]])
+    assert not permitted("CL048", windows, [*before, *[17] * 12])
+
+
+def test_slow_start_after_a_timeout_ends_at_seven_tenths():
+    full = [BDP] * 72
+    outage = {"outage": (2.9, 4.39)}
+    for ends, right in ((23, True), (33, False), (12, False)):
+        again = [at for at in (1, 2, 4, 8, 16, 32) if at < ends]
+        sent = [*full, *[1] * 38, *again, *[ends + at / 4 for at in range(20)]]
+        assert permitted("CL042", windows, sent, **outage) is right
+    assert "until a loss" in why_not("CL042", windows, [*full, *[1] * 38, 1, 2, 4, 8], **outage)
+
+
+def test_what_a_timeout_alone_reduces():
+    for after, right in ((BDP, True), (0.5 * BDP, False)):
+        assert permitted("CL038", windows, [*[BDP] * 46, *[1] * 25, *[after] * 20], slower=(9, 1)) is right
+
+
+def test_bbr_sends_two_packets_at_once():
+    assert permitted("CL086", paced, DRAINED)
+    bursts = [at * 0.012 + 0.0000012 * number for at in range(1000) for number in range(10)]
+    assert not permitted("CL086", timed, bursts)
+
+
+def test_a_sender_that_answers_marks_as_losses_sends_no_ect_1():
+    assert permitted("CL081", paced, [(1.0, 3.0)], ect=True) and permitted("CL081", paced, [(1.0, 3.0)])
+    assert not permitted("CL081", paced, [(1.0, 3.0)], ect=packets.ECT_1)
+
+
+def test_start_up_doubles():
+    assert permitted("BBR201", windows, [10, 20, 40, 80, 120, 120, 120])
+    assert not permitted("BBR201", windows, [10, 13, 16, 20, 25, 31, 39, 49])
+
+
+def test_cruise_leaves_headroom():
+    for share, right in ((0.89, True), (0.99, False), (0.16, False)):
+        assert permitted("BBR302", paced, [*DRAINED, (share, 8.0)]) is right
+
+
+def test_behind_a_policer_most_of_its_rate_is_used_and_little_is_lost():
+    steady = [(0.95, 20.0)]
+    for clause in ("BBR17", "BBR217"):
+        assert permitted(clause, paced, steady)
+        assert not permitted(clause, paced, [(0.5, 20.0)])
+    some = set(range(0, 16_000, 5))
+    for clause in ("BBR117", "BBR317"):
+        assert permitted(clause, paced, steady)
+        assert not permitted(clause, paced, steady, lost=some)

@@ -1,0 +1,153 @@
+"""The controllers that only clauses judge: what they do by themselves, without aioquic, which only guests have."""
+
+import importlib
+import re
+import sys
+import types
+
+import pytest
+
+from conformance.support import paths, schema
+
+FOLDER = paths.PACKAGE.parent / "mutants"
+PACKET, RTT_S = 1200, 0.1
+
+
+class Base:
+    """What aioquic's controllers inherit."""
+
+    def __init__(self, *, max_datagram_size):
+        self.bytes_in_flight, self.congestion_window, self.ssthresh = 0, 0, None
+
+
+@pytest.fixture
+def controllers(monkeypatch):
+    """Controllers, with stand-ins for the modules of aioquic; registered ones are in `registered`."""
+    registered = {}
+    recovery = types.ModuleType("aioquic.quic.recovery")
+    recovery.QuicPacketRecovery = type(
+        "QuicPacketRecovery",
+        (),
+        {
+            "reschedule_data": lambda own, *, now, speed_up_handshake=False: own.sent.append(now),
+            "on_loss_detection_timeout": lambda own, *, now: own.sent.append(now),
+            "_get_loss_space": lambda own: None,
+        },
+    )
+    base = types.ModuleType("aioquic.quic.congestion.base")
+    base.QuicCongestionControl, base.register_congestion_control = Base, registered.__setitem__
+    quic = types.ModuleType("aioquic.quic")
+    quic.recovery = recovery
+    for name, module in {
+        "aioquic": types.ModuleType("aioquic"), "aioquic.quic": quic, "aioquic.quic.recovery": recovery,
+        "aioquic.quic.congestion": types.ModuleType("aioquic.quic.congestion"), "aioquic.quic.congestion.base": base,
+    }.items():  # fmt: skip
+        monkeypatch.setitem(sys.modules, name, module)
+    for folder in ("aioquic", "aioquic-clauses"):
+        monkeypatch.syspath_prepend(str(FOLDER / folder))
+    for name in ("newreno", "controllers"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    module = importlib.import_module("controllers")
+    module.registered, module.recovery = registered, recovery
+    yield module
+    for name in ("newreno", "controllers"):
+        sys.modules.pop(name, None)
+
+
+class Packet:
+    def __init__(self, sent_time):
+        self.sent_time, self.sent_bytes = sent_time, PACKET
+
+
+def rounds(controller, count, now=0.0, share=1.0):
+    """Send a share of the window in each round trip, and have it acknowledged; return (windows in packets, time)."""
+    found = []
+    for _ in range(count):
+        controller.on_rtt_measurement(now=now, rtt=RTT_S)
+        packets = [Packet(now) for _ in range(int(share * controller.congestion_window / PACKET))]
+        for packet in packets:
+            controller.on_packet_sent(packet=packet)
+        now += RTT_S
+        for packet in packets:
+            controller.on_packet_acked(now=now, packet=packet)
+        found.append(controller.congestion_window / PACKET)
+    return found, now
+
+
+def lose(controller, now):
+    packet = Packet(now)
+    controller.on_packet_sent(packet=packet)
+    controller.on_packets_lost(now=now, packets=[packet])
+
+
+def test_the_adapter_names_the_controllers_that_there_are(controllers):
+    named = schema.load("adapter", FOLDER / "aioquic-clauses/adapter.json")["algorithms"].values()
+    source = (FOLDER / "aioquic-clauses/controllers.py").read_text()
+    assert {one["called"] for one in named} == set(controllers.CONTROLLERS)
+    assert set(controllers.CONTROLLERS) <= set(controllers.registered)
+    assert set(re.findall(r'^    "([a-z-]+)": \w+,$', source, re.MULTILINE)) == set(controllers.CONTROLLERS)
+
+
+def test_a_window_that_is_not_used_does_not_grow(controllers):
+    used, unused = (controllers.Used(max_datagram_size=PACKET) for _ in range(2))
+    assert rounds(used, 3)[0][-1] > 15
+    assert rounds(unused, 5, share=0.3)[0] == [10] * 5
+
+
+def test_a_late_reduction_comes_when_recovery_is_over(controllers):
+    late = controllers.ReducesLate(max_datagram_size=PACKET)
+    _, now = rounds(late, 2)
+    before = late.congestion_window
+    lose(late, now)
+    assert late.congestion_window == before
+    rounds(late, 1, now + 0.001)
+    assert late.congestion_window < 0.6 * before
+
+
+def test_timeouts_send_three_packets_or_halve_the_window(controllers):
+    recovery = controllers.recovery.QuicPacketRecovery()
+    recovery.sent, recovery.handshake_confirmed = [], True
+    for _ in range(2):  # a second connection of the process changes nothing more
+        controllers.ThreeProbes(max_datagram_size=PACKET)
+    recovery.reschedule_data(now=1.0)
+    assert recovery.sent == [1.0] * 3
+    for _ in range(2):
+        recovery._cc = controllers.TimeoutReduces(max_datagram_size=PACKET)
+    recovery.on_loss_detection_timeout(now=2.0)
+    assert recovery.sent[3:] == [2.0] and recovery._cc.congestion_window == 5 * PACKET
+
+
+def after_a_loss(controller):
+    _, now = rounds(controller, 4)
+    lose(controller, now)
+    return now + 0.001
+
+
+def test_the_cubic_returns_to_its_window_after_k_and_grows_by_half_at_most(controllers):
+    cubic = controllers.Cubic(max_datagram_size=PACKET)
+    now = after_a_loss(cubic)
+    w_max = cubic.w_max
+    k_s = (0.3 * w_max / 0.4) ** (1 / 3)
+    windows, _ = rounds(cubic, round(k_s / RTT_S) + 60, now)
+    assert windows[0] == pytest.approx(0.7 * w_max, rel=0.1)
+    assert windows[round(k_s / RTT_S)] == pytest.approx(w_max, rel=0.05)
+    assert windows[-1] > 1.5 * w_max
+    grown = []
+    for kind in (controllers.NoLimit, controllers.Cubic):
+        one = kind(max_datagram_size=PACKET)
+        _, now = rounds(one, 1, after_a_loss(one))
+        before, one.epoch = one.congestion_window, one.epoch - 30  # as if it had been sending for long
+        rounds(one, 1, now)
+        grown.append(one.congestion_window / before)
+    assert grown[0] > 2 and grown[1] <= 1.5
+
+
+def test_idle_time_moves_the_epoch_but_for_the_mutant(controllers):
+    grown = []
+    for kind in (controllers.Cubic, controllers.IdleCounts):
+        one = kind(max_datagram_size=PACKET)
+        now = after_a_loss(one)
+        (before,), now = rounds(one, 1, now)
+        (after,), _ = rounds(one, 1, now + 10)
+        grown.append(after / before)
+    assert grown[0] < 1.05 < 1.15 < grown[1]
