@@ -119,7 +119,7 @@ published: kernel  ## measure every stack that is built here x algorithm, 10 Mbi
 
 site: setup  ## the pages of what is published, by today's zones, into site/; docs/matrix.md from the same (a minute)
 	$(CONFORMANCE) export matrix $(PUBLISHED)/*.jsonl.xz --out docs/matrix.md
-	$(CONFORMANCE) report $(PUBLISHED)/*.jsonl.xz $(wildcard $(PUBLISHED)/studies/*.jsonl.xz) --out site --no-terminal
+	$(CONFORMANCE) report $(PUBLISHED)/*.jsonl.xz $(wildcard $(PUBLISHED)/*/*.jsonl.xz) --out site --no-terminal
 
 #: program that builds images, what they are called, what they begin with (Debian 12), an image with a Rust for the full
 #: one, and further options of the program

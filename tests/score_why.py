@@ -8,8 +8,8 @@ With --record, it is kept in mutants/why.json, too: from there the score is made
 
     python tests/score_why.py --changes [--results results/clauses.jsonl] [IDS ...]
 
-scores what `why --changes` adds, over mutants that only clauses judge (mutants/clauses.json). Its trials are those of
-clauses with seed 1001, so that a results file of `conformance clause run` holds some of them.
+scores what `why --changes` adds, over the mutants of all files whose label one of its features can give. Its trials are
+those of clauses with seed 1001, so that a results file of `conformance clause run` holds some of them.
 """
 
 import concurrent.futures
@@ -131,8 +131,23 @@ def table(scores):
     return "\n".join(rows) + "\n"
 
 
+#: files of mutants, among which are those that a network or an application that changes should show
+CORPORA = ("mutants.json", "clauses.json", "changes.json")
+
+
+def given(algorithm):
+    """The labels that features of networks that change can give of an algorithm."""
+    return {feature.label[algorithm.startswith("bbr")] for feature in changes.FEATURES} - {None}
+
+
+def changing():
+    """The mutants whose label one of those features can give; of others, changes say nothing by design."""
+    every = [mutant for file in CORPORA for mutant in mutants.corpus(file)]
+    return [mutant for mutant in every if mutant.suspect in given(mutant.algorithm)]
+
+
 def score_changes(ids, results):
-    """[Score] of the mutants that only clauses judge, by networks that change alone."""
+    """[Score] of changing(), by networks that change alone."""
     console = rich.console.Console(stderr=True)
     usual, rows = benches.find(), {}
 
@@ -143,7 +158,7 @@ def score_changes(ids, results):
         return {"readings": changes.readings(found), "problems": list(found.problems)}
 
     scores = []
-    for mutant in choose(mutants.corpus("clauses.json"), ids):
+    for mutant in choose(changing(), ids):
         if mutant.algorithm not in rows:
             rows[mutant.algorithm] = read(usual, mutant.algorithm)
         ours, theirs = read(mutants.bench_of(mutant, lambda line: None), mutant.measured), rows[mutant.algorithm]
@@ -156,17 +171,19 @@ def score_changes(ids, results):
 @click.argument("ids", nargs=-1)
 @click.option("--trials", default=3, show_default=True, type=click.IntRange(1))
 @click.option("--workers", default=2, show_default=True, type=click.IntRange(1))
-@click.option("--results", default="results/why-mutants.jsonl", type=click.Path(path_type=pathlib.Path))
+@click.option(
+    "--results", type=click.Path(path_type=pathlib.Path), help="[default: results/why-mutants.jsonl or clauses.jsonl]"
+)
 @click.option("--record", is_flag=True, help="Keep what was read in mutants/why.json.")
-@click.option("--changes", "of_changes", is_flag=True, help="Score what --changes adds, over mutants/clauses.json.")
+@click.option("--changes", "of_changes", is_flag=True, help="Score what --changes adds.")
 def main(ids, trials, workers, results, record, of_changes):
     """Print the tables of docs/findings-why.md."""
     if of_changes:
-        click.echo(table(score_changes(ids, results)))
+        click.echo(table(score_changes(ids, results or pathlib.Path("results/clauses.jsonl"))))
         return
     if record and ids:
         raise click.UsageError("--record keeps what was read of all mutants: name none")
-    kept = Readings(results, runs.seeds(trials))
+    kept = Readings(results or pathlib.Path("results/why-mutants.jsonl"), runs.seeds(trials))
     chosen = choose(mutants.corpus(), ids)
     usual = benches.find()
     rows = {name: kept.of(name, usual, name) for name in sorted({mutant.algorithm for mutant in chosen})}

@@ -80,16 +80,17 @@ def export(form: str, results: Sequence[pathlib.Path], target: str | None, print
 def publish(results: Sequence[pathlib.Path], target: pathlib.Path, form: str) -> None:
     """Compress RESULTS for keeping.
 
-    Writes a file for each stack into a folder, without what no report shows. Algorithms that RESULTS lack stay in the
-    files that are there.
+    Writes a file for each stack into a folder, without what no report shows, and of flows that share a scenario's
+    network one into its folder "scenarios". Algorithms that RESULTS lack stay in the files that are there.
     """
     from conformance.commands.made_result import Item, Made
     from conformance.reporting import published
     from conformance.reporting.text import made
 
+    read = _source(results)
     items = [
         Item(name=path.name, words=f"{path}: {path.stat().st_size / 1000:.0f} kB", path=str(path))
-        for path in published.write(_source(results), target)
+        for path in (*published.write(read, target), *published.write_scenarios(read, target))
     ]
     finish(Made(command="publish", items=items), form, made.show)
 

@@ -233,12 +233,31 @@ class DirectionSeen:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class CountsSeen:
+    """What was in force in a direction of a link behind a change, and had been counted until then (rtnetlink.py)."""
+
+    link: int
+    way: int
+    out_packets: int | None
+    dropped_packets: int | None
+    standing_packets: int | None
+    queue_dropped_packets: int | None
+    delay_ns: int | None
+    loss: int | None
+    rate_bytes_per_s: int | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class ChangeSeen:
-    """When a change was due and made, in ns after the trial began, and what the kernel refused it with, or 0."""
+    """When a change was due and made, in ns after the trial began, and what the kernel refused it with, or 0.
+
+    `counts`: of the directions that it was of; none where too many changes were made to ask.
+    """
 
     at_ns: int
     done_ns: int
     error: int
+    counts: tuple[CountsSeen, ...]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

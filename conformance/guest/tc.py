@@ -10,9 +10,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import select
 import subprocess
 
+from conformance.guest import rtnetlink
 from conformance.guest.netns import inside
 from conformance.guest.process import set_oom_score
 
@@ -27,6 +29,10 @@ if TYPE_CHECKING:
 _FAILED = "Command failed"
 #: far more than it ever takes; in virtual time waiting costs nothing
 _PATIENCE_MS = 10_000
+#: what stands in the JSON of a discipline that tc does not know, in place of its options
+_UNKNOWN = re.compile(rb"\[Unknown qdisc, optlen=\d+\] ?")
+#: begins a line that is a message for the kernel (model/emulation/dualpi2.py), and no command of tc's
+_MESSAGE = "rtnetlink "
 _RUNNING: dict[Node, _Tc] = {}
 
 
@@ -67,7 +73,7 @@ class _Tc:
             raise RuntimeError(f"tc: {words or 'it ended without a word'}")
         if _FAILED in words:
             raise RuntimeError(f"tc: {words}")
-        found: list[dict[str, object]] = json.loads(answer)
+        found: list[dict[str, object]] = json.loads(_UNKNOWN.sub(b"", answer))
         return found
 
     def _end(self) -> None:
@@ -98,9 +104,21 @@ def pids() -> set[int]:
 
 def run(node: Node, lines: Sequence[str]) -> None:
     """Run tc commands (without the leading `tc`) in `node`'s namespace; raises RuntimeError with tc's words."""
-    _of(node)(lines)
+    _of(node)([line for line in lines if not line.startswith(_MESSAGE)])
+    # They come last in their interface's chain.
+    for line in lines:
+        if line.startswith(_MESSAGE):
+            rtnetlink.send(node, *line.removeprefix(_MESSAGE).split())
 
 
 def read_qdiscs(node: Node, interfaces: Collection[str]) -> list[dict[str, object]]:
     """Return `tc -s -j qdisc show` of these interfaces: options as the kernel holds them, and counters."""
-    return [q for q in _of(node)(()) if q.get("dev") in interfaces]
+    return [_whole(node, q) for q in _of(node)(()) if q.get("dev") in interfaces]
+
+
+def _whole(node: Node, shown: dict[str, object]) -> dict[str, object]:
+    """Return what is shown of a queue, with what tc leaves out where it does not know it."""
+    if shown.get("kind") != "dualpi2":
+        return shown
+    handle = int(str(shown["handle"]).removesuffix(":"), 16) << 16
+    return {**shown, **rtnetlink.dualpi2(node, str(shown["dev"]), handle)}

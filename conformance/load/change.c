@@ -4,12 +4,13 @@
  *
  * The file CHANGES has a line for each change, in order of time: AT_NS FD HEX. At AT_NS of the monotonic clock the bytes go
  * to the netlink socket FD, which was inherited and belongs to the namespace that is meant; they are whole messages, each of
- * which asks for an acknowledgement. In virtual time a system call takes effect when it is made and is charged for after
+ * which asks for an acknowledgement, and behind these perhaps questions, which have a sequence number. In virtual time a system call takes effect when it is made and is charged for after
  * it, so whoever sleeps until so much before a time sends at that very time. Of several changes at one time each is that
  * much later than the one before.
  *
- * On SIGTERM, or when all is done, it writes a line for each change that was due: AT_NS DONE_NS ERROR, the time by the
- * clock just before it was sent and the kernel's first refusal, or 0.
+ * On SIGTERM, or when all is done, it writes a line for each change that was due: AT_NS DONE_NS ERROR ANSWER..., the time
+ * by the clock just before it was sent, the kernel's first refusal, or 0, and what it answered to each question, as
+ * hexadecimal bytes. Questions cost no system call, so that asking changes nothing of a trial.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,9 +27,16 @@
 #include <unistd.h>
 
 /* what a system call costs (conformance/lab/virtual.py: SYSCALL_COST_NS) */
-enum { CALL_NS = 1000, MOST_BYTES = 8192 };
+enum { CALL_NS = 1000, MOST_BYTES = 8192, MOST_QUESTIONS = 48, ANSWER_BYTES = 2048 };
 
-struct change { int64_t at_ns, done_ns; int fd, error; size_t size; unsigned char *bytes; };
+struct change {
+    int64_t at_ns, done_ns;
+    int fd, error, unsent;
+    size_t size, questions;
+    unsigned char *bytes;
+    size_t *lengths;
+    unsigned char (*answers)[ANSWER_BYTES];
+};
 
 static struct change *changes;
 static size_t count, done;
@@ -69,6 +77,17 @@ static void read_changes(const char *path)
                 fail("a message that is not hexadecimal");
             one->bytes[i] = byte;
         }
+        for (size_t at = 0; at < one->size; at += NLMSG_ALIGN(((struct nlmsghdr *)(one->bytes + at))->nlmsg_len))
+            one->questions += ((struct nlmsghdr *)(one->bytes + at))->nlmsg_seq != 0;
+        if (one->questions > MOST_QUESTIONS) {
+            errno = E2BIG;
+            fail("questions");
+        }
+        /* Memory is taken now: taking it is a system call. */
+        one->lengths = calloc(one->questions + 1, sizeof *one->lengths);
+        one->answers = calloc(one->questions + 1, sizeof *one->answers);
+        if (!one->lengths || !one->answers)
+            fail("memory");
     }
     if (ferror(file) || !feof(file))
         fail(path);
@@ -78,30 +97,71 @@ static void read_changes(const char *path)
 static void tell(int signal)
 {
     (void)signal;
-    for (size_t i = 0; i < done; i++)
-        dprintf(1, "%lld %lld %d\n", (long long)changes[i].at_ns, (long long)changes[i].done_ns, changes[i].error);
+    for (size_t i = 0; i < done; i++) {
+        static char line[64 + (MOST_QUESTIONS * (2 * ANSWER_BYTES + 1))];
+        const struct change *one = &changes[i];
+        size_t size = sprintf(line, "%lld %lld %d", (long long)one->at_ns, (long long)one->done_ns, one->error);
+        for (size_t question = 0; question < one->questions; question++) {
+            line[size++] = ' ';
+            if (!one->lengths[question])
+                line[size++] = '-';
+            for (size_t at = 0; at < one->lengths[question]; at++) {
+                line[size++] = "0123456789abcdef"[one->answers[question][at] >> 4];
+                line[size++] = "0123456789abcdef"[one->answers[question][at] & 15];
+            }
+        }
+        line[size++] = '\n';
+        for (size_t at = 0; at < size;) {
+            ssize_t wrote = write(1, line + at, size - at);
+            if (wrote <= 0)
+                _exit(1);
+            at += wrote;
+        }
+    }
     _exit(0);
 }
 
-/* Read the acknowledgements of all messages of a change. */
+/* Take an answer to a change or to a question of it. */
+static void take(struct change *change, const unsigned char *data, size_t size)
+{
+    const struct nlmsghdr *head = (const void *)data;
+    if (size < sizeof *head)
+        return;
+    if (head->nlmsg_seq) {
+        size_t at = head->nlmsg_seq - 1;
+        if (at < change->questions) {
+            change->lengths[at] = size < ANSWER_BYTES ? size : ANSWER_BYTES;
+            memcpy(change->answers[at], data, change->lengths[at]);
+        }
+    } else if (head->nlmsg_type == NLMSG_ERROR && !change->error)
+        change->error = -((const struct nlmsgerr *)NLMSG_DATA(head))->error;
+}
+
+/* Read the acknowledgements of all messages of a change, with the last one the answers to its questions. */
 static void acknowledged(struct change *change)
 {
-    char answer[MOST_BYTES];
-    size_t wanted = 0;
+    static unsigned char data[MOST_QUESTIONS + 1][ANSWER_BYTES];
+    static struct iovec vectors[MOST_QUESTIONS + 1];
+    static struct mmsghdr messages[MOST_QUESTIONS + 1];
+    size_t wanted = 0, last = change->questions + 1;
     for (size_t at = 0; at < change->size; at += NLMSG_ALIGN(((struct nlmsghdr *)(change->bytes + at))->nlmsg_len))
         wanted++;
-    while (wanted) {
-        ssize_t got = recv(change->fd, answer, sizeof answer, 0);
+    if (change->unsent)
+        return;
+    for (wanted -= change->questions; wanted > 1; wanted--) {
+        ssize_t got = recv(change->fd, data[0], ANSWER_BYTES, 0);
         if (got <= 0)
             fail("netlink");
-        for (struct nlmsghdr *head = (void *)answer; NLMSG_OK(head, got) && wanted; head = NLMSG_NEXT(head, got)) {
-            if (head->nlmsg_type != NLMSG_ERROR)
-                continue;
-            wanted--;
-            if (!change->error)
-                change->error = -((struct nlmsgerr *)NLMSG_DATA(head))->error;
-        }
+        take(change, data[0], got);
     }
+    for (size_t i = 0; i < last; i++) {
+        vectors[i] = (struct iovec){data[i], ANSWER_BYTES};
+        messages[i] = (struct mmsghdr){.msg_hdr = {.msg_iov = &vectors[i], .msg_iovlen = 1}};
+    }
+    if (recvmmsg(change->fd, messages, last, 0, NULL) != (int)last)
+        fail("netlink");
+    for (size_t i = 0; i < last; i++)
+        take(change, data[i], messages[i].msg_len);
 }
 
 int main(int arguments, char **argument)
@@ -131,7 +191,7 @@ int main(int arguments, char **argument)
         }
         change->done_ns = now_ns();
         if (send(change->fd, change->bytes, change->size, 0) != (ssize_t)change->size)
-            change->error = errno;
+            change->unsent = change->error = errno;
         done++;
     }
     for (; acknowledging < done; acknowledging++)

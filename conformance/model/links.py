@@ -23,6 +23,7 @@ QUEUES: Mapping[str, tuple[str, ...]] = {
     "codel": ("packets",),
     "pie": ("packets",),
     "cake": (),
+    "dualpi2": ("packets",),
     "policer": (),
 }
 #: those that must have a size
@@ -30,7 +31,9 @@ _SIZED = ("bfifo", "pfifo")
 #: those that mark what ECN allows, instead of dropping it, where they are told to; cake always does
 _MARKING = ("fq_codel", "codel", "pie", "cake")
 #: those that mark from a fixed delay on
-_THRESHOLD = ("fq_codel", "codel")
+_THRESHOLD = ("fq_codel", "codel", "dualpi2")
+#: that of RFC 9332: a queue for L4S, in which it marks, coupled with one for all other packets
+DUAL = "dualpi2"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -38,7 +41,8 @@ class Queue:
     """What stands before a limiter: a discipline and its size; "bdp": of the path at the link's rate (Network.bdp).
 
     `ecn`: it marks instead of dropping; None is the kernel's default. `ce_threshold_us`: it marks what stood longer.
-    `rtt_ms`: the round-trip time that a BDP is counted with, None for that of the first group of flows.
+    `rtt_ms`: the round-trip time that a BDP is counted with, None for that of the first group of flows. `any_ect`: a
+    dualpi2 takes ECT(0) for L4S, too; None: ECT(1) alone, as RFC 9331 says.
     """
 
     kind: str
@@ -47,6 +51,7 @@ class Queue:
     ecn: bool | None = None
     ce_threshold_us: float | None = None
     rtt_ms: float | None = None
+    any_ect: bool | None = None
 
     def to_json(self) -> dict[str, Any]:
         return sparse(self)
@@ -69,6 +74,8 @@ class Queue:
             yield "/ecn", f"a {self.kind} does not mark; choose one of {', '.join(_MARKING)}"
         if self.ce_threshold_us is not None and self.kind not in _THRESHOLD:
             yield "/ce_threshold_us", f"a {self.kind} has no threshold; choose {' or '.join(_THRESHOLD)}"
+        if self.any_ect is not None and self.kind != DUAL:
+            yield "/any_ect", f"a {self.kind} has no queue for L4S; choose {DUAL}"
 
     @property
     def in_packets(self) -> bool:

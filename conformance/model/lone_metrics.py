@@ -3,8 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from conformance.model.emulation import tc_commands
+from conformance.model.emulation import queue_counts, tc_commands
 from conformance.model.setting import Setting
+
+#: the interface that a lone transfer's data leave the bottleneck by
+_BOTTLENECK = "to_client"
 
 
 class Measured(Protocol):
@@ -28,6 +31,20 @@ def lost_pct(measured: Measured) -> float | None:
     sent: int = sum(counters["tx_bytes"] for counters in interfaces["server"].values())
     came: int = sum(counters["rx_bytes"] for counters in interfaces["client"].values())
     return 100 * (1 - came / sent) if sent else None
+
+
+def marked_pct(measured: Measured) -> float | None:
+    """Return the share of the packets through the bottleneck that its queue marked (ECN CE), by the queue's counts.
+
+    None where it is not known what the queue counted, as of what is published, or where a path has several.
+    """
+    queues = [
+        queue
+        for queue in measured.evidence.get("qdiscs") or ()
+        if queue.get("handle") == f"{tc_commands.QUEUE_HANDLE}:" and queue.get("dev") == _BOTTLENECK
+    ]
+    packets = sum(queue.get("packets", 0) for queue in queues)
+    return 100 * queue_counts.marked(queues, None) / packets if len(queues) == 1 and packets else None
 
 
 def queue_mean_bdp(measured: Measured) -> float | None:

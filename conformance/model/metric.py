@@ -109,10 +109,12 @@ def shared(
     missing: str | None = None,
     only_above: bool = False,
     only_below: bool = False,
+    lone: Callable[[Measured], float | None] | None = None,
 ) -> Metric:
-    """Return a metric of flows that share a network."""
+    """Return a metric of flows that share a network; `lone` is its function for a transfer alone, where it has one."""
     return Metric(
         name=name, title=title, noun=title, heading=heading, unit=unit, digits=digits, most=most, margin=margin,
         only_above=only_above, only_below=only_below, full_scale=full_scale, full_difference=full_scale / 3,
-        missing=missing, column=name, of=lambda measured: of(measured, None), of_group=of,
+        missing=missing, column=name, of_group=of,
+        of=lambda measured: lone(measured) if lone and not measured.flows else of(measured, None),
     )  # fmt: skip

@@ -224,6 +224,7 @@ METRICS: Mapping[str, Metric] = {
             digits=2,
             margin=0.2,
             full_scale=10.0,
+            lone=lone_metrics.marked_pct,
         ),
         _share(
             "dropped_pct",

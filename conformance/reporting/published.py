@@ -46,6 +46,31 @@ def write(read: source.Source, target: pathlib.Path) -> list[pathlib.Path]:
     return [_write(target / f"{stack}.jsonl.xz", made) for stack, made in sorted(by_stack.items())]
 
 
+def write_scenarios(read: source.Source, target: pathlib.Path) -> list[pathlib.Path]:
+    """Write scenarios/STACK.jsonl.xz into the folder `target` for each stack whose flows share a network; return paths.
+
+    Without evidence, and with rounded rates of each second. A file that is there keeps what it holds of schemes and
+    scenarios that were not measured now. Raises UserError.
+    """
+    by_stack: dict[str, list[Measurement]] = collections.defaultdict(list)
+    for measurement in read.measurements:
+        if measurement.trial.setting.network is not None and measurement.metrics:
+            by_stack[measurement.trial.scheme.stack].append(_bare(measurement))
+    found = []
+    for stack, made in sorted(by_stack.items()):
+        path = target / "scenarios" / f"{stack}.jsonl.xz"
+        new = {_scenario_of(one) for one in made}
+        if path.exists():
+            made += [one for one in store.read(path) if _scenario_of(one) not in new]
+        lines = b"".join(store.dumps(one) for one in sorted(made, key=lambda one: merge.order(one.trial)))
+        found.append(files.write(path, compressed.compress(lines), "choose another --out"))
+    return found
+
+
+def _scenario_of(measurement: Measurement) -> tuple[str, str]:
+    return measurement.trial.scheme.id, measurement.trial.setting.profile
+
+
 def write_study(study: Study, measurements: Iterable[Measurement], target: pathlib.Path) -> pathlib.Path:
     """Write STUDY.jsonl.xz into the folder `target`: all trials of the study's points, of each algorithm one build's.
 

@@ -17,6 +17,9 @@ from conformance.results import store
 RECOVERED = "recovered"
 #: what of the interface counters Measurement.value() needs
 _COUNTERS = ("tx_bytes", "rx_bytes", "rx_packets")
+#: the same of queues, and which of these mark
+_QUEUE = ("kind", "dev", "handle", "packets", "ecn_mark", "ce_mark", "tins")
+_MARKING = ("fq_codel", "codel", "pie", "cake")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -76,6 +79,14 @@ def _lean(measurement: Measurement, shared: dict[Any, Any]) -> Measurement:
         if side in ("server", "client")
     }
     evidence: dict[str, Any] = {"interfaces": interfaces} if interfaces else {}
+    # What a queue that marks has counted (model/lone_metrics.py: marked_pct).
+    queues = [
+        {name: queue[name] for name in _QUEUE if name in queue}
+        for queue in measurement.evidence.get("qdiscs") or ()
+        if queue.get("kind") in _MARKING
+    ]
+    if queues:
+        evidence["qdiscs"] = queues
     if recovered := measurement.evidence.get(RECOVERED):
         evidence[RECOVERED] = shared.setdefault(str(recovered), str(recovered))
     return dataclasses.replace(measurement, trial=trial, evidence=evidence, host={})

@@ -1,20 +1,17 @@
 """What a change of a link's direction is in rtnetlink's messages: the same that tc(8) sends, made before they are due.
 
 Each message changes what shaping.tc_lines() set up, and asks for an acknowledgement; the index of its interface, which
-only the guest knows, is 0 at INDEX_AT. Layouts: include/uapi/linux/{netlink,rtnetlink,pkt_sched}.h.
+only the guest knows, is 0 (netlink_message.py). Layouts: include/uapi/linux/{netlink,rtnetlink,pkt_sched}.h.
 """
 
 import struct
 from collections.abc import Iterator
 
 from conformance.model.emulation import shaping
+from conformance.model.emulation.netlink_message import NEWQDISC, NEWTCLASS, attribute, message
 from conformance.model.links import Direction
 from conformance.model.network import Network
 
-#: of a message, where its interface's index is: behind struct nlmsghdr and the family of struct tcmsg
-INDEX_AT = 16 + 4
-_NEWQDISC, _NEWTCLASS, _REQUEST_ACK = 36, 40, 0x1 | 0x4
-_KIND, _OPTIONS = 1, 2
 _NETEM_RATE, _NETEM_RATE64, _NETEM_LATENCY64, _NETEM_JITTER64, _NETEM_SEED = 6, 8, 10, 11, 14
 _HTB_PARMS, _HTB_RATE64, _HTB_CEIL64 = 1, 6, 7
 #: the same of fq_codel, codel and pie
@@ -63,13 +60,13 @@ def _netem(direction: Direction, delay_ns: int, seed: int) -> bytes:
         limit = direction.delay_packets or limit
     loss = round(direction.loss_pct / 100 * _MOST_U32)
     options = struct.pack("=6I", min(delay_ns // _TICK_NS, _MOST_U32), limit, loss, 0, 0, 0)
-    options += _attribute(_NETEM_LATENCY64, struct.pack("=q", delay_ns))
-    options += _attribute(_NETEM_JITTER64, struct.pack("=q", 0))
+    options += attribute(_NETEM_LATENCY64, struct.pack("=q", delay_ns))
+    options += attribute(_NETEM_JITTER64, struct.pack("=q", 0))
     if rate > _MOST_U32:
-        options += _attribute(_NETEM_RATE64, struct.pack("=Q", rate))
-    options += _attribute(_NETEM_RATE, struct.pack("=IiIi", min(rate, _MOST_U32), 0, 0, 0))
-    options += _attribute(_NETEM_SEED, struct.pack("=Q", seed))
-    return _message(_NEWQDISC, handle, _ROOT, "netem", options)
+        options += attribute(_NETEM_RATE64, struct.pack("=Q", rate))
+    options += attribute(_NETEM_RATE, struct.pack("=IiIi", min(rate, _MOST_U32), 0, 0, 0))
+    options += attribute(_NETEM_SEED, struct.pack("=Q", seed))
+    return message(NEWQDISC, handle, _ROOT, "netem", options)
 
 
 def _bytes_per_s(direction: Direction) -> int:
@@ -81,10 +78,10 @@ def _limiter(direction: Direction) -> bytes:
     spec = struct.pack("=BBHhHI", 0, _ETHERNET, 0, -1, 0, min(rate, _MOST_U32))
     bucket_ticks = _ticks(_HTB_BUCKET_BYTES, rate)
     parms = spec + spec + struct.pack("=5I", bucket_ticks, bucket_ticks, shaping.quantum(direction), 0, 0)
-    options = _attribute(_HTB_PARMS, parms)
+    options = attribute(_HTB_PARMS, parms)
     if rate > _MOST_U32:
-        options += _attribute(_HTB_RATE64, struct.pack("=Q", rate)) + _attribute(_HTB_CEIL64, struct.pack("=Q", rate))
-    return _message(_NEWTCLASS, _CLASS, _LIMITER, "htb", options)
+        options += attribute(_HTB_RATE64, struct.pack("=Q", rate)) + attribute(_HTB_CEIL64, struct.pack("=Q", rate))
+    return message(NEWTCLASS, _CLASS, _LIMITER, "htb", options)
 
 
 def _ticks(size: int, rate: int) -> int:
@@ -98,19 +95,9 @@ def _limit(network: Network, direction: Direction) -> bytes:
         raise ValueError("a queue without a size")
     size = int(queue.size or 0) if queue.in_packets else shaping.limit_bytes(queue, network.bdp_bytes(direction))
     words = struct.pack("=I", size)
-    options = words if queue.kind in ("bfifo", "pfifo") else _attribute(_LIMIT, words)
-    return _message(_NEWQDISC, _QUEUE, _CLASS, queue.kind, options)
+    options = words if queue.kind in ("bfifo", "pfifo") else attribute(_LIMIT, words)
+    return message(NEWQDISC, _QUEUE, _CLASS, queue.kind, options)
 
 
 def _plug(action: int) -> bytes:
-    return _message(_NEWQDISC, _QUEUE, _CLASS, "plug", struct.pack("=iI", action, 0))
-
-
-def _message(kind: int, handle: int, parent: int, name: str, options: bytes) -> bytes:
-    body = struct.pack("=BxxxiIII", 0, 0, handle, parent, 0)
-    body += _attribute(_KIND, name.encode() + b"\0") + _attribute(_OPTIONS, options)
-    return struct.pack("=IHHII", 16 + len(body), kind, _REQUEST_ACK, 0, 0) + body
-
-
-def _attribute(kind: int, data: bytes) -> bytes:
-    return struct.pack("=HH", 4 + len(data), kind) + data + bytes(-len(data) % 4)
+    return message(NEWQDISC, _QUEUE, _CLASS, "plug", struct.pack("=iI", action, 0))

@@ -4,9 +4,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from conformance.model.emulation import tc_commands
+from conformance.model.emulation import dualpi2, tc_commands
 from conformance.model.flow_group import Flows
-from conformance.model.links import Direction, Queue
+from conformance.model.links import DUAL, Direction, Queue
 from conformance.model.network import Network
 
 #: handle of the queue, in tc's hexadecimal notation, as in one link's chain
@@ -17,6 +17,8 @@ NO_LIMIT_PACKETS = 1_000_000
 #: their socket, as a wire does; else TCP small queues (net/ipv4/tcp_output.c) would see through all namespaces that
 #: their packets stand in the bottleneck's queue, and send no more: the queue would never fill.
 _LEAST_DELAY_NS = 1000
+#: the limiter's class that the queue stands before, as the kernel writes it
+_CLASS = 0x50001
 #: what tc calls a plug that holds nothing back
 _RUN = "release_indefinite"
 
@@ -59,6 +61,8 @@ def tc_lines(
     if held:
         # A FIFO of so many bytes that can be stopped.
         lines += [f"qdisc add {place} plug limit {limit_bytes(queue, bdp)}", f"qdisc change {place} plug {_RUN}"]
+    elif queue.kind == DUAL:
+        lines.append(dualpi2.line(queue, int(QUEUE_HANDLE, 16) << 16, _CLASS))
     else:
         lines.append(f"qdisc add {place} {_queue(queue, bdp, rate)}")
     if queue.kind == "policer":
@@ -143,4 +147,6 @@ def problems(direction: Direction, qdiscs: list[Mapping[str, Any]], held: bool =
             {"netem"} if direction.limiter == "netem" else {direction.limiter, "bfifo" if kind == "policer" else kind}
         )
         found += [f"no {kind}" for kind in sorted(wanted - kinds)]
+        if direction.queue is not None and direction.queue.kind == DUAL:
+            found += [why for q in qdiscs if q.get("kind") == DUAL for why in dualpi2.problems(direction.queue, q)]
     return found

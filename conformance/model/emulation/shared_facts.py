@@ -19,6 +19,7 @@ from conformance.model.emulation import (
     phases,
     queue_counts,
     request_facts,
+    scheduled,
     shaping,
     splitting,
 )
@@ -136,6 +137,8 @@ def _direction_problems(shared: Network, link: Link, way: str, seen: Facts, fact
     last = changes[-1].direction if changes else link.direction(way)
     found = [*shaping.problems(last, seen["qdiscs"], shared.held(link, way))]
     found += _beyond_rate(link.direction(way), changes, seen)
+    made = _behind_changes(facts, shared.links.index(link), WAYS.index(way))
+    found += scheduled.problems(link.direction(way), changes, seen, made, facts["elapsed_s"], shared.offload)
     if seen["hop"] is not None:
         impaired = [one.direction.impairments for one in changes if one.direction.impairments != one.before.impairments]
         found += impairing.problems([link.direction(way).impairments, *impaired], seen["hop"])
@@ -144,6 +147,16 @@ def _direction_problems(shared: Network, link: Link, way: str, seen: Facts, fact
         if out is not None and not 0 <= out - came <= _LAST_PACKETS:
             found.append(f"{out} packets left the queue, and {came} came to the hop")
     yield from (f"{problem} ({link.name}, {way})" for problem in found)
+
+
+def _behind_changes(facts: Facts, link: int, way: int) -> list[Facts]:
+    """Return what the guest was told of a direction behind each of its changes, in order."""
+    return [
+        {**one, "at_ns": change["at_ns"]}
+        for change in facts["changes"]
+        for one in change["counts"]
+        if (one["link"], one["way"]) == (link, way)
+    ]
 
 
 def _change_problems(facts: Facts) -> Iterator[str]:

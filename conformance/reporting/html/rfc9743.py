@@ -109,20 +109,36 @@ def _of_scenarios(criterion: Criterion, runs: Runs) -> Table:
     for (scheme, scenario), of_points in sorted(runs.items(), key=lambda item: (item[0][1], item[0][0].id)):
         if scenario not in criterion.scenarios:
             continue
-        texts = {}
-        for name in criterion.metrics:
-            medians = []
-            for measured in of_points.values():
-                network = measured[0].trial.setting.network
-                values = [value for one in measured if (value := own_kind.value(one, name)) is not None]
-                if values and network is not None and criterion.network(network):
-                    medians.append(statistics.median(values))
-            metric = METRICS[name]
-            if text := figures.span(medians, f".{metric.digits}f", metric.suffix, "points"):
-                texts[metric.title] = text
+        texts = {
+            **{METRICS[name].title: text for name in criterion.metrics if (text := _span(criterion, of_points, name))},
+            **{
+                f"{METRICS[name].title} of others": text
+                for name in criterion.others
+                if (text := _span(criterion, of_points, name, others=True))
+            },
+        }
         if texts:
             rows.append((Row(scheme=scheme.id, where=scenario, texts=()), texts))
     return _table(rows)
+
+
+def _span(
+    criterion: Criterion, of_points: Mapping[Point, Sequence[Measurement]], name: str, others: bool = False
+) -> str | None:
+    """Return a metric's medians over the trials of each point as text: of flows that are judged, or of the others."""
+    metric, medians = METRICS[name], []
+    for measured in of_points.values():
+        network = measured[0].trial.setting.network
+        if network is None or not criterion.network(network):
+            continue
+        if not others:
+            values = [own_kind.value(one, name) for one in measured]
+        else:
+            groups = [group.name for group in network.flows if not group.judged]
+            values = [metric.of_group(one, group) for one in measured for group in groups if metric.of_group]
+        if known := [value for value in values if value is not None]:
+            medians.append(statistics.median(known))
+    return figures.span(medians, f".{metric.digits}f", metric.suffix, "points")
 
 
 def _of_clauses(criterion: Criterion, record: Sequence[clause_record.Entry]) -> Table:

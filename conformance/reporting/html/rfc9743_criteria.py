@@ -16,7 +16,8 @@ class Criterion:
 
     `figures` maps a Series to {column: text}, or to {} where this series says nothing to it; `shared`: it is about
     series with a rival, which say nothing to any other criterion. `scenarios` and `metrics`: figures of flows that
-    share a network, where `network` says so of it. `clauses`: ids of those that speak to it.
+    share a network, where `network` says so of it; `others`: metrics of the flows beside them, which are not judged.
+    `clauses`: ids of those that speak to it.
     """
 
     section: str
@@ -28,6 +29,7 @@ class Criterion:
     shared: bool = False
     scenarios: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
     network: Callable[[Network], bool] = lambda network: True
     clauses: tuple[str, ...] = ()
 
@@ -35,6 +37,13 @@ class Criterion:
     def has_figures(self) -> bool:
         """Whether results could say something to it."""
         return bool(self.figures or self.scenarios or self.clauses)
+
+    @property
+    def command(self) -> str:
+        """Return the command whose results would say something to it."""
+        if self.scenarios:
+            return f"conformance scenario run {self.scenarios[0]} --stack STACK"
+        return f"conformance clause run {' '.join(self.clauses)} --stack STACK" if self.clauses else "conformance run"
 
 
 def _not(section: str, title: str, asks: str, why: str) -> Criterion:
@@ -59,11 +68,12 @@ CRITERIA = (
                    "it, behind FIFO queues of 4 bandwidth-delay products and more only: a shorter queue, or one that "
                    "is managed, stays short whatever the sender does."),
     Criterion(section="5.1.3", title="Protection Against High Packet Loss", status=PARTLY, figures=figures.high_loss,
-              scenarios=("fairness", "ten-flows", "hundred-flows"), metrics=("dropped_pct",), clauses=("CL103",),
-              asks="Does it avoid causing high loss, and slow down under it?",
+              scenarios=("shallow-queues", "fairness", "ten-flows", "hundred-flows"), metrics=("dropped_pct",),
+              clauses=("CL103",), asks="Does it avoid causing high loss, and slow down under it?",
               says="Share of the sender's bytes that never arrived: where none is lost at random, what the flow itself "
-                   "causes at the bottleneck; what several flows of its own make a queue of one bandwidth-delay "
-                   "product drop. Shallower queues of several flows are not measured."),
+                   "causes at the bottleneck; and what several flows of its own make a queue of 0.25 to 1.5 "
+                   "bandwidth-delay products drop. The RFC's example of high loss, several flows of BBRv1 in a "
+                   "shallow queue, is the control that must show it."),
     Criterion(section="5.1.4", title="Fairness Within the Proposed Congestion Control Algorithm", status=PARTLY,
               figures=figures.share_with_own, shared=True, scenarios=("fairness", "rtt-fairness"),
               metrics=("jain_index", "unequal_pct", "convergence_s", "share"),
@@ -71,27 +81,36 @@ CRITERIA = (
               says="Two to eight flows of the stack, each a second after the one before; two of unlike round trips; "
                    "and the share beside one of the guest kernel's own with the same algorithm."),
     Criterion(section="5.1.5", title="Short Flows", status=PARTLY, figures=figures.short_flows,
-              scenarios=("short-flows", "short-bodies"), metrics=("fct_p50_s", "fct_p95_s"),
+              scenarios=("short-flows", "short-bodies"), metrics=("fct_p50_s", "fct_p95_s", "request_p50_s"),
+              others=("flow_goodput_mbps",),
               asks="How do short flows affect long ones, and the other way round?",
-              says="Transfers of at most one second's worth of data, alone on the link; and short ones of the stack "
-                   "beside a long one of the same. What the long one loses by them is not told."),
+              says="Transfers of at most one second's worth of data, alone on the link; short ones of the stack "
+                   "beside a long one of the same, and what that long one has of its 10 Mbit/s."),
     Criterion(section="5.2", title="Mixed Algorithm Behavior", status=PARTLY, scenarios=("coexistence", "beside-cubic"),
-              metrics=("harm_pct", "share"), clauses=("CL004",),
+              metrics=("harm_pct", "share"), others=("flow_goodput_mbps", "rtt_p95_ms", "retransmitted_pct"),
+              clauses=("CL004",),
               asks="Does it starve others, or harm them by delay and loss, and does the loss of all feedback end in "
                    "backing off?",
               says="What others have less than an equal share of the bottleneck, and what a sender sends once no "
-                   "acknowledgement arrives. Harm by delay and loss is not told apart yet."),
+                   "acknowledgement arrives. Harm by delay and loss is what others' round trips and "
+                   "retransmissions are beside this sender, as against their row beside Linux's CUBIC."),
     Criterion(section="5.2.1", title="Existing General-Purpose Congestion Control", status=PARTLY,
               figures=figures.share, shared=True, scenarios=("coexistence", "beside-cubic"),
               metrics=("share", "harm_pct"),
               asks="What does it do to flows of Reno, CUBIC and others that share the bottleneck?",
               says="Share of the link beside one or four flows of CUBIC or one of BBR of the guest kernel's, either "
                    "first, at queues of 0.5, 2 and 8 bandwidth-delay products; and the harm to these."),
-    _not("5.2.2", "Real-Time Congestion Control", "Does it coexist with real-time media?",
-         "the suite has no source of media: one that is paced and bound by delay would have to be written first."),
-    _not("5.2.3", "Short and Long Flows", "Effect on short and long flows of other algorithms.",
-         "short flows beside a long one are the stack's own (5.1.5); scenarios can say it of others, and none that "
-         "ships does."),
+    Criterion(section="5.2.2", title="Real-Time Congestion Control", status=PARTLY, scenarios=("media",),
+              metrics=("link_utilization",), others=("flow_goodput_mbps", "rtt_p95_ms", "retransmitted_pct"),
+              asks="Does it coexist with real-time media?",
+              says="A flow of 1.5 Mbit/s, paced, which was there first: its rate, round trips and retransmissions "
+                   "beside the sender. It is TCP of the guest kernel's; a source that adapts its rate to delay, as "
+                   "WebRTC's does, is not there."),
+    Criterion(section="5.2.3", title="Short and Long Flows", status=MEASURED, scenarios=("others-short",),
+              metrics=("fct_p50_s", "fct_p95_s", "share"), others=("fct_p50_s", "fct_p95_s", "flow_goodput_mbps"),
+              asks="Effect on short and long flows of other algorithms.",
+              says="Short flows of the guest kernel's CUBIC beside a long one of the stack: their completion times; "
+                   "and the other way round, the goodput of the kernel's long one."),
     Criterion(section="5.3.1", title="Differences with Congestion Control Principles", status=PARTLY,
               clauses=_ALL_LOSS_BASED, asks="Deviations from RFC 2914 and RFC 7141.",
               says="Clauses of RFC 5681, RFC 9002 and RFC 9438 about the response to each loss and about growth. The "
@@ -121,11 +140,12 @@ CRITERIA = (
               says="Utilization of the cells with random loss, and under jitter, loss in bursts, a trace of rates, and "
                    "acknowledgements that wait for slots."),
     Criterion(section="7.1", title="Active Queue Management (AQM)", status=PARTLY, figures=figures.aqm,
-              scenarios=("queues", "marks"), metrics=("link_utilization", "queue_delay_p95_ms", "marked_pct"),
+              scenarios=("queues", "marks", "l4s", "l4s-dctcp"),
+              metrics=("link_utilization", "queue_delay_p95_ms", "marked_pct", "share"),
               clauses=("CL030", "CL077", "BBR31"),
               asks="Behaviour under FQ-CoDel, PIE, L4S and others, and the response to ECN marks.",
               says="Results whose bottleneck manages its queue, by which discipline; and what marks leave of the "
-                   "window. FQ-CoDel and CAKE mark what asks for it, by Linux's default. L4S is not measured."),
+                   "window. FQ-CoDel and CAKE mark what asks for it, by Linux's default. DualPI2 is L4S's."),
     Criterion(section="7.2", title="Operation with the Envelope Set by Network Circuit Breakers", status=PARTLY,
               figures=figures.policed, scenarios=("policer",), metrics=("dropped_pct",),
               asks="Does it react before equipment on the path ends the flow?",
@@ -141,21 +161,29 @@ CRITERIA = (
     Criterion(section="7.5", title="Paths with High Delay", status=PARTLY, figures=figures.high_delay,
               asks="Satellite links and others with delays beyond the usual.",
               says="Utilization at the longest delay of the results; a geostationary satellite's is some 600 ms."),
-    _not("7.6", "Misbehaving Nodes", "Non-compliant senders, receivers, routers; attackers.",
-         "the suite's clients do as they should; one that acknowledges what it never got would have to be written."),
+    Criterion(section="7.6", title="Misbehaving Nodes", status=PARTLY, scenarios=("marks",),
+              metrics=("link_utilization", "marked_pct"), clauses=("CL032",),
+              asks="Non-compliant senders, receivers, routers; attackers.",
+              says="Routers that mark all packets or take ECN off them. Receivers that lie are out of reach: clients "
+                   "are the kernel's TCP and a QUIC library, which acknowledge what they got; one that acknowledges "
+                   "what it never got needs a QUIC client of our own, and of TCP a program between the two ends."),
     Criterion(section="7.7", title="Extreme Packet Reordering", status=MEASURED, scenarios=("reordering", "bonded"),
               metrics=("link_utilization", "retransmitted_pct"), clauses=("CL016", "CL052"),
               asks="Paths that do not keep packets in order.",
               says="Packets held back by some others or by some time, or dealt to two links, with nothing lost."),
     Criterion(section="7.8", title="Transient Events", status=PARTLY,
-              scenarios=("blackout", "rate-step", "handshake-loss", "scripted-loss"), metrics=("link_utilization",),
+              scenarios=("blackout", "rate-step", "handshake-loss", "scripted-loss", "migration"),
+              metrics=("link_utilization",),
               clauses=("CL001", "CL002", "CL041", "CL103"), asks="Sudden congestion, routing changes, mobility.",
-              says="Outages, steps of the rate, losses of the handshake and of chosen packets. A client that moves to "
-                   "another address is not measured."),
+              says="Outages, steps of the rate, losses of the handshake and of chosen packets, and a client whose port "
+                   "or address changes in mid-transfer (scenario migration)."),
     Criterion(section="7.9", title="Sudden Changes in the Path", status=PARTLY,
-              scenarios=("rate-step", "delay-step", "recovery"), metrics=("link_utilization", "dropped_pct"),
+              scenarios=("path-changes", "rate-step", "delay-step", "recovery"),
+              metrics=("link_utilization", "dropped_pct", "queue_delay_p95_ms"),
               asks="Robustness to changes in the path's characteristics.",
-              says="Steps of rate and delay. Changes that come again and again are not measured."),
+              says="Steps of rate and delay; and a path that changes every ten seconds and back, in its rate, its "
+                   "delay or both. Utilization is of the rate at the beginning: half of it, half of the time, carries "
+                   "0.75."),
     _not("7.10", "Multipath Transport", "Fail-over, and paths that share a bottleneck.",
          "each connection has one path; no stack here is asked for more."),
     Criterion(section="7.11", title="Data Centers", status=PARTLY, figures=figures.data_centers,

@@ -146,6 +146,7 @@ def aqm(series: Series) -> dict[str, str]:
         bottleneck=series.setting.queue,
         utilization=span(_medians(series, "utilization", bool), ".2f"),
         lost=span(_medians(series, "lost_pct", bool), ".2f", " %"),
+        marked=span(_medians(series, "marked_pct", bool), ".2f", " %"),
     )
 
 

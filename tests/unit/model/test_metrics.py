@@ -78,3 +78,23 @@ def test_rounded_values_lie_on_the_side_of_the_bounds_where_they_are(values, one
         shown, least, most = (float(f"{v:.{digits}f}") for v in (value, low, high))
         assert (shown < least) == (value < low)
         assert (shown > most) == (value > high)
+
+
+def queue(dev="to_client", **counts):
+    return {"kind": "fq_codel", "dev": dev, "handle": "10:", "packets": 1000, **counts}
+
+
+@pytest.mark.parametrize(
+    ("queues", "marked"),
+    [
+        ([queue(ecn_mark=30), queue("to_server", ecn_mark=500)], 3.0),
+        ([{**queue(), "kind": "cake", "tins": [{"ecn_mark": 5}]}], 0.5),
+        ([queue(ecn_mark=0, ce_mark=0)], 0.0),
+        ([{**queue(), "kind": "bfifo"}], 0.0),
+        ([queue(), queue()], None),
+        ([], None),
+    ],
+)
+def test_marks_of_a_lone_transfer_are_read_from_its_bottleneck(queues, marked):
+    seen = dataclasses.replace(measurement(), evidence={"qdiscs": queues})
+    assert METRICS["marked_pct"].of(seen) == marked

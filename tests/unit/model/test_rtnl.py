@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.guest import changes as guest
+from conformance.guest import rtnetlink
 from conformance.guest.netlink import attributes
-from conformance.model.emulation import rtnl
+from conformance.model.emulation import netlink_message, rtnl
 from conformance.model.links import Direction, Queue
 from conformance.model.network import Network
 
@@ -104,4 +104,4 @@ def test_netem_as_a_limiter_has_its_rate():
 
 
 def test_the_guest_finds_the_place_for_the_interface():
-    assert guest._INDEX_AT == rtnl.INDEX_AT
+    assert rtnetlink.INDEX_AT == netlink_message.INDEX_AT

@@ -111,3 +111,27 @@ def test_the_example_workflow_pins_its_actions_asks_for_little_and_builds_what_m
     makefile = (root / "Makefile").read_text("utf-8")
     for target in [step["run"].split()[1] for step in steps if step.get("run", "").startswith("make ")]:
         assert re.search(rf"^{target}:", makefile, re.M)
+
+
+def of_scenario(algorithm="cubic", shared=12.345678):
+    """Return a measurement of a scenario's point that was published, of another algorithm and goodput."""
+    lines = store.read(paths.PACKAGE.parent / "reports" / "published" / "scenarios" / "linux-tcp.jsonl.xz")
+    one = next(m for m in lines if m.trial.setting.profile == "coexistence")
+    flows = [{**flow, "goodput_mbps": shared, "goodput_series_mbps": [shared]} for flow in one.flows]
+    trial = dataclasses.replace(one.trial, scheme=dataclasses.replace(one.trial.scheme, algorithm=algorithm))
+    return dataclasses.replace(one, trial=trial, flows=tuple(flows), evidence={"qdiscs": []})
+
+
+def test_flows_of_scenarios_are_kept_in_a_folder_of_their_own_without_evidence(tmp_path, folder):
+    (path,) = published.write_scenarios(written(tmp_path / "a.jsonl", [of_scenario()]), folder)
+    assert path == folder / "scenarios" / "linux-tcp.jsonl.xz"
+    (kept,) = store.read(path)
+    assert (kept.flows[0]["goodput_mbps"], kept.flows[0]["goodput_series_mbps"]) == (12.345678, [12.35])
+    assert kept.evidence == {}
+    # Another algorithm's stay; the same one's are replaced.
+    more = written(tmp_path / "b.jsonl", [of_scenario("bbrv1"), of_scenario(shared=1.0)])
+    published.write_scenarios(more, folder)
+    found = {(m.trial.scheme.algorithm, m.flows[0]["goodput_mbps"]) for m in store.read(path)}
+    assert found == {("cubic", 1.0), ("bbrv1", 12.345678)}
+    published.write_scenarios(written(tmp_path / "c.jsonl", [of_scenario("reno")]), folder)
+    assert len(store.read(path)) == 3

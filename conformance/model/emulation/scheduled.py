@@ -1,0 +1,163 @@
+"""Whether a direction of a link did, between one change and the next, what it was to do: by the kernel's own counts.
+
+Behind each change the guest asks what is in force, and how many packets went which way until then; so an outage in
+which packets came and none was lost is an error, as is a change that the kernel took and did not make.
+"""
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from conformance.model.emulation import queue_counts, shaping
+from conformance.model.emulation.calibration import binomial_p_value
+from conformance.model.links import Direction
+from conformance.model.schedule import Change
+
+#: Each trial is looked at, and a right one may not fail: rarer than what is calibrated once for a setting.
+_P_VALUE = 1e-9
+_MOST_U32 = 0xFFFFFFFF
+#: by as much each trial's delays differ, and a netem before a limiter is never without one
+_OFF_NS = 12_500
+#: Packets that stood in a queue longer than it takes to empty it: of rates that are looked at each tenth of a second.
+_RATE_SLACK, _FRAME_BYTES, _SUPER_BYTES = 0.02, 1514, 65_536
+#: queues that drop as packets come to them only, and count each once
+_PLAIN = ("bfifo", "pfifo")
+
+Facts = Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Counted:
+    """What was counted until `at_ns` of a trial: packets that left, were lost before the queue, were dropped by it.
+
+    `standing`: in the whole chain.
+    """
+
+    at_ns: int
+    out: int
+    lost: int
+    dropped: int
+    standing: int
+
+
+def problems(
+    direction: Direction, changes: Sequence[Change], seen: Facts, made: Sequence[Facts], elapsed_s: float, offload: bool
+) -> Iterator[str]:
+    """Yield what a direction did that it was not asked for.
+
+    `made`: the guest's words behind each change of it (shared_job.CountsSeen), with at_ns; `seen`: what tc and looks at
+    its queue show (DirectionSeen).
+    """
+    after = {change.at_ns: change.direction for change in changes}
+    for one in made:
+        if one["at_ns"] in after:
+            yield from (f"{why} from {one['at_ns'] / 1e9:g} s on" for why in _in_force(after[one["at_ns"]], one))
+    if _counts_losses(direction):
+        yield from _losses(direction, after, [*map(_counted, made), _last(seen, elapsed_s)], offload)
+    yield from _rates(direction, changes, seen, offload)
+
+
+def _in_force(asked: Direction, found: Facts) -> Iterator[str]:
+    """Yield what of a direction is otherwise in force behind a change."""
+    if found["delay_ns"] is not None and asked.limiter != "netem":
+        asked_ns = shaping.delay_ns(asked, 0)
+        if abs(found["delay_ns"] - asked_ns) > _OFF_NS:
+            yield f"a delay of {found['delay_ns'] / 1e6:g} ms, asked were {asked.delay_ms:g},"
+    if found["loss"] is not None and abs(found["loss"] - round(asked.loss_pct / 100 * _MOST_U32)) > 1:
+        yield f"a loss of {100 * found['loss'] / _MOST_U32:g} %, asked were {asked.loss_pct:g},"
+    limited = asked.limiter == "htb" and asked.rate_mbps and not (asked.queue and asked.queue.kind == "policer")
+    if limited and found["rate_bytes_per_s"] is not None:
+        rate_mbps = found["rate_bytes_per_s"] * 8 / 1e6
+        if not math.isclose(rate_mbps, asked.rate_mbps or 0, rel_tol=1e-6, abs_tol=1e-5):
+            yield f"a rate of {rate_mbps:g} Mbit/s, asked were {asked.rate_mbps:g},"
+
+
+# --- losses
+
+
+def _counts_losses(direction: Direction) -> bool:
+    """Return whether the kernel's counts tell what was lost at random from what a queue dropped."""
+    if direction.rate_mbps is None:
+        return direction.delay_packets is None
+    return direction.limiter == "htb" and direction.queue is not None and direction.queue.kind in _PLAIN
+
+
+def _counted(one: Facts) -> Counted | None:
+    if one["out_packets"] is None:
+        return None
+    dropped = one["queue_dropped_packets"] or 0
+    return Counted(
+        at_ns=one["at_ns"], out=one["out_packets"], lost=one["dropped_packets"] - dropped, dropped=dropped,
+        standing=one["standing_packets"],
+    )  # fmt: skip
+
+
+def _last(seen: Facts, elapsed_s: float) -> Counted | None:
+    """Return what tc showed when the trial was over."""
+    queues: Sequence[Facts] = seen["qdiscs"]
+    root = queue_counts.root(queues)
+    if root.get("kind") != "netem" or not {"packets", "drops", "qlen"} <= root.keys():
+        return None
+    queue = next((one for one in queues if one.get("kind") in (*_PLAIN, "plug")), {})
+    dropped = queue.get("drops", 0)
+    return Counted(
+        at_ns=round(elapsed_s * 1e9), out=root["packets"], lost=root["drops"] - dropped, dropped=dropped,
+        standing=root["qlen"],
+    )  # fmt: skip
+
+
+def _losses(
+    direction: Direction, after: Mapping[int, Direction], counted: Sequence[Counted | None], offload: bool
+) -> Iterator[str]:
+    """Yield phases in which another share was lost than was asked for."""
+    if any(one is None for one in counted):
+        return
+    known = [Counted(at_ns=0, out=0, lost=0, dropped=0, standing=0), *(one for one in counted if one is not None)]
+    for before, until in itertools.pairwise(known):
+        direction = after.get(before.at_ns, direction)
+        lost = until.lost - before.lost
+        came = lost + until.out - before.out + until.dropped - before.dropped + until.standing - before.standing
+        # Of super-packets, what is lost counts as one, and what leaves as many.
+        if offload and 0 < direction.loss_pct < 100:
+            continue
+        if came > 0 and binomial_p_value(lost, max(came, lost), direction.loss_pct / 100) < _P_VALUE:
+            yield (
+                f"{lost} of {came} packets were lost from {before.at_ns / 1e9:g} to {until.at_ns / 1e9:g} s,"
+                f" asked were {direction.loss_pct:g} %"
+            )
+
+
+# --- rates
+
+
+def _rates(direction: Direction, changes: Sequence[Change], seen: Facts, offload: bool) -> Iterator[str]:
+    """Yield looks between which a queue that cannot have been empty let out less than the rate in force."""
+    if direction.rate_mbps is None or direction.limiter == "netem" or not direction.queue:
+        return
+    if direction.queue.kind == "policer":
+        return
+    looks, frame = seen["looks"], _SUPER_BYTES if offload else _FRAME_BYTES
+    rows = list(
+        zip(
+            *(looks.get(name) or () for name in ("t_s", "queue_bytes", "out_bytes", "dropped_packets")),
+            strict=False,
+        )
+    )
+    edges = [change.at_ns / 1e9 for change in changes]
+    for (from_s, standing, out, dropped), (to_s, _, out_then, dropped_then) in itertools.pairwise(rows):
+        if any(from_s <= edge <= to_s for edge in edges):
+            continue
+        rate = next(
+            (one.direction.rate_mbps for one in reversed(changes) if one.at_ns / 1e9 < from_s), direction.rate_mbps
+        )
+        carries = (rate or 0) * 1e6 / 8 * (to_s - from_s)
+        left = out_then - out
+        if not rate and left > 2 * frame:
+            yield f"{left} bytes left from {from_s:g} to {to_s:g} s, while nothing should"
+            return
+        # What stood at the first look, less what may have been dropped of it, kept it busy to the second.
+        if standing - (dropped_then - dropped) * frame >= carries and left < carries * (1 - _RATE_SLACK) - 2 * frame:
+            yield f"{left} bytes left a full queue from {from_s:g} to {to_s:g} s, at {rate:g} Mbit/s"
+            return

@@ -1,0 +1,157 @@
+"""What a direction did between changes, by the kernel's counts: what it was not asked for is found."""
+
+import dataclasses
+
+import pytest
+
+from conformance.model.emulation import scheduled
+from conformance.model.emulation.scheduled import problems
+from conformance.model.links import Direction, Queue
+from conformance.model.schedule import Change
+
+ACKS = Direction(delay_ms=20)
+DATA = Direction(rate_mbps=10, delay_ms=20, queue=Queue(kind="bfifo", size=1))
+MOST = 0xFFFFFFFF
+
+
+def change(at_s, before, **fields):
+    return Change(at_ns=round(at_s * 1e9), direction=dataclasses.replace(before, **fields), before=before)
+
+
+def behind(at_s, out, dropped=0, standing=0, queue_dropped=None, delay_ms=20.0, loss_pct=0.0, rate_mbps=None):
+    """Return what a guest says that the kernel said behind a change."""
+    return {
+        "link": 0, "way": 1, "at_ns": round(at_s * 1e9), "out_packets": out, "dropped_packets": dropped,
+        "standing_packets": standing, "queue_dropped_packets": queue_dropped, "delay_ns": round(delay_ms * 1e6),
+        "loss": round(loss_pct / 100 * MOST), "rate_bytes_per_s": None if rate_mbps is None else rate_mbps * 125_000,
+    }  # fmt: skip
+
+
+def shown(out, dropped=0, standing=0, queue_dropped=None, **looks):
+    root = {"kind": "netem", "root": True, "packets": out, "drops": dropped, "qlen": standing}
+    queue = [] if queue_dropped is None else [{"kind": "htb"}, {"kind": "bfifo", "drops": queue_dropped}]
+    return {"qdiscs": [root, *queue], "looks": looks}
+
+
+#: an outage of one second, ten seconds into a trial of twenty
+OUTAGE = [change(10, ACKS, loss_pct=100), change(11, ACKS.__class__(delay_ms=20, loss_pct=100), loss_pct=0)]
+BEGIN = behind(10, 1000, standing=5, loss_pct=100)
+
+
+def outage(lost=40, passed=0, begin=BEGIN, **more):
+    end = behind(11, 1005 + passed, dropped=lost, **more)
+    return list(problems(ACKS, OUTAGE, shown(2000, dropped=lost), [begin, end], 20, False))
+
+
+def test_an_outage_that_lost_all_that_came_is_one():
+    assert outage() == []
+
+
+def test_an_outage_that_lost_nothing_is_none():
+    assert outage(lost=0, passed=40) == ["0 of 40 packets were lost from 10 to 11 s, asked were 100 %"]
+
+
+def test_an_outage_that_let_a_single_packet_pass_is_none():
+    assert outage(lost=39, passed=1) == ["39 of 40 packets were lost from 10 to 11 s, asked were 100 %"]
+
+
+def test_an_outage_in_which_nothing_came_says_nothing():
+    assert outage(lost=0) == []
+
+
+def test_losses_that_go_on_are_found():
+    made = [BEGIN, behind(11, 1005, dropped=40)]
+    assert list(problems(ACKS, OUTAGE, shown(2000, dropped=41), made, 20, False)) == [
+        "1 of 996 packets were lost from 11 to 20 s, asked were 0 %"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        ({"delay_ms": 30}, "a delay of 30 ms, asked were 20, from 11 s on"),
+        ({"loss_pct": 100}, "a loss of 100 %, asked were 0, from 11 s on"),
+        ({"delay_ms": 20.009}, None),
+    ],
+)
+def test_what_is_in_force_behind_a_change_is_compared(found, why):
+    assert outage(**found) == ([why] if why else [])
+
+
+def test_a_rate_that_did_not_change_is_found():
+    changes = [change(5, DATA, rate_mbps=2)]
+    for rate, why in ((2, []), (10, ["a rate of 10 Mbit/s, asked were 2, from 5 s on"])):
+        made = [behind(5, 100, queue_dropped=0, rate_mbps=rate)]
+        assert list(problems(DATA, changes, shown(200, queue_dropped=0), made, 10, False)) == why
+
+
+@pytest.mark.parametrize(("lost", "wrong"), [(100, False), (0, True), (500, True), (125, False)])
+def test_random_loss_is_compared_by_an_exact_test_in_each_trial(lost, wrong):
+    direction = Direction(delay_ms=20, loss_pct=1)
+    assert bool(list(problems(direction, [], shown(10_000 - lost, dropped=lost), [], 20, False))) == wrong
+
+
+def test_what_the_queue_drops_is_not_taken_for_lost():
+    assert list(problems(DATA, [], shown(900, dropped=70, standing=3, queue_dropped=70), [], 20, False)) == []
+    assert list(problems(DATA, [], shown(900, dropped=71, standing=3, queue_dropped=70), [], 20, False)) == [
+        "1 of 974 packets were lost from 0 to 20 s, asked were 0 %"
+    ]
+
+
+def test_super_packets_are_counted_in_outages_only():
+    lossy = Direction(delay_ms=20, loss_pct=1)
+    assert list(problems(lossy, [], shown(10_000), [], 20, True)) == []
+    assert list(problems(Direction(delay_ms=20), [], shown(10_000, dropped=2), [], 20, True)) != []
+
+
+def looks(*left, standing=200_000, step_s=0.1):
+    count = len(left) + 1
+    out = [sum(left[:at]) for at in range(count)]
+    return {
+        "t_s": [at * step_s for at in range(count)], "queue_bytes": [standing] * count, "out_bytes": out,
+        "dropped_packets": [0] * count,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("left", "why"),
+    [
+        ((125_000, 124_000), None),
+        ((125_000, 100_000), "100000 bytes left a full queue from 0.1 to 0.2 s, at 10 Mbit/s"),
+    ],
+)
+def test_a_full_queue_lets_out_what_the_rate_carries(left, why):
+    found = list(problems(DATA, [], shown(900, queue_dropped=0, **looks(*left)), [], 0.2, False))
+    assert found == ([why] if why else [])
+
+
+def test_a_queue_that_may_have_been_empty_says_nothing_of_the_rate():
+    seen = shown(900, queue_dropped=0, **looks(125_000, 1000, standing=100_000))
+    assert list(problems(DATA, [], seen, [], 0.2, False)) == []
+
+
+def test_nothing_leaves_while_the_rate_is_0():
+    changes = [change(1, DATA, rate_mbps=0)]
+    seen = shown(900, queue_dropped=0, **looks(*[125_000] * 10, 0, 0, 5000))
+    assert list(problems(DATA, changes, seen, [behind(1, 900, queue_dropped=0)], 1.3, False)) == [
+        "5000 bytes left from 1.2 to 1.3 s, while nothing should"
+    ]
+
+
+@pytest.mark.parametrize(
+    "direction",
+    [
+        Direction(rate_mbps=10, queue=Queue(kind="fq_codel")),
+        Direction(rate_mbps=10, queue=Queue(kind="policer")),
+        Direction(rate_mbps=10, limiter="netem", queue=Queue(kind="pfifo", size=10)),
+        Direction(delay_ms=5, delay_packets=100),
+    ],
+)
+def test_of_queues_that_drop_by_other_rules_losses_are_not_told_apart(direction):
+    assert list(problems(direction, [], shown(900, dropped=50, queue_dropped=0), [], 20, False)) == []
+
+
+def test_a_kernel_that_counted_nothing_says_nothing():
+    unknown = {**BEGIN, "out_packets": None}
+    assert list(problems(ACKS, OUTAGE, shown(2000, dropped=9), [unknown], 20, False)) == []
+    assert scheduled._last({"qdiscs": []}, 1) is None
