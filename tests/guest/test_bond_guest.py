@@ -87,6 +87,15 @@ def test_a_bonded_flow_meets_a_flow_of_each_link(bench):
     assert 1 / 3 <= metrics.METRICS["jain_index"].of(found) <= 1
 
 
+def test_buffers_that_the_kernel_has_one_of_for_all_hosts_are_as_asked(bench):
+    asked = document(size=200_000)
+    asked["sysctls"] = {**asked["sysctls"], "net.core.rmem_default": "500000", "net.core.rmem_max": "600000"}
+    (found,) = measure(bench, [{}], asked)
+    held = found.evidence["sysctls"].values()
+    assert {own["net.core.rmem_default"] for own in held} == {"500000"}
+    assert {own["net.core.rmem_max"] for own in held} == {"600000"}
+
+
 @pytest.mark.slow
 def test_a_stack_over_udp_goes_over_a_bond():
     bench = benches.find(benches.Choice(stack="ngtcp2"))
