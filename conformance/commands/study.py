@@ -163,7 +163,8 @@ def _too_large(study: Study, points: Iterable[StudyPoint]) -> dict[StudyPoint, s
     found = {}
     for point in points:
         network = study.setting(point).network
-        if network is not None and free_mb is not None and (needed := shared.memory_mb(network)) > free_mb:
+        needed = 0 if network is None else shared.memory_mb(network, point.stack)
+        if free_mb is not None and needed > free_mb:
             found[point] = f"its guest needs {needed} MB, and {free_mb} MB are free"
     return found
 

@@ -216,7 +216,7 @@ class VirtualRoom:
                 continue
             supply.give_back([first])
             network = first[0].setting.network
-            memory_mb = None if network is None else shared.memory_mb(network)
+            memory_mb = None if network is None else shared.memory_mb(network, adapter.name)
             alone = first[0].setting.packets and memory_mb is None
             memory = _MEMORY if memory_mb is None else f"{memory_mb}M"
             how = {"memory": CAPTURING_MEMORY, "trace": "packets"} if alone else {"memory": memory}
@@ -245,8 +245,8 @@ class _Shift:
     def feed(self) -> None:
         """See that the guest does not wait, and has no more than that takes: another guest could make it, too."""
         while self._reader.few_owed and not self._is_over() and (trials := self._supply.take()):
-            network = trials[0].setting.network
-            if network is not None and self._memory_mb is not None and shared.memory_mb(network) > self._memory_mb:
+            network, stack = trials[0].setting.network, trials[0].scheme.stack
+            if network and self._memory_mb is not None and shared.memory_mb(network, stack) > self._memory_mb:
                 self._supply.give_back([trials])
                 return
             self._feeder.feed(self._reader.add(trials))

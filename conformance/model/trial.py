@@ -29,6 +29,11 @@ _WORD = re.compile(r"[A-Za-z]{3,}")
 SHORT_DIGEST = 8
 
 
+def is_in_kernel(stack: str) -> bool:
+    """Return whether a stack of this name is the kernel's TCP."""
+    return stack == KERNEL_STACK or stack.startswith(f"{KERNEL_STACK}-")
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Scheme:
     """What is under test: an algorithm, its implementation and that implementation's version.
@@ -55,7 +60,7 @@ class Scheme:
 
         Result lines do not say so, and those of older labs never will: the adapter's name does, here and nowhere else.
         """
-        return self.stack == KERNEL_STACK or self.stack.startswith(f"{KERNEL_STACK}-")
+        return is_in_kernel(self.stack)
 
     @property
     def version(self) -> str:
