@@ -126,10 +126,13 @@ def run(
     why_not: dict[StudyPoint, str] = {}
     measured: dict[StudyPoint, Sequence[Measurement]] = {}
     schemes: dict[str, None] = {}
-    for stack, kernel in dict.fromkeys((point.stack, study.kernels.get(point)) for point in chosen):
-        own = [point for point in chosen if (point.stack, study.kernels.get(point)) == (stack, kernel)]
+    benched: dict[Choice, list[StudyPoint]] = {}
+    for point in chosen:
+        choice = Choice(stack=point.stack, client=point.client, kernel=study.kernels.get(point))
+        benched.setdefault(choice, []).append(point)
+    for choice, own in benched.items():
         try:
-            bench = benches.find(Choice(stack=stack, kernel=kernel))
+            bench = benches.find(choice)
         except UserError as error:
             why_not |= dict.fromkeys(own, str(error))
             continue

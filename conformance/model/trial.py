@@ -81,6 +81,11 @@ class Scheme:
         return "+".join((version, *self.trees))
 
     @property
+    def client(self) -> str | None:
+        """Return the name of the adapter whose client fetched; None where that was the stack's own."""
+        return next(iter(self.stack_version.partition(CLIENT)[2].split()), None)
+
+    @property
     def trees(self) -> tuple[str, ...]:
         """Return the working trees that the stack was built with, as in quinn-proto@1a2b3c; its release has none."""
         found = self.stack_version.split(CLIENT)[0].partition(WITH_TREES)[2]

@@ -1,8 +1,8 @@
 """A study: a document of scenarios, of which of their points are measured, and of claims about these.
 
 The document's form is schemas/study.json; docs/studies.md describes it. A *selection* is {coordinate: value or values}.
-Coordinates are the scenario, the stack, the algorithm under test, the scenario's axes, a group of flows and a metric;
-an axis that is left out has the first value of the scenario's own.
+Coordinates are the scenario, the stack, the client, the algorithm under test, the scenario's axes, a group of flows and
+a metric; an axis that is left out has the first value of the scenario's own.
 """
 
 import dataclasses
@@ -25,11 +25,15 @@ from conformance.model.studies.claims import Instance, Relation
 TIERS = ("smoke", "full")
 #: whose stack is under test where an experiment names none: the kernel's own TCP
 STACK = "linux-tcp"
+#: whose client fetches where an experiment names none: the one that all servers share
+CLIENT = "common"
+#: the stack's own client, as an experiment names it
+OWN = "own"
 #: coordinates that are no axis
-SCENARIO, STACK_OF, ALGORITHM, GROUP, METRIC = "scenario", "stack", "algorithm", "group", "metric"
+SCENARIO, STACK_OF, CLIENT_OF, ALGORITHM, GROUP, METRIC = "scenario", "stack", "client", "algorithm", "group", "metric"
 #: of deliveries: the number of a phase of the trial
 PHASE = "phase"
-_PLACES = (SCENARIO, STACK_OF, ALGORITHM)
+_PLACES = (SCENARIO, STACK_OF, CLIENT_OF, ALGORITHM)
 Coordinates = Mapping[str, Value]
 
 
@@ -41,18 +45,22 @@ class StudyPoint:
     stack: str
     algorithm: str
     point: Point
+    #: common, own, or the name of the adapter whose client it is
+    client: str = CLIENT
 
     @property
     def words(self) -> str:
         """Return it as people read it."""
         stack = "" if self.stack == STACK else f" of {self.stack}"
-        return f"{self.scenario}, {self.algorithm}{stack}, {self.point.id}".removesuffix(", ")
+        client = "" if self.client == CLIENT else f" with client {self.client}"
+        return f"{self.scenario}, {self.algorithm}{stack}{client}, {self.point.id}".removesuffix(", ")
 
     def coordinates(self) -> dict[str, Value]:
         """Return all coordinates of the point."""
         return {
             SCENARIO: self.scenario,
             STACK_OF: self.stack,
+            CLIENT_OF: self.client,
             ALGORITHM: self.algorithm,
             **dict(self.point.values),
         }
@@ -163,13 +171,14 @@ class _Reader:
             with located(f"/experiments/{at}/scenario"):
                 scenario = self._scenario(experiment["scenario"])
             stacks, kernel = experiment.get("stacks", [STACK]), experiment.get("kernel")
+            client = experiment.get("client", CLIENT)
             for tier in TIERS:
                 for number, selection in enumerate(experiment.get(tier, ())):
                     with located(f"/experiments/{at}/{tier}/{number}"):
                         for point in map(scenario.point, _product(selection)):
                             scenario.setting(point)
                             for stack, algorithm in itertools.product(stacks, experiment["algorithms"]):
-                                one = StudyPoint(scenario.name, stack, algorithm, point)
+                                one = StudyPoint(scenario.name, stack, algorithm, point, client)
                                 found[tier][one] = None
                                 if kernels.setdefault(one, kernel) != kernel:
                                     raise UserError(f"another experiment measures {one.words} on another kernel")
@@ -268,8 +277,8 @@ class _Reader:
         points = tuple(
             point
             for point in self.points["full"]
-            if (point.scenario, point.stack, point.algorithm)
-            == (rest.get(SCENARIO), rest.get(STACK_OF, STACK), rest.get(ALGORITHM))
+            if (point.scenario, point.stack, point.client, point.algorithm)
+            == (rest.get(SCENARIO), rest.get(STACK_OF, STACK), rest.get(CLIENT_OF, CLIENT), rest.get(ALGORITHM))
         )
         if not points:
             raise UserError(f"the study has no points of {rest.get(SCENARIO)}, {rest.get(ALGORITHM)}")
@@ -283,7 +292,8 @@ class _Reader:
                 raise UserError(f"it does not say which {name}")
         scenario = self._scenario(str(rest.pop(SCENARIO)))
         stack, algorithm = str(rest.pop(STACK_OF, STACK)), str(rest.pop(ALGORITHM))
-        found = StudyPoint(scenario.name, stack, algorithm, scenario.point(rest))
+        client = str(rest.pop(CLIENT_OF, CLIENT))
+        found = StudyPoint(scenario.name, stack, algorithm, scenario.point(rest), client)
         if found not in self._known:
             raise UserError(f"the study does not measure {found.words}", "add it to an experiment")
         return found

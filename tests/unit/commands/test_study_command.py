@@ -143,6 +143,18 @@ def test_points_whose_kernel_is_not_built_are_left_out_and_say_how_to_build_it(m
     assert "\n" not in claim["why"]
 
 
+def test_an_experiment_with_a_client_is_measured_with_it(made_up, monkeypatch):
+    asked = json.loads(made_up.read_text())
+    asked["experiments"].append({**asked["experiments"][0], "client": "own", "smoke": [{"loss_pct": 0}], "full": []})
+    made_up.write_text(json.dumps(asked))
+    find, chosen = benches.find, []
+    monkeypatch.setattr(benches, "find", lambda choice: chosen.append(choice.client) or find(choice))
+    done = invoke("run", made_up, "--results", "r.jsonl", "--format", "json")
+    assert done.exit_code == 0, done.output
+    assert chosen == ["common", "own"]
+    assert json.loads(done.stdout)["measured"] == 3
+
+
 def test_a_network_that_memory_does_not_hold_is_not_measured(monkeypatch):
     study = studies.find("bbr2-mininet")
     monkeypatch.setattr(limits, "free_memory_mb", lambda: 300)
