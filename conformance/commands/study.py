@@ -126,11 +126,11 @@ def run(
     why_not: dict[StudyPoint, str] = {}
     measured: dict[StudyPoint, Sequence[Measurement]] = {}
     schemes: dict[str, None] = {}
-    benched: dict[Choice, list[StudyPoint]] = {}
+    benched: dict[tuple[Choice, int], list[StudyPoint]] = {}
     for point in chosen:
         choice = Choice(stack=point.stack, client=point.client, kernel=study.kernels.get(point))
-        benched.setdefault(choice, []).append(point)
-    for choice, own in benched.items():
+        benched.setdefault((choice, trials or study.trials_at(point, tier)), []).append(point)
+    for (choice, number), own in benched.items():
         try:
             bench = benches.find(choice)
         except UserError as error:
@@ -138,7 +138,7 @@ def run(
             continue
         why_not |= _too_large(study, own)
         work = _work(study, [point for point in own if point not in why_not])
-        asked = plan(trials=trials or study.trials[tier], first_seed=first_seed, work=work)
+        asked = plan(trials=number, first_seed=first_seed, work=work)
         for answer in answers(asked, bench, results, workers, notes, executor=executor):
             measured |= dict.fromkeys(work[answer.key], answer.measurements)
         schemes |= dict.fromkeys(_schemes(bench, work))

@@ -23,6 +23,7 @@ from conformance.model.studies import claims, predicted
 from conformance.model.studies.claims import Instance, Relation
 
 TIERS = ("smoke", "full")
+FULL = "full"
 #: whose stack is under test where an experiment names none: the kernel's own TCP
 STACK = "linux-tcp"
 #: whose client fetches where an experiment names none: the one that all servers share
@@ -141,6 +142,8 @@ class Study:
     points: Mapping[str, tuple[StudyPoint, ...]]
     #: {point: name of the kernel that it is measured on}; of others, an algorithm says which
     kernels: Mapping[StudyPoint, str]
+    #: {point: trials in the full tier}, of points that have another number than `trials` says
+    more: Mapping[StudyPoint, int]
     anchors: tuple[Anchor, ...]
     claims: tuple[Claim, ...]
     figures: tuple[Figure, ...]
@@ -151,13 +154,17 @@ class Study:
         reader = _Reader(data, scenarios)
         return cls(
             name=data["name"], title=data["title"], source=data["source"], scaled=tuple(data.get("scaled", ())),
-            trials=data["trials"], scenarios=scenarios, points=reader.points, kernels=reader.kernels,
+            trials=data["trials"], scenarios=scenarios, points=reader.points, kernels=reader.kernels, more=reader.more,
             anchors=tuple(reader.anchors()), claims=tuple(reader.claims()), figures=tuple(reader.figures()),
         )  # fmt: skip
 
     def setting(self, at: StudyPoint) -> Setting:
         """Return the Setting at a point. Raises UserError."""
         return self.scenarios[at.scenario].setting(at.point)
+
+    def trials_at(self, at: StudyPoint, tier: str) -> int:
+        """Return how many trials a tier has of a point."""
+        return self.more.get(at, self.trials[tier]) if tier == FULL else self.trials[tier]
 
 
 class _Reader:
@@ -167,6 +174,7 @@ class _Reader:
         self._data, self._scenarios = data, scenarios
         found: dict[str, dict[StudyPoint, None]] = {tier: {} for tier in TIERS}
         kernels: dict[StudyPoint, str | None] = {}
+        self.more: dict[StudyPoint, int] = {}
         for at, experiment in enumerate(data["experiments"]):
             with located(f"/experiments/{at}/scenario"):
                 scenario = self._scenario(experiment["scenario"])
@@ -180,6 +188,8 @@ class _Reader:
                             for stack, algorithm in itertools.product(stacks, experiment["algorithms"]):
                                 one = StudyPoint(scenario.name, stack, algorithm, point, client)
                                 found[tier][one] = None
+                                if "trials" in experiment:
+                                    self.more[one] = max(experiment["trials"], self.more.get(one, 0))
                                 if kernels.setdefault(one, kernel) != kernel:
                                     raise UserError(f"another experiment measures {one.words} on another kernel")
         self.points = {"smoke": tuple(found["smoke"]), "full": tuple({**found["smoke"], **found["full"]})}

@@ -305,6 +305,13 @@ def test_an_experiment_may_name_a_client_which_is_a_coordinate(tmp_path):
     assert [quantity.points for quantity in claim.instances[0].quantities] == [(common,), (own,)]
 
 
+def test_an_experiment_may_have_trials_of_its_own_in_the_full_tier(tmp_path):
+    study = read(tmp_path, changed("/experiments/0/trials", 12))
+    own, other = study.points["smoke"][0], study.points["full"][-1]
+    assert (study.trials_at(own, "full"), study.trials_at(own, "smoke")) == (12, 5)
+    assert study.trials_at(other, "full") == 8
+
+
 def test_results_of_a_client_are_those_of_points_that_name_it(tmp_path):
     study = read(tmp_path, with_a_client())
     common, own = (one for one in study.points["smoke"] if one.stack == "aioquic")
