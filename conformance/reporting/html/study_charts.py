@@ -8,6 +8,7 @@ import vl_convert
 
 from conformance.model.metrics import METRICS
 from conformance.model.studies.study import Figure
+from conformance.reporting import study_figures
 from conformance.reporting.html import colours
 
 #: Okabe and Ito (2008), in an order that begins with the most different ones; shapes say the same without colour
@@ -84,12 +85,13 @@ def _cdf(figure: Figure, rows: Sequence[Mapping[str, Any]]) -> altair.Chart:
 
 
 def _over_time(figure: Figure, rows: Sequence[Mapping[str, Any]]) -> altair.Chart:
+    title = "used of a link's rate" if figure.metric == study_figures.OF_LINKS else "goodput, Mbit/s"
     made: altair.Chart = (
         altair.Chart(altair.Data(values=list(rows)))
         .mark_line(strokeWidth=1.2)
         .encode(
             x=altair.X("x:Q", title="seconds"),
-            y=altair.Y("median:Q", title="goodput, Mbit/s"),
+            y=altair.Y("median:Q", title=title),
             color=_coloured(rows)["color"],
         )
         .properties(width=_WIDTH, height=_HEIGHT)

@@ -29,7 +29,7 @@ def link(setting):
         "link": "bottleneck", "direction": "data", "rate_mbps": setting.cell.bandwidth_mbps, "out_bytes": 1,
         "out_packets": 1, "dropped_packets": 0, "marked_packets": 0, "queue_mean_bytes": 0, "queue_peak_bytes": 0,
         "queue_delay_ms": {"p50": 1.0, "p95": 1.0, "p99": 1.0, "mean": 1.0}, "queue_delay_packets": 1,
-        "watched_one_in": 1, "out_series_mbps": [],
+        "watched_one_in": 1, "out_series_mbps": [setting.cell.bandwidth_mbps, setting.cell.bandwidth_mbps / 4],
     }  # fmt: skip
 
 
@@ -92,6 +92,15 @@ def test_series_are_sums_over_a_group_in_each_second(study, measured):
     figure = dataclasses.replace(of(study, "3"), draws="series")
     rows = study_figures.rows(figure, measured)
     assert {"line": "cubic: test", "x": 0, "median": 301} in rows
+
+
+def test_series_of_links_are_parts_of_their_rates_in_each_second(study, measured):
+    figure = dataclasses.replace(of(study, "3"), draws="series", metric="link_utilization", lines="flows")
+    rows = study_figures.rows(figure, measured)
+    assert [row for row in rows if row["line"] == "1, link bottleneck"][:2] == [
+        {"line": "1, link bottleneck", "x": 0, "median": 1.0}, {"line": "1, link bottleneck", "x": 1, "median": 0.25},
+    ]  # fmt: skip
+    assert "used of a link" in study_charts.svg(figure, rows)
 
 
 @pytest.mark.parametrize("draws", ["curves", "cdf", "series", "heatmap"])
