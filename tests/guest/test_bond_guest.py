@@ -65,6 +65,17 @@ def test_duplicates_lose_what_both_links_lose(bench):
     assert found.metrics["goodput_mbps"] <= 20
 
 
+def test_of_duplicates_half_of_what_comes_is_new_and_a_half_of_the_loss_more(bench):
+    """X = B(1+p)/2: what is new, of what both links bring with a loss of p on each (claim C23 of dual-connectivity)."""
+    (found,) = measure(bench, [{"duplicate": True, "loss_pct": 5}], document(size=2_000_000))
+    split, merge = found.evidence["bond"]["split"], found.evidence["bond"]["merge"]
+    both = merge["one"] + merge["two"]
+    loss = 1 - both / (2 * split["came"])
+    assert loss == pytest.approx(0.05, abs=0.02)
+    assert (both - merge["copies"]) / both == pytest.approx((1 + loss) / 2, rel=0.005)
+    assert split["came"] - (both - merge["copies"]) == pytest.approx(loss**2 * split["came"], abs=15)
+
+
 def test_each_side_holds_a_packet_as_long_as_was_asked(bench):
     costly = document(size=200_000)
     free = copy.deepcopy(costly)
