@@ -122,6 +122,7 @@ def test_a_site_of_a_study_has_a_page_for_each_and_a_scoreboard_of_every_claim(s
     front = site.write(source, tmp_path / "report")
     text = (front.parent / page.name).read_text()
     assert "<svg" in text and "D06" in text and "Bequant" in text
+    assert "Medians with the intervals that hold them; hollow marks are published." in text
     board = (front.parent / "studies.html").read_text()
     assert page.name in board
     for one in pages:
@@ -130,6 +131,21 @@ def test_a_site_of_a_study_has_a_page_for_each_and_a_scoreboard_of_every_claim(s
     claims = sum(len(one.study.claims) for one in pages)
     assert sum(study_page.totals(pages).values()) == claims
     assert f'Of {claims} <a href="studies.html">claims of published studies</a>' in front.read_text()
+
+
+@pytest.mark.parametrize(
+    ("draws", "says"),
+    [("series", "One trial, the first."), ("cdf", "Flows of all trials."), ("heatmap", "Medians.")],
+)
+def test_a_caption_says_what_is_drawn(study, measured, tmp_path, monkeypatch, draws, says):
+    results = tmp_path / "r.jsonl"
+    results.write_bytes(b"".join(store.dumps(one) for found in measured.values() for one in found))
+    page, *rest = study_page.pages(Source([results]).measurements)
+    drawn = dataclasses.replace(page.sections[0], figure=dataclasses.replace(of(study, "3"), draws=draws))
+    made = [dataclasses.replace(page, sections=(drawn,)), *rest]
+    monkeypatch.setattr(study_page, "pages", lambda measurements: made)
+    front = site.write(Source([results]), tmp_path / "report")
+    assert f"<figcaption>{says}</figcaption>" in (front.parent / page.name).read_text()
 
 
 def test_cells_alone_make_no_page(study):
