@@ -143,8 +143,8 @@ def run(
     chosen = list(_chosen(scenario, points, grid))
     compared = _point(scenario, [alone]) if alone is not None else None
     settings = {point: scenario.setting(point) for point in dict.fromkeys((*chosen, *([compared] if compared else [])))}
-    for point, setting in settings.items():
-        _check_memory(point, setting)
+    for setting in settings.values():
+        _check_memory(setting, choice.interop_rootfs or choice.stack)
     bench = benches.find(choice)
     common.require_offered(bench, algorithm)
     for setting in settings.values():
@@ -209,11 +209,11 @@ def _point(scenario: Scenario, texts: Sequence[str]) -> Point:
     return scenario.parse(",".join(texts))
 
 
-def _check_memory(point: Point, setting: Setting) -> None:
+def _check_memory(setting: Setting, stack: str) -> None:
     """Refuse a network whose guest would not fit into this machine's memory."""
     free_mb = limits.free_memory_mb()
     if setting.network is not None and free_mb is not None:
-        shared.check_memory(setting.network, free_mb)
+        shared.check_memory(setting.network, stack, free_mb)
 
 
 def _ran(point: Point, measurements: Sequence[Measurement], verdicts: Sequence[Verdict]) -> PointRan:

@@ -129,17 +129,20 @@ def run(
     why_not: dict[StudyPoint, str] = {}
     measured: dict[StudyPoint, Sequence[Measurement]] = {}
     schemes: dict[str, None] = {}
-    for stack, kernel in dict.fromkeys((point.stack, point.kernel) for point in chosen):
-        own = [point for point in chosen if (point.stack, point.kernel) == (stack, kernel)]
+    benched: dict[tuple[Choice, int], list[StudyPoint]] = {}
+    for point in chosen:
+        choice = Choice(stack=point.stack, client=point.client, kernel=point.kernel)
+        benched.setdefault((choice, trials or study.trials_at(point, tier)), []).append(point)
+    for (choice, number), own in benched.items():
         try:
-            _make_variant(study, kernel, notes)
-            bench = benches.find(Choice(stack=stack, kernel=kernel))
+            _make_variant(study, choice.kernel, notes)
+            bench = benches.find(choice)
         except UserError as error:
             why_not |= dict.fromkeys(own, str(error))
             continue
         why_not |= _too_large(study, own)
         work = _work(study, [point for point in own if point not in why_not])
-        asked = plan(trials=trials or study.trials[tier], first_seed=first_seed, work=work)
+        asked = plan(trials=number, first_seed=first_seed, work=work)
         for answer in answers(asked, bench, results, workers, notes, executor=executor):
             measured |= dict.fromkeys(work[answer.key], answer.measurements)
         schemes |= dict.fromkeys(_schemes(bench, work))
@@ -192,7 +195,8 @@ def _too_large(study: Study, points: Iterable[StudyPoint]) -> dict[StudyPoint, s
     found = {}
     for point in points:
         network = study.setting(point).network
-        if network is not None and free_mb is not None and (needed := shared.memory_mb(network)) > free_mb:
+        needed = 0 if network is None else shared.memory_mb(network, point.stack)
+        if free_mb is not None and needed > free_mb:
             found[point] = f"its guest needs {needed} MB, and {free_mb} MB are free"
     return found
 

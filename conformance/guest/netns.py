@@ -58,10 +58,10 @@ def _sysctl_file(name: str) -> str:
     return "/proc/sys/" + name.replace(".", "/")
 
 
-def set_sysctls(node: Node, sysctls: Mapping[str, str]) -> dict[str, str | None]:
-    """Set each and read each back; one that this kernel lacks reads back as None."""
+def set_sysctls(node: Node | None, sysctls: Mapping[str, str]) -> dict[str, str | None]:
+    """Set each and read each back; one that this kernel lacks reads back as None. No node: the first namespace."""
     found: dict[str, str | None] = {}
-    with inside(node):
+    with contextlib.nullcontext() if node is None else inside(node):
         for name, value in sysctls.items():
             try:
                 with open(_sysctl_file(name), "w") as f:

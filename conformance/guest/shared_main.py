@@ -28,6 +28,9 @@ _PORTS_A_CLIENT = 2
 #: memory, and flows that reach it stop growing, whatever the network would carry.
 _TCP_PAGES = 2**30
 
+#: The kernel has one of each for all namespaces; they can be set in the first one only. In a guest, that is no harm.
+_OF_ALL = frozenset(f"net.core.{name}" for name in ("rmem_default", "rmem_max", "wmem_default", "wmem_max"))
+
 #: no segments, no addresses: all is in the Place of a SharedStage
 TOPOLOGY = Topology(segments=(), addresses={}, taps={})
 
@@ -40,12 +43,14 @@ def set_up(
     with open("/proc/sys/net/ipv4/tcp_mem", "w") as f:
         f.write(f"{_TCP_PAGES} {_TCP_PAGES} {_TCP_PAGES}")
     sysctls: dict[str, dict[str, str | None]] = {}
+    of_all = netns.set_sysctls(None, {name: value for name, value in job.sysctls.items() if name in _OF_ALL})
+    of_each = {name: value for name, value in job.sysctls.items() if name not in _OF_ALL}
     name = None
     for group, sender, clients in zip(stage.network.groups, stage.place.senders, stage.place.receivers, strict=True):
         ecn = {} if group.ecn is None else {"net.ipv4.tcp_ecn": str(group.ecn)}
         for host in (sender, *clients):
             node = net[host.node]
-            sysctls[host.node] = netns.set_sysctls(node, {**job.sysctls, **ecn})
+            sysctls[host.node] = of_all | netns.set_sysctls(node, {**of_each, **ecn})
             if group.host_queue:
                 tc.run(node, [f"qdisc replace dev {own} root {group.host_queue}" for own in node.intfNames()])
         if not group.stack:
@@ -67,7 +72,7 @@ def set_up(
             whose = f"the splitter at {splitter.node}"
             return protocol.Unsupported(message=f"this kernel has no congestion control {unknown[0]} for {whose}")
         node = net[where.node]
-        sysctls[where.node] = netns.set_sysctls(node, job.sysctls)
+        sysctls[where.node] = of_all | netns.set_sysctls(node, of_each)
         if name is not None:
             sysctls[where.node] |= netns.set_sysctls(node, {"net.ipv4.tcp_congestion_control": name})
         for port in splitting.ports(stage.network, at, job.port):

@@ -216,7 +216,7 @@ class VirtualRoom:
                 continue
             supply.give_back([first])
             network = first[0].setting.network
-            memory_mb = None if network is None else shared.memory_mb(network)
+            memory_mb = None if network is None else shared.memory_mb(network, adapter.name)
             alone = first[0].setting.packets and memory_mb is None
             memory = _MEMORY if memory_mb is None else f"{memory_mb}M"
             how = {"memory": CAPTURING_MEMORY, "trace": "heads"} if alone else {"memory": memory}
@@ -255,7 +255,11 @@ class _Shift:
 
     def _is_too_small_for(self, trial: Trial) -> bool:
         network = trial.setting.network
-        if network is not None and self._memory_mb is not None and shared.memory_mb(network) > self._memory_mb:
+        if (
+            network is not None
+            and self._memory_mb is not None
+            and shared.memory_mb(network, trial.scheme.stack) > self._memory_mb
+        ):
             return True
         return limits.memory_mb() is not None and allowance.needed_mb(trial) > self._allowed_mb
 

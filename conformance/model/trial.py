@@ -29,6 +29,11 @@ _WORD = re.compile(r"[A-Za-z]{3,}")
 SHORT_DIGEST = 8
 
 
+def is_in_kernel(stack: str) -> bool:
+    """Return whether a stack of this name is the kernel's TCP."""
+    return stack == KERNEL_STACK or stack.startswith(f"{KERNEL_STACK}-")
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Scheme:
     """What is under test: an algorithm, its implementation and that implementation's version.
@@ -55,7 +60,7 @@ class Scheme:
 
         Result lines do not say so, and those of older labs never will: the adapter's name does, here and nowhere else.
         """
-        return self.stack == KERNEL_STACK or self.stack.startswith(f"{KERNEL_STACK}-")
+        return is_in_kernel(self.stack)
 
     @property
     def version(self) -> str:
@@ -74,6 +79,11 @@ class Scheme:
         by_part = [version for version, word in behind if any(name in word for name in names)]
         version = next(iter((*by_name, *by_part, *(version for version, _ in found))), self.stack_digest[:SHORT_DIGEST])
         return "+".join((version, *self.trees))
+
+    @property
+    def client(self) -> str | None:
+        """Return the name of the adapter whose client fetched; None where that was the stack's own."""
+        return next(iter(self.stack_version.partition(CLIENT)[2].split()), None)
 
     @property
     def trees(self) -> tuple[str, ...]:

@@ -89,7 +89,7 @@ def write_study(study: Study, measurements: Iterable[Measurement], target: pathl
     path = target / f"{study.name}.jsonl.xz"
     before = study_results.of(study, store.read(path)).measured if path.exists() else {}
     kept = {**{point: own for point, own in before.items() if study_results.anything_known(own)}, **found}
-    ordered = sorted(kept, key=lambda point: (point.scenario, point.stack, point.algorithm, point.point.id))
+    ordered = sorted(kept, key=lambda at: (at.scenario, at.stack, at.algorithm, at.point.id, at.client))
     # Two points may be one setting.
     lines = {m.trial.key: store.dumps(_bare(m)) for point in ordered for m in kept[point]}
     return files.write(path, compressed.compress(b"".join(lines.values())), "choose another --out")

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from conformance.model.delivery import SERIES_S
+from conformance.model.links import WAYS
 from conformance.model.metrics import METRICS
 from conformance.model.place import Value
 from conformance.model.studies import claims, outcome
@@ -15,6 +16,8 @@ from conformance.model.studies.study_point import GROUP, StudyPoint
 from conformance.model.trial import Measurement
 
 Row = dict[str, Any]
+#: the metric whose series are of links: the part of each link's rate that is used in each second, headers and all
+OF_LINKS = "link_utilization"
 #: what of a flow a distribution over flows is of, by the metric that it is called by; of others it is over trials
 OF_A_FLOW = {"flow_goodput_mbps": "goodput_mbps", "group_goodput_mbps": "goodput_mbps", "fct_p50_s": "completion_s"}
 #: units that names of coordinates end with
@@ -124,8 +127,11 @@ def _shares(line: str, values: Sequence[float]) -> Iterator[Row]:
 
 
 def _series(figure: Figure, point: StudyPoint, measurements: Sequence[Measurement]) -> Iterator[Row]:
-    """Yield the goodput of each group in each second of the first trial; of a delivery, what the metric is of it."""
+    """Yield each group's goodput in each second of the first trial; of links and deliveries, what the metric is."""
     flows = measurements[0].flows
+    if figure.metric == OF_LINKS:
+        yield from _of_links(_line(figure, point), measurements[0])
+        return
     if figure.metric in _OF_A_DELIVERY:
         delivery: Row = next((flow["delivery"] for flow in flows if "delivery" in flow), {})
         for number, value in enumerate(delivery.get(_OF_A_DELIVERY[figure.metric], ())):
@@ -138,3 +144,13 @@ def _series(figure: Figure, point: StudyPoint, measurements: Sequence[Measuremen
         for second in range(max(map(len, series))):
             total = sum(one[second] for one in series if second < len(one))
             yield {"line": line, "x": second, "median": total}
+
+
+def _of_links(line: str, measurement: Measurement) -> Iterator[Row]:
+    """Yield what part of its rate leaves each link that has one, towards the client, in each second."""
+    for link in measurement.links:
+        if link["direction"] != WAYS[0] or not link["rate_mbps"]:
+            continue
+        name = ", ".join(filter(None, [line, f"link {link['link']}"]))
+        for second, rate_mbps in enumerate(link["out_series_mbps"]):
+            yield {"line": name, "x": second, "median": rate_mbps / link["rate_mbps"]}

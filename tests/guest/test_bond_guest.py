@@ -65,6 +65,17 @@ def test_duplicates_lose_what_both_links_lose(bench):
     assert found.metrics["goodput_mbps"] <= 20
 
 
+def test_of_duplicates_half_of_what_comes_is_new_and_a_half_of_the_loss_more(bench):
+    """X = B(1+p)/2: what is new, of what both links bring with a loss of p on each (claim C23 of dual-connectivity)."""
+    (found,) = measure(bench, [{"duplicate": True, "loss_pct": 5}], document(size=2_000_000))
+    split, merge = found.evidence["bond"]["split"], found.evidence["bond"]["merge"]
+    both = merge["one"] + merge["two"]
+    loss = 1 - both / (2 * split["came"])
+    assert loss == pytest.approx(0.05, abs=0.02)
+    assert (both - merge["copies"]) / both == pytest.approx((1 + loss) / 2, rel=0.005)
+    assert split["came"] - (both - merge["copies"]) == pytest.approx(loss**2 * split["came"], abs=15)
+
+
 def test_each_side_holds_a_packet_as_long_as_was_asked(bench):
     costly = document(size=200_000)
     free = copy.deepcopy(costly)
@@ -85,6 +96,15 @@ def test_a_bonded_flow_meets_a_flow_of_each_link(bench):
     assert all(flow["goodput_mbps"] > 0.5 for flow in found.flows)
     assert sum(flow["goodput_mbps"] for flow in found.flows) <= 40
     assert 1 / 3 <= metrics.METRICS["jain_index"].of(found) <= 1
+
+
+def test_buffers_that_the_kernel_has_one_of_for_all_hosts_are_as_asked(bench):
+    asked = document(size=200_000)
+    asked["sysctls"] = {**asked["sysctls"], "net.core.rmem_default": "500000", "net.core.rmem_max": "600000"}
+    (found,) = measure(bench, [{}], asked)
+    held = found.evidence["sysctls"].values()
+    assert {own["net.core.rmem_default"] for own in held} == {"500000"}
+    assert {own["net.core.rmem_max"] for own in held} == {"600000"}
 
 
 @pytest.mark.slow

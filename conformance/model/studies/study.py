@@ -1,9 +1,9 @@
 """A study: a document of scenarios, of which of their points are measured, and of claims about these.
 
 The document's form is schemas/study.json; docs/studies.md describes it. A *selection* is {coordinate: value or values}.
-Coordinates are the scenario, the stack, the algorithm under test, the scenario's axes, a group of flows and a metric;
-an axis that is left out has the first value of the scenario's own. The kernel is one where points are measured on
-several: left out, it is that of the experiment which comes first.
+Coordinates are the scenario, the stack, the client, the algorithm under test, the scenario's axes, a group of flows and
+a metric; an axis that is left out has the first value of the scenario's own. The kernel is one where points are
+measured on several: left out, it is that of the experiment which comes first.
 """
 
 import dataclasses
@@ -25,6 +25,8 @@ from conformance.model.studies.claims import Instance, Relation
 from conformance.model.studies.figure import Figure, product
 from conformance.model.studies.study_point import (
     ALGORITHM,
+    CLIENT,
+    CLIENT_OF,
     GROUP,
     KERNEL,
     METRIC,
@@ -38,7 +40,8 @@ from conformance.model.studies.study_point import (
 )  # fmt: skip
 
 TIERS = ("smoke", "full")
-_PLACES = (SCENARIO, STACK_OF, ALGORITHM)
+FULL = "full"
+_PLACES = (SCENARIO, STACK_OF, CLIENT_OF, ALGORITHM)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +93,8 @@ class Study:
     points: Mapping[str, tuple[StudyPoint, ...]]
     #: {name: kernel} of those that points ask for and a run makes by itself
     variants: Mapping[str, Variant]
+    #: {point: trials in the full tier}, of points that have another number than `trials` says
+    more: Mapping[StudyPoint, int]
     anchors: tuple[Anchor, ...]
     claims: tuple[Claim, ...]
     figures: tuple[Figure, ...]
@@ -100,7 +105,7 @@ class Study:
         reader = _Reader(data, scenarios)
         return cls(
             name=data["name"], title=data["title"], source=data["source"], scaled=tuple(data.get("scaled", ())),
-            trials=data["trials"], scenarios=scenarios, points=reader.points,
+            trials=data["trials"], scenarios=scenarios, points=reader.points, more=reader.more,
             variants={name: Variant(**one) for name, one in data.get("kernels", {}).items()},
             anchors=tuple(reader.anchors()), claims=tuple(reader.claims()), figures=reader.figures,
         )  # fmt: skip
@@ -108,6 +113,10 @@ class Study:
     def setting(self, at: StudyPoint) -> Setting:
         """Return the Setting at a point. Raises UserError."""
         return self.scenarios[at.scenario].setting(at.point)
+
+    def trials_at(self, at: StudyPoint, tier: str) -> int:
+        """Return how many trials a tier has of a point."""
+        return self.more.get(at, self.trials[tier]) if tier == FULL else self.trials[tier]
 
 
 class _Reader:
@@ -118,20 +127,24 @@ class _Reader:
         found: dict[str, dict[StudyPoint, None]] = {tier: {} for tier in TIERS}
         #: {point on no kernel in particular: {kernel: the point on it}}, in the order of experiments
         self._known: dict[StudyPoint, dict[str | None, StudyPoint]] = {}
+        self.more: dict[StudyPoint, int] = {}
         for at, experiment in enumerate(data["experiments"]):
             with located(f"/experiments/{at}/scenario"):
                 scenario = self._scenario(experiment["scenario"])
             stacks, kernel = experiment.get("stacks", [STACK]), experiment.get("kernel")
+            client = experiment.get("client", CLIENT)
             for tier in TIERS:
                 for number, selection in enumerate(experiment.get(tier, ())):
                     with located(f"/experiments/{at}/{tier}/{number}"):
                         for point in map(scenario.point, product(selection)):
                             scenario.setting(point)
                             for stack, algorithm in itertools.product(stacks, experiment["algorithms"]):
-                                one = StudyPoint(scenario.name, stack, algorithm, point)
+                                one = StudyPoint(scenario.name, stack, algorithm, point, client)
                                 on = dataclasses.replace(one, kernel=kernel)
                                 self._known.setdefault(one, {})[kernel] = on
                                 found[tier][on] = None
+                                if "trials" in experiment:
+                                    self.more[on] = max(experiment["trials"], self.more.get(on, 0))
         self.points = {"smoke": tuple(found["smoke"]), "full": tuple({**found["smoke"], **found["full"]})}
         self.figures = tuple(figure.read(data.get("figures", ()), self._point, self._quantity))
         self._figures = [one.id for one in self.figures]
@@ -207,8 +220,8 @@ class _Reader:
         points = tuple(
             point
             for point in self.points["full"]
-            if (point.scenario, point.stack, point.algorithm)
-            == (rest.get(SCENARIO), rest.get(STACK_OF, STACK), rest.get(ALGORITHM))
+            if (point.scenario, point.stack, point.client, point.algorithm)
+            == (rest.get(SCENARIO), rest.get(STACK_OF, STACK), rest.get(CLIENT_OF, CLIENT), rest.get(ALGORITHM))
         )
         if not points:
             raise UserError(f"the study has no points of {rest.get(SCENARIO)}, {rest.get(ALGORITHM)}")
@@ -222,8 +235,9 @@ class _Reader:
                 raise UserError(f"it does not say which {name}")
         scenario = self._scenario(str(rest.pop(SCENARIO)))
         stack, algorithm = str(rest.pop(STACK_OF, STACK)), str(rest.pop(ALGORITHM))
+        client = str(rest.pop(CLIENT_OF, CLIENT))
         kernel = rest.pop(KERNEL, None)
-        found = StudyPoint(scenario.name, stack, algorithm, scenario.point(rest))
+        found = StudyPoint(scenario.name, stack, algorithm, scenario.point(rest), client)
         measured = self._known.get(found, {})
         named = str(kernel) if kernel is not None else next(iter(measured), None)
         if named not in measured:

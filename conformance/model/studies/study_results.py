@@ -1,6 +1,7 @@
 """Which measurements are of a study's points: of each algorithm those of one build, on one kernel, in one lab.
 
-Points with a kernel of their own are apart: theirs are of one build on a kernel of that name.
+Points with a kernel of their own are apart: theirs are of one build on a kernel of that name. So are points with a
+client of their own.
 """
 
 import collections
@@ -9,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.model.setting import Setting
 from conformance.model.studies.study import Study
-from conformance.model.studies.study_point import StudyPoint
+from conformance.model.studies.study_point import CLIENT, OWN, StudyPoint
 from conformance.model.trial import Measurement
 
-#: stack, algorithm and the name of a kernel that a point asks for; and what trials that are taken together agree in
-_Of = tuple[str, str, str | None]
+#: stack, client, algorithm and the kernel that a point asks for; and what trials that are taken together agree in
+_Of = tuple[str, str, str, str | None]
 _Build = tuple[str, str, str, str]
 
 
@@ -42,17 +43,21 @@ def of(study: Study, measurements: Iterable[Measurement]) -> Found:
     Of a stack's algorithm only one build's are taken: the one of which most points are there, the latest of equals. So
     it is of the points that ask for a kernel; only what ran on one of that name is theirs.
     """
-    points: dict[tuple[str, str, Setting], list[StudyPoint]] = collections.defaultdict(list)
+    points: dict[tuple[str, str, str, Setting], list[StudyPoint]] = collections.defaultdict(list)
     for point in study.points["full"]:
-        points[point.stack, point.algorithm, study.setting(point)].append(point)
+        points[point.stack, point.client, point.algorithm, study.setting(point)].append(point)
+    named = {(point.stack, point.client) for point in study.points["full"]}
     found: dict[_Of, dict[_Build, dict[StudyPoint, list[Measurement]]]] = collections.defaultdict(dict)
     for one in measurements:
         scheme, trial = one.trial.scheme, one.trial
-        for point in points.get((scheme.stack, scheme.algorithm, trial.setting), ()):
+        client = scheme.client or OWN
+        # What no experiment names is the common one, whichever that was.
+        client = client if (scheme.stack, client) in named else CLIENT
+        for point in points.get((scheme.stack, client, scheme.algorithm, trial.setting), ()):
             if point.kernel not in (None, scheme.kernel):
                 continue
             build = scheme.stack_digest, scheme.kernel_digest, trial.room, trial.lab_digest
-            builds = found[scheme.stack, scheme.algorithm, point.kernel]
+            builds = found[scheme.stack, client, scheme.algorithm, point.kernel]
             builds.setdefault(build, {}).setdefault(point, []).append(one)
     measured: dict[StudyPoint, Sequence[Measurement]] = {}
     schemes: dict[str, None] = {}

@@ -55,7 +55,8 @@ class Section:
         if self.figure is None:
             return ""
         what = _CAPTIONS[self.figure.draws]
-        published = self.figure.published or any(cell.published is not None for cell in self.figure.cells)
+        held = self.figure.published or any(cell.published is not None for cell in self.figure.cells)
+        published = held and what == _INTERVALS  # only there they are drawn
         return what + ("; hollow marks are published." if published else ".")
 
 

@@ -176,6 +176,29 @@ def test_a_run_makes_the_variants_that_a_study_names(made_up, monkeypatch, held,
         assert told["claims"][0]["why"] == why
 
 
+def test_an_experiment_with_a_client_is_measured_with_it(made_up, monkeypatch):
+    asked = json.loads(made_up.read_text())
+    asked["experiments"].append({**asked["experiments"][0], "client": "own", "smoke": [{"loss_pct": 0}], "full": []})
+    made_up.write_text(json.dumps(asked))
+    find, chosen = benches.find, []
+    monkeypatch.setattr(benches, "find", lambda choice: chosen.append(choice.client) or find(choice))
+    done = invoke("run", made_up, "--results", "r.jsonl", "--format", "json")
+    assert done.exit_code == 0, done.output
+    assert chosen == ["common", "own"]
+    assert json.loads(done.stdout)["measured"] == 3
+
+
+def test_an_experiment_may_ask_for_more_trials(made_up):
+    asked = json.loads(made_up.read_text())
+    asked["experiments"].append({**asked["experiments"][0], "trials": 8, "smoke": [], "full": [{"loss_pct": 2}]})
+    made_up.write_text(json.dumps(asked))
+    assert invoke("run", made_up, "--results", "r.jsonl", "--tier", "full").exit_code == 0
+    trials = collections.Counter(one.setting.cell.loss_pct for one in store.read("r.jsonl"))
+    assert trials == {0: 5, 1: 5, 2: 8, 4: 5}
+    assert invoke("run", made_up, "--results", "s.jsonl", "--tier", "full", "--trials", "5").exit_code == 0
+    assert len(store.read("s.jsonl")) == 20
+
+
 def test_a_network_that_memory_does_not_hold_is_not_measured(monkeypatch):
     study = studies.find("bbr2-mininet")
     monkeypatch.setattr(limits, "free_memory_mb", lambda: 300)

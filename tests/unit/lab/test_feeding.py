@@ -104,10 +104,10 @@ def test_who_waits_for_a_core_is_seen(tmp_path, monkeypatch):
 
 def test_a_guest_ends_before_trials_that_need_more_memory_than_it_has(shift, monkeypatch):
     def needs(mb, batch):
-        setting = types.SimpleNamespace(network=mb)
-        return [types.SimpleNamespace(setting=setting) for _ in batch]
+        setting, scheme = types.SimpleNamespace(network=mb), types.SimpleNamespace(stack="quinn")
+        return [types.SimpleNamespace(setting=setting, scheme=scheme) for _ in batch]
 
-    monkeypatch.setattr(virtual.shared, "memory_mb", lambda network: network)
+    monkeypatch.setattr(virtual.shared, "memory_mb", lambda network, stack: network)
     small, large = needs(256, BATCHES[0]), needs(1024, BATCHES[1])
     supply = room.Supply([small, large])
     reader = types.SimpleNamespace(few_owed=True, add=lambda trials: trials)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.catalogue import scenarios
+from conformance.catalogue import scenarios, studies
 from conformance.guest import kernel_flows, protocol, shared_network, splitting, wire
 from conformance.guest.shared_job import Group, SharedBond, SharedLink, SharedNetwork, SharedSplitter
 from conformance.lab import shared
@@ -124,9 +124,30 @@ def test_memory_grows_with_queues_and_flows():
     small, large = (setting("hundred-flows", f"buffer_bdp={size}").network for size in (1, 100))
     assert shared.memory_mb(small) == shared.LEAST_MB
     assert shared.memory_mb(large) >= 2 * shared.LEAST_MB
-    shared.check_memory(small, 512)
+    shared.check_memory(small, "linux-tcp", 512)
     with pytest.raises(UserError, match=r"^/flows: 100 flows and their queues need a guest of \d+ MB, and 600 MB"):
-        shared.check_memory(large, 600)
+        shared.check_memory(large, "linux-tcp", 600)
+
+
+def test_memory_holds_the_bodies_of_stacks_in_user_space():
+    study = studies.find("dual-connectivity")
+    long, short = (
+        next(study.setting(point).network for point in study.points["full"] if point.scenario == name)
+        for name in ("beside", "single")
+    )
+    # Three bodies of 150, 75 and 75 MB, each of them held thrice; one of 20 MB.
+    assert shared.memory_mb(long, "aioquic") == 1280
+    assert shared.memory_mb(short, "aioquic") == shared.LEAST_MB
+    assert {shared.memory_mb(long, stack) for stack in ("linux-tcp", "linux-tcp-h2")} == {shared.LEAST_MB}
+    with pytest.raises(UserError, match=r"^/flows: 3 flows and their queues need a guest of 1280 MB, and 600 MB"):
+        shared.check_memory(long, "aioquic", 600)
+
+
+def test_of_large_bodies_no_guest_has_more_than_two_gigabytes():
+    large = setting("two-links").network
+    flows = tuple(dataclasses.replace(group, seconds=None, bytes=10**10) for group in large.flows if group.is_stack)
+    needed = shared.memory_mb(dataclasses.replace(large, flows=flows), "quinn")
+    assert 2048 < needed <= 2560
 
 
 def test_a_bridge_knows_the_way_to_every_other():

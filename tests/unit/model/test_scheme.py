@@ -32,6 +32,19 @@ def test_a_scheme_is_called_by_the_version_of_what_is_under_test(stack, said, ve
     assert scheme(stack=stack, stack_version=said).id == f"cubic/{stack}/{version}"
 
 
+@pytest.mark.parametrize(
+    ("said", "client"),
+    [
+        ("aioquic 1.7.2", None),
+        ("aioquic 1.7.2; client h3-client (libngtcp2-9 0.12.1)", "h3-client"),
+        (f"{GNUTLS}; client h3-client", "h3-client"),
+        ("aioquic 1.7.2; client ", None),
+    ],
+)
+def test_a_scheme_says_whose_client_fetched(said, client):
+    assert scheme(stack="aioquic", stack_version=said).client == client
+
+
 @given(st.text(max_size=200))
 def test_whatever_a_stack_says_its_version_is_short_and_harmless(said):
     version = scheme(stack="evil", stack_version=said).version

@@ -143,6 +143,8 @@ def test_a_study_has_points_of_two_tiers(tmp_path):
         ("/figures/0", _TABLE | {"panels": ["flows"]}, "/figures/0/panels: what draws table has none"),
         ("/figures/0/rows", [_ROW], "/figures/0/rows: what draws curves has none"),
         ("/trials/smoke", 0, "/trials/smoke"),
+        ("/experiments/0/client", "No such", "/experiments/0/client"),
+        ("/claims/0/checks/0/at/client", "own", "the study does not measure two, bbrv1 with client own"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_named_by_its_place(tmp_path, pointer, value, words):
@@ -315,6 +317,60 @@ def test_results_of_a_point_with_a_kernel_are_those_of_that_kernel_and_change_no
     assert list(found[own]) == fixed
     assert {m.trial.scheme.kernel for one in usual for m in found[one]} == {"default"}
     assert own not in study_results.of(study, [*elsewhere, *default]).measured
+
+
+def with_a_client():
+    """A study a point of which is measured with the stack's own client, too, and a claim about both clients."""
+    own = {"scenario": "atc25", "stacks": ["aioquic"], "algorithms": ["cubic"], "smoke": [{}], "full": []}
+    claim = {
+        "id": "C6", "says": "the common client is faster", "place": "1", "published": "faster", "tolerance": "none",
+        "checks": [{"at": {"scenario": "atc25", "stack": "aioquic", "algorithm": "cubic", "metric": "utilization"},
+                    "order": {"sides": [{"client": "common"}, {"client": "own"}]}}],
+    }  # fmt: skip
+    experiments = [*DOCUMENT["experiments"], own, {**own, "client": "own", "full": []}]
+    return {**DOCUMENT, "experiments": experiments, "claims": [*DOCUMENT["claims"], claim]}
+
+
+def fetched(study, point, version, value):
+    """Return measurements of a point by a stack that says this of its version."""
+    scheme = helpers.scheme(algorithm="cubic", stack="aioquic", stack_version=version)
+    trials = [Trial(setting=study.setting(point), scheme=scheme, seed=n, room="v", lab_digest="1") for n in range(1, 6)]
+    return [Measurement(trial=one, outcome=Outcome.OK, metrics={"utilization": value}) for one in trials]
+
+
+def test_an_experiment_may_name_a_client_which_is_a_coordinate(tmp_path):
+    study = read(tmp_path, with_a_client())
+    common, own = (one for one in study.points["smoke"] if one.stack == "aioquic")
+    assert (common.client, own.client) == ("common", "own")
+    assert "cubic of aioquic with client own" in own.words
+    assert study.setting(common) == study.setting(own)
+    (claim,) = (claim for claim in study.claims if claim.id == "C6")
+    assert [quantity.points for quantity in claim.instances[0].quantities] == [(common,), (own,)]
+
+
+def test_an_experiment_may_have_trials_of_its_own_in_the_full_tier(tmp_path):
+    study = read(tmp_path, changed("/experiments/0/trials", 12))
+    own, other = study.points["smoke"][0], study.points["full"][-1]
+    assert (study.trials_at(own, "full"), study.trials_at(own, "smoke")) == (12, 5)
+    assert study.trials_at(other, "full") == 8
+
+
+def test_results_of_a_client_are_those_of_points_that_name_it(tmp_path):
+    study = read(tmp_path, with_a_client())
+    common, own = (one for one in study.points["smoke"] if one.stack == "aioquic")
+    lines = [
+        *fetched(study, common, "aioquic 1.7.2; client h3-client (x)", 0.9), *fetched(study, own, "aioquic 1.7.2", 0.5),
+    ]  # fmt: skip
+    found = study_results.of(study, lines).measured
+    assert {point: {one.utilization for one in ms} for point, ms in found.items()} == {common: {0.9}, own: {0.5}}
+    verdicts = {claim.id: judged.verdict for claim, judged in outcome.judge(study, found).claims}
+    assert verdicts["C6"] is Verdict.REPRODUCED
+    # Where no experiment names a client, whichever fetched counts as the common one.
+    usual = with_a_client()
+    del usual["experiments"][-1], usual["claims"][-1]
+    study = read(tmp_path, usual)
+    (only,) = (one for one in study.points["smoke"] if one.stack == "aioquic")
+    assert study_results.of(study, lines[5:]).measured.keys() == {only}
 
 
 def phased(at):

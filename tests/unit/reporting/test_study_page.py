@@ -32,7 +32,7 @@ def link(setting):
         "link": "bottleneck", "direction": "data", "rate_mbps": setting.cell.bandwidth_mbps, "out_bytes": 1,
         "out_packets": 1, "dropped_packets": 0, "marked_packets": 0, "queue_mean_bytes": 0, "queue_peak_bytes": 0,
         "queue_delay_ms": {"p50": 1.0, "p95": 1.0, "p99": 1.0, "mean": 1.0}, "queue_delay_packets": 1,
-        "watched_one_in": 1, "out_series_mbps": [],
+        "watched_one_in": 1, "out_series_mbps": [setting.cell.bandwidth_mbps, setting.cell.bandwidth_mbps / 4],
     }  # fmt: skip
 
 
@@ -142,6 +142,16 @@ def test_series_are_sums_over_a_group_in_each_second(study, measured):
     assert {"line": "cubic: test", "x": 0, "median": 301, "panel": ""} in rows
 
 
+def test_series_of_links_are_parts_of_their_rates_in_each_second(study, measured):
+    figure = dataclasses.replace(of(study, "3"), draws="series", metric="link_utilization", lines="flows")
+    rows = study_figures.rows(figure, measured)
+    assert [row for row in rows if row["line"] == "1, link bottleneck"][:2] == [
+        {"line": "1, link bottleneck", "x": 0, "median": 1.0, "panel": ""},
+        {"line": "1, link bottleneck", "x": 1, "median": 0.25, "panel": ""},
+    ]  # fmt: skip
+    assert "used of a link" in study_charts.svg(figure, rows)
+
+
 @pytest.mark.parametrize("draws", ["curves", "cdf", "series", "heatmap"])
 def test_every_kind_is_drawn(study, measured, draws):
     figure: Figure = dataclasses.replace(of(study, "3"), draws=draws, x="flows", y="algorithm", published=())
@@ -161,6 +171,7 @@ def test_a_site_of_a_study_has_a_page_for_each_and_a_scoreboard_of_every_claim(s
     front = site.write(source, tmp_path / "report")
     text = (front.parent / page.name).read_text()
     assert "<svg" in text and "D06" in text and "Bequant" in text
+    assert "Medians with the intervals that hold them; hollow marks are published." in text
     board = (front.parent / "studies.html").read_text()
     assert page.name in board
     for one in pages:
@@ -169,6 +180,21 @@ def test_a_site_of_a_study_has_a_page_for_each_and_a_scoreboard_of_every_claim(s
     claims = sum(len(one.study.claims) for one in pages)
     assert sum(study_page.totals(pages).values()) == claims
     assert f'Of {claims} <a href="studies.html">claims of published studies</a>' in front.read_text()
+
+
+@pytest.mark.parametrize(
+    ("draws", "says"),
+    [("series", "The first trial."), ("cdf", "All trials taken together."), ("heatmap", "Medians.")],
+)
+def test_a_caption_says_what_is_drawn(study, measured, tmp_path, monkeypatch, draws, says):
+    results = tmp_path / "r.jsonl"
+    results.write_bytes(b"".join(store.dumps(one) for found in measured.values() for one in found))
+    page, *rest = study_page.pages(Source([results]).measurements)
+    drawn = dataclasses.replace(page.sections[0], figure=dataclasses.replace(of(study, "3"), draws=draws))
+    made = [dataclasses.replace(page, sections=(drawn,)), *rest]
+    monkeypatch.setattr(study_page, "pages", lambda measurements: made)
+    front = site.write(Source([results]), tmp_path / "report")
+    assert f"<figcaption>{says}</figcaption>" in (front.parent / page.name).read_text()
 
 
 def test_cells_alone_make_no_page(study):
