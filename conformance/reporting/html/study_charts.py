@@ -57,7 +57,13 @@ def _curves(figure: Figure, rows: Sequence[Mapping[str, Any]]) -> altair.LayerCh
     x, metric = _x(figure, rows), METRICS[figure.metric]
     both = _coloured(rows)
     seen = base.transform_filter("datum.kind == 'seen'")
-    lines = seen.mark_line(point=altair.OverlayMarkDef(size=40, filled=True), strokeWidth=1)
+    # Between names there is nothing that a line could lead through.
+    named = any(isinstance(row["x"], str) for row in rows)
+    lines = (
+        seen.mark_point(size=50, filled=True, opacity=1)
+        if named
+        else seen.mark_line(point=altair.OverlayMarkDef(size=40, filled=True), strokeWidth=1)
+    )
     bars = seen.mark_rule(strokeWidth=2)
     published = base.transform_filter("datum.kind == 'published'").mark_point(size=130, filled=False, strokeWidth=2)
     made: altair.LayerChart | altair.FacetChart = altair.layer(
