@@ -41,7 +41,7 @@ def sent_goodput_mbps(measured: Measured, group: str | None) -> float | None:
 ROWS: tuple[Metric, ...] = (
     shared(
         "sent_goodput_mbps",
-        "goodput of a flow without its handshake",
+        "goodput from the first byte",
         "Goodput of a group's flows, each from its first byte to its last acknowledgement, in the mean",
         sent_goodput_mbps,
         unit="Mbit/s",

@@ -40,10 +40,10 @@ def _line_names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(str(row["line"]) for row in rows))
 
 
-def _coloured(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+def _coloured(figure: Figure, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     names = _line_names(rows)
     ranges = [[values[at % len(values)] for at in range(len(names))] for values in (_COLOURS, _SHAPES)]
-    legend = altair.Legend(title=None, orient="top", columns=4, labelLimit=300)
+    legend = altair.Legend(title=_words(figure.lines) or None, orient="top", columns=4, labelLimit=300)
     colour, shape = (altair.Scale(domain=names, range=found) for found in ranges)
     return {
         "color": altair.Color("line:N", scale=colour, legend=legend),
@@ -55,7 +55,7 @@ def _curves(figure: Figure, rows: Sequence[Mapping[str, Any]]) -> altair.LayerCh
     """Draw medians, the intervals that hold them, and what was published, as hollow marks."""
     base = altair.Chart(altair.Data(values=list(rows)))
     x, metric = _x(figure, rows), METRICS[figure.metric]
-    both = _coloured(rows)
+    both = _coloured(figure, rows)
     seen = base.transform_filter("datum.kind == 'seen'")
     # Between names there is nothing that a line could lead through.
     named = any(isinstance(row["x"], str) for row in rows)
@@ -82,7 +82,7 @@ def _cdf(figure: Figure, rows: Sequence[Mapping[str, Any]]) -> altair.Chart:
         .encode(
             x=altair.X("x:Q", title=f"of each flow, {metric.unit}"),
             y=altair.Y("share:Q", title="share of flows", scale=altair.Scale(domain=[0, 1])),
-            color=_coloured(rows)["color"],
+            color=_coloured(figure, rows)["color"],
         )
         .properties(width=_WIDTH, height=_HEIGHT)
     )
@@ -96,7 +96,7 @@ def _over_time(figure: Figure, rows: Sequence[Mapping[str, Any]]) -> altair.Char
         .encode(
             x=altair.X("x:Q", title="seconds"),
             y=altair.Y("median:Q", title="goodput, Mbit/s"),
-            color=_coloured(rows)["color"],
+            color=_coloured(figure, rows)["color"],
         )
         .properties(width=_WIDTH, height=_HEIGHT)
     )
