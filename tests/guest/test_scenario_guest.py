@@ -218,12 +218,13 @@ def test_round_trips_are_those_of_the_path_and_of_what_holds_acknowledgements_ba
         made = dataclasses.replace(made, network=dataclasses.replace(made.network, links=(slotted,)))
     (found,) = measure(bench, (made, 1))
     mean, least, most = (metrics.METRICS[f"round_trip_{which}_ms"].of(found) for which in ("mean", "least", "most"))
-    assert 20 <= least <= mean <= most
+    # A trial's delays are up to 10 us off, each way.
+    assert 19.975 <= least <= mean <= most
     link = next(one for one in found.links if one["direction"] == "data")
     packets = [one["packets"] for one in link["round_trips"]]
     sent_once = [flow["out_segments"] - flow["retransmitted_segments"] for flow in found.flows]
-    # Those on their way at the end were not acknowledged.
-    assert all(0.95 * sent < seen <= sent for seen, sent in zip(packets, sent_once, strict=True))
+    # The sender is asked for its count a moment before it ends, and what is then on its way is not acknowledged.
+    assert packets == pytest.approx(sent_once, rel=0.02)
     if slot_ms is None:
         assert mean < 22
     else:
