@@ -6,7 +6,7 @@ from conformance.commands.result import Document, Done, document
 from conformance.kernel import store
 from conformance.kernel.store import Kernel
 from conformance.lab import manifest
-from conformance.lab.manifest import Manifest
+from conformance.lab.manifest import Manifest, NotPublic
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,6 +14,8 @@ class Adapters(Done):
     """The adapters that ship; none of them is built or run to be listed."""
 
     manifests: tuple[Manifest, ...]
+    #: those that have a place, and cannot be run
+    not_public: tuple[NotPublic, ...] = ()
 
     def to_json(self) -> Document:
         """Return a document of schemas/adapter-list.json."""
@@ -26,12 +28,13 @@ class Adapters(Done):
                 }
                 for about in self.manifests
             ],
+            not_public=[dataclasses.asdict(one) for one in self.not_public],
         )  # fmt: skip
 
 
 def adapters() -> Adapters:
     """Find the adapters that ship. Raises UserError."""
-    return Adapters(manifests=tuple(manifest.shipped()))
+    return Adapters(manifests=tuple(manifest.shipped()), not_public=tuple(manifest.not_public()))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 #: how often flows and queues are looked at
 LOOK_NS = 100_000_000
-PORT, _FIRST_LOCAL_PORT = 5001, 20_000
+PORT, FIRST_LOCAL_PORT = 5001, 20_000
+#: bytes that a watch writes of a connection (conformance/load/trips.h)
+_TRIPS_BYTES = 48
 #: of a flow without an end of its own
 _ENDLESS_BYTES = 1 << 50
 #: a flow of ours begins when it is due: later than this, it was the guest that was late
@@ -111,7 +113,7 @@ class KernelGroup:
         )
         self._sender = Program(
             sender,
-            [program, "send", sink.address, str(PORT), algorithm, str(_FIRST_LOCAL_PORT), str(LOOK_NS), asked],
+            [program, "send", sink.address, str(PORT), algorithm, str(FIRST_LOCAL_PORT), str(LOOK_NS), asked],
             f"{folder}/{source.node}.out",
         )
         #: whether they all have an end of their own
@@ -134,7 +136,7 @@ class KernelGroup:
             raise RuntimeError("flows: some of them said nothing")
         asked = {one["port"]: one["requests"] for one in map(json.loads, heard)}
         return tuple(
-            self._seen(one, flow.start_ns, asked.get(_FIRST_LOCAL_PORT + at))
+            self._seen(one, flow.start_ns, asked.get(FIRST_LOCAL_PORT + at))
             for at, (one, flow) in enumerate(zip(found, self._group.flows, strict=True))
         )
 
@@ -193,16 +195,25 @@ _COUNTS = (
 
 
 class Watch:
-    """How long packets stand in the queue of an interface. Call `stop()`, and `end()`."""
+    """How long packets stand in the queue of an interface, and with `trips` round trips. Call `stop()`, and `end()`."""
 
-    def __init__(self, program: str, folder: str, node: Node, interface: str, mask: int) -> None:
-        self._program = Program(node, [program, interface, str(mask)], f"{folder}/{interface}.watch")
+    def __init__(self, program: str, folder: str, node: Node, interface: str, mask: int, trips: bool = False) -> None:
+        command = [program, interface, str(mask), *(["trips"] if trips else [])]
+        self._program = Program(node, command, f"{folder}/{interface}.watch")
+        #: what it wrote of each connection (round_trips.py)
+        self.trips = b""
 
     def stop(self) -> tuple[int, dict[str, float] | None, int]:
-        """Return (packets that were watched through it, quantiles of how long they stood in ms, those not matched)."""
+        """Return (packets that were watched through it, quantiles of how long they stood in ms, those not matched).
+
+        What was seen of round trips is in `trips` from then on.
+        """
         data = self._program.stop()
-        _, left, lost = struct.unpack_from("QQQ", data)
-        stood = array.array("q", data[24:])[1::2]
+        _, left, lost, connections = struct.unpack_from("QQQQ", data)
+        begin = struct.calcsize("QQQQ")
+        end = begin + connections * _TRIPS_BYTES
+        self.trips = data[begin:end]
+        stood = array.array("q", data[end:])[1::2]
         unmatched = left + lost - len(stood)
         if not stood:
             return 0, None, unmatched

@@ -100,7 +100,7 @@ def watches(
         watch = None
         if mask is not None:
             program = os.path.join(stage.stage.scratch, stage.network.watch)
-            watch = Watch(program, where, net[data.node], data.name, mask), mask + 1
+            watch = Watch(program, where, net[data.node], data.name, mask, asked.trips), mask + 1
             cleanup.callback(watch[0].end)
         watches.append(watch)
         looks = QueueLooks(net[data.node], data.name, handle), QueueLooks(net[acks.node], acks.name, handle)

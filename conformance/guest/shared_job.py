@@ -124,6 +124,7 @@ class SharedTrial:
 
     `watch_masks`: for each link's data how seldom its packets are watched (watch.c), None where nothing queues.
     `impairments`: for each link what happens to its data, and acks, in hop.c's words, none where nothing does.
+    `trips`: whether watches tell round trips, too.
     `captures`: whether packets of the tested group's first flow are written down, and `tested` is that group;
     `headers`: only the first bytes of each. `splitters`: the options of each.
     """
@@ -132,6 +133,7 @@ class SharedTrial:
     tc: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
     delay_tc: tuple[tuple[str, ...], ...]
     watch_masks: tuple[int | None, ...]
+    trips: bool
     groups: tuple[GroupFlows, ...]
     changes: tuple[Change, ...]
     impairments: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
@@ -221,6 +223,7 @@ class DirectionSeen:
 
     `looks`: a table by columns, one row each 100 ms. `delays_ms`: quantiles of `delays` packets that were watched, one
     in `watched_one_in`; `unmatched` of them were not seen on both sides of the queue. `hop`: what hop.c counted.
+    `trips`: (group, flow, packets, ns in all, least, most) of the round trips of each flow, None where nobody looked.
     """
 
     qdiscs: tuple[dict[str, object], ...]
@@ -230,6 +233,7 @@ class DirectionSeen:
     watched_one_in: int | None
     unmatched: int | None
     hop: dict[str, int] | None
+    trips: tuple[tuple[int, int, int, int, int, int], ...] | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

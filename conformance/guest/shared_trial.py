@@ -14,7 +14,7 @@ import select
 import signal
 import time
 
-from conformance.guest import bonding, folders, kernel_flows, netns, programs, tc, trial
+from conformance.guest import bonding, folders, kernel_flows, netns, programs, round_trips, tc, trial
 from conformance.guest.flow_looks import FLOW_COLUMNS, Algorithm, Connections, table
 from conformance.guest.kernel_flows import LOOK_NS, KernelGroup, first_known
 from conformance.guest.process import StackProcess, kill_descendants
@@ -77,7 +77,7 @@ def run(stage: SharedStage, asked: SharedTrial) -> SharedFacts:
         try:
             for at, kernel in kernels.items():
                 seen[at] = GroupSeen(algorithm=kernel[1], server=None, ready=True, flows=kernel[0].stop())
-            links = _links(stage, watches, queues, hops)
+            links = _links(stage, watches, queues, hops, asked.trips)
             changed = changes.stop() if changes else ()
             bonded = bond.stop() if bond else None
             split = tuple(one for splitter in splitters for one in splitter.stop())
@@ -194,8 +194,10 @@ def _links(
     watches: Sequence[tuple[Watch, int] | None],
     queues: Sequence[tuple[QueueLooks, QueueLooks]],
     hops: Mapping[tuple[int, int], Hop],
+    trips: bool = False,
 ) -> tuple[tuple[DirectionSeen, DirectionSeen], ...]:
     found = []
+    stacks = [group.stack for group in stage.network.groups]
     for at, interfaces in enumerate(stage.place.directions):
         both = []
         for way, interface in enumerate(interfaces):
@@ -210,6 +212,7 @@ def _links(
                     watched_one_in=watch[1] if watch else None,
                     unmatched=unmatched,
                     hop=hops[at, way].stop() if (at, way) in hops else None,
+                    trips=tuple(round_trips.of_flows(stage.place, stacks, watch[0].trips)) if watch and trips else None,
                 )
             )
         found.append((both[0], both[1]))

@@ -83,6 +83,31 @@ class Manifest:
         return f"run `apt-get install {' '.join(self.packages)}`" if self.packages else "install that"
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class NotPublic:
+    """The place of an adapter for a stack that cannot be run, as `why` says; `study` shows its published figures."""
+
+    name: str
+    title: str
+    why: str
+    source: str
+    study: str
+
+    @property
+    def words(self) -> str:
+        """Return it in one line."""
+        return f"{self.title} is not public: {self.why} ({self.source})"
+
+
+def not_public() -> list[NotPublic]:
+    """Return the stacks that have a place, and cannot be run, in order of name. Raises UserError."""
+    found = []
+    for path in sorted(paths.data("adapters").glob("*/not-public.json")):
+        data = schema.load("not-public", path)
+        found.append(NotPublic(**{field.name: data[field.name] for field in dataclasses.fields(NotPublic)}))
+    return found
+
+
 def which(tool: str) -> str | None:
     """Return the path of a program where guests find it, or None."""
     return shutil.which(tool, path=GUEST_PATH)
@@ -115,6 +140,11 @@ def read(stack: str) -> Manifest:
     if re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,99}", stack) and not stack.endswith(".json"):
         path = paths.data("adapters", stack, "adapter.json")
         if not path.exists():
+            if closed := next((one for one in not_public() if one.name == stack), None):
+                raise UserError(
+                    f"stack {stack} is unsupported: {closed.words}",
+                    f"run `conformance study show {closed.study}` for what was published of it",
+                )
             raise UserError(
                 f"stack {stack!r} is not known",
                 f"choose one of {', '.join(names())}, or give the path of an adapter.json",

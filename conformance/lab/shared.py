@@ -23,7 +23,9 @@ from conformance.model.setting import Setting
 from conformance.model.trial import KERNEL_STACK, Trial, is_in_kernel
 
 #: what the suite calls an algorithm -> what kernels call it; others have one name
-KERNEL_NAMES = {"bbrv1": ("bbr",), "bbrv2": ("bbr2", "bbr"), "bbrv3": ("bbr",)}
+KERNEL_NAMES = {"bbrv1": ("bbr1", "bbr"), "bbrv2": ("bbr2", "bbr"), "bbrv3": ("bbr",)}
+#: what a splitter is told of these: it tries one name
+_SPLITTER_NAMES = {"bbrv1": "bbr", "bbrv2": "bbr2", "bbrv3": "bbr"}
 #: so many packets of a queue are watched in a trial at most, about; of more one in two, in four, ...
 _MOST_WATCHED = 100_000
 _FRAME_BITS = 1514 * 8
@@ -90,8 +92,7 @@ def network_of(network: Network, stack: str, scratch: pathlib.Path) -> shared_jo
 
 def _of_kernel(of: Proxy) -> Proxy:
     """Return a splitter's options with congestion controls by the names that the kernel has for them."""
-    names = {name: kernels[0] for name, kernels in KERNEL_NAMES.items()}
-    both = [None if name is None else names.get(name, name) for name in (of.to_client, of.to_server)]
+    both = [None if name is None else _SPLITTER_NAMES.get(name, name) for name in (of.to_client, of.to_server)]
     return dataclasses.replace(of, to_client=both[0], to_server=both[1])
 
 
@@ -167,6 +168,7 @@ def _trial(trial: Trial) -> shared_job.SharedTrial:
         ),
         delay_tc=tuple(tuple(shaping.extra_delay_lines(group)) for group in network.flows),
         watch_masks=tuple(_mask(network, link, lasts_s) for link in network.links),
+        trips=network.round_trips,
         groups=tuple(_group(network, group, trial) for group in network.flows),
         changes=tuple(_changes(trial, network, off_ns)),
         impairments=tuple(
@@ -232,6 +234,9 @@ def _mask(network: Network, link: Link, lasts_s: float) -> int | None:
     rate_mbps = network.highest_of(link, "data")
     if rate_mbps is None:
         return None
+    if network.round_trips:
+        # What was sent again is known by all that was sent.
+        return 0
     sizes = [network.transfer_bytes(group) for group in network.flows]
     packets = rate_mbps * 1e6 * lasts_s / _FRAME_BITS
     if all(size is not None for size in sizes):

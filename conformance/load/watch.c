@@ -1,6 +1,6 @@
 /* How long packets stand in a queue: from when each came into a node to when it left by the queue's interface.
  *
- *     watch INTERFACE SAMPLE_MASK
+ *     watch INTERFACE SAMPLE_MASK [trips]
  *
  * Run in the network namespace of the node. One packet socket sees what comes in by any other interface, and what
  * leaves by this one, after its queue: a filter in the kernel passes on headers alone, and of TCP only packets whose IP
@@ -9,8 +9,12 @@
  * and sequence number or the first encrypted bytes; not by lengths, as some queues take super-packets apart, and then
  * the first segment counts. Resolution: nanoseconds.
  *
+ * With `trips` it also sees what comes in by this interface, and tells round trips (trips.c); the mask is then 0, since
+ * of packets that were sent again both must be seen.
+ *
  * On SIGTERM it writes, in binary and native order: the number of packets that came, that left, that were lost before
- * they could be read (64 bits each), then for each one that did both: ns when it left, ns that it stood (64 bits each).
+ * they could be read, and of connections with round trips (64 bits each); struct trips of each of these; then for each
+ * packet that came and left: ns when it left, ns that it stood (64 bits each).
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -30,6 +34,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "trips.h"
+
 /* SPREAD makes of identifications that follow each other numbers that do not. */
 enum { SPREAD = 40503, SNAP = 96, BLOCK = 1 << 18, BLOCKS = 64, RETIRE_MS = 20, SLOTS = 1 << 18, PROBES = 64 };
 
@@ -39,6 +45,7 @@ static struct slot *slots;
 static int64_t *stood;
 static uint64_t stood_count, stood_room, came, left;
 static unsigned out_index;
+static int with_trips;
 
 static void fail(const char *what)
 {
@@ -117,12 +124,18 @@ static void read_block(struct tpacket_block_desc *block)
     struct tpacket3_hdr *packet = (void *)((char *)block + block->hdr.bh1.offset_to_first_pkt);
     for (unsigned i = 0; i < block->hdr.bh1.num_pkts; i++) {
         const struct sockaddr_ll *about = (void *)((char *)packet + TPACKET_ALIGN(sizeof *packet));
-        uint64_t key = key_of((uint8_t *)packet + packet->tp_mac, packet->tp_snaplen);
+        const uint8_t *frame = (uint8_t *)packet + packet->tp_mac;
         int64_t at_ns = packet->tp_sec * 1000000000LL + packet->tp_nsec;
-        if (key && about->sll_pkttype == PACKET_OUTGOING)
+        int leaving = about->sll_pkttype == PACKET_OUTGOING, back = !leaving && (unsigned)about->sll_ifindex == out_index;
+        uint64_t key = back ? 0 : key_of(frame, packet->tp_snaplen);
+        if (key && leaving)
             leaves(key, at_ns);
         else if (key)
             enters(key, at_ns);
+        if (back)
+            trips_acknowledged(frame, packet->tp_snaplen, at_ns);
+        else if (with_trips && !leaving && trips_sent(frame, packet->tp_snaplen, at_ns) != 0)
+            fail("trips");
         packet = (void *)((char *)packet + packet->tp_next_offset);
     }
 }
@@ -158,6 +171,8 @@ static int watched(const char *name, unsigned mask)
     if (!out_index)
         fail(name);
     code[3].k = code[5].k = out_index;
+    if (with_trips)
+        code[5].jt = 0;
     fd = socket(AF_PACKET, SOCK_RAW, 0);
     if (fd < 0 || setsockopt(fd, SOL_PACKET, PACKET_VERSION, &version, sizeof version) != 0
         || setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) != 0
@@ -180,9 +195,10 @@ int main(int count, char **arguments)
     sigset_t end;
     unsigned at = 0;
     char *ring;
-    uint64_t words[3];
-    if (count != 3) {
-        fprintf(stderr, "usage: watch INTERFACE SAMPLE_MASK\n");
+    uint64_t words[4];
+    with_trips = count == 4 && strcmp(arguments[3], "trips") == 0;
+    if (count != 3 && !with_trips) {
+        fprintf(stderr, "usage: watch INTERFACE SAMPLE_MASK [trips]\n");
         return 2;
     }
     sigemptyset(&end);
@@ -209,8 +225,10 @@ int main(int count, char **arguments)
         }
     }
     getsockopt(waits[0].fd, SOL_PACKET, PACKET_STATISTICS, &statistics, &size);
-    words[0] = came, words[1] = left, words[2] = statistics.tp_drops;
+    words[0] = came, words[1] = left, words[2] = statistics.tp_drops, words[3] = trips_count();
     put(words, sizeof words);
+    for (size_t n = 0; n < trips_count(); n++)
+        put(trips_of(n), sizeof *trips_of(n));
     put(stood, stood_count * 2 * sizeof *stood);
     return fflush(stdout) ? 1 : 0;
 }

@@ -29,7 +29,7 @@ def setting(name: str, network: Network, boxes: Sequence[Mapping[str, Any]], tim
     """Return the Setting of before that says the same as a network with its boxes; None where none does."""
     links = network.links
     impaired = any(way.impairments is not None for link in links for _, way in link.directions)
-    if network.schedule or network.delivery or impaired:
+    if network.schedule or network.delivery or network.round_trips or impaired:
         return None
     cells = [_cell(link) for link in links]
     queue = _queue(links[0].data)

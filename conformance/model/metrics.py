@@ -7,7 +7,14 @@ nothing else knows metrics by name, but for reports that say something of one me
 import functools
 from collections.abc import Mapping
 
-from conformance.model import delivery_metrics, lone_metrics, recovery_metrics, request_metrics, shared_metrics
+from conformance.model import (
+    delivery_metrics,
+    download_metrics,
+    lone_metrics,
+    recovery_metrics,
+    request_metrics,
+    shared_metrics,
+)
 from conformance.model.errors import UserError
 from conformance.model.metric import Metric, Timeout
 from conformance.model.metric import shared as _shared
@@ -205,6 +212,7 @@ METRICS: Mapping[str, Metric] = {
             margin=0.5,
             full_scale=200.0,
         ),
+        *download_metrics.ROWS,
         _shared(
             "overhead_pct",
             "overhead",

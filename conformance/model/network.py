@@ -44,6 +44,8 @@ class Network:
     splitters: tuple[Splitter, ...] = ()
     #: whether it is seen when the tested group's first flow's bytes arrive, and how late (delivery.py)
     delivery: bool = False
+    #: whether the watch of each queue tells the round trips of data packets, too (conformance/load/trips.c)
+    round_trips: bool = False
 
     def __post_init__(self) -> None:
         for where, why in self._problems():
@@ -73,6 +75,8 @@ class Network:
             yield from ((f"/flows/{at}{where}", why) for where, why in group.problems())
             if group.ends[0] == group.ends[1] or not self.route(group):
                 yield f"/flows/{at}/ends", f"no links lead from {group.ends[1]} to {group.ends[0]}"
+        if self.round_trips and self.offload:
+            yield "/offload", "round trips are those of packets, one by one; leave out offload"
         if sum(group.count for group in self.flows) > MOST_FLOWS:
             yield "/flows", f"there are more than {MOST_FLOWS} flows"
         crossed = {link.name for group in self.flows for link in self.route(group)}
@@ -307,6 +311,7 @@ class Network:
             bond=Bond.from_json(data["bond"]) if "bond" in data else None,
             splitters=tuple(map(Splitter.from_json, data.get("splitters", ()))),
             delivery=data.get("delivery", False),
+            round_trips=data.get("round_trips", False),
         )
 
 

@@ -231,7 +231,7 @@ class Scenario:
 
 
 #: what of a document is the network's
-_NETWORK = ("links", "flows", "offload", "bursts", "sysctls", "schedule", "delivery")
+_NETWORK = ("links", "flows", "offload", "bursts", "sysctls", "schedule", "delivery", "round_trips")
 
 
 def _place(document: Any, pointer: str) -> tuple[Any, str | int]:

@@ -206,3 +206,26 @@ def test_a_kernel_without_the_algorithm_says_so(bench):
     (found,) = room.run(bench.adapter, [bench.trials("cubic", setting, [1])], threading.Event())
     assert found.outcome is Outcome.ERROR
     assert "no congestion control nosuch for group test" in found.message
+
+
+@pytest.mark.parametrize("slot_ms", [None, 8])
+def test_round_trips_are_those_of_the_path_and_of_what_holds_acknowledgements_back(bench, slot_ms):
+    """Of a paced flow that fills no queue: the path's 20 ms alone, or up to a slot more."""
+    made = network([kernels(2, seconds=4, pace_mbps=2)], {**FIFO, "rate_mbps": 100}, round_trips=True)
+    if slot_ms is not None:
+        (link,) = made.network.links
+        slotted = dataclasses.replace(link, acks=dataclasses.replace(link.acks, slot_ms=slot_ms))
+        made = dataclasses.replace(made, network=dataclasses.replace(made.network, links=(slotted,)))
+    (found,) = measure(bench, (made, 1))
+    mean, least, most = (metrics.METRICS[f"round_trip_{which}_ms"].of(found) for which in ("mean", "least", "most"))
+    # A trial's delays are up to 10 us off, each way.
+    assert 19.975 <= least <= mean <= most
+    link = next(one for one in found.links if one["direction"] == "data")
+    packets = [one["packets"] for one in link["round_trips"]]
+    sent_once = [flow["out_segments"] - flow["retransmitted_segments"] for flow in found.flows]
+    # The sender is asked for its count a moment before it ends, and what is then on its way is not acknowledged.
+    assert packets == pytest.approx(sent_once, rel=0.02)
+    if slot_ms is None:
+        assert mean < 22
+    else:
+        assert 22 < mean < 20 + slot_ms

@@ -24,10 +24,13 @@ def show_check(check: "Check", console: rich.console.Console) -> None:
 
 def show_adapters(found: "Adapters", console: rich.console.Console) -> None:
     """Show a line for each adapter, with the algorithms that it offers."""
-    width = max(len(about.name) for about in found.manifests)
+    names = [*(about.name for about in found.manifests), *(closed.name for closed in found.not_public)]
+    width = max(map(len, names))
     for about in found.manifests:
         offered = ", ".join(about.offered()) or ("whatever is in it" if about.rootfs else "a client only")
         console.print(f"{about.name:{width}}  {about.title}: {offered}", soft_wrap=True)
+    for closed in found.not_public:
+        console.print(f"{closed.name:{width}}  {closed.words}", soft_wrap=True)
 
 
 def show_kernels(found: "Kernels", console: rich.console.Console) -> None:

@@ -34,7 +34,9 @@ def document(*arguments, status=ExitStatus.DONE):
 
 
 def test_adapters():
-    named = {about["name"]: about for about in document("adapter", "list")["adapters"]}
+    found = document("adapter", "list")
+    named = {about["name"]: about for about in found["adapters"]}
+    assert [closed["name"] for closed in found["not_public"]] == ["bequant"]
     assert named["linux-tcp"]["transport"] == "tcp"
     assert named["quinn"]["algorithms"]["cubic"] == "cubic"
 

@@ -5,7 +5,9 @@ import subprocess
 
 import pytest
 
+from conformance.catalogue import studies
 from conformance.lab import adapter, manifest
+from conformance.model.errors import UserError
 from conformance.support import files, paths, schema
 
 MANIFESTS = sorted(paths.data("adapters").glob("*/adapter.json"))
@@ -93,3 +95,12 @@ def test_google_quiche_options_lets_the_client_alone_choose(ask, algorithm, opti
 def test_google_quiche_options_refuses_what_is_no_option_of_its_own(ask):
     assert ask("client", "vegas") == ask("server", "vegas") == (127, "")
     assert ask("client", "BYTE RENO") == (127, "")
+
+
+def test_a_stack_that_is_not_public_has_a_place_and_says_so_in_one_line():
+    (closed,) = manifest.not_public()
+    assert closed.name == "bequant" and closed.name not in manifest.names()
+    assert closed.study in studies.files()
+    with pytest.raises(UserError, match=r"stack bequant is unsupported: .* is not public: ") as found:
+        manifest.read("bequant")
+    assert "\n" not in str(found.value) and closed.source in str(found.value)

@@ -75,9 +75,9 @@ def facts():
         "links": [
             [
                 {"qdiscs": chain, "looks": looks, "delays": 5, "delays_ms": delays, "watched_one_in": 1,
-                 "unmatched": 0, "hop": None},
+                 "unmatched": 0, "hop": None, "trips": None},
                 {"qdiscs": chain[:1], "looks": {}, "delays": None, "delays_ms": None, "watched_one_in": None,
-                 "unmatched": None, "hop": None},
+                 "unmatched": None, "hop": None, "trips": None},
             ]
         ],
     }  # fmt: skip
@@ -230,3 +230,12 @@ def test_a_series_has_all_bytes_of_whole_seconds(steps, start_s):
     assert len(series) == int(end_s)
     assert all(one >= 0 for one in series)
     assert sum(series) * 1e6 / 8 <= acked[-1] + len(series) * 100
+
+
+def test_round_trips_are_those_of_each_flow_in_ms():
+    found = measured((("links", 0, 0, "trips"), ((0, 0, 4, 80_000_000, 19_000_000, 21_000_000),)))
+    schema.check("measurement", found.to_json(), "test")
+    assert found.links[0]["round_trips"] == [
+        {"group": "test", "index": 0, "packets": 4, "mean_ms": 20.0, "least_ms": 19.0, "most_ms": 21.0}
+    ]
+    assert "round_trips" not in measured().links[0]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.model import metrics, shared_metrics
+from conformance.model import download_metrics, metrics, shared_metrics
 from conformance.model.network import Network
 
 NETWORK = Network.from_json(
@@ -153,3 +153,28 @@ def test_use_of_a_link_latency_and_the_mean_of_goodputs():
     lacking = measured(flow(bytes=1, end_s=None), rate_mbps=10, queue_delay_ms=None)
     assert shared_metrics.link_utilization(lacking, "one") is None
     assert shared_metrics.latency_mean_ms(lacking, "one") is None
+
+
+def test_round_trips_are_the_means_of_flows_and_need_each_of_them():
+    trips = [
+        {"group": "one", "index": at, "mean_ms": mean, "least_ms": 1.0, "most_ms": 9.0}
+        for at, mean in ((0, 4.0), (1, 6.0))
+    ]
+    two = [flow(index=0), flow(index=1)]
+    found = measured(*two, rate_mbps=10, queue_delay_ms=None, round_trips=trips)
+    assert download_metrics.round_trip_ms("mean")(found, "one") == 5.0
+    assert download_metrics.round_trip_ms("most")(found, "one") == 9.0
+    lacking = measured(*two, rate_mbps=10, queue_delay_ms=None, round_trips=trips[:1])
+    assert download_metrics.round_trip_ms("mean")(lacking, "one") is None
+    assert download_metrics.round_trip_ms("mean")(measured(*two, rate_mbps=10, queue_delay_ms=None), "one") is None
+
+
+def test_goodput_from_the_first_byte_leaves_the_handshake_out():
+    flows = [
+        flow(bytes=1_000_000, completion_s=2.5, handshake_s=0.5),
+        flow(bytes=1_000_000, completion_s=4.5, handshake_s=0.5),
+    ]
+    assert download_metrics.sent_goodput_mbps(measured(*flows), "one") == 3.0
+    for about in ({"handshake_s": None}, {"completion_s": None}, {"completion_s": 0.5}):
+        lacking = flow(**{"bytes": 1, "completion_s": 2.5, "handshake_s": 0.5, **about})
+        assert download_metrics.sent_goodput_mbps(measured(flows[0], lacking), "one") is None

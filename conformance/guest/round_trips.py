@@ -1,0 +1,36 @@
+"""Round trips of data packets, as the watch of a queue counts them for each connection (conformance/load/trips.c)."""
+
+from __future__ import annotations
+
+import socket
+import struct
+
+from conformance.guest.kernel_flows import FIRST_LOCAL_PORT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from conformance.guest.shared_network import Place
+
+#: struct trips: packets, ns in all, least, most; addresses and ports of sender and receiver, in network byte order
+_TRIPS = struct.Struct("=Qqqq4s4sHH4x")
+
+
+def of_flows(place: Place, stacks: Sequence[bool], data: bytes) -> Iterator[tuple[int, int, int, int, int, int]]:
+    """Yield (group, flow, packets, ns in all, least, most) of each flow whose packets were acknowledged.
+
+    `stacks`: of each group, whether it is the stack's; `data`: what a watch wrote of connections.
+    """
+    senders = {host.address: group for group, host in enumerate(place.senders)}
+    for packets, total_ns, least_ns, most_ns, source, sink, port, _ in _TRIPS.iter_unpack(data):
+        group = senders.get(socket.inet_ntoa(source))
+        if group is None or not packets:
+            continue
+        if stacks[group]:
+            # Each of its clients has a host of its own.
+            addresses = [host.address for host in place.receivers[group]]
+            flow = addresses.index(socket.inet_ntoa(sink))
+        else:
+            flow = socket.ntohs(port) - FIRST_LOCAL_PORT
+        yield group, flow, packets, total_ns, least_ns, most_ns

@@ -1,0 +1,67 @@
+"""Metrics of downloads as vendors of stacks report them: goodput without the handshake, and round trips of packets."""
+
+import math
+
+from conformance.model.metric import Metric, shared
+from conformance.model.shared_metrics import Measured, OfGroup, bottleneck, flows_of
+
+
+def round_trip_ms(which: str) -> OfGroup:
+    """Return the function for the round trip of data packets before a group's bottleneck: of each flow, in the mean.
+
+    `which`: "mean", "least" or "most" of a flow's packets. None where one of the flows lacks it.
+    """
+
+    def of(measured: Measured, group: str | None) -> float | None:
+        seen = (bottleneck(measured, group) or {}).get("round_trips") or ()
+        by_flow = {(one["group"], one["index"]): one[f"{which}_ms"] for one in seen}
+        found = [by_flow.get((flow["group"], flow["index"])) for flow in flows_of(measured, group)]
+        there = [value for value in found if value is not None]
+        return math.fsum(there) / len(there) if there and len(there) == len(found) else None
+
+    return of
+
+
+def sent_goodput_mbps(measured: Measured, group: str | None) -> float | None:
+    """Return the mean of the flows' goodputs, each from its first byte to the last one's acknowledgement.
+
+    So the handshake does not count. It is of flows that have ended, and whose handshake was seen.
+    """
+    flows = flows_of(measured, group)
+    values = [[flow[name] for name in ("bytes", "completion_s", "handshake_s")] for flow in flows]
+    if not values or any(None in one for one in values):
+        return None
+    each = [(size, took_s - handshake_s) for size, took_s, handshake_s in values]
+    if any(lasted_s <= 0 for _, lasted_s in each):
+        return None
+    return math.fsum(8 * size / lasted_s / 1e6 for size, lasted_s in each) / len(each)
+
+
+#: rows of the table of metrics (metrics.py)
+ROWS: tuple[Metric, ...] = (
+    shared(
+        "sent_goodput_mbps",
+        "goodput from the first byte",
+        "Goodput of a group's flows, each from its first byte to its last acknowledgement, in the mean",
+        sent_goodput_mbps,
+        unit="Mbit/s",
+        digits=2,
+        margin=0.1,
+        full_scale=100.0,
+        missing="its flows did not complete, or nobody saw their handshakes",
+    ),
+    *(
+        shared(
+            f"round_trip_{which}_ms",
+            f"{which} round trip",
+            f"Round trip of data packets from before the bottleneck's queue: {which} of a flow, mean of flows",
+            round_trip_ms(which),
+            unit="ms",
+            digits=2,
+            margin=0.5,
+            full_scale=200.0,
+            missing="its scenario does not show round trips, or its transport none",
+        )
+        for which in ("mean", "least", "most")
+    ),
+)
