@@ -43,7 +43,8 @@ def _point(entry: Mapping[str, Any], metric: str, rule: Mapping[str, Any]) -> di
     """Return a point of a scenario as the rule has it: no document says anything of these."""
     place = zones.place_of(entry)
     made = derive.entry(place, zones.bases_from_json(entry), metric, Margin.of(rule, place), None, counts_all=False)
-    return {**made, "digest": entry["digest"]}
+    kept = {name: entry[name] for name in ("digest", "own_kind") if name in entry}
+    return {**made, **kept}
 
 
 def split_carried_over(document: Mapping[str, Any], heatmap: Zone | None) -> dict[str, Any]:

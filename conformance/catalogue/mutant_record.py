@@ -157,8 +157,8 @@ def check(whole: Zone, file: object, anew: bool = False) -> str:
     rejected, cells, own = _rejected(zone)
     if not cells:
         return "tried on no mutant"
-    if not rejected and not any(permitted.counted for permitted in zone.intervals.values()):
-        return "counts no cell, and rejects no mutant"
+    if zone.digests and not rejected and not any(permitted.counted for permitted in zone.intervals.values()):
+        return "counts no point, and rejects no mutant"
     accepted = {mutant for mutant, n in cells.items() if n == len(zone.intervals)} - rejected
     if not rejected:
         raise UserError(

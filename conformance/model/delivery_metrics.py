@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from conformance.model.metric import Metric, shared
 from conformance.model.shared_metrics import Measured, OfGroup, flows_of
 
 #: the metrics that phases have
@@ -33,3 +34,44 @@ def in_phase(flows: Sequence[Mapping[str, Any]], phase: int) -> tuple[Mapping[st
         else flow
         for flow in flows
     )
+
+
+#: rows of the table of metrics (metrics.py)
+ROWS: tuple[Metric, ...] = (
+    shared(
+        "delivered_mbps",
+        "delivered",
+        "Bytes of its stream that came to the receiver, in order",
+        of("mbps"),
+        unit="Mbit/s",
+        digits=2,
+        margin=0.5,
+        full_scale=50.0,
+        missing=MISSING,
+    ),
+    *(
+        shared(
+            f"byte_delay_{quantile}_ms",
+            f"byte delay {quantile}",
+            f"From when a byte is first sent until it is there in order, {quantile} of bytes",
+            of(f"delay_{quantile}_ms"),
+            unit="ms",
+            digits=1,
+            margin=5.0,
+            full_scale=400.0,
+            missing=MISSING,
+        )
+        for quantile in ("p50", "p95")
+    ),
+    shared(
+        "delivery_gap_s",
+        "longest gap",
+        "Longest time without a new byte at the receiver",
+        of("gap_s"),
+        unit="s",
+        digits=2,
+        margin=0.5,
+        full_scale=20.0,
+        missing=MISSING,
+    ),
+)

@@ -315,84 +315,9 @@ METRICS: Mapping[str, Metric] = {
             full_scale=100.0,
             missing="its largest body did not complete",
         ),
-        _shared(
-            "recovery_s",
-            "recovery",
-            "Time from the last change of the network until flows have 90 % of their new share",
-            recovery_metrics.recovery_s,
-            unit="s",
-            digits=2,
-            margin=1.0,  # where a timer that backs off happens to stand when an outage of a second ends
-            full_scale=10.0,
-            only_above=True,
-        ),
-        _share(
-            "recovery_lost_pct",
-            "lost after the change",
-            "Share of the packets that the bottleneck's queue dropped after the last change of the network, %",
-            recovery_metrics.recovery_lost_pct,
-            digits=2,
-            margin=0.3,
-            full_scale=10.0,
-            only_above=True,
-        ),
-        _shared(
-            "recovery_queue_ms",
-            "peak queue after the change",
-            "How long the bottleneck takes for what stood in its queue at most after the last change",
-            recovery_metrics.recovery_queue_ms,
-            unit="ms",
-            digits=1,
-            margin=5.0,
-            full_scale=400.0,
-            only_above=True,
-        ),
-        _shared(
-            "delivered_mbps",
-            "delivered",
-            "Bytes of its stream that came to the receiver, in order",
-            delivery_metrics.of("mbps"),
-            unit="Mbit/s",
-            digits=2,
-            margin=0.5,
-            full_scale=50.0,
-            missing=delivery_metrics.MISSING,
-        ),
-        *(
-            _shared(
-                f"byte_delay_{quantile}_ms",
-                f"byte delay {quantile}",
-                f"From when a byte is first sent until it is there in order, {quantile} of bytes",
-                delivery_metrics.of(f"delay_{quantile}_ms"),
-                unit="ms",
-                digits=1,
-                margin=5.0,
-                full_scale=400.0,
-                missing=delivery_metrics.MISSING,
-            )
-            for quantile in ("p50", "p95")
-        ),
-        *(
-            _shared(name, title, about, of, unit="s", digits=digits, margin=0.5, full_scale=20.0, missing=missing)
-            for name, title, digits, about, of, missing in (
-                (
-                    "delivery_gap_s",
-                    "longest gap",
-                    2,
-                    "Longest time without a new byte at the receiver",
-                    delivery_metrics.of("gap_s"),
-                    delivery_metrics.MISSING,
-                ),
-                (
-                    "move_gap_s",
-                    "gap of a move",
-                    3,
-                    "Longest time without a packet to the client, from its move on",
-                    recovery_metrics.move_gap_s,
-                    recovery_metrics.NO_MOVE,
-                ),
-            )
-        ),
+        *recovery_metrics.ROWS,
+        *delivery_metrics.ROWS,
+        recovery_metrics.MOVE_GAP,
         _shared(
             "convergence_s",
             "convergence",

@@ -6,6 +6,7 @@ They are about the last phase (emulation/phases.py): from the last instant of th
 import math
 
 from conformance.model.flow_group import Flows
+from conformance.model.metric import Metric, shared
 from conformance.model.shared_metrics import Measured, Record, bottleneck, flows_of
 
 NO_MOVE = "its client does not move, or nothing says how long its flows were to last"
@@ -80,3 +81,53 @@ def _was_to_end_s(flow: Record, group: Flows) -> float | None:
         return float(flow["start_s"]) + group.seconds
     ended: float | None = flow["end_s"] if flow["completion_s"] is not None else None
     return ended
+
+
+#: rows of the table of metrics (metrics.py)
+ROWS: tuple[Metric, ...] = (
+    shared(
+        "recovery_s",
+        "recovery",
+        "Time from the last change of the network until flows have 90 % of their new share",
+        recovery_s,
+        unit="s",
+        digits=2,
+        margin=1.0,  # where a timer that backs off happens to stand when an outage of a second ends
+        full_scale=10.0,
+        only_above=True,
+    ),
+    shared(
+        "recovery_lost_pct",
+        "lost after the change",
+        "Share of the packets that the bottleneck's queue dropped after the last change of the network, %",
+        recovery_lost_pct,
+        unit="%",
+        most=100.0,
+        digits=2,
+        margin=0.3,
+        full_scale=10.0,
+        only_above=True,
+    ),
+    shared(
+        "recovery_queue_ms",
+        "peak queue after the change",
+        "How long the bottleneck takes for what stood in its queue at most after the last change",
+        recovery_queue_ms,
+        unit="ms",
+        digits=1,
+        margin=5.0,
+        full_scale=400.0,
+        only_above=True,
+    ),
+)
+MOVE_GAP = shared(
+    "move_gap_s",
+    "gap of a move",
+    "Longest time without a packet to the client, from its move on",
+    move_gap_s,
+    unit="s",
+    digits=3,
+    margin=0.5,
+    full_scale=20.0,
+    missing=NO_MOVE,
+)

@@ -19,6 +19,7 @@ from conformance.model.emulation import (
     phases,
     queue_counts,
     request_facts,
+    round_trips,
     scheduled,
     shaping,
     splitting,
@@ -333,24 +334,8 @@ def _link(shared: Network, link: Link, way: str, seen: Facts, elapsed_s: float) 
         "watched_one_in": seen["watched_one_in"],
         "out_series_mbps": _rates(looks),
         **({} if seen["hop"] is None else {"impaired": seen["hop"]}),
-        **({} if seen["trips"] is None else {"round_trips": _round_trips(shared, seen["trips"])}),
+        **({} if seen["trips"] is None else {"round_trips": round_trips.of_flows(shared, seen["trips"])}),
     }
-
-
-def _round_trips(shared: Network, seen: Sequence[Sequence[int]]) -> list[dict[str, Any]]:
-    """Return the round trips of each flow's data packets, as the watch of a queue saw them: those sent once."""
-    return [
-        {
-            "group": shared.flows[group].name,
-            "index": flow,
-            "packets": packets,
-            **{
-                name: round(ns / 1e6, 4)
-                for name, ns in (("mean_ms", total / packets), ("least_ms", least), ("most_ms", most))
-            },
-        }
-        for group, flow, packets, total, least, most in sorted(map(tuple, seen))
-    ]
 
 
 def _mean_rate_mbps(direction: Direction, changes: Sequence[Change], elapsed_s: float) -> float | None:

@@ -364,7 +364,7 @@ def test_errors_end_with_three(made_up, tmp_path, monkeypatch, console):
 
 def test_the_record_is_of_all_mutants_and_what_told_comes_first(made_up, tmp_path, monkeypatch, console):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(documents, "zone_files", lambda kind: [])
+    monkeypatch.setattr(documents, "zone_files", lambda kind, profile="atc25": [])
     values, measured = made_up
     values.update({mutant.id: 0.7 for mutant in CORPUS})
     with pytest.raises(UserError, match="--record keeps the score of all mutants"):
@@ -384,7 +384,7 @@ def test_mutants_whose_kernel_is_not_built_are_left_out_in_one_line_and_stay_rec
     made_up, tmp_path, monkeypatch, console
 ):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(documents, "zone_files", lambda kind: [])
+    monkeypatch.setattr(documents, "zone_files", lambda kind, profile="atc25": [])
     values, _ = made_up
     values.update({mutant.id: 0.7 for mutant in CORPUS})
     ran((), PLAN, True, None, console)
@@ -411,7 +411,8 @@ def test_a_zone_that_rejected_nobody_is_tried_on_further_mutants(made_up, tmp_pa
     values, measured = made_up
     wide, narrow = zone(0.1, 0.9).intervals[A_CELL], zone().intervals[A_CELL]
     shipped = [zone(id="cubic/heatmap", intervals={A: wide}), zone(id="cubic/startup", intervals={B: narrow})]
-    monkeypatch.setattr(documents, "zone_files", lambda kind: shipped)
+    monkeypatch.setattr(documents, "zone_files", lambda kind, profile="atc25": shipped)
+    monkeypatch.setattr(documents, "judging_files", lambda: [])
     monkeypatch.setattr(documents, "any_zone", lambda zone: zone)
     monkeypatch.setattr(mutants, "_zones", lambda mutant, plan: [shipped[0]])
     kernel = [mutant.id for mutant in CORPUS if mutant.algorithm == "cubic" and mutant.kernel]
@@ -462,11 +463,14 @@ def test_a_zone_that_accepts_every_mutant_it_was_tried_on_is_refused(recorded):
     assert mutant_record.check(made, "z.json") == "rejects 1 of 2 mutants"
 
 
-def test_a_zone_that_counts_no_cell_is_asked_to_reject_none(recorded):
+def test_a_zone_that_counts_no_point_is_asked_to_reject_none(recorded):
     blind = dataclasses.replace(zone().intervals[A_CELL], counted=False)
     made = zone(intervals=dict.fromkeys((A, B), blind))
     recorded(did("cubic-a", A, 0.5), did("cubic-a", B, 0.5))
-    assert mutant_record.check(made, "z.json") == "counts no cell, and rejects no mutant"
+    of_points = dataclasses.replace(made, digests=dict.fromkeys((A, B), made.profile_digest))
+    assert mutant_record.check(of_points, "z.json") == "counts no point, and rejects no mutant"
+    with pytest.raises(UserError, match="accepts every mutant"):
+        mutant_record.check(made, "z.json")
 
 
 def test_a_zone_of_an_algorithm_without_mutants_is_tried_on_all_others(recorded):
@@ -516,7 +520,8 @@ def test_a_mutant_that_a_zone_rejected_is_not_lost_without_a_word(recorded, monk
 def test_what_zones_reject_is_recorded_only_where_all_of_them_hold(recorded, monkeypatch):
     made = zone()
     monkeypatch.setattr(mutant_record, "shipped", lambda: [made])
-    monkeypatch.setattr(documents, "zone_files", lambda kind: ["z.json"])
+    monkeypatch.setattr(documents, "zone_files", lambda kind, profile="atc25": ["z.json"])
+    monkeypatch.setattr(documents, "judging_files", lambda: [])
     monkeypatch.setattr("conformance.catalogue.lint.check_all", lambda named: iter([("z.json", made)]))
     recorded(did("cubic-a", A_CELL, 0.5))
 

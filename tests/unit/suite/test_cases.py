@@ -33,4 +33,4 @@ def test_pages_say_how_many_tests_cubic_has():
     listed = {line.rpartition(": ")[0] for line in _LIST.read_text(encoding="utf-8").splitlines()}
     assert asked and set(asked) <= listed
     assert said("first-verdict.md", r"(\d+) tests, take about [^`]+`pytest -m cubic`") == len(asked)
-    assert said("performance.md", r"`pytest -m cubic` \((\d+) tests") == len(asked)
+    assert said("performance.md", r"\| all of `pytest -m cubic`, (\d+) tests") == len(asked)

@@ -1,0 +1,22 @@
+"""From what the watch of a queue saw to the round trips of data packets: one record for each flow."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from conformance.model.network import Network
+
+
+def of_flows(shared: Network, seen: Sequence[Sequence[int]]) -> list[dict[str, Any]]:
+    """Return the round trips of each flow's data packets, as the watch of a queue saw them: those sent once."""
+    return [
+        {
+            "group": shared.flows[group].name,
+            "index": flow,
+            "packets": packets,
+            **{
+                name: round(ns / 1e6, 4)
+                for name, ns in (("mean_ms", total / packets), ("least_ms", least), ("most_ms", most))
+            },
+        }
+        for group, flow, packets, total, least, most in sorted(map(tuple, seen))
+    ]
