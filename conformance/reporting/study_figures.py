@@ -26,6 +26,13 @@ _UNITS = {"mbps": "Mbit/s", "ms": "ms", "s": "s", "bdp": "BDP", "pct": "%"}
 _OF_A_DELIVERY = {"delivered_mbps": "series_mbps", "byte_delay_p50_ms": "series_delay_p50_ms"}
 
 
+def over_time_title(figure: Figure) -> str:
+    """Return what the series of a figure are of, with the unit."""
+    if figure.metric == OF_LINKS:
+        return "used of a link's rate"
+    return METRICS[figure.metric].label if figure.metric in _OF_A_DELIVERY else "goodput, Mbit/s"
+
+
 def rows(figure: Figure, measured: Measured, look: claims.Look | None = None) -> list[Row]:
     """Return the records of a figure; none where nothing of it was measured. `look` says what cells of tables are."""
     if figure.cells:

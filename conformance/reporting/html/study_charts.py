@@ -10,7 +10,7 @@ import vl_convert
 from conformance.model.metrics import METRICS
 from conformance.model.studies.figure import Figure
 from conformance.reporting.html import colours
-from conformance.reporting.study_figures import OF_A_FLOW, OF_LINKS, titled, valued
+from conformance.reporting.study_figures import OF_A_FLOW, over_time_title, titled, valued
 
 #: Okabe and Ito (2008), in an order that begins with the most different ones; shapes say the same without colour
 _COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#999999"]
@@ -122,13 +122,12 @@ def _cdf(figure: Figure, rows: _Rows, every: _Rows, size: tuple[int, int]) -> al
 
 
 def _over_time(figure: Figure, rows: _Rows, every: _Rows, size: tuple[int, int]) -> altair.Chart:
-    title = "used of a link's rate" if figure.metric == OF_LINKS else "goodput, Mbit/s"
     made: altair.Chart = (
         altair.Chart(altair.Data(values=list(rows)))
         .mark_line(strokeWidth=1.2)
         .encode(
             x=altair.X("x:Q", title="seconds"),
-            y=altair.Y("median:Q", title=title),
+            y=altair.Y("median:Q", title=over_time_title(figure)),
             color=_coloured(every)["color"],
         )
         .properties(width=size[0], height=size[1])
