@@ -8,7 +8,7 @@ import functools
 import math
 import random
 import statistics
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy
@@ -17,7 +17,7 @@ from conformance.model import played
 from conformance.model.emulation import tc_commands
 from conformance.model.metrics import BACK_TO_BACK, UTILIZATION
 from conformance.model.setting import Setting
-from conformance.model.zone import REFERENCE_PACKET_BYTES, SMALL_PACKET_BYTES, Basis, Interval
+from conformance.model.zone import REFERENCE_PACKET_BYTES, SMALL_PACKET_BYTES, Basis
 
 PLAYED_TRIALS = 60
 #: chances of loss
@@ -126,7 +126,7 @@ def is_measured(about: Mapping[str, Any]) -> bool:
     return "kernel_digest" in about
 
 
-def measured(permitted: Interval, references: Mapping[str, Mapping[str, Any]]) -> tuple[Basis, ...]:
-    """Return the bases of a place that were measured: the reference first, then other implementations."""
-    own, *further = permitted.bases
+def measured(found: Sequence[Basis], references: Mapping[str, Mapping[str, Any]]) -> tuple[Basis, ...]:
+    """Return those of a place's bases that were measured: the reference first, then other implementations."""
+    own, *further = found
     return (own, *(basis for basis in further if is_measured(references[basis.reference])))

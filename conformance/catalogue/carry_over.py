@@ -72,8 +72,7 @@ def _path(
 
 def _cell(entry: Mapping[str, Any], document: Mapping[str, Any], rule: Mapping[str, Any]) -> dict[str, Any]:
     cell = Cell(entry["bandwidth_mbps"], entry["one_way_delay_ms"], entry["loss_pct"])
-    own, *further = zones.bases_from_json(entry)
-    measured = [own, *(basis for basis in further if bases.is_measured(document["references"][basis.reference]))]
+    measured = bases.measured(zones.bases_from_json(entry), document["references"])
     setting = documents.profile(document["profile"], cell)
     said = bases.documented(document["algorithm"], document["metric"], setting)
     return derive.entry(cell, measured, document["metric"], Margin.of(rule, cell), said, counts_all=False)

@@ -125,7 +125,7 @@ def _check_bases(
         raise UserError(f"{pointer}/high: {permitted.high:g} is more than a {zone.metric} can be, {metric.most:g}")
     if permitted.low < metric.least:
         raise UserError(f"{pointer}/low: {permitted.low:g} is less than a {zone.metric} can be, {metric.least:g}")
-    measured = bases.measured(permitted, zone.references)
+    measured = bases.measured(permitted.bases, zone.references)
     wanted = documented[0] if documented else ()
     if permitted.bases != (*measured, *wanted) or permitted.small_packets != (documented[1] if documented else 1.0):
         named = " and ".join(basis.reference for basis in wanted)

@@ -41,7 +41,7 @@ def zone_file(tmp_path):
 def test_a_zone_reaches_to_the_other_implementation_where_it_was_measured(zone_file):
     zone = documents.zone(zone_file)
     there, elsewhere = zone.intervals[CELL], zone.intervals[OTHER]
-    measured = [basis.reference for basis in bases.measured(there, zone.references)]
+    measured = [basis.reference for basis in bases.measured(there.bases, zone.references)]
     assert measured == ["linux-6.12.0", "aioquic-99999999"]
     assert there.bases[2].reference == "rfc5681-played"
     assert there.high >= there.margin.above(0.6) - 1e-4
