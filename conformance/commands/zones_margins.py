@@ -64,7 +64,7 @@ def compute(results: Iterable[pathlib.Path], record: bool = False) -> Margins:
             }
             if found_kinds := spreads(zone, medians):
                 found[zone.id] = tuple(found_kinds)
-                kinds[zone.id] = {kind_of(place) for place in zone.intervals}
+                kinds[zone.id] = {kind_of(place, zone.metric) for place in zone.intervals}
     if not found:
         names = sorted({stack for honest in kept["honest"].values() for stack in honest})
         raise UserError("these results hold no stack that margins rest on", f"measure {', '.join(names)}")
