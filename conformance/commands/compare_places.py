@@ -50,7 +50,10 @@ def chosen(both: Sequence[Stack | Results], algorithm: str, grid: str, profile: 
     # Bytes are what a trial costs: a budget that ends early leaves out few cells.
     settings.sort(key=lambda setting: setting.transfer_bytes)
     of_points = [zone for zone in own if any(isinstance(place, Point) for place in zone.smoke)]
-    lacking = [f"{algorithm}: no points of scenarios are compared: {_mend(of_points)}"] if of_points else []
+    lacking = [
+        f"{algorithm}: no points of scenarios are compared: name a zone of points with --grid, such as {zone.id}"
+        for zone in of_points[:1]
+    ]
     return Chosen(keys=[(algorithm, setting) for setting in settings], lacking=lacking)
 
 
@@ -85,7 +88,3 @@ def _named(grid: str, profile: str) -> list[tuple[str, places.Place]]:
         if isinstance(found, Zone) and found.digests:
             return [(found.profile, point) for point in found.intervals]
     return [(profile, cell) for cell in documents.cells(grid)]
-
-
-def _mend(zones: Sequence[Zone]) -> str:
-    return f"name a zone of points with --grid, such as {zones[0].id}"

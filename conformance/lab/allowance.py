@@ -62,7 +62,7 @@ class Allowance:
         self._lent: dict[object, int] = {}
 
     @contextlib.contextmanager
-    def hold(self, needed: int, cancelled: threading.Event | None = None) -> Iterator[None]:
+    def hold(self, needed_mb: int, cancelled: threading.Event | None = None) -> Iterator[None]:
         """Hold so much for the time of the block; wait until it is free, or until nobody else holds any.
 
         Raises UserError where `cancelled` is set first.
@@ -71,11 +71,11 @@ class Allowance:
         with self._changed:
             self._waiting.append(me)
             try:
-                while not self._is_next(me, needed):
+                while not self._is_next(me, needed_mb):
                     if cancelled is not None and cancelled.is_set():
                         raise UserError("interrupted while waiting for memory")
                     self._changed.wait(_WAIT_S)
-                self._lent[me] = needed
+                self._lent[me] = needed_mb
             finally:
                 self._waiting.remove(me)
                 self._changed.notify_all()
@@ -91,11 +91,11 @@ class Allowance:
         """Return how much is held now."""
         return sum(self._lent.values())
 
-    def _is_next(self, me: object, needed: int) -> bool:
+    def _is_next(self, me: object, needed_mb: int) -> bool:
         most = limits.guests_mb()
         if self._waiting[0] is not me:
             return False
-        return most is None or not self._lent or self.lent_mb + needed <= most
+        return most is None or not self._lent or self.lent_mb + needed_mb <= most
 
 
 #: of all guests of this process
