@@ -40,19 +40,14 @@ _COUNTS = (
 
 def send(node: Node, interface: str, text: str) -> None:
     """Send a message (hexadecimal) about an interface of a node. Raises RuntimeError where the kernel refuses it."""
-    message = bytearray.fromhex(text)
-    answer = _exchange(node, interface, message)
-    if struct.unpack_from("H", answer, 4)[0] == _ERROR and (code := -struct.unpack_from("i", answer, 16)[0]):
-        raise RuntimeError(f"rtnetlink: {interface}: {os.strerror(code)}")
+    _answer(node, interface, bytearray.fromhex(text))
 
 
 def dualpi2(node: Node, interface: str, handle: int) -> dict[str, Any]:
     """Return options and counts of the dualpi2 with a handle, as a newer tc shows them. Raises RuntimeError."""
     body = struct.pack("=BxxxiIII", 0, 0, handle, 0, 0)
     message = bytearray(struct.pack("=IHHII", 16 + len(body), _RTM_GETQDISC, _REQUEST_ECHO, 0, 0) + body)
-    answer = _exchange(node, interface, message)
-    if struct.unpack_from("H", answer, 4)[0] == _ERROR:
-        raise RuntimeError(f"rtnetlink: {interface}: {os.strerror(-struct.unpack_from('i', answer, 16)[0])}")
+    answer = _answer(node, interface, message)
     found: dict[str, Any] = {"options": {}}
     for kind, nested in attributes(answer[36:]):
         if kind == _TCA_OPTIONS:
@@ -64,6 +59,14 @@ def dualpi2(node: Node, interface: str, handle: int) -> dict[str, Any]:
                 if inner == _TCA_STATS_APP:
                     found.update(zip(_COUNTS, struct.unpack_from("=8Ii3I", counts), strict=True))
     return found
+
+
+def _answer(node: Node, interface: str, message: bytearray) -> bytes:
+    """Return the kernel's answer to a message about an interface. Raises RuntimeError where it refuses it."""
+    answer = _exchange(node, interface, message)
+    if struct.unpack_from("H", answer, 4)[0] == _ERROR and (code := -struct.unpack_from("i", answer, 16)[0]):
+        raise RuntimeError(f"rtnetlink: {interface}: {os.strerror(code)}")
+    return answer
 
 
 def _exchange(node: Node, interface: str, message: bytearray) -> bytes:
