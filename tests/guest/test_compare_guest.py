@@ -1,13 +1,18 @@
-"""Two kernels compared for real: one with another beta, and one with another digest that behaves alike."""
+"""Two kernels compared for real: one with another beta, and one with another digest that behaves alike.
+
+And two builds of a QUIC stack, of which one has another beta.
+"""
 
 import contextlib
+import json
+import shutil
 
 import pytest
 import rich.console
 
 from conformance.commands import compare
 from conformance.engine.benches import Choice
-from conformance.lab import kernel_variant
+from conformance.lab import adapter, kernel_variant
 from conformance.model.studies.comparison import Change
 from conformance.reporting.text import compare as shown
 from conformance.reporting.text.progress import ConsoleNotes
@@ -27,9 +32,21 @@ def variant(name, beta):
         paths.cache("kernels", "names", name).unlink()
 
 
-def compared(tmp_path, base, head):
+def quic(folder, called):
+    """Return an adapter of aioquic whose Reno is what newreno.py calls `called`."""
+    here = folder / "mutants" / "aioquic"
+    shutil.copytree(paths.PACKAGE.parent / "mutants" / "aioquic", here)
+    (folder / "adapters").symlink_to(paths.PACKAGE.parent / "adapters")
+    manifest = json.loads((here / "adapter.json").read_text())
+    manifest["algorithms"] = {"reno": {**manifest["algorithms"]["reno"], "called": called}}
+    (here / "adapter.json").write_text(json.dumps(manifest))
+    adapter.build(str(here))
+    return str(here)
+
+
+def compared(tmp_path, base, head, algorithm="cubic"):
     console = rich.console.Console(record=True, width=160, markup=False)
-    options = compare.Options(algorithms=("cubic",), choice=Choice(), results=str(tmp_path / "r.jsonl"), grid=CELL)
+    options = compare.Options(algorithms=(algorithm,), choice=Choice(), results=str(tmp_path / "r.jsonl"), grid=CELL)
     found = compare.compute(base, head, options, ConsoleNotes(console))
     shown.show(found, console)
     return found, console.export_text()
@@ -58,3 +75,14 @@ def test_another_digest_that_behaves_alike_moves_nothing(tmp_path):
     assert all(c.identical and max(c.n) == (2 if c.quantity.label else found.trials) for c in found.compared)
     assert "nothing moved: every difference is exactly zero" in text
     assert found.serves and "one side serves for the other" in text
+
+
+@pytest.mark.thorough
+def test_another_beta_of_a_quic_stack_is_found(tmp_path):
+    """Over UDP, and of two folders of one name: what the author of a stack compares."""
+    found, text = compared(tmp_path, quic(tmp_path / "base", "newreno"), quic(tmp_path / "head", "beta"), "reno")
+    assert found.exit_status == 1
+    first = found.compared[0]
+    assert (first.quantity.label, first.quantity.name, first.change) == ("beta", "kept", Change.MOVED)
+    assert first.before == pytest.approx(0.5, abs=0.03) and first.after == pytest.approx(0.7, abs=0.03)
+    assert "reno: beta moved from 0.5" in text
