@@ -1,6 +1,7 @@
 """Build what an adapter compiles on this machine, once, into the user's cache."""
 
 import fcntl
+import itertools
 import os
 import pathlib
 import re
@@ -225,10 +226,17 @@ def _last(log: pathlib.Path) -> list[str]:
 
 #: a word of its own: what cargo downloads may be called thiserror
 _ERROR = re.compile(r"\b(error|fatal|panicked)\b", re.IGNORECASE)
+#: where a build script in Rust gave up; why stands in the next line
+_PANIC = re.compile(r"^thread '.*panicked at \S+:$")
 
 
 def _telling(log: pathlib.Path) -> str:
-    """Return the line of a failed build's log that says most; printable and short."""
+    """Return the line of a failed build's log that says most; printable and short.
+
+    Cargo's own error names only the crate whose build script failed; why follows in the script's output.
+    """
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    line = next((line for line in lines if _ERROR.search(line)), lines[-1] if lines else "it printed nothing")
+    errors = [line for line in lines if _ERROR.search(line)]
+    panics = [why for at, why in itertools.pairwise(lines) if _PANIC.search(at)]
+    line = (panics or errors or lines[-1:] or ["it printed nothing"])[0]
     return _printable(line)

@@ -71,6 +71,11 @@ def test_is_readable_by_nobody_whatever_the_umask(stack):
     ("build", "words"),
     [
         ("echo first; echo 'x.c:1: error: no such thing'; exit 1", "built does not build: x.c:1: error: no such thing"),
+        (
+            "echo 'error: failed to run custom build command for `a v1`'"
+            "; echo \"  thread 'main' (7) panicked at /b.rs:1:2:\"; echo '  no libclang here'; exit 1",
+            "built does not build: no libclang here",
+        ),
         ("exit 3", "it printed nothing"),
         ("true", "made nothing in CC_BUILD"),
     ],
