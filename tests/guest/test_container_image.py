@@ -97,6 +97,20 @@ def test_the_slim_image_is_small(image):
     assert int(size.stdout) <= _MOST_BYTES
 
 
+def test_git_tells_what_belongs_to_a_working_tree(image, tmp_path):
+    """Its program alone is in the image, without the rest of its package."""
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    for name in ("kept.rs", "left-out.log"):
+        (tmp_path / name).touch(mode=0o644)
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    tmp_path.chmod(0o755)
+    listed = ("ls-files", "--cached", "--others", "--exclude-standard")
+    status, said = run(
+        image, "git", "-c", "safe.directory=*", "-C", "/tree", *listed, options=("-v", f"{tmp_path}:/tree:ro")
+    )
+    assert (status, said.split()) == (0, [".gitignore", "kept.rs"])
+
+
 def test_a_stack_of_the_full_image_is_judged_with_few_rights(full):
     command = ("conformance", "gate", "cubic", "--tier", "smoke", "--stack", "quinn")
     status, said = run(full, *command, options=(*_STRICT, "--memory", "512m"))

@@ -56,7 +56,9 @@ def test_what_a_stack_is_built_with_and_runs_on_is_there(name):
 
 def test_git_is_in_every_image():
     """Without it, no working tree that is a repository can be digested."""
-    assert all("git" in installed(stage) for stage in ("slim", "full", "build-full"))
+    assert all("git" in installed(stage) for stage in ("build", "build-full"))
+    copied = "COPY --from=build /usr/bin/git /usr/bin/git"
+    assert all(copied in stages()[stage] for stage in ("slim", "full"))
 
 
 def test_a_package_that_is_missing_would_be_noticed():
