@@ -22,7 +22,7 @@ if __name__ == "__main__":
 
 from conformance.guest import calibrate, netns, probe, protocol, proxy, shared_main, shared_network, tc
 from conformance.guest.bursts import run_watched
-from conformance.guest.process import kill_descendants, prepare_harness, set_oom_score
+from conformance.guest.process import few_descriptors, kill_descendants, prepare_harness, set_oom_score
 from conformance.guest.shared_stage import SharedStage
 from conformance.guest.stage import Stage, transfer
 from conformance.guest.trace import run_traced
@@ -83,7 +83,8 @@ def _run(job: protocol.Job, scratch: str, emit: Emit) -> None:
     builder = _load(os.path.join(scratch, "topology.py"))
     virtual = os.environ.get("CC_VIRTUAL_TIME") == "1"
     # This imports Mininet: a machine without it gets a fault event and not a stack trace.
-    net = builder.build()
+    with few_descriptors():
+        net = builder.build()
     stage = Stage(job=job, net=net, topology=builder.TOPOLOGY, scratch=scratch, pki=pki, virtual=virtual)
     try:
         network = _set_up(stage)
@@ -111,7 +112,8 @@ def _run_shared(job: protocol.Job, network: SharedNetwork, scratch: str, pki: st
     """Carry out a job whose flows share a network."""
     virtual = os.environ.get("CC_VIRTUAL_TIME") == "1"
     place = shared_network.place(network)
-    net = shared_network.build(network, place)
+    with few_descriptors():
+        net = shared_network.build(network, place)
     stage = Stage(job=job, net=net, topology=shared_main.TOPOLOGY, scratch=scratch, pki=pki, virtual=virtual)
     shared = SharedStage(stage=stage, network=network, place=place)
     try:
