@@ -70,7 +70,8 @@ def _in_force(asked: Direction, found: Facts) -> Iterator[str]:
     limited = asked.limiter == "htb" and asked.rate_mbps and not (asked.queue and asked.queue.kind == "policer")
     if limited and found["rate_bytes_per_s"] is not None:
         rate_mbps = found["rate_bytes_per_s"] * 8 / 1e6
-        if not math.isclose(rate_mbps, asked.rate_mbps or 0, rel_tol=1e-6, abs_tol=1e-5):
+        # tc is told six digits of a rate.
+        if not math.isclose(rate_mbps, asked.rate_mbps or 0, rel_tol=1e-5, abs_tol=1e-5):
             yield f"a rate of {rate_mbps:g} Mbit/s, asked were {asked.rate_mbps:g},"
 
 

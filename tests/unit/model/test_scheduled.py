@@ -85,6 +85,13 @@ def test_a_rate_that_did_not_change_is_found():
         assert list(problems(DATA, changes, shown(200, queue_dropped=0), made, 10, False)) == why
 
 
+def test_a_rate_of_more_digits_than_tc_is_told_is_as_asked():
+    """10 times 2^20 bit/s, which tc is told as 10.4858 Mbit/s."""
+    changes = [change(5, DATA, rate_mbps=10.48576)]
+    made = [behind(5, 100, queue_dropped=0, rate_mbps=10.4858)]
+    assert list(problems(DATA, changes, shown(200, queue_dropped=0), made, 10, False)) == []
+
+
 @pytest.mark.parametrize(("lost", "wrong"), [(100, False), (0, True), (500, True), (125, False)])
 def test_random_loss_is_compared_by_an_exact_test_in_each_trial(lost, wrong):
     direction = Direction(delay_ms=20, loss_pct=1)
