@@ -85,7 +85,7 @@ def _published():
 
 
 #: of the published lines, all in all: studies of up to a hundred flows keep the rates of each second
-_MOST_BYTES = 6_000_000
+_MOST_BYTES = 8_000_000
 
 
 @functools.cache
