@@ -39,12 +39,13 @@ def timed(parts, rate, rtt_s):
     return sorted(parts)
 
 
-def seen(clause_id, how, parts, *, lost=(), outage=None, ect=False, slower=None, requests=(), triggered=None):
+def seen(clause_id, how, parts, *, lost=(), outage=None, ect=False, slower=None, requests=(), triggered=None, ended_s=None):
     """Return a clause and what is seen of a sender on its network.
 
     `how`: `paced`, `windows` or `timed`, of `parts`; `slower`: (second, times the rate) from when on the link carries
     less; `lost`: numbers of packets; `outage`: (second, second) between which packets that are sent are lost; `ect`:
-    whether all are sent with ECT(0), or with what; `requests`: (second, bytes); `triggered`: {state: second}.
+    whether all are sent with ECT(0), or with what; `requests`: (second, bytes); `triggered`: {state: second}; `ended_s`: when the
+    client was done.
     """
     clause = clauses.find(clause_id)
     setting = clauses.setting(clause.network)
@@ -70,7 +71,8 @@ def seen(clause_id, how, parts, *, lost=(), outage=None, ect=False, slower=None,
     )  # fmt: skip
     states = {state: at_s + BEGAN_NS / 1e9 for state, at_s in (triggered or {}).items()}
     return clause, Seen(
-        packets=kept, setting=setting, algorithm=clause.algorithms[0], requests=tuple(requests), triggered=states
+        packets=kept, setting=setting, algorithm=clause.algorithms[0], requests=tuple(requests), triggered=states,
+        ended_s=ended_s,
     )  # fmt: skip
 
 

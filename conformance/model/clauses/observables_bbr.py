@@ -6,6 +6,7 @@ r is what was sent in a base round trip by what the link carries in it, F the fl
 import itertools
 
 import numpy
+import numpy.typing
 
 from conformance.model.clauses.seen import Invisible, Observable, Seen
 from conformance.model.diagnosis.flow import Floats, Flow
@@ -219,10 +220,16 @@ def _dip_length(seen: Seen) -> Samples:
     return _samples(pairs, "") if pairs else one(0.0, _settled_s(seen.flow))
 
 
+def _later(seen: Seen, times: Floats) -> tuple[numpy.typing.NDArray[numpy.bool_], float]:
+    """Return which of `times` are in the second half of the transfer, and when that begins, which is its length."""
+    end_s = float(numpy.nanmax(times)) if seen.ended_s is None else seen.ended_s
+    return (times >= end_s / 2) & (times <= end_s), end_s / 2
+
+
 def _flight_packets(seen: Seen) -> Samples:
     """Return the 95th percentile of the flight in the second half, in full packets."""
     flow = seen.flow
-    inside = flow.sent_s >= float(flow.sent_s[-1]) / 2
+    inside, _ = _later(seen, flow.sent_s)
     if inside.sum() < 20:
         raise Invisible("the transfer was over too soon")
     return one(float(numpy.percentile(flow.flight[inside], 95) / flow.full_bytes), float(flow.sent_s[inside][0]))
@@ -231,16 +238,17 @@ def _flight_packets(seen: Seen) -> Samples:
 def _later_lost(seen: Seen) -> Samples:
     """Return the share of packets of the second half that were lost."""
     flow = seen.flow
-    half = flow.sent_s >= float(flow.sent_s[-1]) / 2
-    return one(float(flow.lost[half].mean()), float(flow.sent_s[half][0]))
+    inside, begin_s = _later(seen, flow.sent_s)
+    if not inside.any():
+        raise Invisible("nothing was sent in the second half")
+    return one(float(flow.lost[inside].mean()), begin_s)
 
 
 def _later_throughput(seen: Seen) -> Samples:
     """Return what arrived in the second half, by what the link carries."""
     flow = seen.flow
-    end_s = float(numpy.nanmax(flow.out_s))
-    inside = ~flow.lost & (flow.out_s >= end_s / 2)
-    return one(float(flow.bytes[inside].sum() / flow.bytes_per_s / (end_s / 2)), end_s / 2)
+    inside, half_s = _later(seen, flow.out_s)
+    return one(float(flow.bytes[inside].sum() / flow.bytes_per_s / half_s), half_s)
 
 
 def _growth_after_dip(seen: Seen) -> Samples:

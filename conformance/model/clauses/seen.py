@@ -52,6 +52,8 @@ class Seen:
     requests: tuple[tuple[float, int], ...] = ()
     #: when each state began that the schedule waited for, in seconds after the trial's begin
     triggered: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    #: when the client was done: a server may send for long to one that has left. None where the trial does not say
+    ended_s: float | None = None
 
     @classmethod
     def of(cls, measurement: Measurement) -> "Seen":
@@ -73,6 +75,7 @@ class Seen:
             packets=packets, setting=trial.setting, algorithm=trial.scheme.algorithm,
             requests=tuple((one["start_s"] - packets.began_ns / 1e9, one["bytes"]) for one in requests),
             triggered=measurement.evidence.get("triggered", {}),
+            ended_s=None if judged.get("end_s") is None else judged["end_s"] - packets.began_ns / 1e9,
         )  # fmt: skip
 
     @functools.cached_property

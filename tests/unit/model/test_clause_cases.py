@@ -106,3 +106,17 @@ def test_short_pauses_cost_no_bandwidth():
     assert permitted("BBR22", paced, whole * 6, requests=asked)
     assert not permitted("BBR22", paced, less * 6, requests=asked)
     assert "no large body" in why_not("BBR22", paced, whole * 6, requests=asked[:2])
+
+
+def test_what_is_sent_to_a_client_that_has_left_is_no_part_of_the_second_half():
+    """A server goes on with probes for seconds; picoquic's did behind the policer with a large bucket."""
+    left = [(1.0, 20.0), (0.002, 15.0)]
+    assert permitted("BBR217", paced, left, ended_s=20.0)
+    assert not permitted("BBR217", paced, left, ended_s=35.0)
+    late = range(20_000, 20_020)
+    assert permitted("BBR317", paced, left, lost=late, ended_s=20.0)
+
+
+def test_a_sender_that_stands_still_until_the_client_is_done_is_seen_to():
+    assert not permitted("BBR217", paced, [(1.0, 12.0)], ended_s=20.0)
+    assert why_not("BBR317", paced, [(1.0, 8.0)], ended_s=20.0) == "nothing was sent in the second half"
