@@ -41,6 +41,13 @@ class Absent(Invisible):
     """The stack does not do what is asked about, so that no other trial shows it, either."""
 
 
+def _until(packets: Packets, end_s: float) -> Packets:
+    """Leave out what is sent to a client that is done: a server may go on with probes for long."""
+    count = int(numpy.searchsorted(packets.sent_ns, end_s * 1e9, side="right"))
+    sent = {name: getattr(packets, name)[:count] for name in ("sent_ns", "bytes", "out_ns", "ecn_sent", "ecn_out")}
+    return dataclasses.replace(packets, **sent)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Seen:
     """A trial's packets and its setting. Times of packets are in seconds since the first one was sent."""
@@ -71,11 +78,13 @@ class Seen:
         trial, packets = measurement.trial, Packets.from_json(measurement.packets)
         judged = next((flow for flow in measurement.flows if flow["judged"]), {})
         requests = judged.get("requests") or ()
+        ended_s = None if judged.get("end_s") is None else judged["end_s"] - packets.began_ns / 1e9
         return cls(
-            packets=packets, setting=trial.setting, algorithm=trial.scheme.algorithm,
+            packets=packets if ended_s is None else _until(packets, ended_s),
+            setting=trial.setting, algorithm=trial.scheme.algorithm,
             requests=tuple((one["start_s"] - packets.began_ns / 1e9, one["bytes"]) for one in requests),
             triggered=measurement.evidence.get("triggered", {}),
-            ended_s=None if judged.get("end_s") is None else judged["end_s"] - packets.began_ns / 1e9,
+            ended_s=ended_s,
         )  # fmt: skip
 
     @functools.cached_property

@@ -16,6 +16,7 @@ from conformance.model import packets
 from conformance.model.clauses import verdict
 from conformance.model.clauses.document import Bound, Specification
 from conformance.model.clauses.observables import OBSERVABLES
+from conformance.model.clauses.seen import Seen
 from conformance.model.diagnosis.pcap import Packet
 from conformance.model.errors import UserError
 from conformance.model.setting import Setting
@@ -260,3 +261,15 @@ def test_one_trial_tells_that_a_stack_sends_no_ect_and_nothing_else():
 
 def _question(clause):
     return ClauseQuestion(clause=clause, setting=clauses.setting(clause.network), algorithm=clause.algorithms[0])
+
+
+def test_what_is_sent_to_a_client_that_has_left_is_not_looked_at():
+    """A server that nobody tells goes on with probes for seconds: they are neither its rate nor its flight."""
+    whole = measured(senders.Sender())
+    sent_s = Seen.read(whole).sent_s
+    end_s = float(sent_s[len(sent_s) // 2])
+    cut = dataclasses.replace(whole, flows=({"judged": True, "end_s": end_s},))
+    found = Seen.read(cut)
+    assert found.ended_s == pytest.approx(end_s)
+    assert len(found.sent_s) == numpy.searchsorted(sent_s, end_s, side="right")
+    assert len(found.packets.out_ns) == len(found.sent_s) < len(sent_s)
