@@ -110,7 +110,10 @@ def _keep_apart(stage: SharedStage, index: int, trial: SharedTrial) -> None:
     target = os.path.join(scratch, "trace", f"{index}-{trial.seed}")
     for side in ("sent", "came") if trial.captures else ():
         os.makedirs(target, exist_ok=True)
-        os.replace(os.path.join(scratch, "passes", f"{trial.seed}-{side}.pcap"), os.path.join(target, f"{side}.pcap"))
+        # Where a stack did not start there is nothing to move; the trial's facts say why.
+        with contextlib.suppress(FileNotFoundError):
+            kept = os.path.join(scratch, "passes", f"{trial.seed}-{side}.pcap")
+            os.replace(kept, os.path.join(target, f"{side}.pcap"))
 
 
 def _small(trial: SharedTrial) -> SharedTrial:
