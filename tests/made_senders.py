@@ -39,13 +39,16 @@ def timed(parts, rate, rtt_s):
     return sorted(parts)
 
 
-def seen(clause_id, how, parts, *, lost=(), outage=None, ect=False, slower=None, requests=(), triggered=None, ended_s=None):
+def seen(
+    clause_id, how, parts, *,
+    lost=(), outage=None, ect=False, slower=None, requests=(), triggered=None, ended_s=None,
+):  # fmt: skip
     """Return a clause and what is seen of a sender on its network.
 
     `how`: `paced`, `windows` or `timed`, of `parts`; `slower`: (second, times the rate) from when on the link carries
     less; `lost`: numbers of packets; `outage`: (second, second) between which packets that are sent are lost; `ect`:
-    whether all are sent with ECT(0), or with what; `requests`: (second, bytes); `triggered`: {state: second}; `ended_s`: when the
-    client was done.
+    whether all are sent with ECT(0), or with what; `requests`: (second, bytes); `triggered`: {state: second};
+    `ended_s`: when the client was done.
     """
     clause = clauses.find(clause_id)
     setting = clauses.setting(clause.network)
