@@ -42,9 +42,10 @@ def prepare_harness() -> None:
 
 @contextlib.contextmanager
 def few_descriptors() -> Iterator[None]:
-    """Make Mininet's nodes under a low limit of open files: mnexec closes every number below it, in each of them.
+    """Let Mininet make its nodes in this block under a low limit of open files.
 
-    Mininet raises it to 16,384 once, which costs 0.15 s of a guest's start for each node. What runs later has that.
+    In each node, mnexec closes every number below that limit. Mininet raises the limit to 16,384, with which each node
+    takes 0.15 s of a guest's start. After the block the high limit holds again.
     """
     from mininet.net import Mininet
 
