@@ -169,7 +169,7 @@ def run(
         )
     asked = plan(
         questions, trials=trials, most_trials=last_look(trials, most_trials), first_seed=first_seed,
-        work=[question.key for question in questions],
+        work=[question.key for question in questions], twice=True,
     )  # fmt: skip
     asked.refuse_blind()
     judged = _judged(asked, bench, results, workers, notes)

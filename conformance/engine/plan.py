@@ -118,8 +118,8 @@ class ClauseQuestion:
     def settings(self) -> tuple[Setting, ...]:
         return (self.setting,)
 
-    def judge(self, measured: Measured, family: int, more: bool) -> ClauseVerdict:
-        return clauses.judge(self.clause, self.setting, measured[self.setting], family, more)
+    def judge(self, measured: Measured, family: int, more: bool, twice: bool) -> ClauseVerdict:
+        return clauses.judge(self.clause, self.setting, measured[self.setting], family, more, twice)
 
 
 Question = CellQuestion | SplitQuestion | ClauseQuestion
@@ -182,7 +182,8 @@ class Plan:
 
     `looks`: rising numbers of trials after which a setting is judged; the last is the most. `families`: how many
     hypotheses each question shares its chance of a false alarm with, itself included. `glances`: whether the first look
-    is at one trial, which says only whether a clause can be seen at all.
+    is at one trial, which says only whether a clause can be seen at all. `twice`: whether a violation of a clause has
+    to be shown again, by the plan that repeats it.
     """
 
     work: tuple[Key, ...]
@@ -193,6 +194,7 @@ class Plan:
     #: questions about known violations: where they pass, trials go on until that is sure
     known: frozenset[Question]
     glances: bool
+    twice: bool
     _about: Mapping[Key, tuple[Lone, ...]]
     _family_of: Callable[[Question], Hashable]
     #: of several plans' first looks; those of this plan alone where there are none
@@ -227,9 +229,16 @@ class Plan:
 
         def judge(number: int, more: bool) -> Judged:
             first = {setting: found[:number] for setting, found in ordered.items()}
-            return Judged(question=question, verdict=question.judge(first, family, more), measured=first)
+            return Judged(question=question, verdict=self._verdict(question, first, family, more), measured=first)
 
         return families.first_clear(self.looks, available, judge, self.is_settled)
+
+    def _verdict(
+        self, question: Question, measured: Measured, family: int, more: bool
+    ) -> Verdict | SplitVerdict | ClauseVerdict:
+        if isinstance(question, ClauseQuestion):
+            return question.judge(measured, family, more, self.twice)
+        return question.judge(measured, family, more)
 
     def is_settled(self, judged: Judged) -> bool:
         """Say whether a verdict needs no more trials; what is not counted takes none beyond the first look."""
@@ -272,20 +281,20 @@ class Plan:
         if isinstance(judged.question, SplitQuestion) or judged.status is not Status.INCONCLUSIVE:
             return judged
         more = len(judged.measured[judged.question.setting]) < self.looks[-1]
-        return dataclasses.replace(judged, verdict=judged.question.judge(judged.measured, family, more))
+        return dataclasses.replace(judged, verdict=self._verdict(judged.question, judged.measured, family, more))
 
     def repeating(self, questions: Iterable[Question]) -> "Plan":
         """Return a plan that asks questions again with fresh seeds (model/seeds.py), each in a family of its own.
 
-        What violated in the whole family needs to convince only by itself the second time.
+        What violated in the whole family needs to convince only by itself the second time. A clause, of which each time
+        shows half (`twice`), keeps its family.
         """
-        return plan(
-            questions,
-            trials=self.trials,
-            most_trials=self.looks[-1],
-            first_seed=self.first_seed + seeds.FRESH,
-            family=lambda question: question,
-        )
+        again = plan(
+            questions, trials=self.trials, most_trials=self.looks[-1], first_seed=self.first_seed + seeds.FRESH,
+            family=lambda question: question, twice=self.twice,
+        )  # fmt: skip
+        own = {q: self.families[q] if self.twice and isinstance(q, ClauseQuestion) else 1 for q in again.questions}
+        return dataclasses.replace(again, families=own)
 
     def first_looks(self, first_seeds: Iterable[int]) -> "Plan":
         """Return a plan that measures the first looks of plans like this one, with these first seeds, and asks nothing.
@@ -301,7 +310,7 @@ class Plan:
             if isinstance(question, CellQuestion):
                 blindness.refuse_blind(question.zone, self.families[question], self.looks[-1])
             elif isinstance(question, ClauseQuestion):
-                clauses.refuse_blind(question.clause, self.families[question], self.looks[-1])
+                clauses.refuse_blind(question.clause, self.families[question], self.looks[-1], self.twice)
 
     def zone_verdicts(self, measured: Mapping[Key, Sequence[Measurement]]) -> dict[str, ZoneVerdict]:
         """Return {zone's id: ZoneVerdict} of what was measured, each family taken together. Raise UserError."""
@@ -334,6 +343,7 @@ def plan(
     family: Callable[[Question], Hashable] = whole,
     beside: Iterable[Question] = (),
     known: Iterable[Question] = (),
+    twice: bool = False,
 ) -> Plan:
     """Return the Plan of these questions.
 
@@ -341,7 +351,8 @@ def plan(
     None. `work`: what is measured, and in which order, where that is not the questions' own; it may hold more.
     `family`: what the questions that share a chance of a false alarm have in common. `beside`: questions that belong to
     these families, too, and are asked elsewhere: by another shard, or by no one who chose a part.
-    `known`: those about violations that are known. Raise UserError.
+    `known`: those about violations that are known. `twice`: violations will be repeated before they count.
+    Raise UserError.
     """
     asked = tuple(dict.fromkeys(questions))
     planned: dict[Hashable, list[Question]] = collections.defaultdict(list)
@@ -366,6 +377,7 @@ def plan(
         families={question: sizes[family(question)] for question in asked},
         known=frozenset(known),
         glances=glances,
+        twice=twice,
         _about={key: tuple(found) for key, found in about.items()},
         _family_of=family,
     )

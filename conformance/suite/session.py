@@ -30,6 +30,7 @@ def plan_of(
         first_seed=option.first_seed,
         beside=planned,
         known=expectation.violating(known, asked),
+        twice=option.confirm,
     )
 
 

@@ -88,13 +88,14 @@ def split_told(
 def clause_told(
     question: ClauseQuestion, verdict: ClauseVerdict, expected: Expected | None, family: int, unconfirmed: bool
 ) -> dict[str, Any]:
-    """Return the same of a clause."""
+    """Return the same of a clause. Its chance counts only where a repeat has borne it out."""
     known = expected is not None and expected.verdict in (Known.VIOLATES, Known.BORDERLINE)
     clause = question.clause
     return dataclasses.asdict(
         Told(
             zone_id=clause.specification, place=f"{clause.id} {question.algorithm}", status=str(verdict.status),
-            algorithm=question.algorithm, profile=question.setting.profile, family=family, p=verdict.p, known=known,
+            algorithm=question.algorithm, profile=question.setting.profile, family=family,
+            p=verdict.p if verdict.status is Status.VIOLATES else None, known=known,
             unconfirmed=unconfirmed, noun="clauses of",
         )
     )  # fmt: skip

@@ -4,6 +4,10 @@ Each trial has one value, and the median of these is judged, by the confidence i
 (model/verdict.py). The bound is the document's and no reference's, so a violation needs no basis: it is certain where a
 sender whose median is within the bound would have so many values beyond it in at most its share of ALPHA of all runs
 (the sign test). Where samples of a trial are independent of each other, as losses at random are, each is a value.
+
+A violation that is repeated with fresh seeds needs half of that each time: the two are independent, so the chance that
+both show it is the product, and each has to be no likelier than the root of the share (`twice`). Eight trials do then,
+and eight more, where twenty would be needed at once.
 """
 
 import dataclasses
@@ -40,8 +44,8 @@ class Evidence:
 class ClauseVerdict:
     """`value` is the median over `n` values of `trials` trials; None where nothing was visible.
 
-    `p`: the chance of so many beyond the bound, where the median's interval is. `hidden`: nothing was visible in any
-    trial, and more trials will not help. `absent`: nor would they after a single one.
+    `p`: the chance of so many beyond the bound, where the median's interval is; with `twice`, that a repeat has them,
+    too. `hidden`: nothing was visible in any trial, and more trials will not help. `absent`: nor would they after one.
     """
 
     status: Status
@@ -85,12 +89,18 @@ class _Asked:
 
 
 def judge(
-    clause: Clause, setting: Setting, measurements: Sequence[Measurement], family: int = 1, more: bool = False
+    clause: Clause,
+    setting: Setting,
+    measurements: Sequence[Measurement],
+    family: int = 1,
+    more: bool = False,
+    twice: bool = False,
 ) -> ClauseVerdict:
     """Judge a clause by the measurements of one scheme; `family` questions are judged in all.
 
-    `more`: more trials may follow. An error makes the clause an error. Trials that do not show it are left out, and
-    counted. Raises UserError for measurements of unlike runs, or of another setting.
+    `more`: more trials may follow. `twice`: a violation counts only if fresh seeds show it, too. An error makes the
+    clause an error. Trials that do not show it are left out, and counted. Raises UserError for measurements of unlike
+    runs, or of another setting.
     """
 
     def found(status: Status, reason: str, **rest: object) -> ClauseVerdict:
@@ -116,7 +126,7 @@ def judge(
         for _, one in shown
     ]
     values = [value for of in each for value in of]
-    status, reason, p = _compare(clause.bound, values, family, more)
+    status, reason, p = _compare(clause.bound, values, family, more, twice)
     value = statistics.median(values)
     return found(
         status, reason, n=len(values), value=value, interval=statistics.median_interval(values, CONFIDENCE), p=p,
@@ -142,7 +152,9 @@ def _observe(clause: Clause, measurements: Sequence[Measurement]) -> tuple[Shown
     return shown, why_not
 
 
-def _compare(bound: Bound, values: Sequence[float], family: int, more: bool) -> tuple[Status, str, float | None]:
+def _compare(
+    bound: Bound, values: Sequence[float], family: int, more: bool, twice: bool
+) -> tuple[Status, str, float | None]:
     low, high = statistics.median_interval(values, CONFIDENCE)
     if bound.low <= low and high <= bound.high:
         return Status.CONFORMS, "within the document's bound", None
@@ -150,7 +162,8 @@ def _compare(bound: Bound, values: Sequence[float], family: int, more: bool) -> 
     if high < bound.low or low > bound.high:
         where = "below" if value < bound.low else "above"
         beyond = sum(v < bound.low for v in values) if value < bound.low else sum(v > bound.high for v in values)
-        p = min(1.0, bound.sided * statistics.sign_test_p(len(values), beyond))
+        once = min(1.0, bound.sided * statistics.sign_test_p(len(values), beyond))
+        p = once**2 if twice else once
         if p <= level(family):
             return Status.VIOLATES, f"{where} the document's bound", p
         return Status.INCONCLUSIVE, f"{where} the bound, but by chance in {p:.1g} of runs: more trials needed", p
@@ -160,10 +173,11 @@ def _compare(bound: Bound, values: Sequence[float], family: int, more: bool) -> 
     return Status.INCONCLUSIVE, "beyond the bound, but not clear of it: more trials needed", None
 
 
-def refuse_blind(clause: Clause, family: int, most: int) -> None:
+def refuse_blind(clause: Clause, family: int, most: int, twice: bool = False) -> None:
     """Raise UserError where `most` trials could never show that a clause is violated, of `family` that are judged."""
-    if not clause.observable.independent and clause.bound.sided * 0.5**most > level(family):
-        needed = next(n for n in range(most, 10 * most + 100) if clause.bound.sided * 0.5**n <= level(family))
+    least = level(family) ** 0.5 if twice else level(family)
+    if not clause.observable.independent and clause.bound.sided * 0.5**most > least:
+        needed = next(n for n in range(most, 10 * most + 100) if clause.bound.sided * 0.5**n <= least)
         raise UserError(
             f"clause {clause.id}: {most} trials can never show that one of {family} clauses is violated",
             f"give --max-trials {needed}, or fewer clauses",

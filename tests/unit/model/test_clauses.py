@@ -12,16 +12,17 @@ import senders
 
 from conformance.catalogue import clauses
 from conformance.engine.plan import ClauseQuestion, plan
-from conformance.model import packets
+from conformance.model import packets, statistics
 from conformance.model.clauses import verdict
 from conformance.model.clauses.document import Bound, Specification
 from conformance.model.clauses.observables import OBSERVABLES
 from conformance.model.clauses.seen import Seen
 from conformance.model.diagnosis.pcap import Packet
 from conformance.model.errors import UserError
+from conformance.model.family import USUAL_LOOKS
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome
-from conformance.model.verdict import Status
+from conformance.model.verdict import ALPHA, Status, level
 from conformance.support import paths, schema
 
 RENO = clauses.find("CL012")
@@ -159,9 +160,43 @@ def test_runs_that_are_unlike_are_refused():
 def test_one_value_a_trial_takes_as_many_trials_as_the_family_asks_for():
     bound = Bound(high=12.6, why="")
     wide = [32.0] * 8
-    assert verdict._compare(bound, wide, 1, True)[0] is Status.INCONCLUSIVE
-    assert verdict._compare(bound, [32.0] * 13, 10, True)[0] is Status.VIOLATES
-    assert verdict._compare(bound, [10.0] * 5, 1000, True)[0] is Status.CONFORMS
+    assert verdict._compare(bound, wide, 1, True, False)[0] is Status.INCONCLUSIVE
+    assert verdict._compare(bound, [32.0] * 13, 10, True, False)[0] is Status.VIOLATES
+    assert verdict._compare(bound, [10.0] * 5, 1000, True, False)[0] is Status.CONFORMS
+
+
+def test_eight_trials_are_half_of_a_violation_that_is_repeated():
+    bound = Bound(high=12.6, why="")
+    assert verdict._compare(bound, [32.0] * 8, 40, True, True) == (
+        Status.VIOLATES, "above the document's bound", pytest.approx(0.5**16)
+    )  # fmt: skip
+    assert verdict._compare(bound, [32.0] * 8, 40, True, False)[0] is Status.INCONCLUSIVE
+    assert verdict._compare(bound, [32.0] * 5, 40, True, True)[0] is Status.INCONCLUSIVE
+    asked = plan([_question(RENO)], trials=5, most_trials=20, twice=True, beside=map(_question, clauses.all_clauses()))
+    again = asked.repeating(asked.questions)
+    assert again.twice and again.family == asked.family > 50
+    alone = plan([_question(RENO)], trials=5, most_trials=20, beside=map(_question, clauses.all_clauses()))
+    assert alone.repeating(alone.questions).family == 1
+
+
+@pytest.mark.parametrize("sided", [1, 2])
+def test_two_halves_and_four_looks_at_each_keep_the_rate_of_a_session(sided):
+    """A sender on each bound: the chance that any of so many clauses violates twice, counted exactly over all looks."""
+    for family in range(1, 400):
+        assert family * _crosses(sided, level(family) ** 0.5) ** 2 <= ALPHA
+
+
+def _crosses(sided, most):
+    """Return the chance that fair coins show too many heads, or tails, for `most` at a look at 5, 8, 13 or 20."""
+    unlikely = {n: [k for k in range(n + 1) if sided * statistics.sign_test_p(n, k) <= most] for n in USUAL_LOOKS}
+    paths, crossed = {0: 1.0}, 0.0
+    for n in range(1, USUAL_LOOKS[-1] + 1):
+        paths = {k: (paths.get(k, 0.0) + paths.get(k - 1, 0.0)) / 2 for k in range(n + 1)}
+        for k in unlikely.get(n, ()):
+            crossed += paths.pop(k, 0.0)
+            if sided == 2:
+                crossed += paths.pop(n - k, 0.0)
+    return crossed
 
 
 def test_a_sender_on_the_bound_is_seldom_said_to_violate():
@@ -170,7 +205,7 @@ def test_a_sender_on_the_bound_is_seldom_said_to_violate():
     bound = Bound(high=1.0, why="")
     rounds = 4000
     wrong = sum(
-        verdict._compare(bound, [draw.gauss(1.0, 0.1) for _ in range(20)], 1, False)[0] is Status.VIOLATES
+        verdict._compare(bound, [draw.gauss(1.0, 0.1) for _ in range(20)], 1, False, False)[0] is Status.VIOLATES
         for _ in range(rounds)
     )
     assert wrong / rounds <= 0.01
@@ -181,6 +216,7 @@ def test_too_few_trials_to_ever_violate_are_refused():
     verdict.refuse_blind(initial, 10, 20)
     with pytest.raises(UserError, match="CL017: 5 trials can never show"):
         verdict.refuse_blind(initial, 10, 5)
+    verdict.refuse_blind(initial, 10, 8, twice=True)
     verdict.refuse_blind(RENO, 10, 5)  # each of many losses is a value
 
 
