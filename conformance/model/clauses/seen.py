@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, Self
 import numpy
 
 from conformance.model.diagnosis import flow as flows
-from conformance.model.diagnosis import pcap
 from conformance.model.diagnosis.flow import Floats, Flow
 from conformance.model.diagnosis.samples import Samples
 from conformance.model.errors import UserError
@@ -116,26 +115,15 @@ class Seen:
         packets, delivered = self.packets, numpy.flatnonzero(self.packets.out_ns != LOST)
         if not len(delivered):
             raise Invisible("no packet was delivered")
-        # What it recognises packets by is their number here, as they are matched already.
-        sent = [
-            pcap.Packet(at, int(size), number.to_bytes(4, "big"))
-            for number, (at, size) in enumerate(zip(self.sent_s.tolist(), packets.bytes.tolist(), strict=True))
-        ]
-        in_order = delivered[numpy.argsort(packets.out_ns[delivered], kind="stable")]
-        came = [
-            pcap.Packet(float(self.out_s[number]), int(packets.bytes[number]), int(number).to_bytes(4, "big"))
-            for number in in_order
-        ]
-        asked = [
-            pcap.Packet(at, int(size), b"")
-            for at, size in zip((packets.asked_ns / 1e9).tolist(), packets.asked_bytes.tolist(), strict=True)
-        ]
         least_s = float((self.out_s[delivered] - self.sent_s[delivered]).min())
         # Each trial's delay differs by some microseconds, both ways: what the fastest packet took tells.
         off_s = least_s - self._forward_s
         one_way_s = self.base_rtt_s / 2 + (off_s if abs(off_s) < 1e-4 else 0.0) - _KNOWN_FIRST_S
         try:
-            return flows.flow(sent, came, asked, one_way_s=one_way_s, bytes_per_s=self.bytes_per_s)
+            return flows.of_arrays(
+                self.sent_s, packets.bytes, self.out_s, packets.asked_ns / 1e9, packets.asked_bytes,
+                one_way_s=one_way_s, bytes_per_s=self.bytes_per_s,
+            )  # fmt: skip
         except UserError as why:
             raise Invisible(str(why)) from None
 
@@ -192,9 +180,9 @@ class _ByTrial:
         return isinstance(other, _ByTrial) and other._key == self._key
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=16)
 def _seen(by_trial: _ByTrial) -> Seen:
-    # Many clauses ask about one trial, each at every look.
+    # Many clauses ask about one trial.
     return Seen.read(by_trial.measurement)
 
 
@@ -231,6 +219,19 @@ class Observable:
             raise Invisible(f"{self.title}: {many} to be seen")
         return found
 
+    def look(self, measurement: Measurement) -> Samples | Invisible:
+        """Return the samples of a measurement, or why there are none. Raises UserError for bad packets."""
+        return _looked(self, _ByTrial(measurement))
+
     def value(self, samples: Samples) -> float:
         """Return a trial's value."""
         return float(_TAKES[self.take](samples.values))
+
+
+@functools.lru_cache(maxsize=4096)
+def _looked(observable: Observable, by_trial: _ByTrial) -> Samples | Invisible:
+    # A trial is looked at once, and judged at every look, with all others, and in the end.
+    try:
+        return observable.samples(Seen.of(by_trial.measurement))
+    except Invisible as why:
+        return why

@@ -134,7 +134,7 @@ def judge(
     )  # fmt: skip
 
 
-Shown = list[tuple[tuple[Measurement, Seen], Samples]]
+Shown = list[tuple[Measurement, Samples]]
 
 
 def _observe(clause: Clause, measurements: Sequence[Measurement]) -> tuple[Shown, list[Invisible]]:
@@ -143,12 +143,13 @@ def _observe(clause: Clause, measurements: Sequence[Measurement]) -> tuple[Shown
     why_not: list[Invisible] = []
     for measurement in measurements:
         try:
-            seen = Seen.of(measurement)
-            shown.append(((measurement, seen), clause.observable.samples(seen)))
-        except Invisible as why:
-            why_not.append(why)
+            found = clause.observable.look(measurement)
         except UserError as why:
             raise UserError(f"seed {measurement.trial.seed}: {why.cause}", why.mend) from None
+        if isinstance(found, Invisible):
+            why_not.append(found)
+        else:
+            shown.append((measurement, found))
     return shown, why_not
 
 
@@ -192,10 +193,11 @@ def _inside(bound: Bound, values: Sequence[float], confidence: float) -> bool:
 def _evidence(bound: Bound, value: float, shown: Shown) -> Iterator[Evidence]:
     """Yield the samples that show most plainly what the verdict says: those nearest the median, on its side."""
     found = [
-        (abs(float(v) - value), measurement.trial.seed, float(at), float(v), seen)
-        for (measurement, seen), samples in shown
+        (abs(float(v) - value), measurement.trial.seed, float(at), float(v), measurement)
+        for measurement, samples in shown
         for v, at in zip(samples.values, samples.times_s, strict=True)
         if (float(v) in bound) == (value in bound)
     ]
-    for _, seed, at_s, v, seen in sorted(found, key=lambda one: one[:4])[:_MOST_SEEN]:
-        yield Evidence(seed=seed, at_s=at_s, packet=int(numpy.searchsorted(seen.sent_s, at_s, side="right")), value=v)
+    for _, seed, at_s, v, measurement in sorted(found, key=lambda one: one[:4])[:_MOST_SEEN]:
+        packet = int(numpy.searchsorted(Seen.of(measurement).sent_s, at_s, side="right"))
+        yield Evidence(seed=seed, at_s=at_s, packet=packet, value=v)

@@ -149,14 +149,38 @@ def flow(
     out_s, strange = matched(sent, came)
     if strange > 10 + _MOST_STRANGE * len(came):
         raise UserError(f"{strange} of {len(came)} packets came out of the queue that never entered it")
+    return of_arrays(
+        numpy.array([packet.seconds for packet in sent]),
+        numpy.array([packet.bytes for packet in sent], dtype=numpy.int64),
+        out_s,
+        numpy.array([packet.seconds for packet in asked]),
+        numpy.array([packet.bytes for packet in asked], dtype=numpy.int64),
+        one_way_s=one_way_s, bytes_per_s=bytes_per_s, first_s=first_s, header_bytes=header_bytes,
+    )  # fmt: skip
+
+
+def of_arrays(
+    sent_s: Floats,
+    sizes: Floats,
+    out_s: Floats,
+    asked_s: Floats,
+    asked_bytes: Floats,
+    *,
+    one_way_s: float,
+    bytes_per_s: float,
+    first_s: float = 0.0,
+    header_bytes: int = 0,
+) -> Flow:
+    """Return the Flow of packets that are matched already; see flow().
+
+    `sent_s`, `sizes`, `out_s` are (n,), `out_s` NaN where lost; `asked_s`, `asked_bytes` are (m,), of the client's.
+    """
     delivered = numpy.flatnonzero(~numpy.isnan(out_s))
     if len(delivered) < _FEWEST_PACKETS:
         raise UserError(f"{len(delivered)} packets were delivered", "too few to say anything about")
     end = delivered[-1] + 1
-    sent_s = numpy.array([packet.seconds for packet in sent[:end]])
-    sizes = numpy.array([packet.bytes for packet in sent[:end]], dtype=numpy.int64)
     began_s = sent_s[0]
-    sent_s, out_s = sent_s - began_s, out_s[:end] - began_s
+    sent_s, sizes, out_s = sent_s[:end] - began_s, sizes[:end], out_s[:end] - began_s
     if numpy.any(numpy.diff(sent_s) < 0) or numpy.any(out_s < sent_s):
         raise UserError("the captures' clocks disagree")
     known_s = known(out_s, one_way_s)
@@ -165,8 +189,8 @@ def flow(
     return Flow(
         sent_s=sent_s, bytes=sizes, out_s=out_s, known_s=known_s, flight=in_flight(sent_s, sizes, known_s),
         rtt_s=travel_s + one_way_s, full_bytes=full_bytes,
-        request_s=_request_s(sent_s, sizes, asked, began_s), one_way_s=one_way_s, bytes_per_s=bytes_per_s,
-        began_s=float(began_s) - first_s, ack_ratio=len(asked) / len(sent_s),
+        request_s=_request_s(sent_s, sizes, asked_s - began_s, asked_bytes), one_way_s=one_way_s,
+        bytes_per_s=bytes_per_s, began_s=float(began_s) - first_s, ack_ratio=len(asked_s) / len(sent_s),
         header_bytes=header_bytes,
     )  # fmt: skip
 
@@ -177,14 +201,14 @@ _REQUEST_BYTES = 100
 _CERTAINLY_RESPONSE_BYTES = 6000
 
 
-def _request_s(sent_s: Floats, sizes: Floats, asked: Sequence[Packet], began_s: float) -> float:
+def _request_s(sent_s: Floats, sizes: Floats, asked_s: Floats, asked_bytes: Floats) -> float:
     """Return when the last thing but an acknowledgement reached the server, before it sent more than a handshake.
 
     Later ones may be probes for a larger MTU.
     """
     at = min(int(numpy.searchsorted(numpy.cumsum(sizes), _CERTAINLY_RESPONSE_BYTES)), len(sent_s) - 1)
-    times = [p.seconds - began_s for p in asked if p.bytes > _REQUEST_BYTES and p.seconds - began_s <= sent_s[at]]
-    return max(times, default=0.0)
+    times = asked_s[(asked_bytes > _REQUEST_BYTES) & (asked_s <= sent_s[at])]
+    return float(times.max()) if len(times) else 0.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -5,9 +5,9 @@ UserError, and never more packets than MOST_PACKETS.
 """
 
 import builtins
-import dataclasses
 import struct
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from conformance.model.errors import UserError
 
@@ -23,8 +23,7 @@ _PROTOCOL_AT, _SOURCE_AT = 23, 26
 _TELLING = slice(_ETHERNET_BYTES, _ETHERNET_BYTES + 96)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Packet:
+class Packet(NamedTuple):
     """`identity` is equal where a packet was seen at another place; bridges change nothing in it."""
 
     seconds: float

@@ -110,7 +110,7 @@ def test_packets_are_conserved_and_flight_is_never_negative(found):
 @pytest.mark.slow
 @given(transfers(), st.floats(0, 1000))
 def test_a_flow_does_not_depend_on_when_it_was(found, later_s):
-    moved = [[dataclasses.replace(p, seconds=p.seconds + later_s) for p in packets] for packets in found]
+    moved = [[p._replace(seconds=p.seconds + later_s) for p in packets] for packets in found]
     a, b = (
         flow.flow(*packets, [], one_way_s=0.01, bytes_per_s=1e6, first_s=first_s)
         for packets, first_s in ((found, 0), (moved, later_s))
@@ -152,13 +152,13 @@ def test_of_a_capture_that_is_full_what_came_first_is_looked_at(tmp_path):
 
 def test_captures_of_two_transfers_are_an_error():
     packets = [Packet(k / 100, 100, bytes([k])) for k in range(60)]
-    others = [dataclasses.replace(p, identity=p.identity + b"x") for p in packets]
+    others = [p._replace(identity=p.identity + b"x") for p in packets]
     with pytest.raises(UserError, match="never entered"):
         flow.flow(packets, others, [], one_way_s=0.01, bytes_per_s=1e6)
     with pytest.raises(UserError, match="too few"):
         flow.flow(packets, [], [], one_way_s=0.01, bytes_per_s=1e6)
     with pytest.raises(UserError, match="clocks"):
-        flow.flow(packets, [dataclasses.replace(p, seconds=0.0) for p in packets], [], one_way_s=0.01, bytes_per_s=1e6)
+        flow.flow(packets, [p._replace(seconds=0.0) for p in packets], [], one_way_s=0.01, bytes_per_s=1e6)
 
 
 @pytest.mark.parametrize("beta", [0.25, 0.5, 0.7, 0.85])
@@ -207,7 +207,7 @@ def test_packets_that_grow_with_the_path_s_mtu_are_full_as_they_are():
     sizes = [328, 1368, *[1242] * 8, *[1494] * 50]
     times = [0.01] * 10 + [0.09 + 0.002 * n for n in range(50)]
     sent = [Packet(t, size, bytes([at])) for at, (t, size) in enumerate(zip(times, sizes, strict=True))]
-    came = [dataclasses.replace(p, seconds=p.seconds + 0.02) for p in sent]
+    came = [p._replace(seconds=p.seconds + 0.02) for p in sent]
     of = flow.flow(sent, came, [], one_way_s=0.02, bytes_per_s=1e6)
     (window,) = features.initial_window(of).values
     assert window == pytest.approx((328 + 1368 + 8 * 1242) / 1242)
@@ -225,7 +225,7 @@ def test_bursts_are_told_from_paced_packets():
     at = [k * 0.001 for k in range(4000)]
     for together in (1, 5):
         sent = [Packet(at[k - k % together], 1250, k.to_bytes(4, "big")) for k in range(len(at))]
-        came = [dataclasses.replace(p, seconds=max(p.seconds, t) + 0.03) for p, t in zip(sent, at, strict=True)]
+        came = [p._replace(seconds=max(p.seconds, t) + 0.03) for p, t in zip(sent, at, strict=True)]
         of = flow.flow(sent, came, [], one_way_s=0.02, bytes_per_s=1.25e6)
         assert features.burst(of).values[0] == pytest.approx(together, rel=0.01)
 
@@ -235,7 +235,7 @@ def test_bursts_are_told_from_paced_packets():
 def test_no_flow_makes_a_feature_fail(n, pause_s):
     """Short, stalled, lossy: a feature may have no sample, but never an error or a value that is no number."""
     sent = [Packet(k // 7 * pause_s + k * 1e-4, 60 + 97 * (k % 16), k.to_bytes(2, "big")) for k in range(20 + n)]
-    came = [dataclasses.replace(p, seconds=p.seconds + 0.02) for k, p in enumerate(sent) if k % n or k < 1 or n < 2]
+    came = [p._replace(seconds=p.seconds + 0.02) for k, p in enumerate(sent) if k % n or k < 1 or n < 2]
     try:
         of = flow.flow(sent, came, sent[:3], one_way_s=0.01, bytes_per_s=1.25e6)
     except UserError:
