@@ -208,9 +208,14 @@ def _questions(
 
 def _judged(asked: Plan, bench: Bench, results: str, workers: int | None, notes: Notes) -> tuple[JudgedClause, ...]:
     """Measure, and judge all together, each violation again with fresh seeds. Raise UserError."""
-    alone = [one for answer in answers(asked, bench, results, workers, notes) for one in answer.judged]
+
+    def violates(one: Judged) -> bool:
+        return one.status is Status.VIOLATES
+
+    found_alone = answers(asked, bench, results, workers, notes, new=violates)
+    alone = [one for answer in found_alone for one in answer.judged]
     together = {one.question: one for one in asked.together(alone)}
-    new = [one.question for one in together.values() if one.status is Status.VIOLATES]
+    new = [one.question for one in together.values() if violates(one)]
     if new:
         again = asked.repeating(new)
         repeated = [one for answer in answers(again, bench, results, workers, notes) for one in answer.judged]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from conformance.engine import unused
 from conformance.engine.benches import Bench
 from conformance.engine.execute import Answer, execute
-from conformance.engine.plan import Key, Plan, plan
+from conformance.engine.plan import Judged, Key, Plan, plan
 from conformance.engine.workers import Executor
 from conformance.model.trial import Measurement
 from conformance.results.store import Store
@@ -31,18 +31,20 @@ def answers(
     budget_s: float | None = None,
     executor: Callable[[], Executor] | None = None,
     compares_kernels: bool = False,
+    new: Callable[[Judged], bool] = lambda judged: False,
 ) -> Iterator[Answer]:
     """Yield the Answers of a Plan as they are completed, under a bar. Raise UserError.
 
     After `budget_s` seconds no more: what was under way then is ended, and made anew by the next run. First a line
     says on which kernel, where the file holds results of it on others; not if that is meant: `compares_kernels`.
+    `new` says what is a new violation: its trials with fresh seeds are made in the same guests, and kept in the file.
     """
     kept = Store(results)
     for line in () if compares_kernels else unused.lines(asked, bench, kept):
         notes.say(line)
     with notes.bar("measuring", budget_s=budget_s) as bar:
         yield from execute(
-            asked, bench, kept, workers=workers, executor=executor, on_trial=bar.follow, budget_s=budget_s
+            asked, bench, kept, workers=workers, executor=executor, on_trial=bar.follow, budget_s=budget_s, new=new
         )
 
 

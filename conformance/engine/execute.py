@@ -74,6 +74,8 @@ class Execution:
         for key, measurements in self._run.as_completed(budget_s):
             judged = self.plan.judged(key, measurements)
             yield Answer(algorithm=key[0], setting=key[1], measurements=measurements, judged=judged)
+        if budget_s is None:
+            self._run.wait()  # for what follows from these
 
     def ask(self, question: Question) -> Judged:
         """Wait for what a question rests on, measure more while it is inconclusive, and judge. Raise UserError."""
@@ -158,7 +160,8 @@ def execute(
     executor: Callable[[], Executor] | None = None,
     on_trial: Callable[[Progress], None] = lambda progress: None,
     budget_s: float | None = None,
+    new: Callable[[Judged], bool] = lambda judged: False,
 ) -> Iterator[Answer]:
     """Yield the Answers of a plan as they are completed; see Execution. Raise UserError."""
-    with Execution(plan, bench, store, workers=workers, executor=executor, on_trial=on_trial) as execution:
+    with Execution(plan, bench, store, workers=workers, executor=executor, on_trial=on_trial, new=new) as execution:
         yield from execution.answers(budget_s)
