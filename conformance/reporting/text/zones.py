@@ -199,7 +199,9 @@ def show_margins(found: "Margins", console: rich.console.Console) -> None:
     """Show a line for each kind of cell of each zone."""
     table = rich.table.Table(box=rich.box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for name in ("zone", "kind of cell", "cells", "spread", "farthest", "margin"):
-        table.add_column(name, no_wrap=True, justify="left" if name in ("zone", "kind of cell") else "right")
+        # A point's id is long; on a narrow screen it folds, and no figure is cut off.
+        named = name in ("zone", "kind of cell")
+        table.add_column(name, no_wrap=not named, overflow="fold", justify="left" if named else "right")
     for zone_id, spreads in found.zones.items():
         for one in spreads:
             shares = (f"{share:.1%}" for share in (one.spread, one.farthest))
