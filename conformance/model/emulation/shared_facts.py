@@ -105,6 +105,11 @@ def _changes(facts: Facts) -> dict[str, Any]:
 
 def _faults(trial: Trial, shared: Network, facts: Facts, network: Facts) -> Iterator[credibility.Fault]:
     """Yield what is wrong, what is to blame for the rest first."""
+    for group, of in zip(shared.flows, facts["groups"], strict=True):
+        if of["server"] and not of["ready"]:
+            # Nothing ran, so that links, too, did nothing of what they were asked for.
+            yield from _stack_faults(trial, group, of, facts, network)
+            return
     problems = list(
         itertools.chain.from_iterable(
             _direction_problems(shared, link, way, seen, facts)

@@ -161,6 +161,11 @@ def test_what_cannot_be_believed_is_no_result(place, value, outcome, words):
     assert not found.flows
 
 
+def test_a_server_that_never_served_is_named_before_links_that_carried_nothing():
+    found = measured((("groups", 0, "ready"), False), (("links", 0, 0, "qdiscs"), []))
+    assert found.message.startswith("the server of linux-tcp was never ready")
+
+
 ASKING = Network.from_json(
     {
         "links": [NETWORK.links[0].to_json()],
