@@ -124,8 +124,11 @@ CRITERIA = (
               asks="Is it evaluated over a representative range of rates, delays and queue depths?",
               says="Which ranges these results span."),
     Criterion(section="6.1", title="Paths with Tail-drop Queues", status=MEASURED, figures=figures.tail_drop,
+              scenarios=("shallow-queues", "ten-flows", "hundred-flows"),
+              metrics=("link_utilization", "queue_delay_p95_ms", "dropped_pct"),
               asks="Behaviour at a drop-tail queue.",
-              says="Results whose bottleneck was a FIFO (`--queue bfifo:BDPs` or `pfifo:PACKETS`)."),
+              says="Results whose bottleneck was a FIFO (`--queue bfifo:BDPs` or `pfifo:PACKETS`), and several flows "
+                   "of the stack at tail-drop queues of 0.1 to 10 bandwidth-delay products."),
     Criterion(section="6.2", title="Tunnel Behavior", status=PARTLY, scenarios=("small-packets",),
               metrics=("link_utilization",), clauses=("CL032",),
               asks="Where signals of the path are hidden by a tunnel.",
