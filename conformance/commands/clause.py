@@ -212,8 +212,8 @@ def _judged(asked: Plan, bench: Bench, results: str, workers: int | None, notes:
     def violates(one: Judged) -> bool:
         return one.status is Status.VIOLATES
 
-    found_alone = answers(asked, bench, results, workers, notes, new=violates)
-    alone = [one for answer in found_alone for one in answer.judged]
+    first = answers(asked, bench, results, workers, notes, new=violates)
+    alone = [one for answer in first for one in answer.judged]
     together = {one.question: one for one in asked.together(alone)}
     new = [one.question for one in together.values() if violates(one)]
     if new:

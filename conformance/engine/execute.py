@@ -75,7 +75,7 @@ class Execution:
             judged = self.plan.judged(key, measurements)
             yield Answer(algorithm=key[0], setting=key[1], measurements=measurements, judged=judged)
         if budget_s is None:
-            self._run.wait()  # for what follows from these
+            self._run.wait()  # for looks and repeats that follow from the last ones
 
     def ask(self, question: Question) -> Judged:
         """Wait for what a question rests on, measure more while it is inconclusive, and judge. Raise UserError."""

@@ -164,7 +164,7 @@ def _compare(
         where = "below" if value < bound.low else "above"
         beyond = sum(v < bound.low for v in values) if value < bound.low else sum(v > bound.high for v in values)
         once = min(1.0, bound.sided * statistics.sign_test_p(len(values), beyond))
-        p = once**2 if twice else once
+        p = _chance(once, twice)
         if p <= level(family):
             return Status.VIOLATES, f"{where} the document's bound", p
         return Status.INCONCLUSIVE, f"{where} the bound, but by chance in {p:.1g} of runs: more trials needed", p
@@ -174,11 +174,19 @@ def _compare(
     return Status.INCONCLUSIVE, "beyond the bound, but not clear of it: more trials needed", None
 
 
+def _chance(once: float, twice: bool) -> float:
+    """Return the chance of a violation that is seen `once` with this chance, and again where it has to be `twice`."""
+    return once**2 if twice else once
+
+
 def refuse_blind(clause: Clause, family: int, most: int, twice: bool = False) -> None:
     """Raise UserError where `most` trials could never show that a clause is violated, of `family` that are judged."""
-    least = level(family) ** 0.5 if twice else level(family)
-    if not clause.observable.independent and clause.bound.sided * 0.5**most > least:
-        needed = next(n for n in range(most, 10 * most + 100) if clause.bound.sided * 0.5**n <= least)
+
+    def too_likely(trials: int) -> bool:
+        return _chance(clause.bound.sided * 0.5**trials, twice) > level(family)
+
+    if not clause.observable.independent and too_likely(most):
+        needed = next(n for n in range(most, 10 * most + 100) if not too_likely(n))
         raise UserError(
             f"clause {clause.id}: {most} trials can never show that one of {family} clauses is violated",
             f"give --max-trials {needed}, or fewer clauses",
