@@ -48,11 +48,15 @@ _TOLD = (Status.VIOLATES, *_FAILED)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Nearest:
-    """The cell of a run whose trials were the least likely of a basis: their chance over that which convicts."""
+    """The cell of a run whose trials were the least likely of a basis, and of equals the one nearest to an end.
+
+    `ratio`: their chance over that which convicts. `margin_used`: how much of the margin their median took.
+    """
 
     zone: str
     cell: str
     ratio: float
+    margin_used: float
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -308,5 +312,8 @@ def _nearest(
         zone = by_id[verdict.zone_id]
         trials = measured[zone.profile, verdict.place][: verdict.n]
         ratio = approach(zone, verdict.place, trials, family)
-        found.append(Nearest(zone=zone.id, cell=verdict.place.id, ratio=float(f"{ratio:.3g}")))
-    return min(found, key=lambda one: one.ratio, default=None)
+        used = verdict.permitted.margin_used(verdict.value or 0.0)
+        found.append(
+            Nearest(zone=zone.id, cell=verdict.place.id, ratio=float(f"{ratio:.3g}"), margin_used=float(f"{used:.3g}"))
+        )
+    return min(found, key=lambda one: (one.ratio, -one.margin_used), default=None)

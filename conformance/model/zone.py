@@ -125,6 +125,17 @@ class Interval:
     def __contains__(self, value: float) -> bool:
         return self.low <= value <= self.high
 
+    def margin_used(self, value: float) -> float:
+        """Return how much of the margin a median takes: 0 between the bases' medians, 1 at either end of the zone.
+
+        More than 1 beyond an end; 1 where there is no margin to compare with.
+        """
+        least, most = _medians(self.bases)
+        beyond, margin = (value - most, self.high - most) if value > most else (least - value, least - self.low)
+        if beyond <= 0:
+            return 0.0
+        return beyond / margin if margin else 1.0
+
     def at(self, packet_bytes: float | None) -> "Interval":
         """Return what is permitted to a sender whose packets carry so many bytes; None where that is not known.
 
@@ -149,9 +160,15 @@ def hull(bases: Sequence[Basis], margin: Margin) -> tuple[float, float]:
     From the least median to the greatest, widened; of a basis whose values are not known, from its least to its
     greatest.
     """
+    least, most = _medians(bases)
+    return margin.below(least), margin.above(most)
+
+
+def _medians(bases: Sequence[Basis]) -> tuple[float, float]:
+    """Return the least and the greatest median; of a basis whose values are not known, its least or greatest value."""
     least = [basis.median if basis.values else basis.min for basis in bases]
     most = [basis.median if basis.values else basis.max for basis in bases]
-    return margin.below(min(least)), margin.above(max(most))
+    return min(least), max(most)
 
 
 def id_parts(zone_id: str) -> tuple[str, str]:

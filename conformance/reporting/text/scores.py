@@ -90,10 +90,13 @@ def show_false_alarms(runs: Sequence["Run"], console: rich.console.Console) -> N
     by = ", ".join(f"{algorithm} {alarms[algorithm]} of {of[algorithm]}" for algorithm in of)
     k, n = alarms.total(), of.total()
     console.print(f"false alarms: {k} of {n} whole runs of the references ({by})", style="bold", soft_wrap=True)
-    near = min((run.nearest for run in told if run.nearest), key=lambda nearest: nearest.ratio, default=None)
+    nearest = [run.nearest for run in told if run.nearest]
+    near = min(nearest, key=lambda one: (one.ratio, -one.margin_used), default=None)
     if near:
         console.print(
-            f"nearest to a violation: {near.zone} at {near.cell}, {near.ratio:.3g} times what convicts", soft_wrap=True
+            f"nearest to a violation: {near.zone} at {near.cell}: its median took {near.margin_used:.0%} of the margin, "
+            f"and its chance was {near.ratio:.3g} times what convicts",
+            soft_wrap=True,
         )
     bound = mutants.upper_bound(k, n)
     console.print(f"so, with 95 % confidence, in at most {bound:.1%} of runs (Clopper-Pearson)", soft_wrap=True)

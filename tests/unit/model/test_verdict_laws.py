@@ -3,7 +3,7 @@
 import dataclasses
 
 import pytest
-from helpers import CELL, measurements_of, zone
+from helpers import CELL, measurements_of, zone, zone_on
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -88,3 +88,18 @@ def test_nothing_conforms_and_violates(found, bounds):
     if verdict.status is Status.VIOLATES:
         assert verdict.interval[1] < bounds[0] or verdict.interval[0] > bounds[1]
         assert verdict.p is not None
+
+
+@given(st.floats(0.2, 0.8), st.floats(0, 0.2), st.floats(0, 1))
+def test_what_a_median_takes_of_the_margin_is_1_at_the_ends_and_0_between_the_bases(median, apart, at):
+    bases = tuple(
+        Basis(reference=name, n=1, median=value, min=value, max=value, values=(value,))
+        for name, value in (("a", median), ("b", median + apart))
+    )
+    permitted = zone_on(*bases).intervals[CELL]
+    assert permitted.margin_used(median + at * apart) == 0.0
+    assert permitted.margin_used(permitted.low) == pytest.approx(1.0)
+    assert permitted.margin_used(permitted.high) == pytest.approx(1.0)
+    inside = permitted.low + at * (permitted.high - permitted.low)
+    assert 0.0 <= permitted.margin_used(inside) <= 1.0 + 1e-9
+    assert permitted.margin_used(permitted.high + 0.01) > 1.0
