@@ -94,8 +94,8 @@ def show_false_alarms(runs: Sequence["Run"], console: rich.console.Console) -> N
     near = min(nearest, key=lambda one: (one.ratio, -one.margin_used), default=None)
     if near:
         console.print(
-            f"nearest to a violation: {near.zone} at {near.cell}: its median took {near.margin_used:.0%} of the margin, "
-            f"and its chance was {near.ratio:.3g} times what convicts",
+            f"nearest to a violation: {near.zone} at {near.cell}: its median took {near.margin_used:.0%} of the "
+            f"margin, and its chance was {near.ratio:.3g} times what convicts",
             soft_wrap=True,
         )
     bound = mutants.upper_bound(k, n)
