@@ -7,7 +7,7 @@ import pathlib
 import types
 
 import helpers
-from helpers import counted, scheme
+from helpers import counted, overflows, scheme
 
 from conformance.catalogue import documents
 from conformance.engine import benches
@@ -105,7 +105,8 @@ def made_further(trial, kind):
     """A transfer of the zones that have profiles of their own."""
     setting = trial.setting
     zones = documents.zones_for(trial.scheme.algorithm, setting)
-    value = {z.metric: z.intervals[setting.cell].basis.median if kind == "good" else 0.001 for z in zones}
+    permitted = {zone.metric: zone.intervals[setting.cell] for zone in zones if setting.cell in zone.intervals}
+    value = {metric: one.basis.median if kind == "good" else 0.001 for metric, one in permitted.items()}
     rtts = value.get("transfer_rtts", 1)
     metrics = {
         "bytes": 1, "handshake_s": 0.5, "completion_s": 0.5 + rtts * tc_commands.rtt_s(setting.cell),
@@ -113,7 +114,11 @@ def made_further(trial, kind):
         "queue_mean_bytes": value.get("queue_mean_bdp", 1) * tc_commands.bdp_bytes(setting.cell),
         "back_to_back_packets": 4 if kind == "good" else 100,
     }  # fmt: skip
-    return Measurement(trial=trial, outcome=Outcome.OK, metrics=metrics, host={"wall_s": os.getpid()})
+    events = value.get("loss_events_per_min")
+    evidence = {} if events is None else {"trace": overflows(events)}
+    return Measurement(
+        trial=trial, outcome=Outcome.OK, metrics=metrics, evidence=evidence, host={"wall_s": os.getpid()}
+    )
 
 
 def made_shared(trial, kind):

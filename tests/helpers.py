@@ -71,6 +71,8 @@ def measurements_of(metric, values, **changes):
             m = dataclasses.replace(m, metrics={metric: value})
         elif metric == "queue_mean_bdp":
             m = dataclasses.replace(m, metrics={"queue_mean_bytes": value * bdp_bytes(m.trial.setting.cell)})
+        elif metric == "loss_events_per_min":
+            m = dataclasses.replace(m, evidence={"trace": overflows(value)})
         else:
             sent = 1_000_000_000
             came = round(sent * (1 - value / 100))
@@ -79,6 +81,16 @@ def measurements_of(metric, values, **changes):
         assert abs(m.value(metric) - value) < 1e-6
         made.append(m)
     return made
+
+
+def overflows(per_min, n=5):
+    """A trace in which the queue drops a packet so often, n times."""
+    gap_s = 60 / per_min if per_min else 100.0
+    looks = [(at * gap_s + 1 + after_s, at + dropped) for at in range(n) for after_s, dropped in ((0, 0), (0.01, 1))]
+    return {
+        "t_s": [t_s for t_s, _ in looks],
+        "queue_dropped_packets": [dropped if per_min else 0 for _, dropped in looks],
+    }
 
 
 def shared_measurement(trial, value):

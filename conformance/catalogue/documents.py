@@ -111,6 +111,7 @@ FURTHER_KINDS = (
     "competing",
     "sawtooth-utilization",
     "sawtooth-queue",
+    "sawtooth-events",
     "identify-utilization",
     "identify-queue",
     "pacing",

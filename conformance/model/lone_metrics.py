@@ -1,5 +1,6 @@
 """What metrics of a lone transfer are computed by: pure functions of a measurement. What was not seen is None."""
 
+import math
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -8,6 +9,9 @@ from conformance.model.setting import Setting
 
 #: the interface that a lone transfer's data leave the bottleneck by
 _BOTTLENECK = "to_client"
+#: round trips of the empty path after which a queue that drops anew does so for another reason: the queue's own time
+#: may be one, and a sender hears of a drop a round trip late
+_LOSS_EVENT_RTTS = 3
 
 
 class Measured(Protocol):
@@ -59,3 +63,35 @@ def transfer_rtts(measured: Measured) -> float | None:
     if completion_s is None or handshake_s is None:
         return None
     return (completion_s - handshake_s) / tc_commands.rtt_s(measured.setting.cell)
+
+
+def loss_events_per_min(measured: Measured) -> float | None:
+    """Return how often the bottleneck's queue overflowed, from the second time to the last, in a minute.
+
+    The first time is slow start's. One event takes a round trip or so: what is dropped within three round trips of the
+    empty path, or within two looks at the queue, is of one. Where fewer than five came, which tell no rhythm, those
+    after the first are counted over all of the transfer. None where nobody looked at the queue, or it is not a lone
+    transfer's.
+    """
+    trace = measured.evidence.get("trace") or {}
+    completion_s: float | None = measured.metrics.get("completion_s")
+    if "queue_dropped_packets" not in trace or not completion_s or measured.setting.proxy:
+        return None
+    looks = [
+        (t_s, dropped)
+        for t_s, dropped in zip(trace["t_s"], trace["queue_dropped_packets"], strict=True)
+        if dropped is not None
+    ]
+    if not looks:
+        return None
+    starts_s: list[float] = []
+    ends_s = -1.0
+    for (before_s, before), (t_s, dropped), (next_s, _) in zip(
+        looks, looks[1:], [*looks[2:], (math.inf, 0)], strict=False
+    ):
+        if dropped > before and t_s > ends_s:
+            starts_s.append((before_s + t_s) / 2)
+            ends_s = max(next_s, t_s + _LOSS_EVENT_RTTS * tc_commands.rtt_s(measured.setting.cell))
+    if len(starts_s) < 5:
+        return 60 * max(0, len(starts_s) - 1) / completion_s
+    return 60 * (len(starts_s) - 2) / (starts_s[-1] - starts_s[1])

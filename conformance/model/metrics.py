@@ -98,6 +98,19 @@ METRICS: Mapping[str, Metric] = {
             of=lone_metrics.transfer_rtts,
         ),
         BACK_TO_BACK,
+        Metric(
+            name="loss_events_per_min",
+            title="loss events",
+            noun="rate of loss events",
+            heading="How often the bottleneck's queue overflows once slow start has ended, in a minute",
+            unit="a minute",
+            digits=1,
+            margin=0.3,  # one look of the trace more or less, in a minute
+            full_scale=30.0,
+            full_difference=10.0,
+            column="loss_events",
+            of=lone_metrics.loss_events_per_min,
+        ),
         _shared(
             "group_goodput_mbps",
             "goodput",

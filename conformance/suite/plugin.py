@@ -34,7 +34,7 @@ _MARKERS = {
     "split": "metric: what a connection-splitting proxy would bring, predicted from cells and measured",
     "startup": "metric: round trips that a short transfer takes",
     "competing": "metric: utilization beside a flow of CUBIC",
-    "sawtooth": "metric: utilization and mean queue of a minute through a short queue",
+    "sawtooth": "metric: utilization, mean queue and loss events of a minute through a short queue",
     "identify": "metric: utilization and mean queue of transfers in which algorithms differ most",
     "pacing": "metric: packets that leave the sender at once",
     "threshold": "metric: utilization below, near and above the loss that BBRv2 and BBRv3 bear",

@@ -51,7 +51,7 @@ def test_conforming_cells_pass(suite):
 def test_short_transfers_sawtooths_and_competing_flows_are_judged_by_zones_of_their_own_profiles(suite, pytester):
     suite("-m", "cubic and startup").assert_outcomes(passed=6)
     suite("-m", "cubic and startup", "--stack", "ngtcp2").assert_outcomes(passed=6)
-    suite("-m", "cubic and sawtooth").assert_outcomes(passed=10)
+    suite("-m", "cubic and sawtooth").assert_outcomes(passed=14)
     suite("-m", "cubic and competing").assert_outcomes(passed=3)
     suite("-m", "cubic and identify").assert_outcomes(passed=16)
     suite("-m", "cubic and identify", "--stack", "ngtcp2").assert_outcomes(passed=16)
@@ -415,7 +415,7 @@ def test_it_works_under_xdist(process, tmp_path_factory):
     # Elsewhere, and made by the first process that looks: for the others it would be the path of a test.
     results = tmp_path_factory.mktemp("elsewhere") / "r.jsonl"
     result = process("-m", "cubic", "--grid", "10mbps", "-n", "2", "--results", str(results))
-    result.assert_outcomes(passed=70 + 28)
+    result.assert_outcomes(passed=70 + 30)
     result.stdout.fnmatch_lines(["zone cubic/heatmap: 30 conforms", "zone cubic/split: 10 conforms"])
 
 

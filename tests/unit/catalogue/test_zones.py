@@ -80,6 +80,7 @@ def test_zones_of_a_kind_have_the_cells_of_cubic_s():
     counts = {kind: len(zone.cells) for kind, zone in of_first.items() if not zone.digests}
     assert counts == {
         "heatmap": 150, "loss": 150, "startup": 6, "competing": 3, "sawtooth-utilization": 5, "sawtooth-queue": 5,
+        "sawtooth-events": 4,
         "identify-utilization": 8, "identify-queue": 8, "pacing": 4, "threshold": 9,
     }  # fmt: skip
     for kind in documents.KINDS:

@@ -36,7 +36,7 @@ CORPUS = mutants.corpus()
 _PAGE = (FOLDER.parent / "docs" / "findings-mutants.md").read_text(encoding="utf-8")
 NEWER = set(re.findall(r"`([a-z0-9.-]+)`", _PAGE.partition("Newer than this score are ")[2].partition(". ")[0]))
 NEWER_ZONES = set(
-    re.findall(r"`([a-z-]+)`", _PAGE.partition("No mutant was tried yet on the zones")[2].partition(", ")[0])
+    re.findall(r"`([a-z-]+)`", _PAGE.partition("No mutant was tried yet on the zones")[2].partition(", and")[0])
 )
 A, B, C = Cell(10, 20, 0), Cell(10, 20, 1), Cell(10, 20, 2)
 

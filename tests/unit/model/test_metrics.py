@@ -1,6 +1,7 @@
 """The table of metrics, and how values are rounded so that their order stays to be seen."""
 
 import dataclasses
+import itertools
 import json
 
 import pytest
@@ -41,6 +42,38 @@ def test_each_is_read_from_a_measurement_or_not_seen(name):
     assert METRICS[name].of(seen) == pytest.approx(0.25)
     nothing = dataclasses.replace(measurement(), metrics={}, evidence={})
     assert METRICS[name].of(nothing) is None
+
+
+def looked(times_s, dropped, completion_s=60.0):
+    trace = {"t_s": times_s, "queue_dropped_packets": dropped}
+    return dataclasses.replace(measurement(), metrics={"completion_s": completion_s}, evidence={"trace": trace})
+
+
+def test_loss_events_are_counted_from_the_second_to_the_last():
+    """One look a second. The first event, in which the queue drops for a while, is slow start's."""
+    dropped = [0, 3, 9, 9, *itertools.chain.from_iterable([n, n + 1, n + 1, n + 1] for n in range(9, 15))]
+    events = looked([float(t) for t in range(len(dropped))], dropped)
+    assert METRICS["loss_events_per_min"].of(events) == pytest.approx(60 / 4)
+
+
+def test_an_event_that_two_looks_see_part_of_is_one():
+    """An event every four looks; the second of them is seen to begin by one look, and to end by the next."""
+    once, twice = [1, 0, 0, 0], [1, 1, 0, 0]
+    dropped = [0, *itertools.accumulate([*once, *twice, *once, *once, *once, *once])]
+    events = looked([float(t) for t in range(len(dropped))], dropped)
+    assert METRICS["loss_events_per_min"].of(events) == pytest.approx(60 / 4)
+
+
+def test_few_events_are_counted_over_the_transfer():
+    """Three in start-up would pass for three a second."""
+    few = looked([0.0, 0.1, 0.5, 0.6, 1.0, 1.1, 120.0], [0, 1, 1, 2, 2, 3, 3], completion_s=120.0)
+    assert METRICS["loss_events_per_min"].of(few) == pytest.approx(1.0)
+    assert METRICS["loss_events_per_min"].of(looked([0.0, 0.1], [0, 0])) == 0.0
+
+
+def test_a_queue_that_nobody_looked_at_tells_no_loss_events():
+    assert METRICS["loss_events_per_min"].of(looked([0.0, 1.0, 2.0], [None, None, None])) is None
+    assert METRICS["loss_events_per_min"].of(measurement()) is None
 
 
 @pytest.mark.parametrize(
