@@ -58,6 +58,11 @@ class Nearest:
     ratio: float
     margin_used: float
 
+    @property
+    def distance(self) -> tuple[float, float]:
+        """Return what is least of the cell or the run that came nearest to a violation."""
+        return self.ratio, -self.margin_used
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Run:
@@ -308,12 +313,14 @@ def _nearest(
         return None
     by_id = {zone.id: zone for zone in zones}
     found = []
-    for verdict in (verdict for verdict in verdicts if verdict.counted):
+    for verdict in verdicts:
+        if not verdict.counted or verdict.value is None:
+            continue
         zone = by_id[verdict.zone_id]
         trials = measured[zone.profile, verdict.place][: verdict.n]
         ratio = approach(zone, verdict.place, trials, family)
-        used = verdict.permitted.margin_used(verdict.value or 0.0)
+        used = verdict.permitted.margin_used(verdict.value)
         found.append(
             Nearest(zone=zone.id, cell=verdict.place.id, ratio=float(f"{ratio:.3g}"), margin_used=float(f"{used:.3g}"))
         )
-    return min(found, key=lambda one: (one.ratio, -one.margin_used), default=None)
+    return min(found, key=lambda one: one.distance, default=None)

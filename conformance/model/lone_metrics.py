@@ -1,7 +1,8 @@
 """What metrics of a lone transfer are computed by: pure functions of a measurement. What was not seen is None."""
 
+import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from conformance.model.emulation import queue_counts, tc_commands
@@ -9,8 +10,8 @@ from conformance.model.setting import Setting
 
 #: the interface that a lone transfer's data leave the bottleneck by
 _BOTTLENECK = "to_client"
-#: round trips of the empty path after which a queue that drops anew does so for another reason: the queue's own time
-#: may be one, and a sender hears of a drop a round trip late
+#: round trips of the empty path within which drops are of one loss event: a packet may stand in the queue for one of
+#: them, and a sender hears of a drop a round trip late
 _LOSS_EVENT_RTTS = 3
 
 
@@ -66,12 +67,10 @@ def transfer_rtts(measured: Measured) -> float | None:
 
 
 def loss_events_per_min(measured: Measured) -> float | None:
-    """Return how often the bottleneck's queue overflowed, from the second time to the last, in a minute.
+    """Return how many loss events there were a minute, from the second to the last: the first one is slow start's.
 
-    The first time is slow start's. One event takes a round trip or so: what is dropped within three round trips of the
-    empty path, or within two looks at the queue, is of one. Where fewer than five came, which tell no rhythm, those
-    after the first are counted over all of the transfer. None where nobody looked at the queue, or it is not a lone
-    transfer's.
+    Fewer than five tell no rhythm. Then those after the first are counted over the whole transfer. None where nobody
+    looked at the queue, or where a proxy makes two transfers of one.
     """
     trace = measured.evidence.get("trace") or {}
     completion_s: float | None = measured.metrics.get("completion_s")
@@ -84,14 +83,23 @@ def loss_events_per_min(measured: Measured) -> float | None:
     ]
     if not looks:
         return None
-    starts_s: list[float] = []
-    ends_s = -1.0
-    for (before_s, before), (t_s, dropped), (next_s, _) in zip(
-        looks, looks[1:], [*looks[2:], (math.inf, 0)], strict=False
-    ):
-        if dropped > before and t_s > ends_s:
-            starts_s.append((before_s + t_s) / 2)
-            ends_s = max(next_s, t_s + _LOSS_EVENT_RTTS * tc_commands.rtt_s(measured.setting.cell))
+    starts_s = _loss_events_s(looks, tc_commands.rtt_s(measured.setting.cell))
     if len(starts_s) < 5:
         return 60 * max(0, len(starts_s) - 1) / completion_s
     return 60 * (len(starts_s) - 2) / (starts_s[-1] - starts_s[1])
+
+
+def _loss_events_s(looks: Sequence[tuple[float, int]], rtt_s: float) -> list[float]:
+    """Return when loss events began, by looks at the queue: (time in s, packets that it has dropped so far).
+
+    A loss event is an overflow of the queue, and takes a round trip or so. What is dropped within three round trips of
+    the empty path is of one event. So is what two looks in a row see, as an event may lie across the first of them.
+    """
+    starts_s: list[float] = []
+    ends_s = -math.inf
+    for at, ((before_s, before), (t_s, dropped)) in enumerate(itertools.pairwise(looks), 1):
+        if dropped > before and t_s > ends_s:
+            starts_s.append((before_s + t_s) / 2)
+            next_s = looks[min(at + 1, len(looks) - 1)][0]
+            ends_s = max(next_s, t_s + _LOSS_EVENT_RTTS * rtt_s)
+    return starts_s

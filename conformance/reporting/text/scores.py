@@ -91,7 +91,7 @@ def show_false_alarms(runs: Sequence["Run"], console: rich.console.Console) -> N
     k, n = alarms.total(), of.total()
     console.print(f"false alarms: {k} of {n} whole runs of the references ({by})", style="bold", soft_wrap=True)
     nearest = [run.nearest for run in told if run.nearest]
-    near = min(nearest, key=lambda one: (one.ratio, -one.margin_used), default=None)
+    near = min(nearest, key=lambda one: one.distance, default=None)
     if near:
         console.print(
             f"nearest to a violation: {near.zone} at {near.cell}: its median took {near.margin_used:.0%} of the "
