@@ -193,10 +193,14 @@ def compute(n: int, options: Options, record: bool, notes: Notes) -> FalseAlarms
     before = 0
     with mutants.reporter(notes, "runs", n) as report:
         for algorithm, first_seeds in _blocks(n, options):
-            for one, fresh in _block(bench, algorithm, first_seeds, options, kept, report):
-                made.append(one)
-                before += not fresh
-                report.done(f"{one.algorithm}, seeds from {one.first_seed}", one.status, one.trials)
+            block = list(_block(bench, algorithm, first_seeds, options, kept, report))
+            for fresh in (False, True):
+                runs = [one for one, is_fresh in block if is_fresh is fresh]
+                if runs:
+                    told = [(f"{one.algorithm}, seeds from {one.first_seed}", one.status, one.trials) for one in runs]
+                    report.done(told, fresh)
+                made += runs
+                before += len(runs) * (not fresh)
     recorded = path() if kept and path().exists() else None
     return FalseAlarms(runs=tuple(made), before=before, recorded=recorded)
 

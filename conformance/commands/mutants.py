@@ -154,7 +154,7 @@ def compute(ids: Sequence[str], options: Options, record: bool, notes: Notes) ->
         for mutant in chosen:
             finding = _look(mutant, options, kept, report, did)
             findings.append(finding)
-            report.done(mutant.id, finding.outcome, finding.trials)
+            report.done([(mutant.id, finding.outcome, finding.trials)])
         if record:
             _try_where_none_is_rejected(chosen, options, kept, report, did)
             before = [one for one in mutant_record.load() if one.mutant in {mutant.id for mutant in absent}]
@@ -208,9 +208,13 @@ def _try_where_none_is_rejected(
     # Where one was measured everywhere in vain, there is least to hope for.
     most = sorted(chosen, key=lambda mutant: -len(rejecting[mutant.id]))
     for zone in zones:
+        told = False
         for mutant in (m for m in most if m.algorithm == zone.algorithm and m.kernel):
             if any(one.violates(zone) for one in did.values()):
                 break
+            if not told:
+                report.note(f"{zone.id} rejects no mutant yet: more are measured there, as `zones check` asks for one")
+                told = True
             where = [(zone.profile, cell) for cell in zone.intervals]
             bench = bench_of(mutant, report.say)
             _keep(mutant, measure(bench, kept, mutant.measured, [zone], where, options, report.follow), did)
@@ -349,11 +353,16 @@ class Reporter:
     def note(self, line: str) -> None:
         self._notes.say(line)
 
-    def done(self, name: str, outcome: str, trials: int) -> None:
-        """Count one as done; what came from the results file alone says nothing about the time that is left."""
-        took_s = time.monotonic() - self._began
-        self._bar.advance(fresh=self._fresh)
-        self._notes.say(f"{outcome:10} {name} ({trials} trials, {duration(took_s)})")
+    def done(self, told: Sequence[tuple[str, str, int]], fresh: bool | None = None) -> None:
+        """Count as done what was measured together, [(name, outcome, trials)].
+
+        What is not `fresh` says nothing about the time that is left; unless that is given, what came from the results
+        file alone is not.
+        """
+        took_s = (time.monotonic() - self._began) / len(told)
+        self._bar.advance(by=len(told), fresh=self._fresh if fresh is None else fresh)
+        for name, outcome, trials in told:
+            self._notes.say(f"{outcome:10} {name} ({trials} trials, {duration(took_s)})")
         self._began, self._fresh = time.monotonic(), False
 
 
