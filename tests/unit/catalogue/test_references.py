@@ -1,5 +1,6 @@
 """References of zones as what is known of a study's points."""
 
+import dataclasses
 import math
 
 from conformance.catalogue import documents, references, studies
@@ -29,11 +30,15 @@ def test_a_zone_s_reference_is_known_of_the_very_setting_it_was_measured_in():
     assert known["lost_pct"] == Seen.of(documents.zone_of("cubic", "loss").intervals[cell].basis.values)
 
 
-def test_where_only_a_range_is_known_that_is_the_interval():
-    cell = Cell(10, 20, 2)
-    basis = documents.zone_of("bbrv2").intervals[cell].basis
-    assert not basis.values
-    seen = KNOWN[of("bbrv2", cell)]["utilization"]
+def test_where_only_a_range_is_known_that_is_the_interval(monkeypatch):
+    """As of a user's zone from before zones held the value of each trial; none that ships is so old."""
+    zone, cell = documents.zone_of("bbrv2"), Cell(10, 20, 2)
+    basis = dataclasses.replace(zone.intervals[cell].basis, values=())
+    older = dataclasses.replace(
+        zone, intervals={**zone.intervals, cell: dataclasses.replace(zone.intervals[cell], bases=(basis,))}
+    )
+    monkeypatch.setattr(documents, "zone", lambda path: older)
+    seen = references.of(ATC25)[of("bbrv2", cell)]["utilization"]
     assert (seen.median, seen.low, seen.high, seen.n) == (basis.median, basis.min, basis.max, basis.n)
 
 
