@@ -116,18 +116,3 @@ def share_p(ours: Modes, reference: Modes) -> float:
 
     table = [[ours.low, ours.n - ours.low], [reference.low, reference.n - reference.low]]
     return float(scipy.stats.fisher_exact(table).pvalue)
-
-
-def cut_per_round(sent: Sequence[float], lossy: Sequence[bool]) -> float | None:
-    """Return what a round trip with a loss leaves of the rate, as a median; None where fewer than three tell.
-
-    `sent`: bytes sent in each round trip; `lossy`: whether one of them was known to be lost in it. A round that is
-    followed by more, as when BBR probes, was not one of a cut: what is left is 1 at most.
-    """
-    if len(sent) != len(lossy):
-        raise ValueError(f"{len(sent)} rounds, {len(lossy)} of them known")
-    left = sorted(
-        min(1.0, later / now) for (now, later), cut in zip(itertools.pairwise(sent), lossy, strict=False) if cut and now
-    )
-    middle = len(left) // 2
-    return (left[middle] + left[~middle]) / 2 if len(left) >= 3 else None

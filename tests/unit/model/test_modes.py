@@ -82,23 +82,6 @@ def test_a_share_that_is_the_same_is_rarely_told_apart():
     assert told <= 7  # of 2 expected at most: Fisher's test is conservative
 
 
-def test_the_cut_per_round_is_what_rounds_with_losses_leave():
-    rounds = [100, 70, 49, 34.3, 34.3, 50, 35]
-    assert modes.cut_per_round(rounds, [True, True, True, False, False, True, False]) == pytest.approx(0.7)
-    assert modes.cut_per_round(rounds, [False] * 7) is None
-    assert modes.cut_per_round(rounds, [True, True, False, False, False, False, False]) is None
-
-
-def test_a_round_that_probes_was_not_cut_and_one_without_data_tells_nothing():
-    assert modes.cut_per_round([10, 20, 30, 40], [True] * 4) == 1.0
-    assert modes.cut_per_round([0, 10, 7, 4.9, 3.43], [True] * 5) == pytest.approx(0.7)
-
-
-def test_rounds_of_which_not_all_are_known_are_refused():
-    with pytest.raises(ValueError, match="2 rounds, 1 of them known"):
-        modes.cut_per_round([1, 2], [True])
-
-
 def two_mode_zone(counted=True):
     """A zone whose reference is low in 33 of 60 trials, so that its median is low."""
     values = (*(LOW + 0.0001 * k for k in range(33)), *(HIGH + 0.0001 * k for k in range(27)))
