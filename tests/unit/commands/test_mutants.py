@@ -100,7 +100,16 @@ def test_the_patch_on_top_of_a_public_one_has_the_parameters_of_its_mutants(algo
 
 #: what the public patch of BBRv2 has as parameters by itself, of which mutants are made
 PUBLIC_BBRV2 = {
-    f"tcp_bbr2.{name}" for name in ("beta", "loss_thresh", "inflight_headroom", "full_loss_cnt", "probe_rtt_mode_ms")
+    f"tcp_bbr2.{name}"
+    for name in (
+        "beta",
+        "loss_thresh",
+        "inflight_headroom",
+        "full_loss_cnt",
+        "probe_rtt_mode_ms",
+        "high_gain",
+        "tso_rtt_shift",
+    )
 }
 
 
