@@ -193,14 +193,11 @@ def compute(n: int, options: Options, record: bool, notes: Notes) -> FalseAlarms
     before = 0
     with mutants.reporter(notes, "runs", n) as report:
         for algorithm, first_seeds in _blocks(n, options):
-            block = list(_block(bench, algorithm, first_seeds, options, kept, report))
-            for fresh in (False, True):
-                runs = [one for one, is_fresh in block if is_fresh is fresh]
-                if runs:
-                    told = [(f"{one.algorithm}, seeds from {one.first_seed}", one.status, one.trials) for one in runs]
-                    report.done(told, fresh)
-                made += runs
-                before += len(runs) * (not fresh)
+            for together, fresh in _block(bench, algorithm, first_seeds, options, kept, report):
+                told = [(f"{one.algorithm}, seeds from {one.first_seed}", one.status, one.trials) for one in together]
+                report.done(told)
+                made += together
+                before += 0 if fresh else len(together)
     recorded = path() if kept and path().exists() else None
     return FalseAlarms(runs=tuple(made), before=before, recorded=recorded)
 
@@ -231,18 +228,23 @@ def _block(
     options: Options,
     kept: Record | None,
     report: Reporter,
-) -> Iterator[tuple[Run, bool]]:
-    """Yield (Run, whether it is fresh) of a block, those first that are `kept` (a Record, or None)."""
+) -> Iterator[tuple[list[Run], bool]]:
+    """Yield ([Run], whether they are fresh) of a block, those first that are `kept` (a Record, or None)."""
     zones = mutants.zones_of(algorithm, options.profile or bench.profile, options)
     about = _about(bench, algorithm, zones, options) if kept else None
     known = kept.runs(algorithm, about) if kept else {}
-    yield from ((known[seed], False) for seed in first_seeds if seed in known)
+    if recorded := [known[seed] for seed in first_seeds if seed in known]:
+        yield recorded, False
     results = Store(pathlib.Path(options.results).parent / "false-alarms" / f"{algorithm}-{first_seeds[0]}.jsonl")
     fresh = [seed for seed in first_seeds if seed not in known]
-    for run in _reference_runs(bench, algorithm, fresh, zones, options, results, report) if fresh else ():
+    if not fresh:
+        return
+    made = []
+    for run in _reference_runs(bench, algorithm, fresh, zones, options, results, report):
         if kept and about:
             kept.add(run, about)
-        yield run, True
+        made.append(run)
+    yield made, True
 
 
 def _about(bench: Bench, algorithm: str, zones: Sequence[Zone], options: Options) -> dict[str, Any]:

@@ -208,16 +208,16 @@ def _try_where_none_is_rejected(
     # Where one was measured everywhere in vain, there is least to hope for.
     most = sorted(chosen, key=lambda mutant: -len(rejecting[mutant.id]))
     for zone in zones:
-        told = False
-        for mutant in (m for m in most if m.algorithm == zone.algorithm and m.kernel):
-            if any(one.violates(zone) for one in did.values()):
-                break
-            if not told:
-                report.note(f"{zone.id} rejects no mutant yet: more are measured there, as `zones check` asks for one")
-                told = True
-            where = [(zone.profile, cell) for cell in zone.intervals]
+        further = [mutant for mutant in most if mutant.algorithm == zone.algorithm and mutant.kernel]
+        if not further or any(one.violates(zone) for one in did.values()):
+            continue
+        report.note(f"{zone.id} rejects no mutant yet: more are measured there, as `zones check` asks for one")
+        where = [(zone.profile, cell) for cell in zone.intervals]
+        for mutant in further:
             bench = bench_of(mutant, report.say)
             _keep(mutant, measure(bench, kept, mutant.measured, [zone], where, options, report.follow), did)
+            if any(one.violates(zone) for one in did.values()):
+                break
 
 
 def asked(algorithm: str, zones: Sequence[Zone], options: Options, where: Collection[Where] | None = None) -> Plan:
@@ -353,14 +353,13 @@ class Reporter:
     def note(self, line: str) -> None:
         self._notes.say(line)
 
-    def done(self, told: Sequence[tuple[str, str, int]], fresh: bool | None = None) -> None:
-        """Count as done what was measured together, [(name, outcome, trials)].
+    def done(self, told: Sequence[tuple[str, str, int]]) -> None:
+        """Count as done what was measured together, [(name, outcome, trials)]; each is said to have taken its share.
 
-        What is not `fresh` says nothing about the time that is left; unless that is given, what came from the results
-        file alone is not.
+        What came from files alone says nothing about the time that is left.
         """
         took_s = (time.monotonic() - self._began) / len(told)
-        self._bar.advance(by=len(told), fresh=self._fresh if fresh is None else fresh)
+        self._bar.advance(by=len(told), fresh=self._fresh)
         for name, outcome, trials in told:
             self._notes.say(f"{outcome:10} {name} ({trials} trials, {duration(took_s)})")
         self._began, self._fresh = time.monotonic(), False
