@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from conformance.engine.benches import Choice as Choice
     from conformance.engine.benches import find as find_bench
     from conformance.engine.execute import execute as execute
-    from conformance.engine.plan import cell_questions as cell_questions
     from conformance.engine.plan import plan as plan
+    from conformance.engine.questions import cell_questions as cell_questions
     from conformance.model.errors import UserError as UserError
     from conformance.results.store import Store as Store
     from conformance.results.store import read as read_results
@@ -35,7 +35,7 @@ _EXPORTS = {
     "Choice": "conformance.engine.benches:Choice",
     "Store": "conformance.results.store:Store",
     "UserError": "conformance.model.errors:UserError",
-    "cell_questions": "conformance.engine.plan:cell_questions",
+    "cell_questions": "conformance.engine.questions:cell_questions",
     "execute": "conformance.engine.execute:execute",
     "find_bench": "conformance.engine.benches:find",
     "judge": "conformance.engine.api:judge",

@@ -18,8 +18,8 @@ from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches, runs
 from conformance.engine.benches import Bench, Choice
-from conformance.engine.plan import Key
 from conformance.engine.progress import Progress
+from conformance.engine.questions import Key
 from conformance.model import grid
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell

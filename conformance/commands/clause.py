@@ -12,7 +12,8 @@ from conformance.commands.result import Document, Done, document
 from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
-from conformance.engine.plan import ClauseQuestion, Judged, Plan, plan
+from conformance.engine.plan import Judged, Plan, plan
+from conformance.engine.questions import ClauseQuestion
 from conformance.model.clauses.document import Clause, Specification
 from conformance.model.clauses.verdict import ClauseVerdict
 from conformance.model.errors import UserError

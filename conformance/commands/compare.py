@@ -24,7 +24,7 @@ from conformance.commands.compare_result import Comparison, LeftOut, Side
 from conformance.commands.compare_sides import Results, Stack
 from conformance.engine import runs
 from conformance.engine.benches import Choice
-from conformance.engine.plan import Key
+from conformance.engine.questions import Key
 from conformance.model import grid as grids
 from conformance.model import place as places
 from conformance.model import seeds

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from conformance.commands.measuring import answers
 from conformance.engine.benches import Bench
-from conformance.engine.plan import Key, plan
+from conformance.engine.plan import plan
+from conformance.engine.questions import Key
 from conformance.model.diagnosis.feature_table import FOLLOWS
 from conformance.model.metric import RELATIVE_MARGIN, Metric
 from conformance.model.place import Place

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from conformance.catalogue import documents, scenarios
 from conformance.commands.compare_sides import Results, Stack
-from conformance.engine.plan import Key
+from conformance.engine.questions import Key
 from conformance.model import grid as grids
 from conformance.model import place as places
 from conformance.model.errors import UserError

@@ -11,7 +11,7 @@ from conformance.commands.compare_features import Side as Traits
 from conformance.commands.compare_features import side_of
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
-from conformance.engine.plan import Key
+from conformance.engine.questions import Key
 from conformance.model.errors import UserError
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Scheme

@@ -10,7 +10,8 @@ from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
 from conformance.engine.benches import Choice
-from conformance.engine.plan import CellQuestion, Question, plan
+from conformance.engine.plan import plan
+from conformance.engine.questions import CellQuestion, Question
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.verdict import ALPHA, Status, Verdict, overall

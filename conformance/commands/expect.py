@@ -10,7 +10,8 @@ from conformance.catalogue import documents, expectations
 from conformance.commands.result import Document, Done, document
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
-from conformance.engine.plan import CellQuestion, SplitQuestion, plan, split_question
+from conformance.engine.plan import plan
+from conformance.engine.questions import CellQuestion, SplitQuestion, split_question
 from conformance.lab import manifest
 from conformance.model import expectation
 from conformance.model import place as places

@@ -19,7 +19,8 @@ from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches, runs
 from conformance.engine.benches import Bench
-from conformance.engine.plan import Key, Plan
+from conformance.engine.plan import Plan
+from conformance.engine.questions import Key
 from conformance.engine.work import Looks, Task
 from conformance.model import digest as digests
 from conformance.model.errors import UserError

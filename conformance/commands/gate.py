@@ -23,7 +23,8 @@ from conformance.commands.result import Document
 from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
-from conformance.engine.plan import CellQuestion, Key, Plan, plan
+from conformance.engine.plan import Plan, plan
+from conformance.engine.questions import CellQuestion, Key
 from conformance.engine.workers import Executor
 from conformance.model import expectation, seeds
 from conformance.model import grid as grids

@@ -5,7 +5,8 @@ import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from conformance.engine.plan import CellQuestion, Key, Plan
+from conformance.engine.plan import Plan
+from conformance.engine.questions import CellQuestion, Key
 from conformance.model import expectation
 from conformance.model.diagnosis.blame import Blame, NotAttributed
 from conformance.model.expectation import Expected, Surprise

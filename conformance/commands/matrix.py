@@ -12,7 +12,8 @@ from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
 from conformance.engine import benches
 from conformance.engine.benches import Choice
-from conformance.engine.plan import CellQuestion, Judged, Key, Plan, Question, cell_questions, plan
+from conformance.engine.plan import Judged, Plan, plan
+from conformance.engine.questions import CellQuestion, Key, Question, cell_questions
 from conformance.lab import manifest
 from conformance.lab.manifest import Manifest
 from conformance.model import grid as grids

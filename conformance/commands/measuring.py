@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from conformance.engine import unused
 from conformance.engine.benches import Bench
 from conformance.engine.execute import Answer, execute
-from conformance.engine.plan import Judged, Key, Plan, plan
+from conformance.engine.plan import Judged, Plan, plan
+from conformance.engine.questions import Key
 from conformance.engine.workers import Executor
 from conformance.model.trial import Measurement
 from conformance.results.store import Store

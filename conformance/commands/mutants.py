@@ -19,8 +19,9 @@ from conformance.commands.status import ExitStatus
 from conformance.engine import benches, unused
 from conformance.engine.benches import Bench
 from conformance.engine.execute import execute
-from conformance.engine.plan import CellQuestion, Key, Plan, plan
+from conformance.engine.plan import Plan, plan
 from conformance.engine.progress import Progress
+from conformance.engine.questions import CellQuestion, Key
 from conformance.kernel import build
 from conformance.kernel import source as sources
 from conformance.kernel import store as kernels

@@ -11,7 +11,8 @@ from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus, of_verdicts
 from conformance.engine import benches
 from conformance.engine.benches import Choice
-from conformance.engine.plan import CellQuestion, plan
+from conformance.engine.plan import plan
+from conformance.engine.questions import CellQuestion
 from conformance.engine.workers import Executor
 from conformance.model import seeds
 from conformance.model.errors import UserError

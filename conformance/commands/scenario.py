@@ -14,7 +14,8 @@ from conformance.commands.result import Document, Done, document
 from conformance.commands.status import ExitStatus, of_outcomes
 from conformance.engine import benches
 from conformance.engine.benches import Choice
-from conformance.engine.plan import CellQuestion, Key, Plan, plan
+from conformance.engine.plan import Plan, plan
+from conformance.engine.questions import CellQuestion, Key
 from conformance.engine.workers import Executor
 from conformance.lab import shared
 from conformance.model import metrics, shared_metrics

@@ -12,7 +12,8 @@ from conformance.commands.result import Document, Done, document
 from conformance.commands.status import ExitStatus, of_outcomes, worst
 from conformance.engine import benches
 from conformance.engine.benches import Bench, Choice
-from conformance.engine.plan import Key, plan
+from conformance.engine.plan import plan
+from conformance.engine.questions import Key
 from conformance.engine.workers import Executor
 from conformance.kernel import store as kernels
 from conformance.lab import kernel_variant, shared

@@ -1,13 +1,14 @@
 """Execute a plan: measure what the store lacks, judge what is measured, hand back answers as they come."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Self
 
 from conformance.engine.benches import Bench
 from conformance.engine.followups import FollowUps
-from conformance.engine.plan import Judged, Key, Plan, Question
+from conformance.engine.plan import Judged, Plan
 from conformance.engine.progress import Progress
+from conformance.engine.questions import Key, Question
 from conformance.engine.runs import Run
 from conformance.engine.work import Looks
 from conformance.engine.workers import Executor
@@ -79,13 +80,12 @@ class Execution:
 
     def ask(self, question: Question) -> Judged:
         """Wait for what a question rests on, measure more while it is inconclusive, and judge. Raise UserError."""
-        judged = None
-        for number in self.plan.looks:
-            judged = self.plan.judge(question, self._measured(question, number))
-            if self.plan.is_settled(judged):
-                break
-        assert judged is not None  # a plan has at least one look
-        return judged
+        further = dict.fromkeys(question.settings, self.plan.looks[0])
+        while True:
+            judged = self.plan.judge(question, self._measured(question, further))
+            further = self.plan.next_look(judged)
+            if not further:
+                return judged
 
     def repeat(self, judged: Judged) -> Judged:
         """Ask the question of a violation again, alone, with seeds that nothing was judged by. Raise UserError."""
@@ -99,26 +99,31 @@ class Execution:
             execution._found.update(found)
             return execution.ask(judged.question)
 
-    def _measured(self, question: Question, number: int) -> dict[Setting, Sequence[Measurement]]:
-        """Return at least `number` measurements of each setting, in order of seed."""
+    def _measured(self, question: Question, least: Mapping[Setting, int]) -> dict[Setting, Sequence[Measurement]]:
+        """Return the measurements of each setting, at least so many of these, in order of seed."""
         keys = [(question.algorithm, setting) for setting in question.settings]
         missing = [key for key in keys if key not in self._found]
         if self._run is not None:
             self._found.update((key, self._run.result(*key)) for key in missing)
         else:
             self._measure(missing, self._looks)
-        if few := self._look_further(keys, number):
+        numbers = {(question.algorithm, setting): number for setting, number in least.items()}
+        if self._look_further(numbers):
             if self._run is not None:
                 # What others rest on may be under way for them; and in real time, trials would disturb each other.
                 self._run.wait()
-            self._measure(self._look_further(few, number), Looks(numbers=(number,)))
+            few = self._look_further(numbers)
+            for number in sorted(set(few.values())):
+                self._measure([key for key in few if few[key] == number], Looks(numbers=(number,)))
         return {key[1]: self._found[key] for key in keys}
 
-    def _look_further(self, keys: Sequence[Key], number: int) -> Sequence[Key]:
-        """Take in what follows of these keys, and return those that have fewer measurements than `number` even so."""
-        few = [key for key in keys if len(self._found[key]) < number]
-        self._found.update(self._follow_ups.further(few, number))
-        return [key for key in few if len(self._found[key]) < number]
+    def _look_further(self, numbers: Mapping[Key, int]) -> dict[Key, int]:
+        """Take in what follows of these keys, and return those of which there are fewer measurements even so."""
+        self._found.update(self._follow_ups.further(self._few(numbers)))
+        return self._few(numbers)
+
+    def _few(self, numbers: Mapping[Key, int]) -> dict[Key, int]:
+        return {key: number for key, number in numbers.items() if len(self._found[key]) < number}
 
     def _start(self, work: Sequence[Key], looks: Looks) -> Run:
         return Run(

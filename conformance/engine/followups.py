@@ -7,9 +7,10 @@ each would start guests of its own in the end, which takes longer than its trial
 
 import collections
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from conformance.engine.plan import Judged, Key, Plan, Question
+from conformance.engine.plan import Judged, Plan
+from conformance.engine.questions import Key, Question
 from conformance.engine.work import Looks, Task
 from conformance.model.errors import UserError
 from conformance.model.trial import Measurement
@@ -63,12 +64,11 @@ class FollowUps:
 
         A question about one key has its looks within that key's own task.
         """
-        keys = self._keys(judged.question)
-        if len(keys) == 1 or self._under_way.intersection(keys) or self._plan.is_settled(judged):
+        question = judged.question
+        if len(question.settings) == 1 or self._under_way.intersection(self._keys(question)):
             return
-        available = min(len(self._measured[key]) for key in keys)
-        number = next((number for number in self._plan.looks if number > available), available)
-        for key in keys:
+        for setting, number in self._plan.next_look(judged).items():
+            key = (question.algorithm, setting)
             if (before := len(self._measured[key])) < number:
                 task = Task(key, self._plan.seeds, Looks(numbers=(number,), then=self.then), before=before)
                 self._looks[key].append(task)
@@ -82,13 +82,16 @@ class FollowUps:
         self._repeats |= tasks
         return tasks.values()
 
-    def further(self, keys: Iterable[Key], number: int) -> dict[Key, Sequence[Measurement]]:
-        """Wait for the tasks that look at so many trials of these keys, or more; return what they measured, if any.
+    def further(self, numbers: Mapping[Key, int]) -> dict[Key, Sequence[Measurement]]:
+        """Wait for the tasks that look at so many trials of each key, or more; return what they measured, if any.
 
         Raise UserError.
         """
         with self._lock:
-            found = {key: next((task for task in self._looks[key] if task.trials >= number), None) for key in keys}
+            found = {
+                key: next((task for task in self._looks[key] if task.trials >= number), None)
+                for key, number in numbers.items()
+            }
         return _results(found)
 
     def repeats(self, keys: Iterable[Key]) -> dict[Key, Sequence[Measurement]]:

@@ -11,138 +11,26 @@ import collections
 import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
-from conformance.catalogue import documents, scenarios
+from conformance.engine.questions import (
+    CellQuestion,
+    ClauseQuestion,
+    Key,
+    Lone,
+    Measured,
+    Question,
+    SplitQuestion,
+)  # fmt: skip
 from conformance.model import blindness, seeds
 from conformance.model import family as families
-from conformance.model import place as places
 from conformance.model import verdict as verdicts
 from conformance.model.clauses import verdict as clauses
-from conformance.model.clauses.document import Clause
 from conformance.model.clauses.verdict import ClauseVerdict
 from conformance.model.errors import UserError
 from conformance.model.place import Place
 from conformance.model.setting import Setting
-from conformance.model.split import split_zone
-from conformance.model.split.split_zone import PathCheck, ShareCheck, SplitVerdict, SplitZone
+from conformance.model.split.split_zone import SplitVerdict
 from conformance.model.trial import Measurement
 from conformance.model.verdict import MOST_TRIALS, Status, Verdict, ZoneVerdict
-from conformance.model.zone import Zone
-
-#: what is measured: an algorithm in a setting
-Key = tuple[str, Setting]
-Measured = Mapping[Setting, Sequence[Measurement]]
-Check = PathCheck | ShareCheck
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class CellQuestion:
-    """Is what runs as `algorithm` inside a zone at a cell, or at a point of a scenario?
-
-    `algorithm` is the zone's own unless zones are crossed.
-    """
-
-    zone: Zone = dataclasses.field(hash=False)
-    setting: Setting
-    algorithm: str
-
-    @property
-    def key(self) -> Key:
-        return self.algorithm, self.setting
-
-    @property
-    def place(self) -> Place:
-        return places.of(self.setting)
-
-    @property
-    def settings(self) -> tuple[Setting, ...]:
-        return (self.setting,)
-
-    def judge(self, measured: Measured, family: int, more: bool) -> Verdict:
-        return verdicts.judge(self.zone, self.place, measured[self.setting], family, more)
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class SplitQuestion:
-    """Does a check of a zone's split part hold? `split_path` is None where nothing splits the stack's connections."""
-
-    zone: SplitZone = dataclasses.field(hash=False)
-    check: Check = dataclasses.field(hash=False)
-    cells: tuple[Setting, ...]
-    split_path: Setting | None
-
-    @property
-    def algorithm(self) -> str:
-        return self.zone.algorithm
-
-    @property
-    def is_path(self) -> bool:
-        """Whether it is about one path, and not about the shares of many."""
-        return isinstance(self.check, PathCheck)
-
-    @property
-    def place(self) -> str:
-        return self.check.id
-
-    @property
-    def settings(self) -> tuple[Setting, ...]:
-        return self.cells if self.split_path is None else (*self.cells, self.split_path)
-
-    def judge(self, measured: Measured, family: int, more: bool) -> SplitVerdict:
-        by_cell = {setting.cell: measured[setting] for setting in self.cells}
-        through = None if self.split_path is None else measured[self.split_path]
-        return split_zone.judge(self.zone, self.check, by_cell, through, family, more)
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class ClauseQuestion:
-    """Does what runs as `algorithm` do what a clause of a document says? `setting` keeps the packets of its trials."""
-
-    clause: Clause = dataclasses.field(hash=False)
-    setting: Setting
-    algorithm: str
-
-    @property
-    def key(self) -> Key:
-        return self.algorithm, self.setting
-
-    @property
-    def zone(self) -> Clause:
-        """What it is asked about: it has an id, as zones have."""
-        return self.clause
-
-    @property
-    def place(self) -> str:
-        return self.algorithm
-
-    @property
-    def settings(self) -> tuple[Setting, ...]:
-        return (self.setting,)
-
-    def judge(self, measured: Measured, family: int, more: bool, twice: bool) -> ClauseVerdict:
-        return clauses.judge(self.clause, self.setting, measured[self.setting], family, more, twice)
-
-
-Question = CellQuestion | SplitQuestion | ClauseQuestion
-#: those that measurements of one algorithm in one setting answer
-Lone = CellQuestion | ClauseQuestion
-
-
-def cell_questions(zone: Zone, at: Iterable[Place]) -> list[CellQuestion]:
-    """Return the questions of a zone at those of the places that it has, under its own profile. Raise UserError."""
-    return [
-        CellQuestion(zone=zone, setting=scenarios.setting(zone.profile, place), algorithm=zone.algorithm)
-        for place in at
-        if place in zone.intervals
-    ]
-
-
-def split_question(zone: SplitZone, check: Check, split: bool) -> SplitQuestion:
-    """Return the question of a check; its path is measured where the zone says what was, and `split` allows it."""
-    through = None
-    if split and isinstance(check, PathCheck) and check.measured is not None:
-        through = documents.split_path(zone.profile, check.path.segments)
-    cells = tuple(documents.profile(zone.profile, cell) for cell in check.cells)
-    return SplitQuestion(zone=zone, check=check, cells=cells, split_path=through)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,17 +109,39 @@ class Plan:
     def judge(self, question: Question, measured: Measured) -> Judged:
         """Judge a question at its own first clear look, by measurements of all of its settings, in order of seed.
 
-        Raise UserError where runs are unlike.
+        At each look, there are more trials of those settings only that might make it clear. Raise UserError where runs
+        are unlike.
         """
         ordered = {s: sorted(measured[s], key=lambda m: m.trial.seed) for s in question.settings}
-        available = min(map(len, ordered.values()))
+        numbers = {setting: min(self.looks[0], len(found)) for setting, found in ordered.items()}
+        while True:
+            judged = self._judged(question, ordered, numbers)
+            looks = {s: min(number, len(ordered[s])) for s, number in self.next_look(judged).items()}
+            if not any(number > numbers[setting] for setting, number in looks.items()):
+                return judged
+            numbers |= looks
+
+    def _judged(self, question: Question, ordered: Measured, numbers: Mapping[Setting, int]) -> Judged:
+        """Judge a question by so many trials of each setting."""
+        first = {setting: found[: numbers[setting]] for setting, found in ordered.items()}
         family = self.families[question]
+        more = min(numbers.values()) < self.looks[-1]
+        judged = Judged(question=question, verdict=self._verdict(question, first, family, more), measured=first)
+        if more and not self.is_settled(judged) and not self.next_look(judged):
+            return dataclasses.replace(judged, verdict=self._verdict(question, first, family, False))
+        return judged
 
-        def judge(number: int, more: bool) -> Judged:
-            first = {setting: found[:number] for setting, found in ordered.items()}
-            return Judged(question=question, verdict=self._verdict(question, first, family, more), measured=first)
+    def next_look(self, judged: Judged) -> dict[Setting, int]:
+        """Return how many trials in all the next look needs, of the settings that might make a verdict clear.
 
-        return families.first_clear(self.looks, available, judge, self.is_settled)
+        There are none where it is settled, or has had its last look.
+        """
+        if self.is_settled(judged):
+            return {}
+        question, found = judged.question, {setting: len(trials) for setting, trials in judged.measured.items()}
+        if isinstance(question, SplitQuestion) and isinstance(judged.verdict, SplitVerdict):
+            found = {setting: found[setting] for setting in question.unclear(judged.verdict, judged.measured)}
+        return {s: next(n for n in self.looks if n > have) for s, have in found.items() if have < self.looks[-1]}
 
     def _verdict(
         self, question: Question, measured: Measured, family: int, more: bool

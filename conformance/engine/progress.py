@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
-from conformance.engine.plan import Key
+from conformance.engine.questions import Key
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome
 from conformance.support.console import count, duration

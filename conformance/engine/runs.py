@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Self
 
 from conformance.engine.benches import Bench
-from conformance.engine.plan import Key, check_trials
+from conformance.engine.plan import check_trials
 from conformance.engine.progress import FIXED_BYTES, Progress
+from conformance.engine.questions import Key
 from conformance.engine.work import Group, Looks, Task, Work
 from conformance.engine.workers import Executor, Executors, Room
 from conformance.lab.room import Batches

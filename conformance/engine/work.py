@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 
-from conformance.engine.plan import Key
+from conformance.engine.questions import Key
 from conformance.model.trial import Measurement, Trial
 
 

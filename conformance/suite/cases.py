@@ -10,7 +10,7 @@ from typing import Any
 from _pytest.mark.expression import Expression
 
 from conformance.catalogue import baseline, clauses, documents
-from conformance.engine.plan import ClauseQuestion, Question, cell_questions, split_question
+from conformance.engine.questions import ClauseQuestion, Question, cell_questions, split_question
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
 from conformance.model.place import Point

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from conformance.engine.plan import ClauseQuestion
+from conformance.engine.questions import ClauseQuestion
 from conformance.model.clauses.verdict import ClauseVerdict
 from conformance.model.expectation import Surprise
 from conformance.reporting.text import clause as shown

@@ -9,7 +9,8 @@ import pytest
 from _pytest._code.code import ExceptionInfo, TerminalRepr
 
 from conformance.catalogue import documents
-from conformance.engine.plan import CellQuestion, Judged, Measured, SplitQuestion
+from conformance.engine.plan import Judged
+from conformance.engine.questions import CellQuestion, Measured, SplitQuestion
 from conformance.model import expectation, seeds
 from conformance.model.clauses.verdict import ClauseVerdict
 from conformance.model.errors import UserError

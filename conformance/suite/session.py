@@ -6,7 +6,8 @@ from conformance.catalogue import baseline, expectations
 from conformance.engine import benches, unused
 from conformance.engine.benches import Bench
 from conformance.engine.execute import Execution
-from conformance.engine.plan import CellQuestion, Judged, Plan, Question, plan
+from conformance.engine.plan import Judged, Plan, plan
+from conformance.engine.questions import CellQuestion, Question
 from conformance.model import expectation
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, Surprise

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.plan import ClauseQuestion, SplitQuestion
+from conformance.engine.questions import ClauseQuestion, SplitQuestion
 from conformance.model import family as families
 from conformance.model.clauses.verdict import ClauseVerdict
 from conformance.model.expectation import Expected, Known

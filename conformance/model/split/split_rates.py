@@ -119,6 +119,13 @@ class Prediction:
         used = self.utilization("split")
         return None if used is None else _above(used, (utilization, utilization))
 
+    def rests_on(self, of: str, rates: Rates) -> set[Cell]:
+        """Return the cells whose rates `split` or `end_to_end` may depend on: no segment that is surely the faster."""
+        if of == "end_to_end":
+            return set() if self.path.end_to_end is None else {self.path.end_to_end}
+        most = min(rates.high[segment] for segment in self.path.segments)
+        return {segment for segment in self.path.segments if rates.low[segment] <= most}
+
 
 def _above(value: Bounds, limit: Bounds) -> bool | None:
     if value[0] > limit[1]:
@@ -163,6 +170,14 @@ class Filter:
         if self.utilization is not None:
             found.add(prediction.uses(self.utilization))
         return False if False in found else None if None in found else True
+
+    def in_doubt(self, prediction: Prediction) -> set[str]:
+        """Return the predicted rates that leave it open whether it holds: `split`, `end_to_end`."""
+        if self.passes(prediction) is not None:
+            return set()
+        if self.gain is not None and prediction.gains(self.gain) is None:
+            return {"split", "end_to_end"}
+        return {"split"}
 
 
 #: those of the published Table 3, and for BBRv1 the notebook's: a gain of more than 1.5

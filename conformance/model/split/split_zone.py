@@ -67,6 +67,10 @@ class PathCheck:
         prediction = split_rates.predict(self.path, rates)
         return {name: prediction.utilization(name) for name in self.permitted}
 
+    def in_doubt(self, what: str, rates: split_rates.Rates) -> set[Cell]:
+        """Return the cells whose rates may decide a value."""
+        return split_rates.predict(self.path, rates).rests_on(what, rates)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ShareCheck:
@@ -96,6 +100,14 @@ class ShareCheck:
         predictions = [split_rates.predict(path, rates) for path in model.paths(self.cells)]
         found = split_rates.count(predictions, self.filter)
         return {path_class: found[path_class].share for path_class in self.permitted}
+
+    def in_doubt(self, what: str, rates: split_rates.Rates) -> set[Cell]:
+        """Return the cells whose rates may decide a value: those of paths that may or may not pass the filter."""
+        predictions = [split_rates.predict(p, rates) for p in model.paths(self.cells) if p.path_class == what]
+        return {
+            cell for prediction in predictions for of in self.filter.in_doubt(prediction)
+            for cell in prediction.rests_on(of, rates)
+        }  # fmt: skip
 
 
 Check = PathCheck | ShareCheck
@@ -235,6 +247,27 @@ def judge(
     status = verdict.overall(findings)
     reasons = "; ".join(f"{finding.what}: {finding.reason}" for finding in findings if finding.status is status)
     return SplitVerdict(status=status, reason=reasons, findings=tuple(findings), n=n)
+
+
+def unclear(
+    check: Check, verdict_: SplitVerdict, measured: Mapping[Cell, Sequence[Measurement]]
+) -> tuple[bool, set[Cell]]:
+    """Return whether more trials of the path, split, might make a verdict clear, and those of which cells might.
+
+    These are what may decide the values that are inconclusive or, where none is, those that are not surely inside. The
+    cells are few of those that a check needs: most have no interval that changes any of these values.
+    """
+    findings = {f.what: f for f in verdict_.findings if f.status is Status.INCONCLUSIVE} or {
+        f.what: f for f in verdict_.findings if not f.sure
+    }
+    cells: set[Cell] = set()
+    for what, permitted in _predicted(check):
+        if (finding := findings.get(_called(what))) is not None:
+            # It will conform by likely intervals; whatever else it may become is said by the wide ones.
+            conforming = finding.status is Status.INCONCLUSIVE and all(value in permitted for value in finding.value)
+            confidence = verdict.CONFIDENCE if conforming else finding.confidence
+            cells |= check.in_doubt(what, split_rates.Rates.intervals(measured, confidence))
+    return MEASURED in findings, cells
 
 
 def _predicted(check: Check) -> list[tuple[str, Interval]]:

@@ -9,7 +9,8 @@ import helpers
 import pytest
 
 from conformance.catalogue import baseline, derive, documents, expectations, lint, scenarios
-from conformance.engine.plan import cell_questions, plan
+from conformance.engine.plan import plan
+from conformance.engine.questions import cell_questions
 from conformance.model import expectation, grid
 from conformance.model import zone as zones
 from conformance.model.errors import UserError

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from conformance.catalogue import documents
 from conformance.engine import benches
 from conformance.engine.execute import Execution, execute
-from conformance.engine.plan import CellQuestion, cell_questions, plan, split_question
+from conformance.engine.plan import plan
+from conformance.engine.questions import CellQuestion, cell_questions, split_question
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.verdict import Status
@@ -71,6 +72,28 @@ def test_split_checks_share_the_chance_between_cells_and_paths():
     assert paths and set(asked.work) == {("cubic", s) for s in cells | paths}
     unsplit = plan([split_question(SPLIT, check, split=False) for check in checks], trials=5)
     assert set(unsplit.families.values()) == {len(cells)}
+
+
+def test_a_split_check_needs_more_trials_only_of_what_may_make_it_clear():
+    """One cell spreads. Paths that it is a part of, or is compared with, pass a filter or do not."""
+    permitted = HEATMAP.intervals
+    measured = {setting(c): measurements([permitted[c].basis.median] * 20, cell=c) for c in documents.cells("10mbps")}
+    wide = Cell(10, 20, 1)
+    values = [factor * permitted[wide].basis.median for factor in (0.4, 0.6, 1, 1.5, 1.8)] * 4
+    measured[setting(wide)] = measurements(values, cell=wide)
+    questions = [split_question(SPLIT, c, split=False) for c in SPLIT.checks_within(documents.cells("10mbps"))]
+    asked = plan(questions, trials=5, most_trials=20)
+    first = {s: found[:5] for s, found in measured.items()}
+    unclear = [q for q in questions if not asked.is_settled(asked.judge(q, first))]
+    assert unclear and not any(question.is_path for question in unclear)
+    for question in unclear:
+        needed = asked.next_look(asked.judge(question, first))
+        assert setting(wide) in needed and len(needed) < len(question.settings) / 2
+        assert set(needed.values()) == {8}
+        judged = asked.judge(question, measured)
+        taken = {s: len(found) for s, found in judged.measured.items()}
+        assert {s for s, n in taken.items() if n > 5} == set(needed) and max(taken.values()) == judged.verdict.n
+        assert not asked.next_look(judged)
 
 
 def test_work_may_be_more_than_what_is_asked_about():

@@ -11,7 +11,8 @@ import pytest
 import senders
 
 from conformance.catalogue import clauses
-from conformance.engine.plan import ClauseQuestion, plan
+from conformance.engine.plan import plan
+from conformance.engine.questions import ClauseQuestion
 from conformance.model import packets, statistics
 from conformance.model.clauses import verdict
 from conformance.model.clauses.document import Bound, Specification

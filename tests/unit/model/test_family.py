@@ -8,7 +8,8 @@ from helpers import CELL, measurements, zone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.engine.plan import cell_questions, plan
+from conformance.engine.plan import plan
+from conformance.engine.questions import cell_questions
 from conformance.model import statistics
 from conformance.model.family import USUAL_LOOKS, first_clear, judge_zones, last_step
 from conformance.model.seeds import FRESH, JUDGED, repeats_apart

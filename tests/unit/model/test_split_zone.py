@@ -5,6 +5,7 @@ import copy
 import dataclasses
 import functools
 import random
+import statistics
 
 import pytest
 from helpers import measurements, scheme
@@ -288,6 +289,42 @@ def test_what_was_not_measured_split_is_not_judged_and_faults_are_errors(measure
     # A path without a reference of its own is judged by predictions, whatever was measured.
     unasked = measured_zone.checks[1]
     assert len(split_zone.judge(measured_zone, unasked, cells, through(SPLIT, unasked.path)).findings) == 2
+
+
+def spread(cells, generator, n=5):
+    """{cell: measurements} around what is permitted; of some cells they spread, of others hardly."""
+    permitted = documents.zone_of("cubic").intervals
+    found = {}
+    for cell in cells:
+        width = generator.choice((0.0001, 0.02, 0.3))
+        middle = permitted[cell].low * generator.uniform(1.0, 1.15)
+        found[cell] = measurements([middle * generator.uniform(1 - width, 1 + width) for _ in range(n)], cell=cell)
+    return found
+
+
+def test_cells_that_are_not_in_doubt_could_not_make_a_verdict_clear():
+    """Measured without end, they would hold what they hold: what is open stays open."""
+    own, open_ones = zone("cubic"), 0
+    for seed in range(5):
+        generator = random.Random(seed)
+        measured = spread(documents.cells("10mbps"), generator, n=generator.choice((5, 13, 20)))
+        for check in own.checks_within(measured):
+            verdict = split_zone.judge(own, check, measured, family=36, more=True)
+            if verdict.status is not Status.INCONCLUSIVE:
+                continue
+            of_path, cells = split_zone.unclear(check, verdict, measured)
+            assert cells and cells <= set(check.cells) and not of_path
+            exact = {
+                cell: measurements([statistics.median(m.metrics["utilization"] for m in found)] * 200, cell=cell)
+                for cell, found in measured.items()
+                if cell not in cells
+            }
+            after = split_zone.judge(own, check, {**measured, **exact}, family=36, more=True)
+            status = {finding.what: finding.status for finding in after.findings}
+            found = {finding.what for finding in verdict.findings if finding.status is Status.INCONCLUSIVE}
+            assert {status[what] for what in found} == {Status.INCONCLUSIVE}
+            open_ones += 1
+    assert open_ones > 10
 
 
 @pytest.mark.slow

@@ -1,0 +1,143 @@
+"""What is asked of measurements: is a scheme inside a zone, at one place or for one check of its split part, or does it
+do what a clause of a document says?
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+
+from conformance.catalogue import documents, scenarios
+from conformance.model import place as places
+from conformance.model import verdict as verdicts
+from conformance.model.clauses import verdict as clauses
+from conformance.model.clauses.document import Clause
+from conformance.model.clauses.verdict import ClauseVerdict
+from conformance.model.place import Place
+from conformance.model.setting import Cell, Setting
+from conformance.model.split import split_zone
+from conformance.model.split.split_zone import PathCheck, ShareCheck, SplitVerdict, SplitZone
+from conformance.model.trial import Measurement
+from conformance.model.verdict import Verdict
+from conformance.model.zone import Zone
+
+#: what is measured: an algorithm in a setting
+Key = tuple[str, Setting]
+Measured = Mapping[Setting, Sequence[Measurement]]
+Check = PathCheck | ShareCheck
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class CellQuestion:
+    """Is what runs as `algorithm` inside a zone at a cell, or at a point of a scenario?
+
+    `algorithm` is the zone's own unless zones are crossed.
+    """
+
+    zone: Zone = dataclasses.field(hash=False)
+    setting: Setting
+    algorithm: str
+
+    @property
+    def key(self) -> Key:
+        return self.algorithm, self.setting
+
+    @property
+    def place(self) -> Place:
+        return places.of(self.setting)
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        return (self.setting,)
+
+    def judge(self, measured: Measured, family: int, more: bool) -> Verdict:
+        return verdicts.judge(self.zone, self.place, measured[self.setting], family, more)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SplitQuestion:
+    """Does a check of a zone's split part hold? `split_path` is None where nothing splits the stack's connections."""
+
+    zone: SplitZone = dataclasses.field(hash=False)
+    check: Check = dataclasses.field(hash=False)
+    cells: tuple[Setting, ...]
+    split_path: Setting | None
+
+    @property
+    def algorithm(self) -> str:
+        return self.zone.algorithm
+
+    @property
+    def is_path(self) -> bool:
+        """Whether it is about one path, and not about the shares of many."""
+        return isinstance(self.check, PathCheck)
+
+    @property
+    def place(self) -> str:
+        return self.check.id
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        return self.cells if self.split_path is None else (*self.cells, self.split_path)
+
+    def judge(self, measured: Measured, family: int, more: bool) -> SplitVerdict:
+        through = None if self.split_path is None else measured[self.split_path]
+        return split_zone.judge(self.zone, self.check, self._by_cell(measured), through, family, more)
+
+    def unclear(self, verdict: SplitVerdict, measured: Measured) -> list[Setting]:
+        """Return the settings of which more trials might make a verdict clear that rests on these."""
+        path, cells = split_zone.unclear(self.check, verdict, self._by_cell(measured))
+        return [s for s in self.settings if (path if s == self.split_path else s.cell in cells)]
+
+    def _by_cell(self, measured: Measured) -> dict[Cell, Sequence[Measurement]]:
+        return {setting.cell: measured[setting] for setting in self.cells}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ClauseQuestion:
+    """Does what runs as `algorithm` do what a clause of a document says? `setting` keeps the packets of its trials."""
+
+    clause: Clause = dataclasses.field(hash=False)
+    setting: Setting
+    algorithm: str
+
+    @property
+    def key(self) -> Key:
+        return self.algorithm, self.setting
+
+    @property
+    def zone(self) -> Clause:
+        """What it is asked about: it has an id, as zones have."""
+        return self.clause
+
+    @property
+    def place(self) -> str:
+        return self.algorithm
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        return (self.setting,)
+
+    def judge(self, measured: Measured, family: int, more: bool, twice: bool) -> ClauseVerdict:
+        return clauses.judge(self.clause, self.setting, measured[self.setting], family, more, twice)
+
+
+Question = CellQuestion | SplitQuestion | ClauseQuestion
+#: those that measurements of one algorithm in one setting answer
+Lone = CellQuestion | ClauseQuestion
+
+
+def cell_questions(zone: Zone, at: Iterable[Place]) -> list[CellQuestion]:
+    """Return the questions of a zone at those of the places that it has, under its own profile. Raise UserError."""
+    return [
+        CellQuestion(zone=zone, setting=scenarios.setting(zone.profile, place), algorithm=zone.algorithm)
+        for place in at
+        if place in zone.intervals
+    ]
+
+
+def split_question(zone: SplitZone, check: Check, split: bool) -> SplitQuestion:
+    """Return the question of a check; its path is measured where the zone says what was, and `split` allows it."""
+    through = None
+    if split and isinstance(check, PathCheck) and check.measured is not None:
+        through = documents.split_path(zone.profile, check.path.segments)
+    cells = tuple(documents.profile(zone.profile, cell) for cell in check.cells)
+    return SplitQuestion(zone=zone, check=check, cells=cells, split_path=through)
