@@ -171,7 +171,7 @@ def check(whole: Zone, file: object, anew: bool = False) -> str:
             f"{file}: it accepts {', '.join(lost)} now, which it rejected before",
             "narrow it; if that is meant, run `conformance zones check --record`",
         )
-    whose = "" if own else " of others, as none of its own was measured here"
+    whose = "" if own else ", and none of its own"
     return f"rejects {len(rejected)} of {len(rejected | accepted)} mutants{whose}"
 
 
@@ -200,11 +200,14 @@ def _rejected(zone: Zone) -> tuple[set[str], collections.Counter[str], bool]:
     """Return (mutants that a limited() zone rejects, {mutant: cells in which it was tried}, whether they are of its
     own).
 
-    Of its own algorithm, where that has any that were measured in its cells; else of all others. These are no less
-    wrong: a CUBIC with a bug is no BBRv3.
+    Of its own algorithm, where that has any that were measured in its cells; else of all. Others' are no less wrong: a
+    CUBIC with a bug is no BBRv3. Points of a scenario have several zones, of one metric each, and what its own mutants
+    do may show in another metric only; so of these, too, all are asked where none of its own is rejected.
     """
     tried = [(one, outside) for one in load() if (outside := one.outside(zone)) is not None]
     own = [(one.mutant, outside) for one, outside in tried if one.algorithm == zone.algorithm]
+    if zone.digests and not any(outside for _, outside in own):
+        own = []
     judged = own or [(one.mutant, outside) for one, outside in tried]
     cells = collections.Counter(mutant for mutant, _ in judged)
     return {mutant for mutant, outside in judged if outside}, cells, bool(own)

@@ -485,15 +485,25 @@ def test_a_zone_that_counts_no_point_is_asked_to_reject_none(recorded):
 
 def test_a_zone_of_an_algorithm_without_mutants_is_tried_on_all_others(recorded):
     recorded(did("reno-a", A_CELL, 0.9), did("reno-b", A_CELL, 0.5), did("bbrv1-a", A_CELL, 0.9))
-    assert (
-        mutant_record.check(zone(), "z.json")
-        == "rejects 2 of 3 mutants of others, as none of its own was measured here"
-    )
+    assert mutant_record.check(zone(), "z.json") == "rejects 2 of 3 mutants, and none of its own"
     with pytest.raises(UserError, match="it accepts every mutant of any algorithm that it was tried on"):
         mutant_record.check(zone(0.0, 1.0), "z.json")
     recorded(did("reno-a", A_CELL, 0.9), did("cubic-a", A_CELL, 0.5))
     with pytest.raises(UserError, match=r"it accepts every mutant that it was tried on \(cubic-a\)"):
         mutant_record.check(zone(), "z.json")
+
+
+def test_one_metric_of_a_scenario_may_show_only_what_others_mutants_do(recorded):
+    """Another metric of the same points shows its own."""
+    own = zone()
+    over_points = dataclasses.replace(own, digests=dict.fromkeys(own.intervals, own.profile_digest))
+    recorded(did("reno-a", A_CELL, 0.9), did("cubic-a", A_CELL, 0.5))
+    assert mutant_record.check(over_points, "z.json") == "rejects 1 of 2 mutants, and none of its own"
+    recorded(did("reno-a", A_CELL, 0.9), did("cubic-a", A_CELL, 0.5), did("cubic-b", A_CELL, 0.9))
+    assert mutant_record.check(over_points, "z.json") == "rejects 1 of 2 mutants"
+    recorded(did("reno-a", A_CELL, 0.5), did("cubic-a", A_CELL, 0.5))
+    with pytest.raises(UserError, match="it accepts every mutant of any algorithm that it was tried on"):
+        mutant_record.check(over_points, "z.json")
 
 
 def test_zones_are_judged_as_they_are(recorded):
