@@ -1,6 +1,7 @@
 """Every command, and what a user's mistakes look like: one line, its cause and its mend."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -156,7 +157,7 @@ def test_a_zone_that_accepts_every_mutant_fails_the_check(run, tmp_path):
     path.write_text(json.dumps(document))
     result = run("zones", "check", path)
     assert result.exit_code == 2
-    assert "accepts every mutant that it was tried on" in result.output
+    assert re.search("it accepts (every mutant that it was tried on|cubic-)", result.output)
 
 
 @pytest.mark.parametrize(
