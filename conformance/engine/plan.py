@@ -11,15 +11,7 @@ import collections
 import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
-from conformance.engine.questions import (
-    CellQuestion,
-    ClauseQuestion,
-    Key,
-    Lone,
-    Measured,
-    Question,
-    SplitQuestion,
-)  # fmt: skip
+from conformance.engine.questions import CellQuestion, ClauseQuestion, Key, Lone, Measured, Question, SplitQuestion
 from conformance.model import blindness, seeds
 from conformance.model import family as families
 from conformance.model import verdict as verdicts
@@ -115,21 +107,23 @@ class Plan:
         ordered = {s: sorted(measured[s], key=lambda m: m.trial.seed) for s in question.settings}
         numbers = {setting: min(self.looks[0], len(found)) for setting, found in ordered.items()}
         while True:
-            judged = self._judged(question, ordered, numbers)
-            looks = {s: min(number, len(ordered[s])) for s, number in self.next_look(judged).items()}
-            if not any(number > numbers[setting] for setting, number in looks.items()):
-                return judged
+            more = min(numbers.values()) < self.looks[-1]
+            judged = self._judged(question, ordered, numbers, more)
+            further = self.next_look(judged)
+            looks = {setting: min(number, len(ordered[setting])) for setting, number in further.items()}
+            if all(number == numbers[setting] for setting, number in looks.items()):
+                break
             numbers |= looks
+        if more and not further and not self.is_settled(judged):
+            # What might make it clear has had its last look, though other settings have not.
+            return self._judged(question, ordered, numbers, more=False)
+        return judged
 
-    def _judged(self, question: Question, ordered: Measured, numbers: Mapping[Setting, int]) -> Judged:
+    def _judged(self, question: Question, ordered: Measured, numbers: Mapping[Setting, int], more: bool) -> Judged:
         """Judge a question by so many trials of each setting."""
         first = {setting: found[: numbers[setting]] for setting, found in ordered.items()}
-        family = self.families[question]
-        more = min(numbers.values()) < self.looks[-1]
-        judged = Judged(question=question, verdict=self._verdict(question, first, family, more), measured=first)
-        if more and not self.is_settled(judged) and not self.next_look(judged):
-            return dataclasses.replace(judged, verdict=self._verdict(question, first, family, False))
-        return judged
+        verdict = self._verdict(question, first, self.families[question], more)
+        return Judged(question=question, verdict=verdict, measured=first)
 
     def next_look(self, judged: Judged) -> dict[Setting, int]:
         """Return how many trials in all the next look needs, of the settings that might make a verdict clear.

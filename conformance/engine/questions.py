@@ -26,13 +26,9 @@ Check = PathCheck | ShareCheck
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class CellQuestion:
-    """Is what runs as `algorithm` inside a zone at a cell, or at a point of a scenario?
+class _OfOneSetting:
+    """A question that measurements of one algorithm in one setting answer."""
 
-    `algorithm` is the zone's own unless zones are crossed.
-    """
-
-    zone: Zone = dataclasses.field(hash=False)
     setting: Setting
     algorithm: str
 
@@ -41,12 +37,22 @@ class CellQuestion:
         return self.algorithm, self.setting
 
     @property
-    def place(self) -> Place:
-        return places.of(self.setting)
-
-    @property
     def settings(self) -> tuple[Setting, ...]:
         return (self.setting,)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class CellQuestion(_OfOneSetting):
+    """Is what runs as `algorithm` inside a zone at a cell, or at a point of a scenario?
+
+    `algorithm` is the zone's own unless zones are crossed.
+    """
+
+    zone: Zone = dataclasses.field(hash=False)
+
+    @property
+    def place(self) -> Place:
+        return places.of(self.setting)
 
     def judge(self, measured: Measured, family: int, more: bool) -> Verdict:
         return verdicts.judge(self.zone, self.place, measured[self.setting], family, more)
@@ -92,16 +98,10 @@ class SplitQuestion:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class ClauseQuestion:
+class ClauseQuestion(_OfOneSetting):
     """Does what runs as `algorithm` do what a clause of a document says? `setting` keeps the packets of its trials."""
 
     clause: Clause = dataclasses.field(hash=False)
-    setting: Setting
-    algorithm: str
-
-    @property
-    def key(self) -> Key:
-        return self.algorithm, self.setting
 
     @property
     def zone(self) -> Clause:
@@ -111,10 +111,6 @@ class ClauseQuestion:
     @property
     def place(self) -> str:
         return self.algorithm
-
-    @property
-    def settings(self) -> tuple[Setting, ...]:
-        return (self.setting,)
 
     def judge(self, measured: Measured, family: int, more: bool, twice: bool) -> ClauseVerdict:
         return clauses.judge(self.clause, self.setting, measured[self.setting], family, more, twice)

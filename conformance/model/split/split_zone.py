@@ -9,6 +9,7 @@ Transfers of another length are another profile, so they are never judged by the
 
 import collections
 import dataclasses
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -260,13 +261,14 @@ def unclear(
     findings = {f.what: f for f in verdict_.findings if f.status is Status.INCONCLUSIVE} or {
         f.what: f for f in verdict_.findings if not f.sure
     }
+    intervals = functools.cache(lambda confidence: split_rates.Rates.intervals(measured, confidence))
     cells: set[Cell] = set()
     for what, permitted in _predicted(check):
         if (finding := findings.get(_called(what))) is not None:
             # It will conform by likely intervals; whatever else it may become is said by the wide ones.
             conforming = finding.status is Status.INCONCLUSIVE and all(value in permitted for value in finding.value)
             confidence = verdict.CONFIDENCE if conforming else finding.confidence
-            cells |= check.in_doubt(what, split_rates.Rates.intervals(measured, confidence))
+            cells |= check.in_doubt(what, intervals(confidence))
     return MEASURED in findings, cells
 
 

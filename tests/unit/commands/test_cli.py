@@ -1,7 +1,6 @@
 """Every command, and what a user's mistakes look like: one line, its cause and its mend."""
 
 import json
-import re
 import subprocess
 import sys
 
@@ -9,7 +8,7 @@ import click.testing
 import pytest
 from helpers import measurements
 
-from conformance.catalogue import documents, lint
+from conformance.catalogue import documents, lint, mutant_record
 from conformance.cli import main
 from conformance.results import store
 from conformance.support import paths
@@ -144,7 +143,7 @@ def test_all_zones_that_ship_hold_and_are_canonical(run):
     assert [path for path in files if not lint.format_file(path, write=False)] == []
 
 
-def test_a_zone_that_accepts_every_mutant_fails_the_check(run, tmp_path):
+def test_a_zone_that_accepts_every_mutant_fails_the_check(run, tmp_path, monkeypatch):
     """All its invariants hold: so wide a reference would permit anything."""
     document = json.loads((paths.data("zones") / "cubic" / "competing.json").read_text())
     for cell in document["cells"]:
@@ -155,9 +154,11 @@ def test_a_zone_that_accepts_every_mutant_fails_the_check(run, tmp_path):
         cell.update(low=0.4495, high=0.5505, counted=False)
     path = tmp_path / "competing.json"
     path.write_text(json.dumps(document))
+    tried = tuple(one for one in mutant_record.load() if one.mutant == "cubic-no-fast-convergence")
+    monkeypatch.setattr(mutant_record, "load", lambda: tried)
     result = run("zones", "check", path)
     assert result.exit_code == 2
-    assert re.search("it accepts (every mutant that it was tried on|cubic-)", result.output)
+    assert "accepts every mutant that it was tried on" in result.output
 
 
 @pytest.mark.parametrize(
