@@ -23,6 +23,8 @@ from conformance.support import paths
 _DOCS = paths.PACKAGE.parent / "docs"
 _MUTANTS = (_DOCS / "findings-mutants.md").read_text(encoding="utf-8")
 _ROW = re.compile(r"^\| (\S+) \| (\S+) \| (?:(\S+) (\S+): ([\d.]+), permitted ([\d.]+)\.\.([\d.]+))? ?\| \d+ \|$", re.M)
+#: trials of a cell of the published lines, but where a verdict needed more
+_FEW = 5
 #: of the mutants, those whose top suspect has to be the right one
 _LEAST_TOP = 0.8
 #: kernels that users build: what their mutants do is not recorded
@@ -145,13 +147,14 @@ def test_the_published_table_marks_what_was_reconstructed_and_says_what_that_is(
 def test_the_published_table_is_by_the_zones_that_ship():
     """Read without the code that judges: five trials are inside where the least and the most of them are.
 
-    Whether those outside violate, their ranks say. So there are no more violations than cells that are outside.
+    Whether those outside violate, their ranks say. So there are no more violations than cells that are outside. With
+    more trials than five, some may be outside of a zone to which the cell conforms.
     """
     zone_of = functools.cache(documents.zone_of)
     by_cell = collections.defaultdict(list)
     for m in _published():
         by_cell[m.trial.scheme.stack, m.trial.scheme.algorithm, m.trial.setting].append(m)
-    found = collections.defaultdict(collections.Counter)
+    found, told_by_many = collections.defaultdict(collections.Counter), collections.Counter()
     for (stack, algorithm, setting), made in by_cell.items():
         for kind in ("heatmap", "loss"):
             try:
@@ -165,17 +168,21 @@ def test_the_published_table_is_by_the_zones_that_ship():
             permitted = zone.intervals[setting.cell]
             if permitted.small_packets != 1.0:
                 permitted = permitted.at(statistics.median(sizes) if sizes else None)
-            found[stack, algorithm][_where(permitted, [m.value(zone.metric) for m in made])] += 1
+            where = _where(permitted, [m.value(zone.metric) for m in made])
+            if len(made) > _FEW and where in (Status.COMPATIBLE, Status.INCONCLUSIVE):
+                told_by_many[stack, algorithm] += 1
+            else:
+                found[stack, algorithm][where] += 1
     text = (paths.PACKAGE.parent / "docs" / "matrix.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\S+) \| (\S+) \| [^|]+ \| \S+ \| (\S+)(?: †)? \| (\d+) of 60", text, re.M)
     assert found.keys() == {(stack, algorithm) for stack, algorithm, *_ in rows}
     for stack, algorithm, status, n in rows:
-        count = found[stack, algorithm]
+        count, others = found[stack, algorithm], told_by_many[stack, algorithm]
         likely = {
             "error": count[Status.ERROR] == int(n),
             "violates": 0 < int(n) <= count[Status.VIOLATES],
-            "inconclusive": 0 < int(n) <= sum(count.values()) - count[Status.CONFORMS],
-            "compatible": count[Status.VIOLATES] == 0 and int(n) == count[Status.COMPATIBLE],
+            "inconclusive": 0 < int(n) <= sum(count.values()) + others - count[Status.CONFORMS],
+            "compatible": count[Status.VIOLATES] == 0 and 0 <= int(n) - count[Status.COMPATIBLE] <= others,
             "conforms": count[Status.VIOLATES] == 0 and int(n) == count[Status.CONFORMS],
         }
         assert likely[status], (stack, algorithm, count)
