@@ -1,10 +1,13 @@
 """The command's root: how it talks, and how it shows a user's mistake."""
 
+import contextlib
 import json
 import math
 import pathlib
+import signal
 import sys
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn, TypeVar
 
 import click
@@ -90,6 +93,22 @@ SEED = click.IntRange(1, 2**31)
 _GONE = {"drift": "conformance compare @KERNEL @KERNEL --cca NAME"}
 
 
+@contextlib.contextmanager
+def _ended_as_interrupted() -> Iterator[None]:
+    """Take SIGTERM, with which CI and `timeout` end a command, for Ctrl-C.
+
+    Else Python ends at once, and what it started goes on: a build's compilers, for minutes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may say what a signal does
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 class Group(click.Group):
     """Shows a user's mistake as one line, never as a traceback."""
 
@@ -103,7 +122,8 @@ class Group(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with _ended_as_interrupted():
+                return super().invoke(ctx)
         except UserError as error:
             err.print(f"conformance: {mistake(error)}", style="red", soft_wrap=True)
             ctx.exit(ExitStatus.MISUSE)

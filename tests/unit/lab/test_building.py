@@ -5,6 +5,8 @@ import json
 import os
 import pathlib
 import shutil
+import subprocess
+import sys
 import threading
 import time
 
@@ -44,6 +46,16 @@ def stack(tmp_path):
 
 def kept(own_cache):
     return sorted(p.name for p in (own_cache / "adapters").iterdir() if p.is_dir())
+
+
+def ends(pid):
+    """Whether a process ends within moments; a dead one that nobody has waited for has ended."""
+    status = pathlib.Path(f"/proc/{pid}/stat")
+    for _ in range(100):
+        if not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z":
+            return True
+        time.sleep(0.05)
+    return False
 
 
 def test_is_built_once_and_again_when_a_file_changed(stack, own_cache):
@@ -155,12 +167,23 @@ def test_a_build_that_takes_too_long_is_ended_with_all_its_processes(stack, monk
     monkeypatch.setattr(building, "_TIMEOUT_S", 0.3)
     with pytest.raises(UserError, match="not done within"):
         adapter.load(stack(f"sh -c 'echo $$ > {tmp_path}/pid; exec sleep 60' & wait"))
-    status = pathlib.Path(f"/proc/{int((tmp_path / 'pid').read_text())}/stat")
-    for _ in range(100):
-        if not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z":
-            return
-        time.sleep(0.05)
-    raise AssertionError("a process of the build is still there")
+    assert ends(int((tmp_path / "pid").read_text()))
+
+
+def test_a_build_whose_command_is_terminated_ends_with_all_its_processes(stack, tmp_path):
+    """CI ends what was cancelled by SIGTERM."""
+    seen = tmp_path / "pid"
+    manifest = stack(f"setsid sleep 600 & echo $! > {seen}.part; mv {seen}.part {seen}; wait")
+    command = subprocess.Popen(
+        [sys.executable, "-m", "conformance", "adapter", "build", manifest], stderr=subprocess.PIPE, text=True
+    )
+    while not seen.exists() and command.poll() is None:
+        time.sleep(0.01)
+    command.terminate()
+    _, said = command.communicate()
+    assert command.returncode == 130
+    assert said.endswith("conformance: interrupted; run the same command again to resume\n")
+    assert ends(int(seen.read_text()))
 
 
 def test_two_at_once_build_once(stack, tmp_path):
