@@ -49,10 +49,24 @@ class Recipe(trees.Built, Protocol):
 
 
 def missing(recipe: Mapping[str, Any]) -> list[str]:
-    """Return the programs and header files that a manifest's "build" needs and this machine lacks."""
+    """Return the programs, header files and libraries that a manifest's "build" needs and this machine lacks."""
     lacking = [tool for tool in recipe.get("needs", ()) if not shutil.which(tool)]
     roots = (pathlib.Path("/usr/include"), pathlib.Path("/usr/local/include"))
-    return lacking + [h for h in recipe.get("headers", ()) if not any((root / h).exists() for root in roots)]
+    lacking += [h for h in recipe.get("headers", ()) if not any((root / h).exists() for root in roots)]
+    return lacking + [f"lib{name}" for name in recipe.get("libraries", ()) if not _has_library(name)]
+
+
+def _has_library(name: str) -> bool:
+    """Return whether a shared library is there in any version, where linkers or LLVM's packages keep libraries.
+
+    A variable such as LIBCLANG_PATH names one elsewhere, as bindgen reads it.
+    """
+    if f"LIB{name.upper()}_PATH" in os.environ:
+        return True
+    folders = [pathlib.Path(root) for root in ("/usr/local/lib", "/usr/lib", "/usr/lib64")]
+    files = (f"lib{name}.so*", f"lib{name}-[0-9]*.so*")
+    patterns = [f"{where}{file}" for where in ("", "*/", "llvm*/lib/") for file in files]
+    return any(True for folder in folders for pattern in patterns for _ in folder.glob(pattern))
 
 
 def ensure(

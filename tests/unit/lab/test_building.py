@@ -156,9 +156,15 @@ def test_what_was_built_elsewhere_is_taken_where_its_libraries_are_and_not_when_
     assert adapter.load(manifest).build == here
 
 
-def test_what_is_lacking_is_named_first(stack):
-    with pytest.raises(UserError, match=r"needs nosuchtool, nosuch/header\.h"):
-        adapter.load(stack("true", needs=["sh", "nosuchtool"], headers=["stdio.h", "nosuch/header.h"]))
+def test_what_is_lacking_is_named_first(stack, monkeypatch):
+    needed = {
+        "needs": ["sh", "nosuchtool"],
+        "headers": ["stdio.h", "nosuch/header.h"],
+        "libraries": ["c", "nosuch", "elsewhere"],
+    }
+    monkeypatch.setenv("LIBELSEWHERE_PATH", "/opt/elsewhere")
+    with pytest.raises(UserError, match=r"needs nosuchtool, nosuch/header\.h, libnosuch(?!,)"):
+        adapter.load(stack("true", **needed))
     with pytest.raises(UserError, match=r"/build/program: .* is not an executable file"):
         adapter.load(stack("true", mode=0o644))
 
