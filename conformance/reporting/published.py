@@ -21,8 +21,6 @@ from conformance.support import files
 
 #: of a front trial's evidence, what its page shows
 _SHOWN = ("calibration", "congestion_control", "kernel_release", "qdiscs", "trace")
-#: of any trial's
-_ALWAYS = (source.RECOVERED,)
 #: digits of the numbers of a trace or of a series of rates: more than a drawing of 1000 by 100 units can show
 _DIGITS = 4
 
@@ -96,13 +94,12 @@ def write_study(study: Study, measurements: Iterable[Measurement], target: pathl
 
 
 def _bare(measurement: Measurement) -> Measurement:
-    """Return the measurement without evidence but what says where it comes from: no claim rests on more.
+    """Return the measurement without evidence: no claim rests on it.
 
     Rates of each second are rounded; in studies of many flows they are most of the bytes.
     """
-    evidence = {name: measurement.evidence[name] for name in _ALWAYS if measurement.evidence.get(name)}
     flows, links = _rounded_series(measurement.flows), _rounded_series(measurement.links)
-    return dataclasses.replace(measurement, evidence=evidence, flows=flows, links=links)
+    return dataclasses.replace(measurement, evidence={}, flows=flows, links=links)
 
 
 def _rounded_series(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -126,8 +123,7 @@ def _lean(measurement: Measurement, whole: Measurement, front: bool) -> Measurem
 
     `measurement`: as a Source remembers it, with the counters that verdicts need; `whole`: the same with everything.
     """
-    kept = _ALWAYS + _SHOWN if front else _ALWAYS
-    shown = {name: whole.evidence[name] for name in kept if whole.evidence.get(name)}
+    shown = {name: whole.evidence[name] for name in (_SHOWN if front else ()) if whole.evidence.get(name)}
     evidence: dict[str, Any] = {**measurement.evidence, **shown}
     if isinstance(evidence.get("trace"), dict):
         evidence["trace"] = {

@@ -13,8 +13,6 @@ from typing import Any
 from conformance.model.trial import Measurement
 from conformance.results import store
 
-#: beside counters: where a line was not measured but read back from pages, a sentence that says so
-RECOVERED = "recovered"
 #: what of the interface counters Measurement.value() needs
 _COUNTERS = ("tx_bytes", "rx_bytes", "rx_packets")
 #: the same of queues, and which of these mark
@@ -87,6 +85,4 @@ def _lean(measurement: Measurement, shared: dict[Any, Any]) -> Measurement:
     ]
     if queues:
         evidence["qdiscs"] = queues
-    if recovered := measurement.evidence.get(RECOVERED):
-        evidence[RECOVERED] = shared.setdefault(str(recovered), str(recovered))
     return dataclasses.replace(measurement, trial=trial, evidence=evidence, host={})

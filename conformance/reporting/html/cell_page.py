@@ -11,7 +11,7 @@ from conformance.model.trial import Measurement
 from conformance.reporting import rerun
 from conformance.reporting.heatmaps import CellResult, Heatmap, Series
 from conformance.reporting.html import heatmap_table, traces
-from conformance.results.source import RECOVERED, Source
+from conformance.results.source import Source
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -186,5 +186,3 @@ def _facts(measurement: Measurement) -> Iterator[tuple[str, str]]:
         )
     if evidence.get("kernel_release"):
         yield "kernel, says the guest", evidence["kernel_release"]
-    if evidence.get(RECOVERED):
-        yield "these numbers", evidence[RECOVERED]

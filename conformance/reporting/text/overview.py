@@ -9,7 +9,6 @@ from conformance.model.setting import Cell
 from conformance.model.verdict import ALPHA
 from conformance.reporting.heatmaps import CellResult, Heatmap, Series
 from conformance.reporting.text.markdown import table
-from conformance.results.source import RECOVERED
 
 #: cells named in a row
 _SHOWN = 2
@@ -21,22 +20,12 @@ A row is one algorithm of one stack, and its verdict is the worst of all that zo
 *Called* is the stack's own name for the algorithm. `2 of 60` means that 2 of its 60 verdicts, one
 for each cell of each zone, are this worst one; the first of these cells follow.\
 """
-#: beside the verdict of what was reconstructed
-_MARK = "†"
-_RECONSTRUCTED = f"""\
-{_MARK} Reconstructed, not measured as it stands: read back from pages that were published, as the lines
-behind them were not kept. Medians, extremes and intervals of cells are as published; counters are
-made up to fit them (`reports/published/README.md`).\
-"""
 _HEAD = ("stack", "algorithm", "called", "kernel", "verdict", "verdicts (+ above, - below the zone)")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Row:
-    """One stack and algorithm. `status`: the worst of its verdicts, or "not judged"; `what`: how many, and where.
-
-    `reconstructed`: its trials, or some, were read back from pages, as their evidence says.
-    """
+    """One stack and algorithm. `status`: the worst of its verdicts, or "not judged"; `what`: how many, and where."""
 
     stack: str
     algorithm: str
@@ -44,7 +33,6 @@ class Row:
     kernel: str
     status: str
     what: str
-    reconstructed: bool = False
 
 
 def rows(all_series: Iterable[Series], called: Callable[[str, str], str]) -> list[Row]:
@@ -57,15 +45,9 @@ def rows(all_series: Iterable[Series], called: Callable[[str, str], str]) -> lis
 
 def render(made: Iterable[Row]) -> str:
     """Return the rows as a page of Markdown, with the rate of false alarms that holds for each."""
-    made = list(made)
-    cells = [(row.stack, row.algorithm, row.called, row.kernel, _marked(row), row.what) for row in made]
-    footnote = ["", _RECONSTRUCTED] if any(row.reconstructed for row in made) else []
+    cells = [(row.stack, row.algorithm, row.called, row.kernel, row.status, row.what) for row in made]
     rate = f"Each stack and algorithm has false alarms in at most {ALPHA:.0%} of runs (Holm over all cells that count)."
-    return "\n".join([_TITLE, "", _ABOUT, "", *table(_HEAD, cells), *footnote, "", rate]) + "\n"
-
-
-def _marked(row: Row) -> str:
-    return f"{row.status} {_MARK}" if row.reconstructed else row.status
+    return "\n".join([_TITLE, "", _ABOUT, "", *table(_HEAD, cells), "", rate]) + "\n"
 
 
 def _row(series: Series, called: str) -> Row:
@@ -76,9 +58,6 @@ def _row(series: Series, called: str) -> Row:
         kernel=series.scheme.kernel_release,
         status=series.verdict,
         what=_judged(series) if series.count() else _not_judged(series),
-        reconstructed=any(
-            m.evidence.get(RECOVERED) for r in series.utilization.results.values() for m in r.measurements
-        ),
     )
 
 

@@ -159,17 +159,6 @@ def _apart(one, other):
 
 
 @pytest.mark.slow
-def test_the_published_table_marks_what_was_reconstructed_and_says_what_that_is():
-    text = (paths.PACKAGE.parent / "docs" / "matrix.md").read_text(encoding="utf-8")
-    marked = set(re.findall(r"^\| (\S+) \| (\S+) \| [^|]+ \| \S+ \| [^|]+ † \|", text, re.M))
-    recovered = {m.trial.scheme for m in _published() if m.evidence.get("recovered")}
-    assert marked == {(scheme.stack, scheme.algorithm) for scheme in recovered} != set()
-    assert "\n† Reconstructed, not measured" in text
-    measured = [s for s in _series() if s.scheme not in recovered]
-    assert "†" not in overview.render(overview.rows(measured[:1], export.called))
-
-
-@pytest.mark.slow
 def test_the_published_table_is_by_the_zones_that_ship():
     """Read without the code that judges: five trials are inside where the least and the most of them are.
 
@@ -200,7 +189,7 @@ def test_the_published_table_is_by_the_zones_that_ship():
             else:
                 found[stack, algorithm][where] += 1
     text = (paths.PACKAGE.parent / "docs" / "matrix.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (\S+) \| (\S+) \| [^|]+ \| \S+ \| (\S+)(?: †)? \| (\d+) of 60", text, re.M)
+    rows = re.findall(r"^\| (\S+) \| (\S+) \| [^|]+ \| \S+ \| (\S+) \| (\d+) of 60", text, re.M)
     assert found.keys() == {(stack, algorithm) for stack, algorithm, *_ in rows}
     for stack, algorithm, status, n in rows:
         count, others = found[stack, algorithm], told_by_many[stack, algorithm]
