@@ -110,15 +110,29 @@ def recorded():
     return [score(mutant, rows) for mutant in mutants.corpus() if mutant.id in rows]
 
 
-def table(scores):
-    """Markdown: the counts, and a row for each mutant."""
+#: weights and tolerances were chosen by mutants of these; those of others came later, and were not used for it
+CHOSEN_BY = ("cubic", "reno", "bbrv1")
+
+
+def counts(scores):
+    """A sentence: how many are right, of scores."""
     looked = [score for score in scores if score.looked]
-    counts = [sum(score.rank is not None and score.rank <= most for score in looked) for most in (1, 2)]
-    shares = [f"{count} ({count / max(len(looked), 1):.0%})" for count in counts]
+    right = [sum(score.rank is not None and score.rank <= most for score in looked) for most in (1, 2)]
+    shares = [f"{count} ({count / max(len(looked), 1):.0%})" for count in right]
     without, errors = sum(not score.suspects for score in looked), len(scores) - len(looked)
-    rows = [
+    return (
         f"{len(looked)} mutants: the top suspect is the right one of {shares[0]}, one of the top two of {shares[1]};"
-        f" {without} without a suspect; {errors} errors.",
+        f" {without} without a suspect; {errors} errors."
+    )
+
+
+def table(scores):
+    """Markdown: the counts of those that the weights were chosen by and of the others, and a row for each mutant."""
+    chosen_by = [score for score in scores if score.mutant.algorithm in CHOSEN_BY]
+    others = [score for score in scores if score not in chosen_by]
+    rows = [
+        *([f"- CUBIC, Reno and BBRv1: {counts(chosen_by)}"] if chosen_by else ()),
+        *([f"- BBRv2 and BBRv3: {counts(others)}"] if others else ()),
         "",
         "| mutant | is wrong | rank | suspects, with their weights | evidence of the first |",
         "|---|---|---|---|---|",
