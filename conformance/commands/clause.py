@@ -170,7 +170,7 @@ def run(
         )
     asked = plan(
         questions, trials=trials, most_trials=last_look(trials, most_trials), first_seed=first_seed,
-        work=[question.key for question in questions], twice=True,
+        work=[question.key for question in questions],
     )  # fmt: skip
     asked.refuse_blind()
     judged = _judged(asked, bench, results, workers, notes)
@@ -200,7 +200,7 @@ def _questions(
     `called`: what the adapter calls the algorithms that it has.
     """
     return [
-        ClauseQuestion(clause=clause, setting=clauses.setting(clause.network), algorithm=called[algorithm])
+        ClauseQuestion(clause=clause, setting=clauses.setting(clause.network), algorithm=called[algorithm], twice=True)
         for clause in chosen
         if bench.adapter.manifest.transport in clause.transports
         for algorithm in clause.judged_of(called, named)

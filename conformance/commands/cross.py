@@ -42,10 +42,11 @@ class Cross:
             return ExitStatus.ERROR
         if Status.UNSUPPORTED in statuses.values():
             return of_verdicts([Status.UNSUPPORTED])
-        as_wanted = (
-            status.passes if one == other else status is Status.VIOLATES for (one, other), status in statuses.items()
-        )
-        return ExitStatus.DONE if all(as_wanted) else ExitStatus.VIOLATES
+        if any(
+            status is Status.VIOLATES if one == other else status.passes for (one, other), status in statuses.items()
+        ):
+            return ExitStatus.VIOLATES
+        return ExitStatus.UNKNOWN if Status.INCONCLUSIVE in statuses.values() else ExitStatus.DONE
 
     def to_json(self) -> Document:
         """Return a document of schemas/cross.json."""

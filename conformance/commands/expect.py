@@ -3,7 +3,7 @@
 import collections
 import dataclasses
 import pathlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from conformance.catalogue import documents, expectations
@@ -17,7 +17,7 @@ from conformance.model import expectation
 from conformance.model import place as places
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, JudgedZone
-from conformance.model.family import USUAL_LOOKS, first_clear, judge_zones
+from conformance.model.family import USUAL_LOOKS, at_first_clear, judge_zones
 from conformance.model.seeds import repeats_apart
 from conformance.model.setting import Setting
 from conformance.model.split.split_zone import SplitVerdict
@@ -235,11 +235,18 @@ def _verdicts(algorithm: str, measured: Measured) -> Iterator[JudgedZone]:
 
 def _of_check(question: SplitQuestion, measured: Measured, family: int) -> SplitVerdict:
     """Return the verdict at the first look that is clear, and sure where it passes."""
-    first = {setting: repeats_apart(measured[setting])[0] for setting in question.settings}
-    available = min(map(len, first.values()))
+    own = {setting: repeats_apart(measured[setting])[0] for setting in question.settings}
+    available = {setting: len(found) for setting, found in own.items()}
 
-    def judge(number: int, more: bool) -> SplitVerdict:
-        return question.judge({setting: found[:number] for setting, found in first.items()}, family, more)
+    def first(numbers: Mapping[Setting, int]) -> Measured:
+        return {setting: found[: numbers[setting]] for setting, found in own.items()}
 
-    looks = USUAL_LOOKS if available <= USUAL_LOOKS[-1] else (available,)
-    return first_clear(looks, available, judge, lambda v: v.sure or v.status is Status.VIOLATES, ends=True)
+    def judge(numbers: Mapping[Setting, int], more: bool) -> SplitVerdict:
+        return question.judge(first(numbers), family, more)
+
+    def unclear(found: SplitVerdict, numbers: Mapping[Setting, int]) -> Collection[Setting]:
+        is_clear = found.sure or found.status is Status.VIOLATES or not found.findings
+        return () if is_clear else question.unclear(found, first(numbers))
+
+    few = min(available.values()) <= USUAL_LOOKS[-1]
+    return at_first_clear(USUAL_LOOKS if few else (max(available.values()),), available, judge, unclear, ends=True)

@@ -26,7 +26,7 @@ from conformance.model import digest as digests
 from conformance.model.errors import UserError
 from conformance.model.studies import mutants as model
 from conformance.model.trial import Measurement
-from conformance.model.verdict import Status, Verdict, approach, looks, overall
+from conformance.model.verdict import ALPHA, CONFIDENCE, LOOKS, Status, Verdict, approach, looks, overall
 from conformance.model.zone import Zone
 from conformance.reporting.text import scores
 from conformance.results.store import Store
@@ -251,15 +251,19 @@ def _block(
 def _about(bench: Bench, algorithm: str, zones: Sequence[Zone], options: Options) -> dict[str, Any]:
     """Return what a run depends on beside its seeds: digests of what is measured, and of what it is judged by."""
     settings = [setting for _, setting in mutants.work(algorithm, model.order(zones))]
-    permitted = {
-        zone.id: {cell.id: dataclasses.asdict(permitted) for cell, permitted in zone.intervals.items()}
+    judged_by = {
+        zone.id: {
+            "metric": zone.metric,
+            "permitted": {place.id: dataclasses.asdict(permitted) for place, permitted in zone.intervals.items()},
+            "own kind": {place.id: dataclasses.asdict(beside) for place, beside in zone.own_kind.items()},
+        }
         for zone in zones
     }
     return {
         "kernel": bench.scheme(algorithm).kernel_release,
         "looks": list(looks(options.trials, options.max_trials)),
         "measured": digests.of_value([bench.trials(algorithm, setting, [1])[0].key for setting in settings]),
-        "judged": digests.of_value(permitted),
+        "judged": digests.of_value([judged_by, ALPHA, LOOKS, CONFIDENCE]),
     }
 
 
@@ -292,7 +296,7 @@ def _reference_runs(
             trials=sum(map(len, measured.values())),
             status=status,
             nearest=_nearest(zones, verdicts, measured, mutants.asked(algorithm, zones, own).family),
-            why=tuple(scores.words(v) for v in verdicts if v.status is status in _TOLD),
+            why=tuple(scores.words(v) for v in verdicts if v.status is status and status in _TOLD),
         )
 
 

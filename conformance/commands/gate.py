@@ -136,10 +136,12 @@ class GateResult:
         """The exit status. A gate that learned nothing does not pass, strict or not."""
         if self.surprises or self.moved:
             return ExitStatus.VIOLATES
-        statuses = {f.last.status for f in self.findings if not f.as_expected}
-        if Status.ERROR in statuses:
+        if any(f.last.status is Status.ERROR and not f.as_expected for f in self.findings):
             return ExitStatus.ERROR
-        learned = any(status.passes for status in statuses) or any(f.as_expected for f in self.findings)
+        # What is not counted has no further part in it, unless there is nothing else.
+        findings = [f for f in self.findings if f.verdict.counted] or self.findings
+        statuses = {f.last.status for f in findings if not f.as_expected}
+        learned = any(status.passes for status in statuses) or any(f.as_expected for f in findings)
         known = of_verdicts(statuses) is ExitStatus.DONE and not any(judged.unmeasured for judged in self.judged)
         known = known and (self.features is None or self.features.exit_status is ExitStatus.DONE)
         return ExitStatus.DONE if learned and (known or not self.strict) else ExitStatus.UNKNOWN

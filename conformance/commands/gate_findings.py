@@ -110,13 +110,17 @@ def repeating(asked: Plan, results: Sequence[ZoneResult]) -> Plan | None:
 def confirmed(
     again: Plan, measured: Mapping[Key, Sequence[Measurement]], results: Iterable[ZoneResult]
 ) -> Iterator[ZoneResult]:
-    """Yield the same with the verdicts on trials with fresh seeds, as far as there are any. Raise UserError."""
+    """Yield the same with the verdicts on trials with fresh seeds, as far as these were made in time. Raise UserError.
+
+    A repeat that the budget cut short before it was clear is none: its violation fails as it is.
+    """
     found: dict[tuple[str, Place], Verdict] = {}
     for question in _of_cells(again):
         if question.key in measured:
-            verdict = again.judge(question, {question.setting: measured[question.key]}).verdict
-            assert isinstance(verdict, Verdict)
-            found[question.zone.id, question.place] = verdict
+            judged = again.judge(question, {question.setting: measured[question.key]})
+            assert isinstance(judged.verdict, Verdict)
+            if not again.next_look(judged):
+                found[question.zone.id, question.place] = judged.verdict
     for result in results:
         findings = (
             dataclasses.replace(finding, again=found.get((result.zone.id, finding.verdict.place)))

@@ -18,7 +18,7 @@ from conformance.model import seeds
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell, Setting
 from conformance.model.trial import Measurement, Outcome
-from conformance.model.verdict import Status
+from conformance.model.verdict import Status, deciding
 from conformance.model.zone import Zone
 from conformance.reporting import heatmaps
 from conformance.reporting.heatmaps import CellResult, Series
@@ -95,7 +95,8 @@ def compute(
     for answer in answers(asked, bench, results, workers, notes, executor=executor):
         measured[answer.setting] = answer.measurements
         _complain(notes, answer.setting.cell, answer.measurements)
-    series = heatmaps.all_series([m for setting in settings for m in measured[setting]])
+    of_zones = asked.zone_verdicts({(algorithm, setting): found for setting, found in measured.items()})
+    series = heatmaps.all_series([m for setting in settings for m in measured[setting]], planned=of_zones)
     return Measured(series=tuple(series), results=results, not_judged=not_judged)
 
 
@@ -117,13 +118,18 @@ def _complain(notes: Notes, cell: Cell, measurements: Sequence[Measurement]) -> 
 
 
 def exit_status(results: Iterable[CellResult]) -> ExitStatus:
-    """Return the ExitStatus of CellResults, judged or not."""
-    return of_verdicts(_status(result) for result in results)
+    """Return the ExitStatus of CellResults, judged or not; of what is not counted, only errors have a part in it."""
+    every = list(results)
+    judged = [result.verdict for result in every if result.verdict is not None]
+    errors = [verdict.status for verdict in judged if verdict.status is Status.ERROR]
+    unjudged = [_unjudged(result) for result in every if result.verdict is None]
+    return of_verdicts([*(verdict.status for verdict in deciding(judged)), *errors, *unjudged])
 
 
-def _status(result: CellResult) -> Status:
-    if result.verdict is not None:
-        return result.verdict.status
+def _unjudged(result: CellResult) -> Status:
+    """Return what to say of a cell that no zone judges: CONFORMS where every trial was made."""
+    if any(m.outcome is Outcome.ERROR for m in result.measurements):
+        return Status.ERROR
     if result.value is not None:
         return Status.CONFORMS  # measured, and no zone judges it
     return Status.UNSUPPORTED if result.unsupported else Status.ERROR

@@ -9,7 +9,7 @@ asks it; only what judges a file alone counts its own family.
 
 import collections
 import dataclasses
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 
 from conformance.engine.questions import CellQuestion, ClauseQuestion, Key, Lone, Measured, Question, SplitQuestion
 from conformance.model import blindness, seeds
@@ -62,8 +62,7 @@ class Plan:
 
     `looks`: rising numbers of trials after which a setting is judged; the last is the most. `families`: how many
     hypotheses each question shares its chance of a false alarm with, itself included. `glances`: whether the first look
-    is at one trial, which says only whether a clause can be seen at all. `twice`: whether a violation of a clause has
-    to be shown again, by the plan that repeats it.
+    is at one trial, which says only whether a clause can be seen at all.
     """
 
     work: tuple[Key, ...]
@@ -74,7 +73,6 @@ class Plan:
     #: questions about known violations: where they pass, trials go on until that is sure
     known: frozenset[Question]
     glances: bool
-    twice: bool
     _about: Mapping[Key, tuple[Lone, ...]]
     _family_of: Callable[[Question], Hashable]
     #: of several plans' first looks; those of this plan alone where there are none
@@ -105,44 +103,31 @@ class Plan:
         are unlike.
         """
         ordered = {s: sorted(measured[s], key=lambda m: m.trial.seed) for s in question.settings}
-        numbers = {setting: min(self.looks[0], len(found)) for setting, found in ordered.items()}
-        while True:
-            more = min(numbers.values()) < self.looks[-1]
-            judged = self._judged(question, ordered, numbers, more)
-            further = self.next_look(judged)
-            looks = {setting: min(number, len(ordered[setting])) for setting, number in further.items()}
-            if all(number == numbers[setting] for setting, number in looks.items()):
-                break
-            numbers |= looks
-        if more and not further and not self.is_settled(judged):
-            # What might make it clear has had its last look, though other settings have not.
-            return self._judged(question, ordered, numbers, more=False)
-        return judged
 
-    def _judged(self, question: Question, ordered: Measured, numbers: Mapping[Setting, int], more: bool) -> Judged:
-        """Judge a question by so many trials of each setting."""
-        first = {setting: found[: numbers[setting]] for setting, found in ordered.items()}
-        verdict = self._verdict(question, first, self.families[question], more)
-        return Judged(question=question, verdict=verdict, measured=first)
+        def at(numbers: Mapping[Setting, int], more: bool) -> Judged:
+            first = {setting: found[: numbers[setting]] for setting, found in ordered.items()}
+            verdict = question.judge(first, self.families[question], more)
+            return Judged(question=question, verdict=verdict, measured=first)
+
+        available = {setting: len(found) for setting, found in ordered.items()}
+        return families.at_first_clear(self.looks, available, at, lambda judged, _: self._unclear(judged))
 
     def next_look(self, judged: Judged) -> dict[Setting, int]:
         """Return how many trials in all the next look needs, of the settings that might make a verdict clear.
 
         There are none where it is settled, or has had its last look.
         """
-        if self.is_settled(judged):
-            return {}
-        question, found = judged.question, {setting: len(trials) for setting, trials in judged.measured.items()}
-        if isinstance(question, SplitQuestion) and isinstance(judged.verdict, SplitVerdict):
-            found = {setting: found[setting] for setting in question.unclear(judged.verdict, judged.measured)}
-        return {s: next(n for n in self.looks if n > have) for s, have in found.items() if have < self.looks[-1]}
+        numbers = {setting: len(found) for setting, found in judged.measured.items()}
+        return families.next_look(self.looks, self._unclear(judged), numbers)
 
-    def _verdict(
-        self, question: Question, measured: Measured, family: int, more: bool
-    ) -> Verdict | SplitVerdict | ClauseVerdict:
-        if isinstance(question, ClauseQuestion):
-            return question.judge(measured, family, more, self.twice)
-        return question.judge(measured, family, more)
+    def _unclear(self, judged: Judged) -> Collection[Setting]:
+        """Return the settings of which more trials might make a verdict clear; none where it is settled."""
+        if self.is_settled(judged):
+            return ()
+        question, verdict = judged.question, judged.verdict
+        if isinstance(question, SplitQuestion) and isinstance(verdict, SplitVerdict):
+            return question.unclear(verdict, judged.measured)
+        return question.settings
 
     def is_settled(self, judged: Judged) -> bool:
         """Say whether a verdict needs no more trials; what is not counted takes none beyond the first look."""
@@ -185,19 +170,19 @@ class Plan:
         if isinstance(judged.question, SplitQuestion) or judged.status is not Status.INCONCLUSIVE:
             return judged
         more = len(judged.measured[judged.question.setting]) < self.looks[-1]
-        return dataclasses.replace(judged, verdict=self._verdict(judged.question, judged.measured, family, more))
+        return dataclasses.replace(judged, verdict=judged.question.judge(judged.measured, family, more))
 
     def repeating(self, questions: Iterable[Question]) -> "Plan":
         """Return a plan that asks questions again with fresh seeds (model/seeds.py), each in a family of its own.
 
         What violated in the whole family needs to convince only by itself the second time. A clause, of which each time
-        shows half (`twice`), keeps its family.
+        shows half (ClauseQuestion.twice), keeps its family.
         """
         again = plan(
             questions, trials=self.trials, most_trials=self.looks[-1], first_seed=self.first_seed + seeds.FRESH,
-            family=lambda question: question, twice=self.twice,
+            family=lambda question: question,
         )  # fmt: skip
-        own = {q: self.families[q] if self.twice and isinstance(q, ClauseQuestion) else 1 for q in again.questions}
+        own = {q: self.families[q] if isinstance(q, ClauseQuestion) and q.twice else 1 for q in again.questions}
         return dataclasses.replace(again, families=own)
 
     def first_looks(self, first_seeds: Iterable[int]) -> "Plan":
@@ -210,11 +195,16 @@ class Plan:
 
     def refuse_blind(self) -> None:
         """Raise UserError where so few trials could never show that a zone is violated: a session that only passes."""
-        for question in {question.zone.id: question for question in self.questions}.values():
+        asked: dict[str, list[Question]] = collections.defaultdict(list)
+        for question in self.questions:
+            asked[question.zone.id].append(question)
+        for question, *others in asked.values():
+            family, most = self.families[question], self.looks[-1]
             if isinstance(question, CellQuestion):
-                blindness.refuse_blind(question.zone, self.families[question], self.looks[-1])
+                places = [one.place for one in (question, *others) if isinstance(one, CellQuestion)]
+                blindness.refuse_blind(question.zone, family, most, places)
             elif isinstance(question, ClauseQuestion):
-                clauses.refuse_blind(question.clause, self.families[question], self.looks[-1], self.twice)
+                clauses.refuse_blind(question.clause, family, most, question.twice)
 
     def zone_verdicts(self, measured: Mapping[Key, Sequence[Measurement]]) -> dict[str, ZoneVerdict]:
         """Return {zone's id: ZoneVerdict} of what was measured, each family taken together. Raise UserError."""
@@ -247,7 +237,6 @@ def plan(
     family: Callable[[Question], Hashable] = whole,
     beside: Iterable[Question] = (),
     known: Iterable[Question] = (),
-    twice: bool = False,
 ) -> Plan:
     """Return the Plan of these questions.
 
@@ -255,8 +244,7 @@ def plan(
     None. `work`: what is measured, and in which order, where that is not the questions' own; it may hold more.
     `family`: what the questions that share a chance of a false alarm have in common. `beside`: questions that belong to
     these families, too, and are asked elsewhere: by another shard, or by no one who chose a part.
-    `known`: those about violations that are known. `twice`: violations will be repeated before they count.
-    Raise UserError.
+    `known`: those about violations that are known. Raise UserError.
     """
     asked = tuple(dict.fromkeys(questions))
     planned: dict[Hashable, list[Question]] = collections.defaultdict(list)
@@ -281,7 +269,6 @@ def plan(
         families={question: sizes[family(question)] for question in asked},
         known=frozenset(known),
         glances=glances,
-        twice=twice,
         _about={key: tuple(found) for key, found in about.items()},
         _family_of=family,
     )

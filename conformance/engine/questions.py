@@ -99,9 +99,13 @@ class SplitQuestion:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ClauseQuestion(_OfOneSetting):
-    """Does what runs as `algorithm` do what a clause of a document says? `setting` keeps the packets of its trials."""
+    """Does what runs as `algorithm` do what a clause of a document says? `setting` keeps the packets of its trials.
+
+    `twice`: a violation counts only if trials with fresh seeds show it, too, so each time has to show half of it.
+    """
 
     clause: Clause = dataclasses.field(hash=False)
+    twice: bool = False
 
     @property
     def zone(self) -> Clause:
@@ -112,8 +116,8 @@ class ClauseQuestion(_OfOneSetting):
     def place(self) -> str:
         return self.algorithm
 
-    def judge(self, measured: Measured, family: int, more: bool, twice: bool) -> ClauseVerdict:
-        return clauses.judge(self.clause, self.setting, measured[self.setting], family, more, twice)
+    def judge(self, measured: Measured, family: int, more: bool) -> ClauseVerdict:
+        return clauses.judge(self.clause, self.setting, measured[self.setting], family, more, self.twice)
 
 
 Question = CellQuestion | SplitQuestion | ClauseQuestion

@@ -1,21 +1,30 @@
 """How many trials a violation takes at least: a session that can never have so many would only pass."""
 
 import itertools
+from collections.abc import Iterable
 
 from conformance.model import statistics
 from conformance.model.errors import UserError
+from conformance.model.place import Place
 from conformance.model.verdict import CONFIDENCE, level
 from conformance.model.zone import Interval, Zone
 
 
-def trials_to_violate(zone: Zone, family: int) -> int:
-    """Return the fewest trials with which any cell can violate, were all of them outside, of `family` judged."""
-    return min(_fewest(permitted, family) for permitted in zone.intervals.values())
+def trials_to_violate(zone: Zone, family: int, places: Iterable[Place] | None = None) -> int:
+    """Return the fewest trials with which any of these places (None: of all) can violate, were all of them outside.
+
+    `family`: how many are judged. What is not counted cannot violate; 0 where none is counted.
+    """
+    asked = (zone.intervals[place] for place in (zone.intervals if places is None else places))
+    return min((_fewest(permitted, family) for permitted in asked if permitted.counted), default=0)
 
 
-def refuse_blind(zone: Zone, family: int, most: int) -> None:
-    """Raise UserError where `most` trials can never show that any of `family` cells violates."""
-    needed = trials_to_violate(zone, family)
+def refuse_blind(zone: Zone, family: int, most: int, places: Iterable[Place] | None = None) -> None:
+    """Raise UserError where `most` trials can never show that a zone is violated at any of these places.
+
+    `places`, `family`: see trials_to_violate().
+    """
+    needed = trials_to_violate(zone, family, places)
     if needed > most:
         raise UserError(
             f"zone {zone.id}: {most} trials can never show that one of {family} cells violates it",

@@ -8,7 +8,7 @@ other questions held the same cell open, or on the order in which trials arrived
 
 import collections
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from conformance.model import verdict as verdicts
@@ -22,6 +22,8 @@ from conformance.model.zone import Zone
 USUAL_LOOKS = verdicts.looks(5, verdicts.last_look(5))
 #: what is judged together: a zone, and {place: measurements of one scheme}
 Held = tuple[Zone, Mapping[Place, Sequence[Measurement]]]
+_K = TypeVar("_K")
+_T = TypeVar("_T")
 _V = TypeVar("_V", bound=HasStatus)
 
 
@@ -35,6 +37,41 @@ class Counted(Protocol):
     def counted(self) -> bool: ...
 
 
+def next_look(looks: Sequence[int], unclear: Iterable[_K], numbers: Mapping[_K, int]) -> dict[_K, int]:
+    """Return how many trials in all the look after `numbers` takes of those that are unclear; none after the last."""
+    return {key: next(n for n in looks if n > numbers[key]) for key in unclear if numbers[key] < looks[-1]}
+
+
+def at_first_clear(
+    looks: Sequence[int],
+    available: Mapping[_K, int],
+    judge: Callable[[Mapping[_K, int], bool], _T],
+    unclear: Callable[[_T, Mapping[_K, int]], Collection[_K]],
+    ends: bool = False,
+) -> _T:
+    """Return the verdict at the first look that is clear, else at the last for which all that it takes is there.
+
+    `available`: how many trials there are of each setting. `judge(numbers, more)` judges the first so many of each;
+    `more`: whether more may follow. `unclear(verdict, numbers)`: the settings of which more trials might make it clear;
+    none where it is. With `ends` there will be no more than is available, so the last look takes what there is.
+
+    A look waits for all of its trials: else a verdict would depend on what else held one of its settings open.
+    """
+    numbers = {key: min(looks[0], there) for key, there in available.items()}
+    while True:
+        last = min(numbers.values()) >= looks[-1]
+        found = judge(numbers, not last)
+        open_ = unclear(found, numbers)
+        further = next_look(looks, open_, numbers)
+        if not further or any(available[key] < number for key, number in further.items()):
+            break
+        numbers |= further
+    if last or not open_ or (further and not ends):
+        return found
+    numbers |= {key: min(number, available[key]) for key, number in further.items()}
+    return judge(numbers, False)
+
+
 def _is_clear(verdict: HasStatus) -> bool:
     return verdict.status is not Status.INCONCLUSIVE
 
@@ -46,19 +83,14 @@ def first_clear(
     clear: Callable[[_V], bool] = _is_clear,
     ends: bool = False,
 ) -> _V:
-    """Return the verdict at the first look that is clear, else at all trials that are `available`, looks permitting.
-
-    `judge(n, more)` judges the first n trials; `more`: whether more may follow. That is so up to the last of `looks`,
-    and not after the last that is available where these are all that there will be (`ends`).
-    """
-    numbers = [number for number in looks if number < available]
-    if available <= looks[-1]:
-        numbers.append(available)
-    for number in numbers[:-1]:
-        found = judge(number, True)
-        if clear(found):
-            return found
-    return judge(numbers[-1], numbers[-1] < looks[-1] and not ends)
+    """Do as at_first_clear() with the trials of one setting: `judge(n, more)` judges the first n of them."""
+    return at_first_clear(
+        looks,
+        {None: available},
+        lambda numbers, more: judge(numbers[None], more),
+        lambda found, numbers: () if clear(found) else (None,),
+        ends,
+    )
 
 
 def last_step(p_values: Sequence[float], family: int) -> int:
@@ -114,7 +146,11 @@ def _at_first_clear(zone: Zone, place: Place, measurements: Sequence[Measurement
     # More trials than usual were asked for as one look at all of them.
     looks = USUAL_LOOKS if available <= USUAL_LOOKS[-1] else (available,)
     found = first_clear(
-        looks, available, lambda n, more: verdicts.judge(zone, place, measurements[:n], family, more), ends=True
+        looks,
+        available,
+        lambda n, more: verdicts.judge(zone, place, measurements[:n], family, more),
+        lambda v: v.status is not Status.INCONCLUSIVE or not v.counted,  # as a session, which has one look at these
+        ends=True,
     )
     if found.status.passes and found.n < available:
         # More trials were made of a known deviation, to be sure, and none that are not needed may turn the verdict.

@@ -16,7 +16,7 @@ import dataclasses
 import enum
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from conformance.model import chance, modes, power, statistics
 from conformance.model import place as places
@@ -143,6 +143,9 @@ class HasStatus(Protocol):
     def status(self) -> Status: ...
 
 
+_V = TypeVar("_V", bound=HasStatus)
+
+
 class ProfiledZone(Protocol):
     """A Zone or a SplitZone."""
 
@@ -160,15 +163,22 @@ def overall(verdicts: Iterable[HasStatus]) -> Status:
 
     What is not counted matters where nothing is.
     """
-    every = list(verdicts)
-    counted = [verdict for verdict in every if getattr(verdict, "counted", True)]
-    found = {verdict.status for verdict in counted or every}
+    found = {verdict.status for verdict in deciding(verdicts)}
     return next(status for status in _WORST_FIRST if status in found)
+
+
+def deciding(verdicts: Iterable[_V]) -> list[_V]:
+    """Return the verdicts that decide on all of them, and on an exit status: those that count, or all where none does.
+
+    A verdict on a split check has no `counted`, and counts.
+    """
+    every = list(verdicts)
+    return [verdict for verdict in every if getattr(verdict, "counted", True)] or every
 
 
 def last_look(first: int, most: int | None = None) -> int:
     """Return the most trials of a cell that begins with `first`: `most`, or the usual where nothing was asked for."""
-    return most or max(first, USUALLY_MOST)
+    return max(first, USUALLY_MOST) if most is None else most
 
 
 def looks(first: int, most: int) -> tuple[int, ...]:
@@ -261,6 +271,11 @@ def _assess(zone: Zone, place: Place, measurements: Sequence[Measurement], more:
     if in_the_way:
         return verdict(*in_the_way, n=len(measurements))
     values = [zone.value(m) for m in measurements]
+    late = [m.outcome is Outcome.TIMEOUT for m in measurements]
+    unseen_late = [is_late for is_late, value in zip(late, values, strict=True) if value is None]
+    if unseen_late and all(unseen_late):
+        # It is the stack that did not end in time, and nothing that failed.
+        return verdict(Status.INCONCLUSIVE, f"a transfer timed out, so its {zone.metric} is not known", n=len(values))
     missing = METRICS[zone.metric].missing
     if missing and set(values) == {None}:
         return verdict(Status.UNSUPPORTED, missing, n=len(values))
@@ -273,7 +288,6 @@ def _assess(zone: Zone, place: Place, measurements: Sequence[Measurement], more:
         sizes = [size for m in measurements if (size := m.packet_bytes) is not None]
         packet_bytes = statistics.median(sizes) if sizes else None
         permitted = permitted.at(packet_bytes)
-    late = [m.outcome is Outcome.TIMEOUT for m in measurements]
     return verdict(**_compare(zone.metric, permitted, highest, late, more), packet_bytes=packet_bytes)
 
 
@@ -313,10 +327,11 @@ def _compare(
     """Return what a Verdict says of values and of what is permitted.
 
     The values of trials that timed out are upper bounds. Where a basis has two modes, the share of the lower is a
-    second test beside the medians, so that both have half of the chance of a false alarm.
+    second test beside the medians, so that both have half of the chance of a false alarm. So few trials that their
+    median has no interval are not tested.
     """
     found = _compare_medians(metric, permitted, highest, timed_out, more)
-    shares = None if any(timed_out) else modes.shares(highest, permitted)
+    shares = None if any(timed_out) or math.inf in found["interval"] else modes.shares(highest, permitted)
     if shares is None:
         return found
     p = min(1.0, 2 * shares.p)
@@ -348,9 +363,7 @@ def _compare_medians(
     if permitted.low <= interval[0] and interval[1] <= permitted.high:
         return {**found(Status.CONFORMS, "inside the zone"), "sure": _is_sure(permitted, lowest, highest)}
     where = f"{'below' if value < permitted.low else 'above'} the zone"
-    if interval[1] < permitted.low or interval[0] > permitted.high:
-        if not permitted.counted:
-            return found(Status.INCONCLUSIVE, f"{where}, {_NOT_COUNTED}")
+    if permitted.counted and (interval[1] < permitted.low or interval[0] > permitted.high):
         below = interval[1] < permitted.low
         p = chance.below(highest, permitted) if below else chance.above(lowest, permitted)
         return found(Status.VIOLATES, where, p)
@@ -360,6 +373,8 @@ def _compare_medians(
         return found(Status.INCONCLUSIVE, "a transfer timed out, so only a bound is known")
     if value in permitted:
         return found(*undecided_inside(more))
+    if not permitted.counted:
+        return found(Status.INCONCLUSIVE, f"{where}, {_NOT_COUNTED}")
     return found(Status.INCONCLUSIVE, f"{where}, but not clear of its bounds: more trials needed")
 
 

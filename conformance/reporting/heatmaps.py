@@ -314,12 +314,15 @@ def _cell(cell: Cell, measurements: Sequence[Measurement], verdict: Verdict | No
     )
 
 
-def all_series(measurements: Iterable[Measurement], or_none: bool = False) -> list[Series]:
+def all_series(
+    measurements: Iterable[Measurement], or_none: bool = False, planned: Mapping[str, ZoneVerdict] | None = None
+) -> list[Series]:
     """Return the Series of any measurements, in order of scheme and profile.
 
     All that is judged of one scheme is one family, under whatever profile: what the results hold of it. Paths of two
     segments have no place in a heatmap of cells: `conformance split` shows them, and points.py flows that share a
-    network; where there are only those, there is no Series. Raises UserError where there are only paths, unless there
+    network; where there are only those, there is no Series. `planned`: {zone's id: ZoneVerdict} of a plan that has
+    judged these measurements, by its own looks and family. Raises UserError where there are only paths, unless there
     may be `or_none`.
     """
     groups: dict[_Group, list[Measurement]] = collections.defaultdict(list)
@@ -331,11 +334,12 @@ def all_series(measurements: Iterable[Measurement], or_none: bool = False) -> li
     if not groups:
         raise UserError("these results are of paths of two segments only", "see `conformance split`")
     zones = _zones()
-    judged = _judged(groups, zones, points.sizes(known))
+    judged = _judged(groups, zones, points.sizes(known)) if planned is None else {}
 
     def drawn(group: _Group, found: list[Measurement], metric: str) -> Heatmap:
         zone = zones.get((metric, group[0].algorithm, group[1]))
-        return heatmap(found, zone, metric, judged.get((group, metric)))
+        whole = planned.get(zone.id) if planned is not None and zone else judged.get((group, metric))
+        return heatmap(found, zone, metric, whole)
 
     made = [
         Series(

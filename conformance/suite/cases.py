@@ -75,7 +75,8 @@ def _clause_cases(option: Options, stack: str) -> Iterator[Case]:
         return
     about = options.manifest_of(option)
     for clause, algorithm in clauses.asked(wanted, about.transport, about.offered(), words):
-        question = ClauseQuestion(clause=clause, setting=clauses.setting(clause.network), algorithm=algorithm)
+        setting = clauses.setting(clause.network)
+        question = ClauseQuestion(clause=clause, setting=setting, algorithm=algorithm, twice=option.confirm)
         yield Case(
             name=f"{CLAUSE}[{clause.id}-{algorithm}-{stack}]",
             kind=CLAUSE,

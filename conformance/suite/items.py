@@ -178,7 +178,8 @@ class JudgedItem(pytest.Item):
         if self.surprise is Surprise.UNCONFIRMED and self.again is not None:
             reason = f"not confirmed: {verdict.status} ({verdict.reason}); again with fresh seeds: {self.again.status}"
             (pytest.fail if self.strict else pytest.skip)(reason)
-        if verdict.status is Status.INCONCLUSIVE and not self.strict:
+        counted = getattr(verdict, "counted", True)  # a verdict on a split check always does
+        if verdict.status is Status.INCONCLUSIVE and not (self.strict and counted):
             pytest.skip("; ".join([f"inconclusive: {verdict.reason}", *(text for _, text in self.lines()[:1])]))
         if not verdict.status.passes:
             raise Violation(explain(self))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from conformance.suite.cases import kinds
+from conformance.suite.cases import CLAUSE, kinds
 from conformance.suite.items import SESSION, JudgedItem
 from conformance.support.console import duration
 from conformance.support.pace import Pace
@@ -32,7 +32,7 @@ class Ticker:
         self._total, self._last = total, time.monotonic()
 
     def pytest_runtest_logfinish(self, nodeid: str, location: Any) -> None:
-        self._done += any(f"::{kind}[" in nodeid for kind in kinds())
+        self._done += any(f"::{kind}[" in nodeid for kind in (*kinds(), CLAUSE))
         self._pace.reached(self._done)
         now = time.monotonic()
         if not self._done or now - self._last < _TICK_S or self._done >= self._total:

@@ -31,7 +31,6 @@ def plan_of(
         first_seed=option.first_seed,
         beside=planned,
         known=expectation.violating(known, asked),
-        twice=option.confirm,
     )
 
 

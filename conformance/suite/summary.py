@@ -95,8 +95,8 @@ def clause_told(
         Told(
             zone_id=clause.specification, place=f"{clause.id} {question.algorithm}", status=str(verdict.status),
             algorithm=question.algorithm, profile=question.setting.profile, family=family,
-            p=verdict.p if verdict.status is Status.VIOLATES else None, known=known,
-            unconfirmed=unconfirmed, noun="clauses of",
+            p=verdict.p if verdict.status is Status.VIOLATES and not unconfirmed else None,
+            known=known, unconfirmed=unconfirmed, noun="clauses of",
         )
     )  # fmt: skip
 
@@ -124,7 +124,8 @@ class Zones:
     def late(self) -> set[tuple[str, str]]:
         """Return (zone's id, cell's id) of inconclusive cells that violate, now that all that came is known."""
         ours = self._all()
-        step = families.last_step([1.0 if one.p is None else one.p for one in ours], self._family())
+        # What has no p cannot violate. Some of it was not planned as a part of the family: what is not counted.
+        step = families.last_step([one.p for one in ours if one.p is not None], self._family())
         return {
             (one.zone_id, one.place)
             for one in ours

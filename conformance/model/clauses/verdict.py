@@ -126,7 +126,7 @@ def judge(
         for _, one in shown
     ]
     values = [value for of in each for value in of]
-    status, reason, p = _compare(clause.bound, values, family, more, twice)
+    status, reason, p = _compare(clause.bound, values, family, more, twice, clause.observable.independent)
     value = statistics.median(values)
     return found(
         status, reason, n=len(values), value=value, interval=statistics.median_interval(values, CONFIDENCE), p=p,
@@ -154,7 +154,7 @@ def _observe(clause: Clause, measurements: Sequence[Measurement]) -> tuple[Shown
 
 
 def _compare(
-    bound: Bound, values: Sequence[float], family: int, more: bool, twice: bool
+    bound: Bound, values: Sequence[float], family: int, more: bool, twice: bool, pooled: bool = False
 ) -> tuple[Status, str, float | None]:
     low, high = statistics.median_interval(values, CONFIDENCE)
     if bound.low <= low and high <= bound.high:
@@ -164,7 +164,7 @@ def _compare(
         where = "below" if value < bound.low else "above"
         beyond = sum(v < bound.low for v in values) if value < bound.low else sum(v > bound.high for v in values)
         once = min(1.0, bound.sided * statistics.sign_test_p(len(values), beyond))
-        p = _chance(once, twice)
+        p = _chance(once, twice, pooled)
         if p <= level(family):
             return Status.VIOLATES, f"{where} the document's bound", p
         return Status.INCONCLUSIVE, f"{where} the bound, but by chance in {p:.1g} of runs: more trials needed", p
@@ -174,9 +174,16 @@ def _compare(
     return Status.INCONCLUSIVE, "beyond the bound, but not clear of it: more trials needed", None
 
 
-def _chance(once: float, twice: bool) -> float:
-    """Return the chance of a violation that is seen `once` with this chance, and again where it has to be `twice`."""
-    return once**2 if twice else once
+def _chance(once: float, twice: bool, pooled: bool = False) -> float:
+    """Return the chance of a violation that is seen `once` with this chance, and again where it has to be `twice`.
+
+    level() has the share of one of LOOKS looks. Of two runs each may be so far beyond at any of its looks, so both are
+    in at most (LOOKS * once)**2 of sessions: LOOKS times once**2 for each look. Of at most 20 values a sign test has so
+    few chances that once**2 suffices, as is counted exactly in tests; where values are `pooled` there are many more.
+    """
+    if not twice:
+        return once
+    return min(1.0, (verdict.LOOKS if pooled else 1) * once**2)
 
 
 def refuse_blind(clause: Clause, family: int, most: int, twice: bool = False) -> None:

@@ -8,6 +8,7 @@ import re
 import helpers
 import numpy
 import pytest
+import scipy.stats
 import senders
 
 from conformance.catalogue import clauses
@@ -173,9 +174,9 @@ def test_eight_trials_are_half_of_a_violation_that_is_repeated():
     )  # fmt: skip
     assert verdict._compare(bound, [32.0] * 8, 40, True, False)[0] is Status.INCONCLUSIVE
     assert verdict._compare(bound, [32.0] * 5, 40, True, True)[0] is Status.INCONCLUSIVE
-    asked = plan([_question(RENO)], trials=5, most_trials=20, twice=True, beside=map(_question, clauses.all_clauses()))
+    asked = plan([_twice(RENO)], trials=5, most_trials=20, beside=map(_twice, clauses.all_clauses()))
     again = asked.repeating(asked.questions)
-    assert again.twice and again.family == asked.family > 50
+    assert again.family == asked.family > 50
     alone = plan([_question(RENO)], trials=5, most_trials=20, beside=map(_question, clauses.all_clauses()))
     assert alone.repeating(alone.questions).family == 1
 
@@ -197,6 +198,34 @@ def _crosses(sided, most):
             crossed += paths.pop(k, 0.0)
             if sided == 2:
                 crossed += paths.pop(n - k, 0.0)
+    return crossed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("samples", [2, 20, 100])
+def test_pooled_samples_keep_the_rate_of_a_session(samples):
+    """So many of each trial: a sign test of hundreds of values comes close to its level at each of four looks."""
+    for family in (1, 5, 20, 60, 163, 400):
+        most = max(once for once in _STEPS if verdict._chance(once, twice=True, pooled=True) <= level(family))
+        assert family * _crosses_pooled(most, samples) ** 2 <= ALPHA
+        # With the square alone, as for one value a trial, it would not.
+        assert samples < 100 or family * _crosses_pooled(level(family) ** 0.5, samples) ** 2 > ALPHA
+
+
+#: chances of one run, finely
+_STEPS = [10 ** (-at / 500) for at in range(3000)]
+
+
+def _crosses_pooled(most, samples):
+    """Return the chance that fair coins, so many a trial, show too many heads for `most` at one of the looks."""
+    tossed, ways, crossed = 0, numpy.array([1.0]), 0.0
+    for look in USUAL_LOOKS:
+        more = look * samples - tossed
+        ways = numpy.convolve(ways, scipy.stats.binom.pmf(numpy.arange(more + 1), more, 0.5))
+        tossed += more
+        outside = scipy.stats.binom.sf(numpy.arange(tossed + 1) - 1, tossed, 0.5) <= most
+        crossed += ways[outside].sum()
+        ways = numpy.where(outside, 0, ways)
     return crossed
 
 
@@ -298,6 +327,10 @@ def test_one_trial_tells_that_a_stack_sends_no_ect_and_nothing_else():
 
 def _question(clause):
     return ClauseQuestion(clause=clause, setting=clauses.setting(clause.network), algorithm=clause.algorithms[0])
+
+
+def _twice(clause):
+    return dataclasses.replace(_question(clause), twice=True)
 
 
 def test_what_is_sent_to_a_client_that_has_left_is_not_looked_at():

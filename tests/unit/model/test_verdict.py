@@ -70,6 +70,15 @@ def test_a_transfer_that_timed_out_may_be_as_slow_as_it_likes():
     assert judge(ZONE, CELL, [*measurements([0.5] * 7), late]).status is Status.CONFORMS
 
 
+def test_what_a_transfer_that_timed_out_did_not_show_is_neither_an_error_nor_unsupported():
+    startup = zone(4, 6, metric="transfer_rtts")
+    for late in (1, 5):
+        unseen = [dataclasses.replace(m, outcome=Outcome.TIMEOUT) for m in measurements([0.5] * late)]
+        found = judge(startup, CELL, [*unseen, *measurements_of("transfer_rtts", [5.0] * 5)[late:]])
+        assert (found.status, found.value) == (Status.INCONCLUSIVE, None)
+        assert found.reason == "a transfer timed out, so its transfer_rtts is not known"
+
+
 def test_of_many_cells_one_must_be_further_outside():
     """Five of five trials outside: 3.8e-5. That will do among 50 cells and not among 100."""
     outside = measurements([0.3] * 5)
@@ -167,6 +176,9 @@ def test_a_cell_that_is_not_counted_is_shown_and_decides_nothing():
     found = judge_zones([(judged, {CELL: measurements([0.5] * 5), other: outside})])[0]
     assert found.verdicts[other].status is Status.INCONCLUSIVE
     assert "shown and not counted" in found.verdicts[other].reason
+    # The median is outside and its interval is not: no more trials follow.
+    (unclear,) = judge_zones([(judged, {other: measurements([0.5, 0.5, 0.57, 0.6, 0.6], cell=other)})])
+    assert "shown and not counted" in unclear.verdicts[other].reason
     assert (found.status, found.family) == (Status.CONFORMS, 1)
     # By itself it says what there is to say.
     assert judge_zones([(judged, {other: outside})])[0].status is Status.INCONCLUSIVE

@@ -1,0 +1,202 @@
+"""Whatever judges a stack comes to one verdict and one exit status: `run`, `gate`, `cross`, `expect` and pytest."""
+
+import dataclasses
+import random
+
+import click.testing
+import fake_room
+import pytest
+from helpers import CELL, measurement, measurements, zone_on
+
+from conformance.catalogue import documents
+from conformance.cli import main
+from conformance.commands import cross, expect, gate
+from conformance.commands import run as running
+from conformance.commands.gate_findings import Finding, ZoneResult, confirmed, repeating
+from conformance.commands.status import ExitStatus
+from conformance.engine import benches
+from conformance.engine.plan import plan
+from conformance.engine.questions import cell_questions, split_question
+from conformance.model.errors import UserError
+from conformance.model.setting import Cell
+from conformance.model.trial import Outcome
+from conformance.model.verdict import Status, Verdict
+from conformance.model.zone import Basis
+from conformance.reporting import heatmaps
+from conformance.reporting.heatmaps import CellResult
+from conformance.suite import summary
+
+ZONE = zone_on(Basis.of("r", [0.4 + 0.2 * at / 19 for at in range(20)]))
+PERMITTED = ZONE.intervals[CELL]
+
+
+class Turns(fake_room.Room):
+    """The first five trials are far below the zone, and all others are as the reference."""
+
+    def run(self, adapter, batches, cancelled):
+        for trials in batches:
+            for trial in trials:
+                yield fake_room.made(trial, "bad" if trial.seed < 1006 else "good")
+
+
+@pytest.mark.parametrize("command", [("run",), ("gate", "--no-confirm", "--no-why")])
+def test_a_look_that_nobody_asked_for_decides_nothing(command, tmp_path, monkeypatch):
+    """Twenty trials at once are one look, and not four."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(benches, "find", benches.find)
+    fake_room.install("good", Turns)
+    name, *options = command
+    asked = [name, "cubic", "--grid", "10mbps-20ms-2pct", "--trials", "20", *options]
+    assert click.testing.CliRunner().invoke(main, asked).exit_code == 0
+
+
+def _verdict(status, counted=True, place=CELL):
+    permitted = dataclasses.replace(PERMITTED, counted=counted)
+    return Verdict(status=status, zone_id="z", place=place, permitted=permitted, reason="", n=5, value=0.5)
+
+
+def _exit_statuses(*verdicts):
+    """Return those of `run`, of `gate` and of `gate --strict`."""
+    results = [
+        CellResult(
+            cell=CELL, n=5, value=0.5, low=0, high=1, interval=None, late=0, message=None, unsupported=False,
+            verdict=verdict, permitted=None, measurements=(),
+        )
+        for verdict in verdicts
+    ]  # fmt: skip
+    findings = tuple(Finding(verdict=verdict, expected=None) for verdict in verdicts)
+    judged = (ZoneResult(zone=ZONE, scheme_id="s", findings=findings, unmeasured=()),)
+    return (
+        running.exit_status(results),
+        *(gate.GateResult(judged=judged, strict=strict).exit_status for strict in (False, True)),
+    )
+
+
+def test_of_what_is_not_counted_only_an_error_has_a_part_in_an_exit_status():
+    done, unknown, error = ExitStatus.DONE, ExitStatus.UNKNOWN, ExitStatus.ERROR
+    passes, unclear = _verdict(Status.CONFORMS), _verdict(Status.INCONCLUSIVE)
+    assert _exit_statuses(passes, _verdict(Status.INCONCLUSIVE, counted=False)) == (done, done, done)
+    assert _exit_statuses(passes, _verdict(Status.ERROR, counted=False)) == (error, error, error)
+    assert _exit_statuses(unclear, _verdict(Status.COMPATIBLE, counted=False)) == (unknown, unknown, unknown)
+    assert _exit_statuses(_verdict(Status.COMPATIBLE, counted=False)) == (done, done, done)
+
+
+def test_an_error_where_no_zone_judges_is_one():
+    made = [*measurements([0.5] * 4, algorithm="new"), measurement(seed=5, outcome=Outcome.ERROR, algorithm="new")]
+    (series,) = heatmaps.all_series(made)
+    assert running.Measured(series=(series,), results="r", not_judged="x").exit_status is ExitStatus.ERROR
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "status"),
+    [
+        (Status.CONFORMS, Status.VIOLATES, ExitStatus.DONE),
+        (Status.INCONCLUSIVE, Status.VIOLATES, ExitStatus.UNKNOWN),
+        (Status.CONFORMS, Status.INCONCLUSIVE, ExitStatus.UNKNOWN),
+        (Status.VIOLATES, Status.INCONCLUSIVE, ExitStatus.VIOLATES),
+        (Status.INCONCLUSIVE, Status.CONFORMS, ExitStatus.VIOLATES),
+    ],
+)
+def test_what_is_inconclusive_does_not_tell_algorithms_apart_or_mix_them_up(own, other, status):
+    pairs = {("a", "a"): own, ("b", "b"): Status.CONFORMS, ("a", "b"): other, ("b", "a"): Status.VIOLATES}
+    verdicts = {pair: (_verdict(found),) for pair, found in pairs.items()}
+    made = cross.Cross(algorithms=("a", "b"), schemes={}, cells=(), trials=5, verdicts=verdicts)
+    assert made.exit_status is status
+
+
+def _seeded(values, first=1001, cell=CELL):
+    made = measurements(values, cell=cell)
+    return [dataclasses.replace(m, trial=dataclasses.replace(m.trial, seed=first + at)) for at, m in enumerate(made)]
+
+
+@pytest.mark.parametrize("in_time", [0, 5, 8])
+def test_a_repeat_that_was_cut_short_clears_nothing(in_time):
+    """Five trials leave it unclear, and eight violate again."""
+    (question,) = cell_questions(ZONE, [CELL])
+    asked = plan([question], trials=5, most_trials=20)
+    verdict = asked.judge(question, {question.setting: _seeded([0.9] * 5)}).verdict
+    results = [ZoneResult(zone=ZONE, scheme_id="s", findings=(Finding(verdict=verdict, expected=None),), unmeasured=())]
+    values = [0.9, 0.9, 0.9, 0.9, 0.55, 0.9, 0.9, 0.9][:in_time]
+    measured = {question.key: _seeded(values, 11001)} if values else {}
+    judged = tuple(confirmed(repeating(asked, results), measured, results))
+    assert gate.GateResult(judged=judged, strict=False).exit_status is ExitStatus.VIOLATES
+
+
+def test_holm_counts_no_cell_that_is_not_counted():
+    """Of two cells that violate the second needs the second step, whatever else was measured."""
+    counted, others = [Cell(10, 20, 1), Cell(10, 40, 1)], [Cell(10, 20, at / 100) for at in range(2, 72)]
+    intervals = {cell: PERMITTED for cell in counted}
+    intervals |= {cell: dataclasses.replace(PERMITTED, counted=False) for cell in others}
+    judged = dataclasses.replace(ZONE, intervals=intervals)
+    asked = plan(cell_questions(judged, intervals), trials=5, most_trials=5)
+    # By the first step of two, the second cell is not clear; by the second it is.
+    values = {counted[0]: [0.9] * 5, counted[1]: [0.605, 0.63, 0.661, 0.661, 0.661]}
+    measured = {q.key: _seeded(values.get(q.place, [0.5] * 5), cell=q.place) for q in asked.questions}
+    whole = asked.zone_verdicts(measured)[judged.id]
+    zones = summary.Zones()
+    for question in asked.questions:
+        verdict = asked.judge(question, {question.setting: measured[question.key]}).verdict
+        report = type("Report", (), {})()
+        setattr(report, summary.TOLD, summary.told(verdict, None, judged, asked.families[question], False))
+        zones.pytest_runtest_logreport(report)
+    late = {place for _, place in zones.late()}
+    alone = {c for c in counted if asked.judge(*_of(asked, measured, c)).status is Status.VIOLATES}
+    assert {c for c in counted if whole.verdicts[c].status is Status.VIOLATES} == alone | {
+        c for c in counted if c.id in late
+    }
+
+
+def _of(asked, measured, cell):
+    (question,) = [question for question in asked.questions if question.place == cell]
+    return question, {question.setting: measured[question.key]}
+
+
+SPLIT = documents.split_zone(documents.zone_path("cubic/split"))
+
+
+def _check():
+    """A question about a path of two unlike segments."""
+    every = [split_question(SPLIT, c, split=False) for c in SPLIT.checks_within(documents.cells("10mbps"))]
+    return next(one for one in every if one.is_path and len(set(one.check.path.segments)) == 2)
+
+
+def _asked(asked, question, full, numbers):
+    """Ask as a session does: measure what the next look needs, until there is none."""
+    while True:
+        judged = asked.judge(question, {s: full[s][:n] for s, n in numbers.items()})
+        needed = asked.next_look(judged)
+        if not needed:
+            return judged
+        numbers = {s: max(n, needed.get(s, 0)) for s, n in numbers.items()}
+
+
+def test_a_split_verdict_does_not_depend_on_what_else_holds_one_of_its_cells_open():
+    question, draw = _check(), random.Random(5)
+    segments, permitted = question.check.path.segments, question.check.permitted
+    low, whole = permitted["split"].low, (permitted["end_to_end"].low + permitted["end_to_end"].high) / 2
+    asked = plan([question], trials=5, most_trials=20)
+    statuses = set()
+    for _ in range(150):
+        full = {}
+        for where in question.settings:
+            middle = low * draw.choice([0.97, 1.03, 1.1]) if where.cell in segments else whole
+            spread = draw.choice([0.03, 0.1]) if where.cell in segments else 0.0
+            full[where] = _seeded([middle * (1 + draw.gauss(0, spread)) for _ in range(20)], cell=where.cell)
+        alone = _asked(asked, question, full, dict.fromkeys(question.settings, 5))
+        statuses.add(alone.status)
+        for held in question.settings:
+            numbers = {s: 20 if s == held else 5 for s in question.settings}
+            assert _asked(asked, question, full, numbers).status is alone.status
+        kept = {s: full[s][: len(found)] for s, found in alone.measured.items()}
+        assert expect._of_check(question, kept, asked.families[question]).status in (alone.status, Status.CONFORMS)
+    assert len(statuses) > 1
+
+
+def test_only_what_is_asked_about_can_save_a_session_from_being_blind():
+    """Of the other 120 cells the reference has 20 trials: so few cannot show a violation among so many."""
+    heatmap = documents.zone_of("cubic")
+    few = [cell for cell, permitted in heatmap.intervals.items() if permitted.counted and permitted.basis.n == 20]
+    asked = plan(cell_questions(heatmap, few), trials=5, most_trials=5)
+    with pytest.raises(UserError, match="5 trials can never show that one of"):
+        asked.refuse_blind()
+    plan(cell_questions(heatmap, heatmap.intervals), trials=5, most_trials=5).refuse_blind()
