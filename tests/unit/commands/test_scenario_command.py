@@ -5,11 +5,13 @@ import json
 
 import pytest
 from click.testing import CliRunner
+from helpers import CELL, zone
 
 from conformance.cli import main
 from conformance.commands import scenario
 from conformance.commands.scenario import Figure, PointRan, Ran
 from conformance.model.trial import Outcome
+from conformance.model.verdict import Status, Verdict
 from conformance.reporting.text import scenario as shown
 from conformance.support import limits, schema
 from conformance.support.console import Console
@@ -73,6 +75,16 @@ def test_harm_is_what_is_lost_as_against_the_point_alone():
     schema.check("scenario-run", document, "test")
     assert document["points"][0]["harm"] == {"test": 0.5}
     assert RAN.exit_status == 0
+
+
+@pytest.mark.parametrize(
+    ("status", "exit_status"),
+    [("conforms", 0), ("violates", 1), ("error", 3), ("inconclusive", 0)],  # few trials often leave it unclear
+)
+def test_what_a_zone_says_of_a_point_is_in_the_exit_status(status, exit_status):
+    judged = Verdict(status=Status(status), zone_id="z", place=CELL, permitted=zone().intervals[CELL], reason="")
+    ran = dataclasses.replace(RAN, points=(dataclasses.replace(RAN.points[0], verdicts=(judged,)),))
+    assert ran.exit_status == exit_status
 
 
 def test_a_median_is_unknown_where_a_trial_did_not_see_it():
