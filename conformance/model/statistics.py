@@ -56,7 +56,10 @@ def exceedance_p(n: int, k: int, reference_n: int) -> float:
 
 
 def sign_test_p(n: int, k: int) -> float:
-    """Return the probability that at least k of n values lie on one given side of their median, or beyond it."""
+    """Return the probability that at least k of n values lie on one given side of their median, or beyond it.
+
+    The sign test, one-sided and exact (Conover, Practical Nonparametric Statistics, 3.4).
+    """
     import scipy.stats  # late: it takes long, and few verdicts need it
 
     return float(scipy.stats.binom.sf(k - 1, n, 0.5))

@@ -283,12 +283,17 @@ def _assess(zone: Zone, place: Place, measurements: Sequence[Measurement], more:
     if len(highest) < len(values):
         unseen = len(values) - len(highest)
         return verdict(Status.ERROR, f"{zone.metric} was not seen in {unseen} of {len(values)} trials")
-    packet_bytes = None
-    if permitted.small_packets != 1.0:
-        sizes = [size for m in measurements if (size := m.packet_bytes) is not None]
-        packet_bytes = statistics.median(sizes) if sizes else None
-        permitted = permitted.at(packet_bytes)
+    permitted, packet_bytes = _for_packets(permitted, measurements)
     return verdict(**_compare(zone.metric, permitted, highest, late, more), packet_bytes=packet_bytes)
+
+
+def _for_packets(permitted: Interval, measurements: Sequence[Measurement]) -> tuple[Interval, float | None]:
+    """Return what is permitted to packets of the size that trials had, and that size: None where it plays no part."""
+    if permitted.small_packets == 1.0:
+        return permitted, None
+    sizes = [size for m in measurements if (size := m.packet_bytes) is not None]
+    packet_bytes = statistics.median(sizes) if sizes else None
+    return permitted.at(packet_bytes), packet_bytes
 
 
 def violates(zone: Zone, place: Place, values: Sequence[float], timed_out: Sequence[bool], family: int) -> bool:
@@ -299,15 +304,16 @@ def violates(zone: Zone, place: Place, values: Sequence[float], timed_out: Seque
 def approach(zone: Zone, place: Place, measurements: Sequence[Measurement], family: int) -> float:
     """Return how near measurements of a place come to a violation: the chance of a basis over that which convicts.
 
-    1 and less would be enough; 2 over the level is as far inside as can be. Raises ValueError where a trial has no
-    value.
+    1 and less would be enough, if the interval of the median is outside, too; 2 over the level is as far inside as can
+    be. Raises ValueError where a trial has no value.
     """
     values = [zone.value(m) for m in measurements]
     known = [value for value in values if value is not None]
     if len(known) < len(values) or not known:
         raise ValueError(f"{zone.metric} was not seen in every trial")
-    permitted = zone.intervals[place]
-    least = min(chance.above(known, permitted), chance.below(known, permitted))
+    permitted, _ = _for_packets(zone.intervals[place], measurements)
+    lowest = [-math.inf if m.outcome is Outcome.TIMEOUT else v for m, v in zip(measurements, known, strict=True)]
+    least = min(chance.above(lowest, permitted), chance.below(known, permitted))
     shares = modes.shares(known, permitted)
     return (least if shares is None else 2 * min(least, shares.p)) / level(family)
 

@@ -129,7 +129,7 @@ class JudgedItem(pytest.Item):
         return self.verdict.n if self.verdict else 0
 
     def rerun_command(self) -> str:
-        """Return the command that makes this test again, as it was."""
+        """Return the command that judges these trials again; alone, so in a family of its own."""
         option = self.options
         parts = ["pytest", *self.selection(), f"--trials {self.trials or option.trials}"]
         if option.first_seed != seeds.JUDGED:

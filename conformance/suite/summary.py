@@ -49,7 +49,7 @@ class Told:
     noun: str = "zone"
 
     @property
-    def counted(self) -> str:
+    def label(self) -> str:
         """What it counts as in the summary."""
         return "not confirmed" if self.unconfirmed else self.status
 
@@ -146,7 +146,7 @@ class Zones:
         for zone_id, places in sorted(self._found.items()):
             here = [place for place in places if (zone_id, place) in late]
             count = collections.Counter(
-                str(Status.VIOLATES) if place in here else one.counted for place, one in places.items()
+                str(Status.VIOLATES) if place in here else one.label for place, one in places.items()
             )
             again = [place for place, one in places.items() if one.unconfirmed]
             unsplit = next((one.unsplit for one in places.values() if one.unsplit), None)

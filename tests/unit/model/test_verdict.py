@@ -11,7 +11,7 @@ from conformance.model.errors import UserError
 from conformance.model.family import judge_zones
 from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
-from conformance.model.verdict import ALPHA, LOOKS, Status, Verdict, judge, looks, overall
+from conformance.model.verdict import ALPHA, LOOKS, Status, Verdict, approach, judge, looks, overall
 from conformance.model.zone import Basis
 
 ZONE = zone(0.4, 0.6)
@@ -144,6 +144,20 @@ def test_small_packets_are_permitted_what_they_can_carry():
     small, full = judge(judged, CELL, sent(1200)), judge(judged, CELL, sent(1448))
     assert (small.status, full.status) == (Status.CONFORMS, Status.VIOLATES)
     assert small.permitted.high == pytest.approx(0.83 * full.permitted.high)
+
+
+def test_what_comes_near_to_a_violation_is_told_by_what_judges():
+    permitted = dataclasses.replace(zone_on(Basis.of("r", REFERENCE)).intervals[CELL], small_packets=0.83)
+    small = zone(intervals={CELL: permitted})
+    counters = {"client": {"eth0": {"rx_packets": 12_500_000 / 1200}}}
+    made = measurements([0.57, 0.575, 0.58, 0.59, 0.6])
+    of_small = [dataclasses.replace(m, evidence={"interfaces": counters}) for m in made]
+    assert judge(small, CELL, of_small).status is Status.VIOLATES
+    assert approach(small, CELL, of_small, 1) <= 1 < approach(small, CELL, made, 1)
+    # Of what timed out only an upper bound is known, and that lies above.
+    late = [dataclasses.replace(m, outcome=Outcome.TIMEOUT) for m in measurements([0.9] * 5)]
+    assert judge(small, CELL, late).status is Status.INCONCLUSIVE
+    assert approach(small, CELL, late, 1) > 1
 
 
 def many(values_of_cells):
