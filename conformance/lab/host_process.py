@@ -4,6 +4,7 @@ They run as the user of the suite, who must trust them as far as any build. Thei
 no process of theirs is left, wherever it went.
 """
 
+import collections
 import contextlib
 import os
 import pathlib
@@ -40,11 +41,13 @@ def run(
     """
     token = secrets.token_hex(16)
     deadline = time.monotonic() + timeout_s
-    process = subprocess.Popen(
-        command, cwd=folder, env={**environment, _MARK: token}, stdin=subprocess.DEVNULL,
-        stdout=streams[0], stderr=streams[-1], start_new_session=True,
-    )  # fmt: skip
+    process: subprocess.Popen[bytes] | None = None
     try:
+        # An interruption may come before we know what was started; it bears the mark all the same.
+        process = subprocess.Popen(
+            command, cwd=folder, env={**environment, _MARK: token}, stdin=subprocess.DEVNULL,
+            stdout=streams[0], stderr=streams[-1], start_new_session=True,
+        )  # fmt: skip
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return process.wait(every_s)
@@ -54,10 +57,37 @@ def run(
                 raise Ended(f"was not done within {timeout_s:g} s")
             look()
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        if process is not None:
+            _kill_tree(process)
         _kill_marked(f"{_MARK}={token}".encode())
+
+
+def _kill_tree(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process with its session and its descendants, and wait for it.
+
+    Those that left the session are still known by their parents here, and for a moment by nothing else: while a process
+    loads another program its environment reads as empty.
+    """
+    descendants = _descendants(process.pid)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    for pid in descendants:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+    process.wait()
+
+
+def _descendants(of: int) -> list[int]:
+    """Return the processes that a process has started, and they, as far as their parents live."""
+    children: dict[int, list[int]] = collections.defaultdict(list)
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            _, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
+            children[int(parent)].append(int(folder.name))
+    found = list(children[of])
+    for pid in found:  # it grows meanwhile
+        found += children[pid]
+    return found
 
 
 def _kill_marked(mark: bytes) -> None:
