@@ -129,7 +129,7 @@ def counts(scores):
 def table(scores):
     """Markdown: the counts of those that the weights were chosen by and of the others, and a row for each mutant."""
     chosen_by = [score for score in scores if score.mutant.algorithm in CHOSEN_BY]
-    others = [score for score in scores if score not in chosen_by]
+    others = [score for score in scores if score.mutant.algorithm not in CHOSEN_BY]
     rows = [
         *([f"- CUBIC, Reno and BBRv1: {counts(chosen_by)}"] if chosen_by else ()),
         *([f"- BBRv2 and BBRv3: {counts(others)}"] if others else ()),

@@ -17,7 +17,7 @@ from conformance.model import expectation
 from conformance.model import place as places
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, JudgedZone
-from conformance.model.family import USUAL_LOOKS, at_first_clear, judge_zones
+from conformance.model.family import at_first_clear, judge_zones, looks_at
 from conformance.model.seeds import repeats_apart
 from conformance.model.setting import Setting
 from conformance.model.split.split_zone import SplitVerdict
@@ -245,8 +245,7 @@ def _of_check(question: SplitQuestion, measured: Measured, family: int) -> Split
         return question.judge(first(numbers), family, more)
 
     def unclear(found: SplitVerdict, numbers: Mapping[Setting, int]) -> Collection[Setting]:
-        is_clear = found.sure or found.status is Status.VIOLATES or not found.findings
+        is_clear = found.sure or found.status is Status.VIOLATES
         return () if is_clear else question.unclear(found, first(numbers))
 
-    few = min(available.values()) <= USUAL_LOOKS[-1]
-    return at_first_clear(USUAL_LOOKS if few else (max(available.values()),), available, judge, unclear, ends=True)
+    return at_first_clear(looks_at(available.values()), available, judge, unclear, ends=True)

@@ -34,7 +34,7 @@ from conformance.model.expectation import Expected, Surprise
 from conformance.model.place import Place
 from conformance.model.studies.comparison import Change, Compared
 from conformance.model.trial import Measurement
-from conformance.model.verdict import Status, Verdict, last_look
+from conformance.model.verdict import Status, Verdict, deciding, last_look
 from conformance.model.zone import Zone, judges
 from conformance.reporting.text import gate as reporting
 from conformance.support import files, spelling
@@ -136,11 +136,10 @@ class GateResult:
         """The exit status. A gate that learned nothing does not pass, strict or not."""
         if self.surprises or self.moved:
             return ExitStatus.VIOLATES
-        if any(f.last.status is Status.ERROR and not f.as_expected for f in self.findings):
+        if any(f.status is Status.ERROR and not f.as_expected for f in self.findings):
             return ExitStatus.ERROR
-        # What is not counted has no further part in it, unless there is nothing else.
-        findings = [f for f in self.findings if f.verdict.counted] or self.findings
-        statuses = {f.last.status for f in findings if not f.as_expected}
+        findings = deciding(self.findings)
+        statuses = {f.status for f in findings if not f.as_expected}
         learned = any(status.passes for status in statuses) or any(f.as_expected for f in findings)
         known = of_verdicts(statuses) is ExitStatus.DONE and not any(judged.unmeasured for judged in self.judged)
         known = known and (self.features is None or self.features.exit_status is ExitStatus.DONE)

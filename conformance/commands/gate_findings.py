@@ -43,6 +43,15 @@ class Finding:
         """The verdict that counts: on fresh seeds where it was repeated."""
         return self.verdict if self.again is None else self.again
 
+    @property
+    def status(self) -> Status:
+        """That of the last verdict."""
+        return self.last.status
+
+    @property
+    def counted(self) -> bool:
+        return self.verdict.counted
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ZoneResult:

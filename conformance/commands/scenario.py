@@ -11,7 +11,7 @@ from conformance.catalogue import documents, scenarios
 from conformance.commands import common
 from conformance.commands.measuring import answers
 from conformance.commands.result import Document, Done, document
-from conformance.commands.status import ExitStatus, of_outcomes, worst
+from conformance.commands.status import ExitStatus, of_outcomes, of_verdicts, worst
 from conformance.engine import benches
 from conformance.engine.benches import Choice
 from conformance.engine.plan import Plan, plan
@@ -100,12 +100,13 @@ class Ran:
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Say VIOLATES where a zone is violated, else what trials and errors say: so few often leave a zone unclear."""
+        """Say what trials say, and zones that are violated or that an error kept from being judged.
+
+        A zone that is inconclusive has no part in it: few trials often leave it so.
+        """
         ran = [*self.points, *([self.alone] if self.alone else [])]
-        if any(one.status is Status.VIOLATES and one.counted for point in ran for one in point.verdicts):
-            return ExitStatus.VIOLATES
-        errors = [ExitStatus.ERROR for point in ran for one in point.verdicts if one.status is Status.ERROR]
-        return worst([of_outcomes(outcome for point in ran for outcome in point.outcomes), *errors])
+        told = [one.status for point in ran for one in point.verdicts if one.status in (Status.VIOLATES, Status.ERROR)]
+        return worst([of_outcomes(outcome for point in ran for outcome in point.outcomes), of_verdicts(told)])
 
     def harms(self, at: PointRan) -> Iterator[tuple[str, float]]:
         """Yield (group, what part of its goodput it has less than alone) at a point."""

@@ -195,14 +195,14 @@ class Plan:
 
     def refuse_blind(self) -> None:
         """Raise UserError where so few trials could never show that a zone is violated: a session that only passes."""
-        asked: dict[str, list[Question]] = collections.defaultdict(list)
+        places: dict[str, list[Place]] = collections.defaultdict(list)
         for question in self.questions:
-            asked[question.zone.id].append(question)
-        for question, *others in asked.values():
+            if isinstance(question, CellQuestion):
+                places[question.zone.id].append(question.place)
+        for question in {question.zone.id: question for question in self.questions}.values():
             family, most = self.families[question], self.looks[-1]
             if isinstance(question, CellQuestion):
-                places = [one.place for one in (question, *others) if isinstance(one, CellQuestion)]
-                blindness.refuse_blind(question.zone, family, most, places)
+                blindness.refuse_blind(question.zone, family, most, places[question.zone.id])
             elif isinstance(question, ClauseQuestion):
                 clauses.refuse_blind(question.clause, family, most, question.twice)
 

@@ -6,13 +6,14 @@ no process of theirs is left, wherever it went.
 
 import collections
 import contextlib
+import dataclasses
 import os
 import pathlib
 import secrets
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO
 
 #: in the environment of every process of a run; what leaves the session keeps that
@@ -77,13 +78,29 @@ def _kill_tree(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _descendants(of: int) -> list[int]:
-    """Return the processes that a process has started, and they, as far as their parents live."""
-    children: dict[int, list[int]] = collections.defaultdict(list)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """A process of this machine, as /proc has it (proc_pid_stat(5)). `state`: a letter; `group`: its process group."""
+
+    pid: int
+    state: str
+    parent: int
+    group: int
+
+
+def processes() -> Iterator[Process]:
+    """Yield the processes of this machine; those that end meanwhile may be left out."""
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            _, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
-            children[int(parent)].append(int(folder.name))
+            state, parent, group = (folder / "stat").read_text().rpartition(")")[2].split()[:3]
+            yield Process(pid=int(folder.name), state=state, parent=int(parent), group=int(group))
+
+
+def _descendants(of: int) -> list[int]:
+    """Return the processes that a process and its descendants have started, as far as their parents live."""
+    children: dict[int, list[int]] = collections.defaultdict(list)
+    for process in processes():
+        children[process.parent].append(process.pid)
     found = list(children[of])
     for pid in found:  # it grows meanwhile
         found += children[pid]

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from conformance.guest import protocol, wire
 from conformance.kernel.store import Kernel
-from conformance.lab import allowance, cores, endings, job, shared, two_passes
+from conformance.lab import allowance, cores, endings, host_process, job, shared, two_passes
 from conformance.lab import memory as memory_file
 from conformance.lab import scratch as scratch_place
 from conformance.lab.adapter import Adapter
@@ -146,14 +146,7 @@ class Group:
 
 def _lives(group: int) -> bool:
     """Return whether a process of this group still runs; dead ones that nobody has waited for do not count."""
-    for file in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, _, its_group = file.read_text().rpartition(")")[2].split()[:3]
-        except OSError:
-            continue
-        if int(its_group) == group and state not in "ZX":
-            return True
-    return False
+    return any(one.group == group and one.state not in "ZX" for one in host_process.processes())
 
 
 def boot(

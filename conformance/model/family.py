@@ -61,15 +61,25 @@ def at_first_clear(
     while True:
         last = min(numbers.values()) >= looks[-1]
         found = judge(numbers, not last)
-        open_ = unclear(found, numbers)
+        if last or not (open_ := unclear(found, numbers)):
+            return found
         further = next_look(looks, open_, numbers)
         if not further or any(available[key] < number for key, number in further.items()):
             break
         numbers |= further
-    if last or not open_ or (further and not ends):
+    if further and not ends:
         return found
+    # No more will come of what is unclear: it has had its last look, though other settings have not, or `ends`.
     numbers |= {key: min(number, available[key]) for key, number in further.items()}
     return judge(numbers, False)
+
+
+def looks_at(available: Collection[int]) -> tuple[int, ...]:
+    """Return the looks at trials that are there, so many of each setting.
+
+    More than the usual most of each were asked for as one look at all of them.
+    """
+    return USUAL_LOOKS if min(available) <= USUAL_LOOKS[-1] else (max(available),)
 
 
 def _is_clear(verdict: HasStatus) -> bool:
@@ -83,7 +93,7 @@ def first_clear(
     clear: Callable[[_V], bool] = _is_clear,
     ends: bool = False,
 ) -> _V:
-    """Do as at_first_clear() with the trials of one setting: `judge(n, more)` judges the first n of them."""
+    """Return what at_first_clear() does of the trials of one setting: `judge(n, more)` judges the first n of them."""
     return at_first_clear(
         looks,
         {None: available},
@@ -143,10 +153,8 @@ def judge_zones(held: Sequence[Held], family: int | None = None) -> list[ZoneVer
 
 def _at_first_clear(zone: Zone, place: Place, measurements: Sequence[Measurement], family: int) -> Verdict:
     available = len(measurements)
-    # More trials than usual were asked for as one look at all of them.
-    looks = USUAL_LOOKS if available <= USUAL_LOOKS[-1] else (available,)
     found = first_clear(
-        looks,
+        looks_at([available]),
         available,
         lambda n, more: verdicts.judge(zone, place, measurements[:n], family, more),
         lambda v: v.status is not Status.INCONCLUSIVE or not v.counted,  # as a session, which has one look at these

@@ -142,6 +142,9 @@ class HasStatus(Protocol):
     @property
     def status(self) -> Status: ...
 
+    @property
+    def counted(self) -> bool: ...
+
 
 _V = TypeVar("_V", bound=HasStatus)
 
@@ -168,12 +171,9 @@ def overall(verdicts: Iterable[HasStatus]) -> Status:
 
 
 def deciding(verdicts: Iterable[_V]) -> list[_V]:
-    """Return the verdicts that decide on all of them, and on an exit status: those that count, or all where none does.
-
-    A verdict on a split check has no `counted`, and counts.
-    """
+    """Return the verdicts that decide on all, and on an exit status: those that count, or all where none does."""
     every = list(verdicts)
-    return [verdict for verdict in every if getattr(verdict, "counted", True)] or every
+    return [verdict for verdict in every if verdict.counted] or every
 
 
 def last_look(first: int, most: int | None = None) -> int:
@@ -333,8 +333,8 @@ def _compare(
     """Return what a Verdict says of values and of what is permitted.
 
     The values of trials that timed out are upper bounds. Where a basis has two modes, the share of the lower is a
-    second test beside the medians, so that both have half of the chance of a false alarm. So few trials that their
-    median has no interval are not tested.
+    second test beside the medians, so that both have half of the chance of a false alarm. It takes as many trials
+    as an interval of the median does.
     """
     found = _compare_medians(metric, permitted, highest, timed_out, more)
     shares = None if any(timed_out) or math.inf in found["interval"] else modes.shares(highest, permitted)

@@ -178,8 +178,7 @@ class JudgedItem(pytest.Item):
         if self.surprise is Surprise.UNCONFIRMED and self.again is not None:
             reason = f"not confirmed: {verdict.status} ({verdict.reason}); again with fresh seeds: {self.again.status}"
             (pytest.fail if self.strict else pytest.skip)(reason)
-        counted = getattr(verdict, "counted", True)  # a verdict on a split check always does
-        if verdict.status is Status.INCONCLUSIVE and not (self.strict and counted):
+        if verdict.status is Status.INCONCLUSIVE and not (self.strict and verdict.counted):
             pytest.skip("; ".join([f"inconclusive: {verdict.reason}", *(text for _, text in self.lines()[:1])]))
         if not verdict.status.passes:
             raise Violation(explain(self))

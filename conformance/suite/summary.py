@@ -124,7 +124,7 @@ class Zones:
     def late(self) -> set[tuple[str, str]]:
         """Return (zone's id, cell's id) of inconclusive cells that violate, now that all that came is known."""
         ours = self._all()
-        # What has no p cannot violate. Some of it was not planned as a part of the family: what is not counted.
+        # Only what has a p may violate; of the rest, cells that are not counted are no part of the family.
         step = families.last_step([one.p for one in ours if one.p is not None], self._family())
         return {
             (one.zone_id, one.place)

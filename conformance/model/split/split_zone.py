@@ -176,6 +176,8 @@ class Finding:
     p: float | None = None
     #: see verdict.Verdict
     sure: bool = False
+    #: of a cell's verdict: this one always counts
+    counted: bool = True
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -186,6 +188,8 @@ class SplitVerdict:
     reason: str
     findings: tuple[Finding, ...] = ()
     n: int = 0
+    #: as of a Finding
+    counted: bool = True
 
     @property
     def sure(self) -> bool:

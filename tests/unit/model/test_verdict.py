@@ -298,7 +298,7 @@ def test_what_no_schema_can_say_is_checked(change, words):
 )
 def test_the_verdict_on_a_zone_is_that_of_its_worst_cell(statuses, whole):
     def verdict(status):
-        return Verdict(status=Status(status), zone_id="z", place=CELL, permitted=None, reason="")
+        return Verdict(status=Status(status), zone_id="z", place=CELL, permitted=ZONE.intervals[CELL], reason="")
 
     assert overall([verdict(s) for s in statuses]) is Status(whole)
 

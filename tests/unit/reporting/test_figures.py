@@ -2,14 +2,13 @@
 
 import collections
 import functools
-import itertools
 import re
 import statistics
 
 import pytest
 import score_why
 
-from conformance.catalogue import documents, mutant_record
+from conformance.catalogue import documents, mutant_record, separation
 from conformance.commands import export, false_alarms
 from conformance.commands import mutants as testing
 from conformance.model.errors import UserError
@@ -134,26 +133,17 @@ def test_the_page_of_findings_counts_cells_as_todays_zones_judge_them():
 def test_the_page_of_zones_counts_the_cells_that_two_zones_have_apart():
     """By utilization and by loss, of the 150 cells of the grid."""
     names = {"CUBIC": "cubic", "Reno": "reno", "BBRv1": "bbrv1", "BBRv2": "bbrv2", "BBRv3": "bbrv3"}
-    zones = {
-        (name, kind): documents.zone_of(algorithm, kind, "atc25").intervals
-        for name, algorithm in names.items()
-        for kind in ("heatmap", "loss")
-    }
     said = {}
     rows = re.findall(r"^\| (\w+) \|((?: [\d /]*\|){4})$", (_DOCS / "findings-zones.md").read_text("utf-8"), re.M)
     for name, columns in rows[: len(names) - 1]:
         for other, counts in zip(list(names)[1:], columns.split("|"), strict=False):
             if counts.strip():
                 said[name, other] = tuple(map(int, counts.split("/")))
-    assert said == {
-        (one, other): tuple(_apart(zones[one, kind], zones[other, kind]) for kind in ("heatmap", "loss"))
-        for one, other in itertools.combinations(names, 2)
-    }
-
-
-def _apart(one, other):
-    """In how many cells two zones permit no value in common."""
-    return sum(one[cell].high < other[cell].low or other[cell].high < one[cell].low for cell in one.keys() & other)
+    called = {algorithm: name for name, algorithm in names.items()}
+    found = collections.defaultdict(tuple)
+    for one, other, _, _, cells in separation.apart(called):
+        found[called[one], called[other]] += (len(cells),)
+    assert said == found
 
 
 @pytest.mark.slow
