@@ -47,7 +47,10 @@ if TYPE_CHECKING:
     help="Repeat a violation that is new with fresh seeds: it fails only if these violate, too.",
 )  # fmt: skip
 @click.option(
-    "--strict", is_flag=True, help="Fail for what is not known, too: inconclusive, unsupported, not measured."
+    "--strict",
+    is_flag=True,
+    help="Fail for what is not known, too: inconclusive, unsupported, not measured in time, "
+    "or a violation that fresh seeds did not show again.",
 )
 @click.option("--baseline", metavar="RESULTS", help="Judge by change from these results instead of by zones.")
 @measuring.RESULTS

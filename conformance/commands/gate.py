@@ -63,7 +63,7 @@ class Options:
     confirm: bool = True
     #: of an inconclusive cell; the usual where None
     most_trials: int | None = None
-    #: whether whatever is not known fails
+    #: whether whatever is not known fails, a violation that was not confirmed as well
     strict: bool = False
     #: a results file to compare with, instead of the zones that ship
     baseline: str | None = None
@@ -84,7 +84,7 @@ class Options:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GateResult:
-    """All that a gate found. `strict`: whatever is not known fails."""
+    """All that a gate found. `strict`: whatever is not known fails, a violation that was not confirmed as well."""
 
     judged: tuple[ZoneResult, ...]
     strict: bool
@@ -142,6 +142,7 @@ class GateResult:
         statuses = {f.status for f in findings if not f.as_expected}
         learned = any(status.passes for status in statuses) or any(f.as_expected for f in findings)
         known = of_verdicts(statuses) is ExitStatus.DONE and not any(judged.unmeasured for judged in self.judged)
+        known = known and not any(f.surprise is Surprise.UNCONFIRMED for f in findings)
         known = known and (self.features is None or self.features.exit_status is ExitStatus.DONE)
         return ExitStatus.DONE if learned and (known or not self.strict) else ExitStatus.UNKNOWN
 

@@ -242,7 +242,7 @@ def _ending(outcome: "GateResult") -> str:
     if outcome.exit_status == _ERROR:
         text = f"cannot tell: {count(by_status[Status.ERROR], 'error')} {of}"
     elif outcome.exit_status == _UNKNOWN:
-        unknown = by_status[Status.INCONCLUSIVE] + by_status[Status.UNSUPPORTED]
+        unknown = by_status[Status.INCONCLUSIVE] + by_status[Status.UNSUPPORTED] + len(outcome.unconfirmed)
         text = f"cannot tell: {unknown} unknown {of}"
     elif outcome.moved:
         moved = f"{count(len(outcome.moved), 'feature')} moved"

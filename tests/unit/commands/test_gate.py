@@ -127,7 +127,9 @@ def test_a_new_violation_fails_only_if_fresh_seeds_violate_too(run, tmp_path):
     # Both are in the results, and each run is judged by its own seeds.
     seeds = {m.trial.seed for m in store.read(tmp_path / "results/results.jsonl")}
     assert seeds == {*range(1001, 1006), *range(11001, 11006)}
-    assert run("cubic", "--grid", CELLS, "--strict", kind="bad once").exit_code == 0
+    strict = run("cubic", "--grid", CELLS, "--strict", kind="bad once")
+    assert strict.exit_code == 4
+    assert "gate cannot tell: 3 unknown of 6 verdicts (3 not confirmed)" in strict.output
     assert run("cubic", "--grid", CELLS, "--no-confirm", kind="bad once").exit_code == 1
     other = run("cubic", "--grid", CELLS, "--first-seed", "11001", kind="bad once")
     assert other.exit_code == 0
