@@ -3,7 +3,7 @@
 import collections
 import dataclasses
 import pathlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from conformance.catalogue import documents, expectations
@@ -17,7 +17,7 @@ from conformance.model import expectation
 from conformance.model import place as places
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, JudgedZone
-from conformance.model.family import at_first_clear, judge_zones, looks_at
+from conformance.model.family import at_first_clear, judge_zones, looks_at, looks_of, unless_repeated
 from conformance.model.seeds import repeats_apart
 from conformance.model.setting import Setting
 from conformance.model.split.split_zone import SplitVerdict
@@ -234,18 +234,35 @@ def _verdicts(algorithm: str, measured: Measured) -> Iterator[JudgedZone]:
 
 
 def _of_check(question: SplitQuestion, measured: Measured, family: int) -> SplitVerdict:
-    """Return the verdict at the first look that is clear, and sure where it passes."""
-    own = {setting: repeats_apart(measured[setting])[0] for setting in question.settings}
-    available = {setting: len(found) for setting, found in own.items()}
+    """Return the verdict on a check, unless trials with fresh seeds take it back."""
+    apart = {setting: repeats_apart(measured[setting]) for setting in question.settings}
+    looks = looks_of(len(own) for own, _ in apart.values())
+    verdict = _at_first_clear(question, {setting: own for setting, (own, _) in apart.items()}, family, looks)
+    again = {setting: fresh for setting, (_, fresh) in apart.items()}
+    if verdict.status is not Status.VIOLATES or not all(again.values()):
+        return verdict
+    return unless_repeated(verdict, _at_first_clear(question, again, 1, looks), looks)
+
+
+def _at_first_clear(question: SplitQuestion, measured: Measured, family: int, usual: Sequence[int]) -> SplitVerdict:
+    """Return the verdict at the first look that is clear; sure where any later look at what passes is."""
+    available = {setting: len(found) for setting, found in measured.items()}
+    looks = looks_at(available.values(), usual)
 
     def first(numbers: Mapping[Setting, int]) -> Measured:
-        return {setting: found[: numbers[setting]] for setting, found in own.items()}
+        return {setting: found[: numbers[setting]] for setting, found in measured.items()}
 
     def judge(numbers: Mapping[Setting, int], more: bool) -> SplitVerdict:
         return question.judge(first(numbers), family, more)
 
-    def unclear(found: SplitVerdict, numbers: Mapping[Setting, int]) -> Collection[Setting]:
-        is_clear = found.sure or found.status is Status.VIOLATES
-        return () if is_clear else question.unclear(found, first(numbers))
+    def at(is_clear: Callable[[SplitVerdict], bool]) -> SplitVerdict:
+        def unclear(found: SplitVerdict, numbers: Mapping[Setting, int]) -> Collection[Setting]:
+            return () if is_clear(found) else question.unclear(found, first(numbers))
 
-    return at_first_clear(looks_at(available.values()), available, judge, unclear, ends=True)
+        return at_first_clear(looks, available, judge, unclear, ends=True)
+
+    found = at(lambda one: one.status is not Status.INCONCLUSIVE)
+    if found.status.passes and not found.sure and at(lambda one: one.sure).sure:
+        # More trials were made of a known deviation, to be sure, and none that are not needed may turn the verdict.
+        found = dataclasses.replace(found, findings=tuple(dataclasses.replace(f, sure=True) for f in found.findings))
+    return found

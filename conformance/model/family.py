@@ -14,17 +14,21 @@ from typing import Protocol, TypeVar
 from conformance.model import verdict as verdicts
 from conformance.model.place import Place
 from conformance.model.seeds import repeats_apart
+from conformance.model.split.split_zone import SplitVerdict
 from conformance.model.trial import Measurement
 from conformance.model.verdict import HasStatus, Status, Verdict, ZoneVerdict, level
 from conformance.model.zone import Zone
 
 #: looks at a cell where nothing else is asked for
 USUAL_LOOKS = verdicts.looks(5, verdicts.last_look(5))
+#: so many settings are hardly all unclear at a run's first look
+_MANY = 4
 #: what is judged together: a zone, and {place: measurements of one scheme}
 Held = tuple[Zone, Mapping[Place, Sequence[Measurement]]]
 _K = TypeVar("_K")
 _T = TypeVar("_T")
 _V = TypeVar("_V", bound=HasStatus)
+_R = TypeVar("_R", Verdict, SplitVerdict)
 
 
 class Counted(Protocol):
@@ -74,12 +78,26 @@ def at_first_clear(
     return judge(numbers, False)
 
 
-def looks_at(available: Collection[int]) -> tuple[int, ...]:
-    """Return the looks at trials that are there, so many of each setting.
+def looks_of(numbers: Iterable[int]) -> tuple[int, ...]:
+    """Return the looks of a run that made so many trials of its settings: the usual, or what another --trials asks for.
 
-    More than the usual most of each were asked for as one look at all of them.
+    Where all of many settings have ten trials or more, nobody looked at five: some would have been clear. A few may all
+    have been unclear.
     """
-    return USUAL_LOOKS if min(available) <= USUAL_LOOKS[-1] else (max(available),)
+    there = [n for n in numbers if n <= USUAL_LOOKS[-1]]
+    first = min(there, default=0)
+    if len(there) < _MANY or first <= USUAL_LOOKS[0]:
+        return USUAL_LOOKS
+    own = verdicts.looks(first, USUAL_LOOKS[-1])
+    return own if set(there) <= set(own) else tuple(n for n in USUAL_LOOKS if n >= first)
+
+
+def looks_at(available: Collection[int], looks: Sequence[int] = USUAL_LOOKS) -> Sequence[int]:
+    """Return the looks at trials that are there, so many of each setting, of a run with these `looks`.
+
+    More than the last of them of each were asked for as one look at all of them.
+    """
+    return looks if min(available) <= looks[-1] else (max(available),)
 
 
 def _is_clear(verdict: HasStatus) -> bool:
@@ -127,48 +145,59 @@ def judge_zones(held: Sequence[Held], family: int | None = None) -> list[ZoneVer
     """Judge zones by measurements that are there, all of one scheme and in one family; no trials follow.
 
     `family`: how many questions there are in all, where these are more. Trials that repeat a violation with fresh seeds
-    (seeds.py) take it back where they do not show it again. Raises UserError for unlike runs.
+    (seeds.py) take it back where they do not show it again, but not where these were interrupted before they were
+    clear. Raises UserError for unlike runs.
     """
     for zone, measured in held:
         if everything := [m for measurements in measured.values() for m in measurements]:
             verdicts.obstacle(zone, everything)
     # A cell that is not counted cannot violate.
     size = max(sum(zone.intervals[place].counted for zone, measured in held for place in measured), family or 1)
-    first: list[tuple[Zone, Place, Sequence[Measurement], Verdict]] = []
-    for zone, measured in held:
-        for place, measurements in measured.items():
-            own, _ = repeats_apart(measurements)
-            first.append((zone, place, measurements, _at_first_clear(zone, place, own, size)))
-    strict = together([verdict for *_, verdict in first], size)
+    apart = [
+        (zone, place, *repeats_apart(measurements))
+        for zone, measured in held
+        for place, measurements in measured.items()
+    ]
+    looks = looks_of({own[0].trial.setting: len(own) for _, _, own, _ in apart if own}.values())
+    first = [_at_first_clear(zone, place, own, size, looks) for zone, place, own, _ in apart]
+    strict = together(first, size)
     by_zone: dict[str, dict[Place, Verdict]] = collections.defaultdict(dict)
-    for zone, place, measurements, verdict in first:
-        own, again = repeats_apart(measurements)
+    for (zone, place, own, again), verdict in zip(apart, first, strict=True):
         if verdict.status is Status.INCONCLUSIVE:
             verdict = verdicts.judge(zone, place, own[: verdict.n], strict)
         if verdict.status is Status.VIOLATES and again:
-            verdict = unless_repeated(verdict, _at_first_clear(zone, place, again, 1))
+            verdict = unless_repeated(verdict, _at_first_clear(zone, place, again, 1, looks), looks)
         by_zone[zone.id][place] = verdict
     return [ZoneVerdict(zone_id=zone.id, verdicts=by_zone[zone.id], family=size) for zone, _ in held]
 
 
-def _at_first_clear(zone: Zone, place: Place, measurements: Sequence[Measurement], family: int) -> Verdict:
+def _at_first_clear(
+    zone: Zone, place: Place, measurements: Sequence[Measurement], family: int, looks: Sequence[int]
+) -> Verdict:
     available = len(measurements)
+    looks = looks_at([available], looks)
     found = first_clear(
-        looks_at([available]),
+        looks,
         available,
         lambda n, more: verdicts.judge(zone, place, measurements[:n], family, more),
         lambda v: v.status is not Status.INCONCLUSIVE or not v.counted,  # as a session, which has one look at these
         ends=True,
     )
-    if found.status.passes and found.n < available:
+    if found.status.passes:
         # More trials were made of a known deviation, to be sure, and none that are not needed may turn the verdict.
-        found = dataclasses.replace(found, sure=verdicts.judge(zone, place, measurements, family).sure)
+        later = sorted({n for n in (*looks, available) if found.n < n <= available})
+        sure = found.sure or any(verdicts.judge(zone, place, measurements[:n], family).sure for n in later)
+        found = dataclasses.replace(found, sure=sure)
     return found
 
 
-def unless_repeated(verdict: Verdict, again: Verdict) -> Verdict:
-    """Return a violation as it is where trials with fresh seeds violate, too, and as inconclusive where not."""
-    if again.status is Status.VIOLATES:
+def unless_repeated(verdict: _R, again: _R, looks: Sequence[int]) -> _R:
+    """Return a violation as it is where trials with fresh seeds violate, too, and as inconclusive where not.
+
+    It stays where the repeat was interrupted: where it is not clear, and has not had its last look.
+    """
+    interrupted = again.status in (Status.INCONCLUSIVE, Status.COMPATIBLE) and again.n < looks[-1]
+    if again.status is Status.VIOLATES or interrupted:
         return verdict
     reason = f"not confirmed: {verdict.reason}, but with fresh seeds {again.status} ({again.reason})"
-    return dataclasses.replace(verdict, status=Status.INCONCLUSIVE, reason=reason, p=None)
+    return verdict.taken_back(reason)

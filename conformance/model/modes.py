@@ -13,6 +13,7 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 
+from conformance.model.metric import Metric
 from conformance.model.zone import Basis, Interval, Margin
 
 #: share of the variance that two modes explain, at least: the best cut of a normal distribution explains 2/pi and of a
@@ -78,10 +79,11 @@ class Shares:
         return f"{ours.low} of {ours.n} trials are below {basis.threshold:.4g}, where {basis.low} of {basis.n} are"
 
 
-def shares(values: Sequence[float], permitted: Interval) -> Shares | None:
+def shares(values: Sequence[float], permitted: Interval, metric: Metric) -> Shares | None:
     """Return how the share of the low mode differs from that of the likeliest basis.
 
-    None where no basis has two modes that are farther apart than the margin: what is nearer does not matter.
+    None where no basis has two modes that are farther apart than the margin: what is nearer does not matter. Trials
+    that are more often in the mode that is no fault of a metric have a `p` of 1.
     """
     found = next((m for m in map(_that_matter, permitted.bases, itertools.repeat(permitted.margin)) if m), None)
     if found is None or not all(basis.values for basis in permitted.bases):
@@ -91,7 +93,10 @@ def shares(values: Sequence[float], permitted: Interval) -> Shares | None:
         Shares(ours=ours, basis=theirs, p=share_p(ours, theirs))
         for theirs in (at(found.threshold, basis.values) for basis in permitted.bases)
     ]
-    return max(beside, key=lambda one: one.p)
+    likeliest = max(beside, key=lambda one: one.p)
+    lower = likeliest.ours.share > likeliest.basis.share
+    no_fault = metric.only_above if lower else metric.only_below
+    return dataclasses.replace(likeliest, p=1.0) if no_fault else likeliest
 
 
 @functools.lru_cache(maxsize=4096)

@@ -84,6 +84,10 @@ class Verdict:
         """Whether the verdict on the zone depends on it: the cell can tell enough."""
         return self.permitted.counted
 
+    def taken_back(self, reason: str) -> "Verdict":
+        """Return what is left of a violation that trials with fresh seeds did not show again."""
+        return dataclasses.replace(self, status=Status.INCONCLUSIVE, reason=reason, p=None)
+
     @property
     def words(self) -> str:
         """The reason, with what would have been told."""
@@ -314,7 +318,7 @@ def approach(zone: Zone, place: Place, measurements: Sequence[Measurement], fami
     permitted, _ = _for_packets(zone.intervals[place], measurements)
     lowest = [-math.inf if m.outcome is Outcome.TIMEOUT else v for m, v in zip(measurements, known, strict=True)]
     least = min(chance.above(lowest, permitted), chance.below(known, permitted))
-    shares = modes.shares(known, permitted)
+    shares = None if -math.inf in lowest else modes.shares(known, permitted, METRICS[zone.metric])
     return (least if shares is None else 2 * min(least, shares.p)) / level(family)
 
 
@@ -337,7 +341,8 @@ def _compare(
     as an interval of the median does.
     """
     found = _compare_medians(metric, permitted, highest, timed_out, more)
-    shares = None if any(timed_out) or math.inf in found["interval"] else modes.shares(highest, permitted)
+    seen = not any(timed_out) and math.inf not in found["interval"]
+    shares = modes.shares(highest, permitted, METRICS[metric]) if seen else None
     if shares is None:
         return found
     p = min(1.0, 2 * shares.p)

@@ -196,6 +196,10 @@ class SplitVerdict:
         """Whether all of it is inside by so wide intervals that a known deviation is gone."""
         return bool(self.findings) and all(finding.sure for finding in self.findings)
 
+    def taken_back(self, reason: str) -> "SplitVerdict":
+        """Return what is left of a violation that trials with fresh seeds did not show again."""
+        return dataclasses.replace(self, status=Status.INCONCLUSIVE, reason=reason)
+
     @property
     def borderline(self) -> bool:
         """Whether something is outside, and not clear of the zone after as many trials as usual."""

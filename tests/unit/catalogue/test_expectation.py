@@ -21,6 +21,7 @@ from conformance.model import expectation, grid
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, Surprise, compare
 from conformance.model.place import Point
+from conformance.model.seeds import FRESH
 from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
 from conformance.model.verdict import Status, Verdict, ZoneVerdict
@@ -353,11 +354,16 @@ def test_paths_that_were_split_are_judged_and_counted(tmp_path):
     path = documents.split_path(split.profile, check.path.segments)
     results = tmp_path / "r.jsonl"
 
-    def verdict(factor):
+    def trials(factor, n, first):
         intervals = documents.zone_of("cubic").intervals
-        made = [m for cell in check.cells for m in measurements([intervals[cell].basis.median] * 20, cell=cell)]
-        for m in measurements([check.measured.basis.median * factor] * 20):
+        made = [m for cell in check.cells for m in measurements([intervals[cell].basis.median] * n, cell=cell)]
+        for m in measurements([check.measured.basis.median * factor] * n):
             made.append(dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=path)))
+        for m in made:
+            yield dataclasses.replace(m, trial=dataclasses.replace(m.trial, seed=m.trial.seed + first))
+
+    def verdict(factor, again=1, n_again=0):
+        made = [*trials(factor, 20, 0), *trials(again, n_again, FRESH)]
         results.write_text("".join(json.dumps(m.to_json()) + "\n" for m in made))
         (found,) = [v for v in verdicts_of([results]) if v.zone_id == split.id]
         # The run's one family: each cell for the check, and for utilization and loss where it counts, and the path.
@@ -368,6 +374,9 @@ def test_paths_that_were_split_are_judged_and_counted(tmp_path):
 
     assert verdict(1) == "conforms"
     assert verdict(0.3) == "violates"
+    assert verdict(0.3, again=0.3, n_again=20) == "violates"
+    assert verdict(0.3, again=1, n_again=20) == "inconclusive"  # as pytest, which repeats it
+    assert verdict(0.3, again=1, n_again=3) == "violates"  # interrupted
 
 
 SHIPPED = sorted(paths.data("adapters").glob("*/expected.json"))

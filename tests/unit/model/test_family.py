@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from conformance.engine.plan import plan
 from conformance.engine.questions import cell_questions
 from conformance.model import statistics
-from conformance.model.family import USUAL_LOOKS, first_clear, judge_zones, last_step
+from conformance.model.family import USUAL_LOOKS, first_clear, judge_zones, last_step, looks_of
 from conformance.model.seeds import FRESH, JUDGED, repeats_apart
 from conformance.model.setting import Cell
 from conformance.model.verdict import ALPHA, LOOKS, Status, judge
@@ -136,6 +136,10 @@ def test_a_file_is_judged_as_the_session_that_made_it():
     assert (found.verdicts[CELL].status, found.verdicts[CELL].n) == (Status.VIOLATES, 5)
     (found,) = judge_zones([(HEATMAP, {CELL: measurements([0.9] * 8 + [0.5] * 22)})])
     assert (found.verdicts[CELL].status, found.verdicts[CELL].n) == (Status.CONFORMS, 30)
+    many = [Cell(10, rtt, 1) for rtt in (20, 30, 40, 50)]
+    judged = dataclasses.replace(HEATMAP, intervals=dict.fromkeys(many, HEATMAP.intervals[CELL]))
+    (found,) = judge_zones([(judged, {cell: measurements(turned, cell=cell) for cell in many})])
+    assert {(v.status, v.n) for v in found.verdicts.values()} == {(Status.COMPATIBLE, 20)}
     # No trials follow: what is unclear inside is compatible.
     (found,) = judge_zones([(HEATMAP, {CELL: measurements([0.3, 0.46, 0.5, 0.54, 0.9])})])
     assert found.verdicts[CELL].status is Status.COMPATIBLE
@@ -152,6 +156,35 @@ def test_trials_with_fresh_seeds_confirm_a_violation_in_a_file_or_take_it_back(a
     verdict = found.verdicts[CELL]
     assert (verdict.status, verdict.n) == (status, 5)
     assert verdict.reason.startswith("not confirmed: above the zone") == (status is Status.INCONCLUSIVE)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "looks"),
+    [
+        ((5, 20, 20, 20), USUAL_LOOKS), ((3, 5, 5, 8), USUAL_LOOKS), ((20,) * 4, (20,)), ((10,) * 4, (10, 13, 16, 20)),
+        ((10, 13, 10, 20), (10, 13, 16, 20)), ((8, 8, 13, 20), (8, 13, 20)), ((20,) * 3, USUAL_LOOKS), ((), USUAL_LOOKS),
+        ((30,) * 9, USUAL_LOOKS), ((20, 20, 20, 20, 30), (20,)),
+    ],
+)  # fmt: skip
+def test_where_no_setting_has_few_trials_nobody_looked_at_few(numbers, looks):
+    assert tuple(looks_of(numbers)) == looks
+
+
+@pytest.mark.parametrize("trials", [1, 4, 5])
+def test_a_repeat_that_was_interrupted_takes_no_violation_back(trials):
+    """Of five, one is outside: no look is clear, and three could follow."""
+    again = [0.5, 0.5, 0.9, 0.5, 0.45][:trials]
+    made = [*seeded([0.9] * 5), *seeded(again, JUDGED + FRESH)]
+    (found,) = judge_zones([(HEATMAP, {CELL: made})])
+    assert found.verdicts[CELL].status is Status.VIOLATES
+
+
+def test_what_is_gone_is_gone_at_the_look_that_was_sure():
+    """Eight trials are sure; of those that another zone asked for, seven are outside."""
+    made = [*[0.5] * 8, *[0.7] * 7, *[0.5] * 5]
+    (found,) = judge_zones([(HEATMAP, {CELL: measurements(made)})])
+    verdict = found.verdicts[CELL]
+    assert (verdict.status, verdict.n, verdict.sure) == (Status.CONFORMS, 5, True)
 
 
 def test_a_verdict_is_sure_by_an_interval_of_99_percent():

@@ -9,10 +9,13 @@ from hypothesis import strategies as st
 
 from conformance.model import modes
 from conformance.model import zone as zones
+from conformance.model.metrics import METRICS
 from conformance.model.verdict import Status, approach, judge
 from conformance.model.zone import Basis, Interval, Margin
 
 ZONE = zone(0.4, 0.6)
+
+UTILIZATION = METRICS["utilization"]
 
 LOW, HIGH = 0.06, 0.60
 
@@ -129,12 +132,24 @@ def test_a_share_may_be_too_likely_in_a_large_family():
 def test_modes_nearer_than_the_margin_do_not_matter():
     near = interval_of([0.80] * 30 + [0.85] * 30)
     assert modes.modes(near.basis.values) is not None
-    assert modes.shares([0.80] * 40, near) is None
-    assert modes.shares([LOW] * 40, interval_of([LOW] * 30 + [HIGH] * 30)).p < 1e-6
+    assert modes.shares([0.80] * 40, near, UTILIZATION) is None
+    assert modes.shares([LOW] * 40, interval_of([LOW] * 30 + [HIGH] * 30), UTILIZATION).p < 1e-6
 
 
 def test_of_several_bases_the_likeliest_counts():
     """A stack that is always low, as one of two bases is, is not told apart."""
     first, second = interval_of([LOW] * 30 + [HIGH] * 30), interval_of([LOW] * 60)
     both = dataclasses.replace(first, bases=(first.basis, second.basis))
-    assert modes.shares([LOW] * 40, both).p == 1.0
+    assert modes.shares([LOW] * 40, both, UTILIZATION).p == 1.0
+
+
+@pytest.mark.parametrize(
+    ("metric", "in_one_mode", "is_fault"),
+    [
+        ("harm_pct", LOW, False), ("harm_pct", HIGH, True), ("jain_index", HIGH, False), ("jain_index", LOW, True),
+        ("utilization", LOW, True), ("utilization", HIGH, True),
+    ],
+)  # fmt: skip
+def test_a_mode_that_is_no_fault_of_the_metric_convicts_nobody(metric, in_one_mode, is_fault):
+    found = modes.shares([in_one_mode] * 40, interval_of([LOW] * 30 + [HIGH] * 30), METRICS[metric])
+    assert (found.p < 1e-6) is is_fault and (found.p == 1.0) is not is_fault
