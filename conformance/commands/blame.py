@@ -1,7 +1,7 @@
-"""What violations are due to: their trials, made again with captures, beside the same trials of the reference.
+"""What violations are due to: captured trials of the stack and of the reference in the cells that violate.
 
-A trial is a pure function of its fields, so what is captured is what was judged. The reference is Linux TCP's algorithm
-of the same name, on the kernel that has it.
+Both have the same seeds, from 1 on, and so meet the same random losses; they are not the trials that were judged. The
+reference is Linux TCP's algorithm of the same name, on the kernel that has it.
 """
 
 import dataclasses

@@ -17,7 +17,7 @@ from conformance.model.split import split_zone
 from conformance.model.split.split_zone import PathCheck, ShareCheck, SplitVerdict, SplitZone
 from conformance.model.trial import Measurement
 from conformance.model.verdict import Verdict
-from conformance.model.zone import Zone
+from conformance.model.zone import Interval, Zone
 
 #: what is measured: an algorithm in a setting
 Key = tuple[str, Setting]
@@ -83,6 +83,11 @@ class SplitQuestion:
     @property
     def settings(self) -> tuple[Setting, ...]:
         return self.cells if self.split_path is None else (*self.cells, self.split_path)
+
+    @property
+    def permitted_split(self) -> Interval | None:
+        """What is permitted to its path, split; None where that is not measured."""
+        return self.check.measured if self.split_path is not None and isinstance(self.check, PathCheck) else None
 
     def judge(self, measured: Measured, family: int, more: bool) -> SplitVerdict:
         through = None if self.split_path is None else measured[self.split_path]

@@ -93,14 +93,19 @@ class Run:
     def as_completed(self, timeout_s: float | None = None) -> Iterator[tuple[Key, Sequence[Measurement]]]:
         """Yield ((algorithm, setting), measurements) as they are completed. Raise UserError.
 
-        After `timeout_s`, yield only the partial measurements of keys that are still inconclusive.
+        After `timeout_s`, yield those that were completed while others were used, and the partial measurements of keys
+        that are still inconclusive.
         """
         by_future = {task.future: task for task in self._asked.values()}
         try:
             for future in concurrent.futures.as_completed(list(by_future), timeout_s):
                 yield by_future.pop(future).key, future.result()
         except concurrent.futures.TimeoutError:
-            yield from ((task.key, task.unclear) for task in by_future.values() if task.unclear is not None)
+            for future, task in by_future.items():
+                if future.done():
+                    yield task.key, future.result()
+                elif task.unclear is not None:
+                    yield task.key, task.unclear
 
     def wait(self) -> None:
         """Wait until all is measured, or has failed."""

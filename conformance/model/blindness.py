@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from conformance.model import statistics
 from conformance.model.errors import UserError
 from conformance.model.place import Place
+from conformance.model.split.split_zone import SplitZone
 from conformance.model.verdict import CONFIDENCE, level
 from conformance.model.zone import Interval, Zone
 
@@ -29,6 +30,21 @@ def refuse_blind(zone: Zone, family: int, most: int, places: Iterable[Place] | N
         raise UserError(
             f"zone {zone.id}: {most} trials can never show that one of {family} cells violates it",
             f"give --max-trials {needed}, fewer cells, or a zone that rests on more trials",
+        )
+
+
+def refuse_blind_split(zone: SplitZone, measured: Iterable[Interval | None], family: int, most: int) -> None:
+    """Raise UserError where `most` trials can never show that any check of a split part is violated.
+
+    `measured`: what is permitted to the split path of each check, None where no path of it is measured. A prediction is
+    violated by intervals of medians at the family's level, which take more trials than a measured path.
+    """
+    predicted = next(n for n in itertools.count(1) if 2 / 2**n <= level(family))
+    needed = min((_fewest(permitted, family) for permitted in measured if permitted), default=predicted)
+    if min(needed, predicted) > most:
+        raise UserError(
+            f"zone {zone.id}: {most} trials can never show that what is predicted from {family} cells violates it",
+            f"give --max-trials {min(needed, predicted)}, or fewer cells",
         )
 
 

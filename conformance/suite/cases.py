@@ -14,6 +14,7 @@ from conformance.engine.questions import ClauseQuestion, Question, cell_question
 from conformance.model import grid as grids
 from conformance.model.errors import UserError
 from conformance.model.place import Point
+from conformance.model.setting import Cell
 from conformance.model.split.split_zone import SplitZone
 from conformance.model.zone import Zone
 from conformance.suite import options
@@ -142,7 +143,8 @@ def _cell_cases(zones: list[tuple[str, Zone]], grid: str, stack: str) -> Iterato
 def _split_cases(zone: SplitZone, option: Options, stack: str) -> Iterator[Case]:
     """Yield the checks of a zone's split part that there are in a grid."""
     unsplit = options.unsplit(option)
-    for check in zone.checks_within(grids.cells(zone.default_grid if option.grid is None else option.grid)):
+    asked = grids.places(zone.default_grid if option.grid is None else option.grid)
+    for check in zone.checks_within(place for place in asked if isinstance(place, Cell)):
         question = split_question(zone, check, split=not unsplit)
         yield Case(
             name=f"{SPLIT}[{zone.algorithm}-{check.id}-{stack}]",

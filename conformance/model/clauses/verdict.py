@@ -21,6 +21,7 @@ from conformance.model.clauses.document import Bound, Clause
 from conformance.model.clauses.seen import Absent, Invisible, Seen, never_came
 from conformance.model.diagnosis.samples import Samples
 from conformance.model.errors import UserError
+from conformance.model.family import USUAL_LOOKS
 from conformance.model.place import Place
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement
@@ -164,7 +165,7 @@ def _compare(
         where = "below" if value < bound.low else "above"
         beyond = sum(v < bound.low for v in values) if value < bound.low else sum(v > bound.high for v in values)
         once = min(1.0, bound.sided * statistics.sign_test_p(len(values), beyond))
-        p = _chance(once, twice, pooled)
+        p = _chance(once, len(values), twice, pooled)
         if p <= level(family):
             return Status.VIOLATES, f"{where} the document's bound", p
         return Status.INCONCLUSIVE, f"{where} the bound, but by chance in {p:.1g} of runs: more trials needed", p
@@ -174,23 +175,26 @@ def _compare(
     return Status.INCONCLUSIVE, "beyond the bound, but not clear of it: more trials needed", None
 
 
-def _chance(once: float, twice: bool, pooled: bool = False) -> float:
-    """Return the chance of a violation that is seen `once` with this chance, and again where it has to be `twice`.
+def _chance(once: float, n: int, twice: bool, pooled: bool = False) -> float:
+    """Return the chance of a violation that `n` values show `once` with this chance, and again where it has to be
+    `twice`.
 
     level() has the share of one of LOOKS looks. Of two runs each may be so far beyond at any of its looks, so both are
-    in at most (LOOKS * once)**2 of sessions: LOOKS times once**2 for each look. Of at most 20 values a sign test has so
-    few chances that once**2 suffices, as is counted exactly in tests; where values are `pooled` there are many more.
+    in at most (LOOKS * once)**2 of sessions: LOOKS times once**2 for each look. At the usual looks a sign test has so
+    few chances that once**2 suffices, as is counted exactly in tests; not where values are `pooled`, or their numbers
+    are others.
     """
     if not twice:
         return once
-    return min(1.0, (verdict.LOOKS if pooled else 1) * once**2)
+    coarse = n in USUAL_LOOKS and not pooled
+    return min(1.0, (1 if coarse else verdict.LOOKS) * once**2)
 
 
 def refuse_blind(clause: Clause, family: int, most: int, twice: bool = False) -> None:
     """Raise UserError where `most` trials could never show that a clause is violated, of `family` that are judged."""
 
     def too_likely(trials: int) -> bool:
-        return _chance(clause.bound.sided * 0.5**trials, twice) > level(family)
+        return _chance(clause.bound.sided * 0.5**trials, trials, twice) > level(family)
 
     if not clause.observable.independent and too_likely(most):
         needed = next(n for n in range(most, 10 * most + 100) if not too_likely(n))

@@ -283,7 +283,8 @@ def _cause(found: dict[str, Factor], low: float, high: float) -> Cause | None:
     """
     control, total = found["control"], found["total"].value
     if low <= total <= high:
-        return None
+        # The zone that is violated is scaled to the stack's packets, and is elsewhere.
+        return Cause.CONGESTION_CONTROL if control.low > high or control.high < low else None
     slower = total < low
     if control.high < low if slower else control.low > high:
         return Cause.CONGESTION_CONTROL

@@ -15,6 +15,8 @@ from conformance.engine.plan import plan
 from conformance.engine.questions import CellQuestion, cell_questions, split_question
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
+from conformance.model.split import split_zone
+from conformance.model.split.split_zone import PathCheck
 from conformance.model.verdict import Status
 from conformance.results.store import Store
 
@@ -110,6 +112,23 @@ def test_a_plan_that_nothing_could_fail_is_refused():
     with pytest.raises(UserError, match=f"5 trials can never show that one of {len(of_20)} cells violates it"):
         plan(whole, trials=5).refuse_blind()
     plan(whole, trials=5, most_trials=20).refuse_blind()
+
+
+def test_a_plan_whose_split_checks_could_never_fail_is_refused():
+    """Without a path that is measured, only intervals of medians at the family's level can violate."""
+    check = next(check for check in SPLIT.checks if isinstance(check, PathCheck) and check.measured)
+    predicted = split_question(SPLIT, check, split=False)
+    for trials in (5, 11):
+        with pytest.raises(UserError, match=f"{trials} trials can never show .*is predicted from 3 cells"):
+            plan([predicted], trials=trials).refuse_blind()
+    plan([predicted], trials=12).refuse_blind()
+    assert split_zone.judge(SPLIT, check, _all_at(check, 0.01, 12), family=3).status is Status.VIOLATES
+    assert split_zone.judge(SPLIT, check, _all_at(check, 0.01, 11), family=3).status is not Status.VIOLATES
+    plan([split_question(SPLIT, check, split=True)], trials=8).refuse_blind()
+
+
+def _all_at(check, utilization, n):
+    return {cell: measurements([utilization] * n, cell=cell) for cell in check.cells}
 
 
 @pytest.mark.parametrize(("trials", "most"), [(0, None), (5, 4), (10_001, None)])

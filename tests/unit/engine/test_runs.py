@@ -1,5 +1,6 @@
 """How the engine shares work out and takes it in; rooms are fakes here."""
 
+import concurrent.futures
 import dataclasses
 import itertools
 import re
@@ -48,6 +49,20 @@ def run_watched(tmp_path, monkeypatch, asked, workers):
         found = dict(run.as_completed(60))
     assert set(found) == set(asked)
     return Watched.handfuls
+
+
+def test_what_is_completed_while_results_are_used_is_not_lost_as_time_is_over(tmp_path, monkeypatch):
+    def until_all_is_done(futures, timeout_s):
+        yield next(iter(concurrent.futures.wait(futures).done))
+        raise concurrent.futures.TimeoutError
+
+    monkeypatch.setattr(benches, "find", benches.find)
+    monkeypatch.setattr(concurrent.futures, "as_completed", until_all_is_done)
+    fake_room.install("good", fake_room.Room)
+    asked = [("cubic", setting(cell)) for cell in FULL[:3]]
+    with runs.Run(benches.find(), store.Store(tmp_path / "r.jsonl"), asked, [1]) as run:
+        found = dict(run.as_completed(60))
+    assert {key: len(measured) for key, measured in found.items()} == dict.fromkeys(asked, 1)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 64])

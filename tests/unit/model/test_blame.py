@@ -127,6 +127,14 @@ def test_congestion_control_that_makes_up_for_small_packets_is_not_blamed():
     assert found.cause is Cause.PACKET_SIZE
 
 
+def test_small_packets_that_are_too_fast_for_their_size_are_so_by_congestion_control():
+    """What is permitted to full packets holds its rate; what is permitted to its own packets does not."""
+    small = dataclasses.replace(SAME, payload_bytes=724)
+    found = of_values([1.0] * 5, [1.0] * 20, small)
+    assert found.permitted[0] < found.total.value < found.permitted[1]
+    assert found.cause is Cause.CONGESTION_CONTROL
+
+
 def test_a_metric_that_counts_time_is_turned_round():
     found = of_values([20.0] * 5, [10.0] * 20, bounds=(8.7, 11.3), metric="transfer_rtts")
     assert found.total.value == pytest.approx(0.5)

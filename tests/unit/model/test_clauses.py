@@ -185,14 +185,28 @@ def test_eight_trials_are_half_of_a_violation_that_is_repeated():
 def test_two_halves_and_four_looks_at_each_keep_the_rate_of_a_session(sided):
     """A sender on each bound: the chance that any of so many clauses violates twice, counted exactly over all looks."""
     for family in range(1, 400):
-        assert family * _crosses(sided, level(family) ** 0.5) ** 2 <= ALPHA
+        most = dict.fromkeys(USUAL_LOOKS, level(family) ** 0.5)
+        assert family * _crosses(sided, most) ** 2 <= ALPHA
+
+
+@pytest.mark.parametrize(
+    "looks", [(20, 34, 58, 100), (8, 14, 23, 40), (5, 14, 37, 100), (5, 8, 12, 18), (5, 7, 13, 20)]
+)
+def test_other_looks_keep_the_rate_of_a_session_too(looks):
+    """With other numbers of trials, or some in which nothing is visible."""
+    for family in (1, 2, 3, 5, 10, 20, 40, 80, 163, 199):
+        enough = level(family)
+        most = {n: max(once for once in _STEPS if verdict._chance(once, n, twice=True) <= enough) for n in looks}
+        assert family * _crosses(1, most) ** 2 <= ALPHA
 
 
 def _crosses(sided, most):
-    """Return the chance that fair coins show too many heads, or tails, for `most` at a look at 5, 8, 13 or 20."""
-    unlikely = {n: [k for k in range(n + 1) if sided * statistics.sign_test_p(n, k) <= most] for n in USUAL_LOOKS}
+    """Return the chance that fair coins show too many heads, or tails, for most[n] at a look at n of them."""
+    unlikely = {
+        n: [k for k in range(n + 1) if sided * statistics.sign_test_p(n, k) <= once] for n, once in most.items()
+    }
     paths, crossed = {0: 1.0}, 0.0
-    for n in range(1, USUAL_LOOKS[-1] + 1):
+    for n in range(1, max(most) + 1):
         paths = {k: (paths.get(k, 0.0) + paths.get(k - 1, 0.0)) / 2 for k in range(n + 1)}
         for k in unlikely.get(n, ()):
             crossed += paths.pop(k, 0.0)
@@ -206,7 +220,7 @@ def _crosses(sided, most):
 def test_pooled_samples_keep_the_rate_of_a_session(samples):
     """So many of each trial: a sign test of hundreds of values comes close to its level at each of four looks."""
     for family in (1, 5, 20, 60, 163, 400):
-        most = max(once for once in _STEPS if verdict._chance(once, twice=True, pooled=True) <= level(family))
+        most = max(once for once in _STEPS if verdict._chance(once, 5, twice=True, pooled=True) <= level(family))
         assert family * _crosses_pooled(most, samples) ** 2 <= ALPHA
         # With the square alone, as for one value a trial, it would not.
         assert samples < 100 or family * _crosses_pooled(level(family) ** 0.5, samples) ** 2 > ALPHA

@@ -162,8 +162,8 @@ def test_trials_with_fresh_seeds_confirm_a_violation_in_a_file_or_take_it_back(a
     ("numbers", "looks"),
     [
         ((5, 20, 20, 20), USUAL_LOOKS), ((3, 5, 5, 8), USUAL_LOOKS), ((20,) * 4, (20,)), ((10,) * 4, (10, 13, 16, 20)),
-        ((10, 13, 10, 20), (10, 13, 16, 20)), ((8, 8, 13, 20), (8, 13, 20)), ((20,) * 3, USUAL_LOOKS), ((), USUAL_LOOKS),
-        ((30,) * 9, USUAL_LOOKS), ((20, 20, 20, 20, 30), (20,)),
+        ((10, 13, 10, 20), (10, 13, 16, 20)), ((8, 8, 13, 20), (8, 13, 20)), ((20,) * 3, USUAL_LOOKS),
+        ((), USUAL_LOOKS), ((30,) * 9, USUAL_LOOKS), ((20, 20, 20, 20, 30), (20,)),
     ],
 )  # fmt: skip
 def test_where_no_setting_has_few_trials_nobody_looked_at_few(numbers, looks):

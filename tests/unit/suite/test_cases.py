@@ -34,3 +34,10 @@ def test_pages_say_how_many_tests_cubic_has():
     assert asked and set(asked) <= listed
     assert said("first-verdict.md", r"(\d+) tests, take about [^`]+`pytest -m cubic`") == len(asked)
     assert said("performance.md", r"\| all of `pytest -m cubic`, (\d+) tests") == len(asked)
+
+
+def test_a_grid_may_be_points_of_scenarios():
+    asked = options("cubic and recovery")
+    asked.grid = "event=outage;event=rate-up"
+    found = {case.question.place.id for case in cases.cases(asked) if {"cubic", "recovery"} <= set(case.markers)}
+    assert found == {"event=outage", "event=rate-up"}
