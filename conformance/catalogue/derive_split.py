@@ -23,7 +23,7 @@ from conformance.model.errors import UserError
 from conformance.model.metric import RELATIVE_MARGIN
 from conformance.model.metrics import METRICS
 from conformance.model.setting import Cell, Setting
-from conformance.model.split import split_paths, split_rates, split_zone
+from conformance.model.split import split_document, split_paths, split_rates, split_zone
 from conformance.model.split.split_paths import Path
 from conformance.model.trial import Measurement
 from conformance.model.zone import Basis, Margin
@@ -225,7 +225,7 @@ def derive_file(
     """Write the split-zone document derived from a results file; returns the SplitZone."""
     document = derive_split(store.read(results), algorithm, version_text, profile, target.stem)
     schema.check("split-zone", document, target)
-    zone = split_zone.from_json(document, target)
+    zone = split_document.from_json(document, target)
     files.write(target, dumps({**document, "version": derive.version(zone, target)}))
     return zone
 

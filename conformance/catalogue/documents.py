@@ -13,6 +13,7 @@ from conformance.model.errors import UserError
 from conformance.model.metrics import METRICS
 from conformance.model.proxy import Proxy
 from conformance.model.setting import RIVAL_TOPOLOGY, Cell, Setting, end_to_end
+from conformance.model.split import split_document
 from conformance.model.split import split_zone as split_zones
 from conformance.support import paths, schema, spelling
 
@@ -236,7 +237,7 @@ def _zone(path: pathlib.Path, _stamp: object) -> zones.Zone:
 
 @functools.lru_cache(maxsize=1024)
 def _split_zone(path: pathlib.Path, _stamp: object) -> split_zones.SplitZone:
-    return split_zones.from_json(schema.load("split-zone", path), path)
+    return split_document.from_json(schema.load("split-zone", path), path)
 
 
 @functools.lru_cache(maxsize=1024)

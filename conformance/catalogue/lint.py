@@ -17,7 +17,7 @@ from conformance.model.metrics import METRICS
 from conformance.model.place import Place
 from conformance.model.power import MUST_TELL
 from conformance.model.setting import Setting
-from conformance.model.split import split_zone
+from conformance.model.split import split_document
 from conformance.model.split.split_zone import PathCheck, SplitZone
 from conformance.model.zone import Basis, Interval, Permits, Zone, differing, id_parts
 from conformance.support import files, schema
@@ -224,7 +224,7 @@ def format_file(path: pathlib.Path | str, write: bool) -> bool:
         wanted = derive.dumps(document)
     else:
         given = schema.load("split-zone", path)
-        beside = _heatmap_beside(split_zone.from_json(given, path), path)
+        beside = _heatmap_beside(split_document.from_json(given, path), path)
         given = carry_over.split_carried_over(given, beside)
         wanted = derive_split.dumps(schema.ordered("split-zone", given))
     same = path.read_bytes() == wanted.encode()

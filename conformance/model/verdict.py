@@ -239,7 +239,7 @@ def judge(
     more = more and zone.intervals[place].counted  # for what is not counted nobody measures more
     verdict = _assess(zone, place, measurements, more)
     if verdict.p is not None and verdict.p > level(family):
-        verdict = _unclear(verdict)
+        verdict = _unclear(verdict, family)
     return verdict if more else _with_power(verdict, zone.metric, family)
 
 
@@ -252,12 +252,10 @@ def _with_power(verdict: Verdict, metric: str, family: int) -> Verdict:
     return dataclasses.replace(verdict, told=told)
 
 
-def _unclear(verdict: Verdict) -> Verdict:
-    return dataclasses.replace(
-        verdict,
-        status=Status.INCONCLUSIVE,
-        reason=f"{verdict.reason}, but so would the reference be in {verdict.p:.1g} of runs: more trials needed",
-    )
+def _unclear(verdict: Verdict, family: int) -> Verdict:
+    chances = f"in {verdict.p:.1g} of runs, and a violation of one of {family} takes {level(family):.1g}"
+    reason = f"{verdict.reason}, but so would the reference be {chances}: more trials needed"
+    return dataclasses.replace(verdict, status=Status.INCONCLUSIVE, reason=reason)
 
 
 def _assess(zone: Zone, place: Place, measurements: Sequence[Measurement], more: bool = False) -> Verdict:
@@ -287,11 +285,11 @@ def _assess(zone: Zone, place: Place, measurements: Sequence[Measurement], more:
     if len(highest) < len(values):
         unseen = len(values) - len(highest)
         return verdict(Status.ERROR, f"{zone.metric} was not seen in {unseen} of {len(values)} trials")
-    permitted, packet_bytes = _for_packets(permitted, measurements)
+    permitted, packet_bytes = permitted_to(permitted, measurements)
     return verdict(**_compare(zone.metric, permitted, highest, late, more), packet_bytes=packet_bytes)
 
 
-def _for_packets(permitted: Interval, measurements: Sequence[Measurement]) -> tuple[Interval, float | None]:
+def permitted_to(permitted: Interval, measurements: Sequence[Measurement]) -> tuple[Interval, float | None]:
     """Return what is permitted to packets of the size that trials had, and that size: None where it plays no part."""
     if permitted.small_packets == 1.0:
         return permitted, None
@@ -303,23 +301,6 @@ def _for_packets(permitted: Interval, measurements: Sequence[Measurement]) -> tu
 def violates(zone: Zone, place: Place, values: Sequence[float], timed_out: Sequence[bool], family: int) -> bool:
     """Say whether judge() would say so of trials of full packets that gave these values of the zone's metric."""
     return status_of(zone, place, values, family, timed_out) is Status.VIOLATES
-
-
-def approach(zone: Zone, place: Place, measurements: Sequence[Measurement], family: int) -> float:
-    """Return how near measurements of a place come to a violation: the chance of a basis over that which convicts.
-
-    1 and less would be enough, if the interval of the median is outside, too; 2 over the level is as far inside as can
-    be. Raises ValueError where a trial has no value.
-    """
-    values = [zone.value(m) for m in measurements]
-    known = [value for value in values if value is not None]
-    if len(known) < len(values) or not known:
-        raise ValueError(f"{zone.metric} was not seen in every trial")
-    permitted, _ = _for_packets(zone.intervals[place], measurements)
-    lowest = [-math.inf if m.outcome is Outcome.TIMEOUT else v for m, v in zip(measurements, known, strict=True)]
-    least = min(chance.above(lowest, permitted), chance.below(known, permitted))
-    shares = None if -math.inf in lowest else modes.shares(known, permitted, METRICS[zone.metric])
-    return (least if shares is None else 2 * min(least, shares.p)) / level(family)
 
 
 def status_of(

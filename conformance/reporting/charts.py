@@ -139,7 +139,7 @@ def comparison(section: compare.Section) -> altair.FacetChart:
             x=x,
             y=altair.Y("utilization:Q", scale=y_scale),
             color=altair.Color("scheme:N", scale=_names(section, _SERIES_COLOURS), legend=_LEGEND),
-            shape=altair.Shape("scheme:N", scale=_names(section, _SHAPES), legend=_LEGEND),
+            shape=altair.Shape("scheme:N", scale=_names(section, _SHAPES, shifted=True), legend=_LEGEND),
         ),
     ]
     chart: altair.FacetChart = (
@@ -167,8 +167,10 @@ def _place(bandwidth_mbps: float, delay_ms: float) -> dict[str, Any]:
 _LEGEND = altair.Legend(title=None, orient="top", columns=2, labelLimit=400)
 
 
-def _names(section: compare.Section, values: Sequence[str]) -> altair.Scale:
-    repeated = [values[at % len(values)] for at in range(len(section.names))]
+def _names(section: compare.Section, values: Sequence[str], shifted: bool = False) -> altair.Scale:
+    """Return the values of names in turn; with `shifted`, one further each time round, so that no pair recurs."""
+    n = len(values)
+    repeated = [values[(at + (at // n if shifted else 0)) % n] for at in range(len(section.names))]
     return altair.Scale(domain=list(section.names), range=repeated)
 
 

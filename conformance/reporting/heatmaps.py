@@ -4,7 +4,8 @@ import collections
 import dataclasses
 import functools
 import itertools
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.catalogue import documents
 from conformance.model import digest, statistics
@@ -14,10 +15,10 @@ from conformance.model.metric import Metric
 from conformance.model.metrics import others
 from conformance.model.place import Place
 from conformance.model.setting import Cell, Setting
-from conformance.model.trial import SHORT_DIGEST, Measurement, Outcome, Scheme
+from conformance.model.trial import Measurement, Outcome, Scheme
 from conformance.model.verdict import CONFIDENCE, Status, Verdict, ZoneVerdict, false_alarms, overall
 from conformance.model.zone import Interval, Zone
-from conformance.reporting import points
+from conformance.reporting import naming, points
 from conformance.support.console import count
 
 #: with fewer trials no interval holds the median as surely as a verdict needs
@@ -77,6 +78,20 @@ class CellResult:
         return "unsupported" if self.unsupported else "error"
 
 
+#: in which order lists tell what does not conform
+_ORDER = ("violates", "error", "inconclusive", "unsupported")
+
+
+def worst_first(result: CellResult) -> tuple[int, float]:
+    """Return what sorts results: violations, errors and what is unknown, by the ratio to the bound that is crossed."""
+    order = _ORDER.index(result.status) if result.status in _ORDER else len(_ORDER)
+    value, permitted = result.value, result.permitted
+    if value is None or permitted is None or value in permitted:
+        return order, 0.0
+    beyond, bound = (value, permitted.high) if value > permitted.high else (permitted.low, value)
+    return order, -(beyond / bound) if bound else -math.inf
+
+
 #: what cells may be but conforming, in the order that they are told in
 _OTHERS = ("compatible", "violates", "inconclusive", "error", "unsupported")
 
@@ -124,7 +139,7 @@ class Heatmap:
 
     @property
     def settings(self) -> str:
-        return settings(self.setting)
+        return naming.settings(self.setting)
 
     @property
     def trials(self) -> int:
@@ -133,7 +148,7 @@ class Heatmap:
 
     @property
     def trials_words(self) -> str:
-        return trials_words(self.results.values())
+        return naming.trials_words(self.results.values())
 
     @property
     def verdict(self) -> str:
@@ -152,7 +167,9 @@ class Heatmap:
             n = len(self.results)
             return f"{n} cell{'s' if n > 1 else ''} measured, no zone judges these settings"
         conform = f"{count['conforms']} of {sum(count.values())} cells conform"
-        return ", ".join([conform, *(_counted(status, count[status]) for status in _OTHERS if count[status])])
+        shown = sum(r.verdict is not None and not r.verdict.counted for r in self.results.values())
+        others = [_counted(status, count[status]) for status in _OTHERS if count[status]]
+        return ", ".join([conform, *others, *([f"{shown} of these not counted"] if shown else [])])
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -220,38 +237,6 @@ class Series:
         )
 
 
-def labels(all_series: Collection[Series]) -> dict[Scheme, str]:
-    """Return {scheme: what reports call it}: its id, and its stack's digest where several builds have one id."""
-    builds: dict[str, set[str]] = collections.defaultdict(set)
-    for series in all_series:
-        builds[series.scheme.id].add(series.scheme.stack_digest)
-    return {
-        series.scheme: f"{series.scheme.id} ({series.scheme.stack_digest[:SHORT_DIGEST]})"
-        if len(builds[series.scheme.id]) > 1
-        else series.scheme.id
-        for series in all_series
-    }
-
-
-def label(names: Mapping[Scheme, str], series: Series) -> str:
-    return names[series.scheme]
-
-
-def trials_words(results: Iterable[CellResult]) -> str:
-    """Say how many trials the results have: "5 trials", or "5 to 20 trials" where they differ."""
-    numbers = {result.n for result in results}
-    least, most = min(numbers, default=0), max(numbers, default=0)
-    return f"{least} to {most} trials" if least != most else count(most, "trial")
-
-
-def settings(setting: Setting) -> str:
-    """Say what a profile's settings are, since options of `conformance run` may have replaced parts of it."""
-    offload = "on" if setting.offload else "off"
-    beside = f", beside a flow of {setting.rival}" if setting.rival else ""
-    network = f"queue {setting.queue}, offload {offload}"
-    return f"profile {setting.profile}: {network}, {setting.transfer_s:g} s transfers{beside}"
-
-
 def heatmap(
     measurements: Sequence[Measurement],
     zone: Zone | None,
@@ -288,8 +273,12 @@ def _by_cell(measurements: Iterable[Measurement]) -> dict[Cell, list[Measurement
 
 
 def _within(zone: Zone, measurements: Iterable[Measurement]) -> dict[Place, Sequence[Measurement]]:
-    """Return {cell: measurements} of the cells that a zone judges."""
-    return {cell: found for cell, found in _by_cell(measurements).items() if cell in zone.intervals}
+    """Return {cell: measurements} of the cells that a zone judges.
+
+    Where lines were published without evidence, for a study, they say nothing of what is computed from that.
+    """
+    telling = [m for m in measurements if m.evidence or m.outcome is not Outcome.OK or zone.value(m) is not None]
+    return {cell: found for cell, found in _by_cell(telling).items() if cell in zone.intervals}
 
 
 def _cell(cell: Cell, measurements: Sequence[Measurement], verdict: Verdict | None, metric: str) -> CellResult:
@@ -325,10 +314,11 @@ def all_series(
     judged these measurements, by its own looks and family. Raises UserError where there are only paths, unless there
     may be `or_none`.
     """
-    groups: dict[_Group, list[Measurement]] = collections.defaultdict(list)
+    everything: dict[_Group, list[Measurement]] = collections.defaultdict(list)
     known = list(measurements)
     for m in (m for m in known if not m.trial.setting.segments and m.trial.setting.network is None):
-        groups[m.trial.scheme, m.trial.setting.profile_digest, m.trial.room, m.trial.lab_digest].append(m)
+        everything[m.trial.scheme, m.trial.setting.profile_digest, m.trial.room, m.trial.lab_digest].append(m)
+    groups = {group: _with_evidence(found) for group, found in everything.items()}
     if not groups and (or_none or any(m.trial.setting.network for m in known)):
         return []
     if not groups:
@@ -336,7 +326,7 @@ def all_series(
     zones = _zones()
     judged = _judged(groups, zones, points.sizes(known)) if planned is None else {}
 
-    def drawn(group: _Group, found: list[Measurement], metric: str) -> Heatmap:
+    def drawn(group: _Group, found: Sequence[Measurement], metric: str) -> Heatmap:
         zone = zones.get((metric, group[0].algorithm, group[1]))
         whole = planned.get(zone.id) if planned is not None and zone else judged.get((group, metric))
         return heatmap(found, zone, metric, whole)
@@ -354,6 +344,12 @@ def all_series(
         for group, found in groups.items()
     ]
     return sorted(made, key=lambda s: (s.scheme.id, s.setting.profile, s.utilization.room, s.digest))
+
+
+def _with_evidence(found: Sequence[Measurement]) -> Sequence[Measurement]:
+    """Return those that have evidence, where any has; what a study publishes has none, and a reference's seeds."""
+    with_it = [m for m in found if m.evidence]
+    return [m for m in found if m.evidence or m.outcome is not Outcome.OK] if with_it else found
 
 
 #: what trials of one series have in common: scheme, profile's digest, room, lab's digest

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from conformance.catalogue import documents
+from conformance.model import seeds
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Trial
 from conformance.reporting.heatmaps import Series
@@ -23,17 +24,19 @@ _OPTIONS: dict[str, Callable[[Any], str]] = {
 def cell(measurements: Sequence[Measurement]) -> tuple[str | None, str | None]:
     """Return (command, why not): one of them None. `measurements`: all of one cell.
 
-    Seeds of `conformance run` begin at 1; for others there is a command for each trial only.
+    The seeds of `conformance run` are in a row; for others there is a command for each trial only.
     """
     trial = measurements[0].trial
-    seeds = sorted({m.trial.seed for m in measurements})
+    made = sorted({m.trial.seed for m in measurements})
     options, why_not = _options(trial.setting)
     if why_not:
         return None, why_not
-    if seeds != list(range(1, len(seeds) + 1)):
-        return None, f"`conformance run` begins with seed 1; these trials have seeds {_ranges(seeds)}"
-    words = ["conformance", "run", trial.scheme.algorithm, "--grid", trial.setting.cell.id, "--trials", str(len(seeds))]
-    return shlex.join(words + _choice(trial) + options), None
+    first, last = made[0], made[-1]
+    if made != list(range(first, last + 1)):
+        return None, f"conformance run takes seeds in a row, and these {len(made)} are from {first} to {last}"
+    words = ["conformance", "run", trial.scheme.algorithm, "--grid", trial.setting.cell.id, "--trials", str(len(made))]
+    of_seeds = [] if first == seeds.JUDGED else ["--first-seed", str(first)]
+    return shlex.join(words + of_seeds + _choice(trial) + options), None
 
 
 def trial(measurement: Measurement) -> str | None:
@@ -93,7 +96,3 @@ def _options(setting: Setting) -> tuple[list[str], str | None]:
 def _differences(setting: Setting, usual: Setting) -> str:
     ours, theirs = Setting.to_json(setting), Setting.to_json(usual)
     return ", ".join(f"{name} {ours[name]}" for name in ours if ours[name] != theirs[name])
-
-
-def _ranges(seeds: Sequence[int]) -> str:
-    return str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"

@@ -15,7 +15,7 @@ from conformance.guest import rival
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell, Setting
 from conformance.model.trial import Outcome
-from conformance.reporting import heatmaps
+from conformance.reporting import naming
 
 CELL = Cell(10, 10, 0)
 
@@ -31,7 +31,7 @@ def test_a_rival_is_part_of_the_settings_and_of_their_digest():
     assert ours.profile_digest != other.profile_digest
     assert "rival" not in alone.to_json()
     assert documents.profile("atc25", CELL, rival="bbr").topology == "dumbbell"
-    assert heatmaps.settings(other).endswith("beside a flow of reno")
+    assert naming.settings(other).endswith("beside a flow of reno")
 
 
 @pytest.mark.parametrize("changes", [{"rival": None}, {"rival": "a b"}, {"topology": "one_segment"}])

@@ -15,9 +15,13 @@ from conformance.model import statistics
 from conformance.model.metrics import METRICS
 from conformance.model.place import Point
 from conformance.model.trial import Measurement, Scheme
+from conformance.reporting import naming
 from conformance.reporting.heatmaps import Series
 from conformance.reporting.html import rfc9743_figures as figures
 from conformance.reporting.html.rfc9743_criteria import CRITERIA, NOT, Criterion
+
+#: {scheme: what reports call it}
+Names = Mapping[Scheme, str]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +58,7 @@ class Answer:
 def answers(all_series: Sequence[Series], measurements: Iterable[Measurement] = ()) -> list[Answer]:
     """Return one Answer for each criterion, in the RFC's order. Raises UserError."""
     runs = _runs(measurements)
+    names = naming.labels([*(series.scheme for series in all_series), *(scheme for scheme, _ in runs)])
     record = clause_record.load()
     return [
         Answer(
@@ -61,7 +66,9 @@ def answers(all_series: Sequence[Series], measurements: Iterable[Measurement] = 
             tables=tuple(
                 table
                 for table in (
-                    _of_series(criterion, all_series), _of_scenarios(criterion, runs), _of_clauses(criterion, record),
+                    _of_series(criterion, all_series, names),
+                    _of_scenarios(criterion, runs, names),
+                    _of_clauses(criterion, record),
                 )
                 if table.rows
             ),
@@ -77,13 +84,13 @@ def _table(rows: Sequence[tuple[Row, Mapping[str, str]]]) -> Table:
     return Table(columns=columns, rows=tuple(filled))
 
 
-def _of_series(criterion: Criterion, all_series: Sequence[Series]) -> Table:
+def _of_series(criterion: Criterion, all_series: Sequence[Series], names: Names) -> Table:
     if criterion.figures is None:
         return _table([])
     asked = [series for series in all_series if (series.setting.rival is not None) == criterion.shared]
     return _table(
         [
-            (Row(scheme=series.scheme.id, where=series.setting.profile, texts=(), series=series), found)
+            (Row(scheme=names[series.scheme], where=series.setting.profile, texts=(), series=series), found)
             for series in asked
             if (found := criterion.figures(series))
         ]
@@ -103,7 +110,7 @@ def _runs(measurements: Iterable[Measurement]) -> Runs:
     return found
 
 
-def _of_scenarios(criterion: Criterion, runs: Runs) -> Table:
+def _of_scenarios(criterion: Criterion, runs: Runs, names: Names) -> Table:
     """Return, for each scheme and scenario, the medians over trials of each point: least, median and most of them."""
     rows: list[tuple[Row, Mapping[str, str]]] = []
     for (scheme, scenario), of_points in sorted(runs.items(), key=lambda item: (item[0][1], item[0][0].id)):
@@ -118,7 +125,7 @@ def _of_scenarios(criterion: Criterion, runs: Runs) -> Table:
             },
         }
         if texts:
-            rows.append((Row(scheme=scheme.id, where=scenario, texts=()), texts))
+            rows.append((Row(scheme=names[scheme], where=scenario, texts=()), texts))
     return _table(rows)
 
 

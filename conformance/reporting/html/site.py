@@ -18,8 +18,8 @@ from conformance.model.place import Place
 from conformance.model.setting import Cell, exact
 from conformance.model.trial import CLIENT, Scheme
 from conformance.model.verdict import Status
-from conformance.reporting import heatmaps, points, rerun
-from conformance.reporting.heatmaps import CellResult, Series
+from conformance.reporting import heatmaps, naming, points, rerun
+from conformance.reporting.heatmaps import CellResult, Heatmap, Series
 from conformance.reporting.html import (
     cell_page,
     colours,
@@ -56,7 +56,10 @@ class _Site:
     ) -> None:
         self._series, self._source, self._blamed, self._studies = series, source, blamed, studies
         self._points = points.rows(source.measurements)
-        self._algorithms = list(dict.fromkeys(s.scheme.algorithm for s in series))
+        judged = {s.scheme.algorithm for s in series if s.verdict != "not judged"}
+        algorithms = dict.fromkeys(s.scheme.algorithm for s in series)
+        # What no zone judges comes last: the overview is wider than most windows.
+        self._algorithms = sorted(algorithms, key=lambda algorithm: algorithm not in judged)
         self._environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(paths.data("reports", "templates")),
             autoescape=True,
@@ -87,7 +90,7 @@ class _Site:
             "how_far": heatmap_table.how_far,
             "full_distance": f"{colours.FULL_DISTANCE:g}",
             "slug": slugs.of_series,
-            "label": functools.partial(heatmaps.label, heatmaps.labels(series)),
+            "label": naming.labels(m.trial.scheme for m in source.measurements).__getitem__,
             "anchor": cell_page.anchor,
             "compared": {a for a in self._algorithms if len(self._of(a)) > 1},
             "algorithm_page": algorithm_page,
@@ -172,13 +175,15 @@ class _Site:
     def _cells(self, series: Series, bandwidth: float) -> bytes:
         cells = [cell for cell in series.cells if cell.bandwidth_mbps == bandwidth]
         grid = heatmap_table.of_bandwidth(series.utilization, bandwidth, lambda cell: f"#{cell_page.anchor(cell)}")[0]
+        shown = [cell_page.of_cell(series, cell, self._source) for cell in cells]
         return self._render(
             "cells.html",
             series=series,
             bandwidth=bandwidth,
             grid=grid,
             columns=cell_page.columns(),
-            cells=[cell_page.of_cell(series, cell, self._source) for cell in cells],
+            cells=shown,
+            with_extremes=any(line.style == "lowest" for one in shown for panel in one.panels for line in panel.lines),
         )
 
     def _compare(self, algorithm: str, series: Sequence[Series]) -> bytes:
@@ -219,21 +224,17 @@ def _href(series: Series, cell: Cell) -> str:
 
 
 def _outside(series: Series) -> list[tuple[str, CellResult, str]]:
-    """Return (metric, result, link) of cells that do not conform, errors first, then by how far outside they are."""
+    """Return (metric, result, link) of cells that are neither inside nor compatible, the worst first."""
     found = [
         (heatmap.metric, result, _href(series, result.cell))
         for heatmap in series.heatmaps
         for result in heatmap.results.values()
-        if result.status not in ("conforms", "compatible", "not judged")
-        # What failed or is not offered fails for all metrics: once is enough.
-        and (heatmap is series.utilization or result.value is not None)
+        if result.status not in ("conforms", "compatible", "not judged") and not _is_told(series, heatmap, result)
     ]
-    return sorted(found, key=lambda item: _distance(item[1]))
+    return sorted(found, key=lambda item: heatmaps.worst_first(item[1]))
 
 
-def _distance(result: CellResult) -> tuple[int, float]:
-    order = {"error": 0, "violates": 1, "inconclusive": 2, "unsupported": 3}[result.status]
-    if result.value is None or result.permitted is None:
-        return order, 0.0
-    low, high = result.permitted.low, result.permitted.high
-    return order, -max(low - result.value, result.value - high) / (high - low or 1.0)
+def _is_told(series: Series, heatmap: Heatmap, result: CellResult) -> bool:
+    """Say whether what failed, or is not offered, is told of utilization: once is enough."""
+    again = heatmap is not series.utilization and result.status == series.utilization.results[result.cell].status
+    return again and result.status in ("error", "unsupported")

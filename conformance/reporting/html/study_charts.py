@@ -15,6 +15,7 @@ from conformance.reporting.study_figures import OF_A_FLOW, over_time_title, titl
 #: Okabe and Ito (2008), in an order that begins with the most different ones; shapes say the same without colour
 _COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#999999"]
 _SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
+_DASHES = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [12, 3], [4, 1], [1, 3], [10, 2, 2, 2, 2, 2]]
 _ALGORITHMS = ("cubic", "bbrv1", "bbrv2", "bbrv3", "reno", "vegas")
 _WIDTH, _HEIGHT, _CELL_WIDTH, _CELL_HEIGHT = 420, 220, 46, 30
 #: of each of several panels, and how many of them stand side by side
@@ -40,7 +41,9 @@ def svg(figure: Figure, rows: _Rows) -> str:
             for name in names
         ]
         abreast = 1 if figure.draws == "heatmap" else _ABREAST
-        drawn = altair.concat(*panels, columns=abreast).resolve_scale(color="shared", shape="shared")
+        drawn = altair.concat(*panels, columns=abreast).resolve_scale(
+            color="shared", shape="shared", strokeDash="shared"
+        )
     configured = drawn.configure(font=_FONT, background="transparent").configure_view(stroke="#999999")
     return vl_convert.vegalite_to_svg(configured.to_json())
 
@@ -64,16 +67,32 @@ def _line_names(rows: _Rows) -> list[str]:
     return list(dict.fromkeys(str(row["line"]) for row in rows))
 
 
-def _coloured(rows: _Rows) -> Mapping[str, Any]:
+def _legend(figure: Figure, names: Sequence[str]) -> altair.Legend | None:
+    """Return the legend of lines, which says what numbers are of; none where there is one line without a name."""
+    title = None if figure.lines is None or set(names) <= set(_ALGORITHMS) else titled(figure.lines)
+    return altair.Legend(title=title, orient="top", columns=4, labelLimit=300) if any(names) else None
+
+
+def _coloured(figure: Figure, rows: _Rows) -> Mapping[str, Any]:
     """Return the encodings of lines: an algorithm has one colour in all figures, other lines the next ones."""
     names = _line_names(rows)
     places = list(map(_ALGORITHMS.index, names)) if set(names) <= set(_ALGORITHMS) else range(len(names))
     ranges = [[values[at % len(values)] for at in places] for values in (_COLOURS, _SHAPES)]
-    legend = altair.Legend(title=None, orient="top", columns=4, labelLimit=300) if any(names) else None
+    legend = _legend(figure, names)
     colour, shape = (altair.Scale(domain=names, range=found) for found in ranges)
     return {
         "color": altair.Color("line:N", scale=colour, legend=legend),
         "shape": altair.Shape("line:N", scale=shape, legend=legend),
+    }
+
+
+def _dashed(figure: Figure, rows: _Rows) -> Mapping[str, Any]:
+    """Return the encodings of lines that have no marks: dashes say the same as colours."""
+    names = _line_names(rows)
+    dashes = altair.Scale(domain=names, range=[_DASHES[at % len(_DASHES)] for at in range(len(names))])
+    return {
+        "color": _coloured(figure, rows)["color"],
+        "strokeDash": altair.StrokeDash("line:N", scale=dashes, legend=_legend(figure, names)),
     }
 
 
@@ -84,7 +103,7 @@ def _curves(figure: Figure, rows: _Rows, every: _Rows, size: tuple[int, int]) ->
     """
     base = altair.Chart(altair.Data(values=list(rows)))
     title = METRICS[figure.metric].label if figure.metric else ""
-    both = _coloured(every)
+    both = _coloured(figure, every)
     at: dict[str, Any] = {"x": _x(figure, rows)}
     seen = base.transform_filter("datum.kind == 'seen'")
     if _has_names(rows):
@@ -114,7 +133,7 @@ def _cdf(figure: Figure, rows: _Rows, every: _Rows, size: tuple[int, int]) -> al
         .encode(
             x=altair.X("x:Q", title=x_title, scale=altair.Scale(zero=False)),
             y=altair.Y("share:Q", title=y_title, scale=altair.Scale(domain=[0, 1])),
-            color=_coloured(every)["color"],
+            **_dashed(figure, every),
         )
         .properties(width=size[0], height=size[1])
     )
@@ -128,7 +147,7 @@ def _over_time(figure: Figure, rows: _Rows, every: _Rows, size: tuple[int, int])
         .encode(
             x=altair.X("x:Q", title="seconds"),
             y=altair.Y("median:Q", title=over_time_title(figure)),
-            color=_coloured(every)["color"],
+            **_dashed(figure, every),
         )
         .properties(width=size[0], height=size[1])
     )

@@ -27,6 +27,7 @@ def show(found: "Comparison", console: rich.console.Console) -> None:
     for line in sentences(found):
         console.print(line, soft_wrap=True)
     rows = list(_rows(found, _MOST_UNCLEAR))
+    left = _left_out(found)
     if rows:
         table = rich.table.Table()
         for name in _HEADER:
@@ -38,6 +39,8 @@ def show(found: "Comparison", console: rich.console.Console) -> None:
         for row in rows:
             table.add_row(*row)
         console.print(table)
+    if left:
+        console.print(left)
     for note in notes(found):
         console.print(note, style="yellow", soft_wrap=True)
     console.print(one_line(summary(found)), soft_wrap=True)
@@ -50,6 +53,8 @@ def lines(found: "Comparison") -> list[str]:
     rows = list(_rows(found, _MOST_UNCLEAR))
     if rows:
         told += ["", *markdown.table(_HEADER, rows, right=_RIGHT)]
+    if left := _left_out(found):
+        told += ["", left]
     same = found.of(Change.SAME)
     if same:
         names = ", ".join(dict.fromkeys(title(c.quantity) for c in same))
@@ -172,8 +177,15 @@ def _rows(found: "Comparison", most_unclear: int) -> Iterator[tuple[str, ...]]:
         yield str(c.change), name, where, *numbers, f"{c.p:.1g}"
 
 
+def _left_out(found: "Comparison") -> str:
+    """Word how much more is unclear than the table has."""
+    more = len(found.of(Change.UNCLEAR)) - _MOST_UNCLEAR
+    return f"and {more} more unclear, which the JSON has" if more > 0 else ""
+
+
 def _number(c: Compared, value: float, sign: str = "") -> str:
     """Word a value with digits enough to tell the two sides apart."""
     q = c.quantity
     digits = next((d for d in range(q.digits, q.digits + 4) if f"{c.before:.{d}f}" != f"{c.after:.{d}f}"), q.digits)
-    return f"{value:{sign}.{digits}f}{q.unit and ' ' + q.unit}"
+    unit = "points" if sign and q.unit == "%" else q.unit
+    return f"{value:{sign}.{digits}f}{unit and ' ' + unit}"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from conformance.model.metrics import METRICS
 from conformance.model.place import Place
-from conformance.reporting import heatmaps
+from conformance.reporting import naming
 from conformance.reporting.heatmaps import Heatmap, Series
 from conformance.reporting.html import colours, heatmap_table
 from conformance.reporting.points import Row
@@ -78,7 +78,7 @@ def render(
     of_points: Sequence[Row] = (),
 ) -> str:
     """Return a table of schemes, for each of them the cells that do not conform, and a table of points of scenarios."""
-    names = heatmaps.labels(all_series)
+    names = naming.labels(series.scheme for series in all_series)
     schemes = [
         (code(names[series.scheme]), code(series.utilization.settings), Raw("<br>".join(_verdicts(series))))
         for series in all_series

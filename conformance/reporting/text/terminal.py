@@ -9,7 +9,7 @@ import rich.text
 
 from conformance.model.metrics import METRICS
 from conformance.model.verdict import Status
-from conformance.reporting import heatmaps
+from conformance.reporting import heatmaps, naming
 from conformance.reporting.html import heatmap_table
 from conformance.support.console import one_line
 
@@ -28,7 +28,7 @@ _MOST_NAMED = 4
 
 
 def show(all_series: Sequence[heatmaps.Series], console: rich.console.Console) -> None:
-    names = heatmaps.labels(all_series)
+    names = naming.labels(series.scheme for series in all_series)
     for series in all_series:
         heatmap = series.utilization
         console.print()
@@ -54,7 +54,7 @@ def _name(heatmap: heatmaps.Heatmap, utilization: heatmaps.Heatmap, console: ric
         and r.status not in (("conforms", "violates") if of_all else ("conforms",))
         and (of_all or r.status != "error" or utilization.results[r.cell].status != "error")
     ]
-    for result in found[:_MOST_NAMED]:
+    for result in sorted(found, key=heatmaps.worst_first)[:_MOST_NAMED]:
         console.print(f"  {_named(heatmap.metric, result)}", soft_wrap=True, markup=False)
     if len(found) > _MOST_NAMED:
         console.print(f"  and {len(found) - _MOST_NAMED} more")
@@ -86,7 +86,7 @@ def _table(heatmap: heatmaps.Heatmap, bandwidth: float) -> rich.table.Table:
     results = {c: r for c, r in heatmap.results.items() if c.bandwidth_mbps == bandwidth}
     losses = sorted({cell.loss_pct for cell in results})
     table = rich.table.Table(
-        title=f"{bandwidth:g} Mbit/s, median utilization of {heatmaps.trials_words(results.values())}",
+        title=f"{bandwidth:g} Mbit/s, median utilization of {naming.trials_words(results.values())}",
         title_justify="left",
     )
     table.add_column("delay \\ loss", justify="right")

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from conformance.model import modes
 from conformance.model import zone as zones
+from conformance.model.approach import approach
 from conformance.model.metrics import METRICS
-from conformance.model.verdict import Status, approach, judge
+from conformance.model.verdict import Status, judge
 from conformance.model.zone import Basis, Interval, Margin
 
 ZONE = zone(0.4, 0.6)

@@ -14,7 +14,7 @@ from conformance.catalogue import derive, derive_split, documents
 from conformance.model import grid
 from conformance.model.errors import UserError
 from conformance.model.proxy import Proxy
-from conformance.model.split import split_paths, split_zone
+from conformance.model.split import split_document, split_paths, split_zone
 from conformance.model.trial import Outcome
 from conformance.model.verdict import ALPHA, LOOKS, Status
 from conformance.model.zone import Basis
@@ -148,7 +148,7 @@ def reference(n=5, **changes):
 def test_derives_what_the_schema_and_the_reader_take():
     document = derive_split.derive_split(reference(), "cubic", "a version")
     schema.check("split-zone", document, "here")
-    made = split_zone.from_json(document, "here")
+    made = split_document.from_json(document, "here")
     assert made.default_grid == "10mbps"
     assert {getattr(check, "grid", "10mbps") for check in made.checks} == {"10mbps"}
     flat = made.checks[0].permitted["split"]
@@ -178,7 +178,7 @@ def test_a_document_that_contradicts_itself_is_refused():
         broken = copy.deepcopy(document)
         change(broken)
         with pytest.raises(UserError, match=words):
-            split_zone.from_json(broken, "here")
+            split_document.from_json(broken, "here")
 
     refused("of class I near, not II", lambda d: d["paths"][0].update({"class": "II"}))
     refused("/paths/0: low", lambda d: d["paths"][0]["split"].update(low=2))
@@ -210,7 +210,7 @@ def measured_zone():
     path = split_paths.representative_paths(10)["I near"]
     document = derive_split.derive_split([*reference(), *through(SPLIT, path)], "cubic", "a version")
     schema.check("split-zone", document, "here")
-    return split_zone.from_json(document, "here")
+    return split_document.from_json(document, "here")
 
 
 def test_a_path_that_was_measured_is_derived_as_a_cell_is(measured_zone):

@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.model import zone as zones
+from conformance.model.approach import approach
 from conformance.model.errors import UserError
 from conformance.model.family import judge_zones
 from conformance.model.setting import Cell
 from conformance.model.trial import Outcome
-from conformance.model.verdict import ALPHA, LOOKS, Status, Verdict, approach, judge, looks, overall
+from conformance.model.verdict import ALPHA, LOOKS, Status, Verdict, judge, looks, overall
 from conformance.model.zone import Basis
 
 ZONE = zone(0.4, 0.6)

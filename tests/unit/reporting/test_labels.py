@@ -5,7 +5,7 @@ import io
 import rich.console
 from helpers import measurements
 
-from conformance.reporting import heatmaps, rerun
+from conformance.reporting import heatmaps, naming, rerun
 from conformance.reporting.html import compare, site
 from conformance.reporting.text import markdown, terminal
 from conformance.results import source, store
@@ -23,7 +23,7 @@ def test_builds_of_one_version_are_labelled_by_their_stack_s_digest(tmp_path):
         kept.add(made)
     found = source.Source([kept.path])
     series = heatmaps.all_series(found.measurements)
-    assert set(heatmaps.labels(series).values()) == {
+    assert set(naming.labels(one.scheme for one in series).values()) == {
         "cubic/linux-tcp/6.12.0", "cubic/quinn/0.11.12 (a1b2c3d4)", "cubic/quinn/0.11.12 (e5f6a7b8)",
     }  # fmt: skip
     (section,) = compare.sections(series)
@@ -45,7 +45,7 @@ def test_builds_of_one_digest_are_told_apart_by_what_else_differs():
     (section,) = compare.sections(series)
     assert len(set(section.names)) == 2
     assert all(name.startswith("quinn on 6.12.0 (a1b2c3d4)") for name in section.names)
-    assert set(heatmaps.labels(series).values()) == {"cubic/quinn/0.11.12"}
+    assert set(naming.labels(one.scheme for one in series).values()) == {"cubic/quinn/0.11.12"}
 
 
 def test_builds_with_working_trees_are_called_after_them():
@@ -58,7 +58,7 @@ def test_builds_with_working_trees_are_called_after_them():
         for tree, digest in (("quinn-proto@1a2b3c", ONE), ("quinn-proto@4d5e6f, h3@0a0b0c", OTHER))
     ]  # fmt: skip
     series = heatmaps.all_series([m for made in builds for m in made])
-    assert set(heatmaps.labels(series).values()) == {
+    assert set(naming.labels(one.scheme for one in series).values()) == {
         "cubic/quinn/0.11.12+quinn-proto@1a2b3c", "cubic/quinn/0.11.12+quinn-proto@4d5e6f+h3@0a0b0c",
     }  # fmt: skip
     (section,) = compare.sections(series)

@@ -5,7 +5,7 @@ import pathlib
 import re
 
 import pytest
-from helpers import measurements, results_file
+from helpers import measurements, measurements_of, results_file
 
 from conformance.catalogue import studies
 from conformance.model.errors import UserError
@@ -18,6 +18,8 @@ from conformance.reporting.tools import export
 from conformance.results import store
 from conformance.results.source import Source
 from conformance.support import paths
+
+CELLS = [Cell(10, delay_ms, 1) for delay_ms in (20, 40, 60, 80)]
 
 
 @pytest.fixture
@@ -135,3 +137,25 @@ def test_flows_of_scenarios_are_kept_in_a_folder_of_their_own_without_evidence(t
     assert found == {("cubic", 1.0), ("bbrv1", 12.345678)}
     published.write_scenarios(written(tmp_path / "c.jsonl", [of_scenario("reno")]), folder)
     assert len(store.read(path)) == 3
+
+
+def test_what_is_published_for_a_study_is_no_part_of_a_grid():
+    """It has no evidence, so that losses are not known of it, and the seeds of references."""
+    own = measurements_of("lost_pct", [2.0] * 5)
+    of_a_study = [
+        dataclasses.replace(m, trial=dataclasses.replace(m.trial, seed=100 + m.trial.seed))
+        for m in measurements([0.1] * 5)
+    ]
+    (beside,) = heatmaps.all_series([*own, *of_a_study])
+    assert beside == heatmaps.all_series(own)[0]
+    (alone,) = heatmaps.all_series(of_a_study)
+    assert alone.utilization.count() and not alone.lost.count()  # not an error: nothing failed
+
+
+def test_lists_of_what_does_not_conform_begin_with_the_worst(tmp_path):
+    made = [m for at, value in enumerate((0.9, 0.05, 0.3)) for m in measurements([value] * 5, cell=CELLS[at])]
+    made += [dataclasses.replace(m, outcome=Outcome.ERROR, metrics={}) for m in measurements([0.5], cell=CELLS[3])]
+    (series,) = heatmaps.all_series(made)
+    ordered = sorted(series.utilization.results.values(), key=heatmaps.worst_first)
+    told = [(result.status, result.value) for result in ordered]
+    assert told == [("violates", 0.05), ("violates", 0.9), ("violates", 0.3), ("error", None)]

@@ -270,7 +270,9 @@ def test_the_command_that_is_shown_makes_the_same_setting(changes):
     made = [dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=setting(**changes)))
             for m in measurements([0.4] * 7, stack="it's", kernel="my kernel")]  # fmt: skip
     params, found = parsed(rerun.cell(made)[0])
-    assert found == made[0].trial.setting
+    assert found == made[0].trial.setting and params["first_seed"] == 1
+    judged = [dataclasses.replace(m, trial=dataclasses.replace(m.trial, seed=m.trial.seed + 1000)) for m in made]
+    assert "--first-seed" not in rerun.cell(judged)[0] and parsed(rerun.cell(judged)[0])[0]["first_seed"] == 1001
     assert (params["algorithm"], params["stack"], params["kernel"], params["trials"]) == (
         "cubic", "path/to/it's/adapter.json", "my kernel", 7,
     )  # fmt: skip
@@ -283,8 +285,8 @@ def test_one_trial_is_traced_by_its_seed():
 
 
 def test_what_no_command_makes_is_said():
-    late = [measurement(0.4, seed) for seed in (101, 102)]
-    assert rerun.cell(late) == (None, "`conformance run` begins with seed 1; these trials have seeds 101 to 102")
+    apart = [measurement(0.4, seed) for seed in (101, 102, 104)]
+    assert rerun.cell(apart) == (None, "conformance run takes seeds in a row, and these 3 are from 101 to 104")
 
     def under(**changes):
         trial = dataclasses.replace(measurement().trial, setting=dataclasses.replace(setting(), **changes))

@@ -1,0 +1,42 @@
+"""What reports call a scheme, its settings and its trials."""
+
+import collections
+from collections.abc import Iterable
+from typing import Protocol
+
+from conformance.model.setting import Setting
+from conformance.model.trial import SHORT_DIGEST, Scheme
+from conformance.support.console import count
+
+
+class HasTrials(Protocol):
+    """A result that rests on `n` trials."""
+
+    @property
+    def n(self) -> int: ...
+
+
+def labels(schemes: Iterable[Scheme]) -> dict[Scheme, str]:
+    """Return {scheme: what reports call it}: its id, and its stack's digest where several builds have one id."""
+    builds: dict[str, set[str]] = collections.defaultdict(set)
+    for scheme in (every := dict.fromkeys(schemes)):
+        builds[scheme.id].add(scheme.stack_digest)
+    return {
+        scheme: f"{scheme.id} ({scheme.stack_digest[:SHORT_DIGEST]})" if len(builds[scheme.id]) > 1 else scheme.id
+        for scheme in every
+    }
+
+
+def trials_words(results: Iterable[HasTrials]) -> str:
+    """Say how many trials the results have: "5 trials", or "5 to 20 trials" where they differ."""
+    numbers = {result.n for result in results}
+    least, most = min(numbers, default=0), max(numbers, default=0)
+    return f"{least} to {most} trials" if least != most else count(most, "trial")
+
+
+def settings(setting: Setting) -> str:
+    """Say what a profile's settings are, since options of `conformance run` may have replaced parts of it."""
+    offload = "on" if setting.offload else "off"
+    beside = f", beside a flow of {setting.rival}" if setting.rival else ""
+    network = f"queue {setting.queue}, offload {offload}"
+    return f"profile {setting.profile}: {network}, {setting.transfer_s:g} s transfers{beside}"
