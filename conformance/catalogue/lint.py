@@ -213,7 +213,12 @@ def format_file(path: pathlib.Path | str, write: bool) -> bool:
     """
     path = find(path)
     if not documents.is_split(path):
-        given = carry_over.carried_over(schema.read(path))
+        raw = schema.read(path)
+        try:
+            given = carry_over.carried_over(raw)
+        except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+            schema.check("zone", raw, str(path))
+            raise UserError(f"{path}: not a zone: {type(error).__name__}: {error}") from None
         schema.check("zone", given, str(path))
         zones.from_json(given, path)
         document = schema.ordered("zone", given)

@@ -1,6 +1,7 @@
 """The command's root: how it talks, and how it shows a user's mistake."""
 
 import contextlib
+import errno
 import json
 import math
 import pathlib
@@ -17,7 +18,7 @@ from conformance.commands.result import Result
 from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError
 from conformance.model.verdict import MOST_TRIALS
-from conformance.support.console import Console, mistake
+from conformance.support.console import Console, mistake, silence
 from conformance.support.notes import Notes
 
 out = Console()
@@ -67,12 +68,20 @@ def notes(form: str) -> Notes:
 def finish(result: _R, form: str, show: Callable[[_R, Console], None], lines: Iterable[str] = ()) -> NoReturn:
     """Show what a command found out, in words or as its document, then `lines`, and exit with its status."""
     if form == "json":
-        click.echo(json.dumps(result.to_json(), indent=1, allow_nan=False))
+        print_document(result)
     else:
         show(result, out)
     for line in lines:
         progress_console(form).print(line, soft_wrap=True)
     sys.exit(int(result.exit_status))
+
+
+def print_document(result: Result) -> None:
+    """Print what a command found out as the document of its schema; in silence where nobody reads any more."""
+    try:
+        click.echo(json.dumps(result.to_json(), indent=1, allow_nan=False))
+    except BrokenPipeError:
+        silence()
 
 
 def written(target: pathlib.Path, text: str) -> list[str]:
@@ -109,6 +118,10 @@ def _ended_as_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+#: what a full disk, a quota or a broken device says of standard output; all else that is written says where itself
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
 class Group(click.Group):
     """Shows a user's mistake as one line, never as a traceback."""
 
@@ -126,6 +139,13 @@ class Group(click.Group):
                 return super().invoke(ctx)
         except UserError as error:
             err.print(f"conformance: {mistake(error)}", style="red", soft_wrap=True)
+            ctx.exit(ExitStatus.MISUSE)
+        except OSError as error:
+            if error.filename is not None or error.errno not in _FULL:
+                raise
+            silence()
+            why = f"cannot write to standard output: {error.strerror}; free space, or write elsewhere"
+            err.print(f"conformance: {why}", style="red", soft_wrap=True)
             ctx.exit(ExitStatus.MISUSE)
         except KeyboardInterrupt:
             err.print("conformance: interrupted; run the same command again to resume")

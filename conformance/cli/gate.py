@@ -1,6 +1,5 @@
 """`conformance gate`."""
 
-import json
 import pathlib
 import sys
 from collections.abc import Sequence
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from conformance.cli import measuring
-from conformance.cli.base import FORMAT, TRIALS, notes, progress_console
+from conformance.cli.base import FORMAT, TRIALS, notes, print_document, progress_console
 from conformance.engine.benches import Choice
 from conformance.support.console import Console
 from conformance.support.notes import Notes
@@ -98,7 +97,7 @@ def gate(
     shown.show(result, console)
     _report(result, asked, console, notes(form))
     if form == "json":
-        click.echo(json.dumps(result.to_json(), indent=1, allow_nan=False))
+        print_document(result)
     sys.exit(int(result.exit_status))
 
 

@@ -156,6 +156,8 @@ def compute(options: Options, notes: Notes) -> GateResult:
     asked, zones = _plan(options, bench, known)
     if options.target:
         files.check_writable(options.target, files.OTHER_FOLDER)
+    if options.keep_traces:
+        files.check_writable(options.keep_traces, "name another folder with --keep-traces")
     if options.baseline:
         made = itertools.chain.from_iterable(zones.values())
         for line in baselines.kernel_notes(options.baseline, made, bench.scheme):

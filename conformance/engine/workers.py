@@ -72,13 +72,25 @@ class Executors:
             if self._closed:
                 raise UserError("interrupted", "run the same command again to resume")
             if self._current is None:
-                self._current = self._make()
+                self._current = self._made()
             executor = self._current
         try:
             return executor.submit(call, argument), executor
         except concurrent.futures.BrokenExecutor:
             self.renew(executor)
             raise
+
+    def _made(self) -> Executor:
+        """Return what the user's function makes. Raise UserError where that is no executor."""
+        try:
+            made = self._make()
+        except Exception as error:  # whatever it does
+            why = f"--executor: its function failed: {type(error).__name__}: {error}"
+            raise UserError(why, "name a function that returns an executor and takes no argument") from None
+        if not callable(getattr(made, "submit", None)):
+            why = f"--executor: its function returned {type(made).__name__}, which has no submit()"
+            raise UserError(why, "name a function that returns an executor, such as a process pool")
+        return made
 
     def renew(self, broken: Executor) -> None:
         with self._lock:

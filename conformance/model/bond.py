@@ -47,7 +47,7 @@ class Bond:
         """Return the Bond that to_json() wrote."""
         split = data.get("split_pct", (50, 50))
         made = {**data, "ends": tuple(data["ends"]), "links": tuple(data["links"])}
-        return cls(**{**made, "split_pct": split if isinstance(split, str) else tuple(split)})
+        return cls(**{**made, "split_pct": tuple(split) if isinstance(split, list) else split})
 
     @classmethod
     def of_box(cls, box: Mapping[str, Any], where: str) -> Self:
@@ -75,7 +75,7 @@ class Bond:
             yield "/batch", f"a batch of {self.batch} packets deals none; give a whole number from 1 to 1000000"
         if not isinstance(self.split_pct, str):
             parts = self.split_pct
-            if len(parts) != 2 or any(not _is_number(part) or part < 0 for part in parts):
+            if not isinstance(parts, tuple) or len(parts) != 2 or not all(_is_number(p) and p >= 0 for p in parts):
                 yield "/split_pct", "it is not the shares of two links; give two percentages, or as_rates"
             elif abs(sum(parts) - _WHOLE_PCT) > _SLACK_PCT:
                 yield "/split_pct", f"{_text(parts)} sum to {sum(parts):g}; give percentages that sum to 100"

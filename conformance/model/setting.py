@@ -31,6 +31,8 @@ QUEUES = {
     "pie": None,
     "policer": None,
 }
+#: what the kernel counts a queue's packets, and its bytes, with
+_LARGEST_QUEUE = 2**32 - 1
 _SYSCTL_NAME = re.compile(r"net\.(ipv4|ipv6|core)\.[a-z0-9_.]+\Z")
 
 
@@ -178,6 +180,8 @@ class Setting:
                 positive = False
             if not positive or (unit == "packets" and not size.isdigit()):
                 raise UserError(f"queue {self.queue!r}: the size must be a positive number of {unit}")
+            if float(size) > _LARGEST_QUEUE:
+                raise UserError(f"queue {self.queue!r}: no queue holds so many {unit}", f"at most {_LARGEST_QUEUE}")
         if self.host_queue not in (None, "fq"):
             raise UserError(f"host_queue is {self.host_queue!r}", "it must be null or fq")
         for name, _ in self.sysctls:

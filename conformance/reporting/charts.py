@@ -11,6 +11,7 @@ import vl_convert
 from conformance.model.metrics import METRICS
 from conformance.reporting.heatmaps import Heatmap
 from conformance.reporting.html import colours, compare, heatmap_table
+from conformance.support.console import printable
 
 FORMATS = ("svg", "png", "pdf")
 Chart = altair.VConcatChart | altair.FacetChart
@@ -174,9 +175,22 @@ def _names(section: compare.Section, values: Sequence[str], shifted: bool = Fals
     return altair.Scale(domain=list(section.names), range=repeated)
 
 
+def specified(chart: Any) -> str:
+    """Return a chart's JSON for vl_convert, with text that no control character is in: one would end the process."""
+
+    def shown(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {printable(name): shown(one) for name, one in value.items()}
+        if isinstance(value, list):
+            return [shown(one) for one in value]
+        return printable(value) if isinstance(value, str) else value
+
+    return json.dumps(shown(chart.to_dict()))
+
+
 def render(chart: Chart, form: str) -> bytes:
     """Return the chart as bytes in one of FORMATS."""
-    specification = json.dumps(chart.to_dict())
+    specification = specified(chart)
     if form == "svg":
         return vl_convert.vegalite_to_svg(specification).encode()
     if form == "png":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import altair
 import vl_convert
 
+from conformance.reporting import charts
 from conformance.support import files
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def write(compared: "Iterable[Compared]", folder: pathlib.Path) -> Iterator[path
     for one in compared:
         schemes.setdefault(one.algorithm, []).append(one)
     for scheme, panels in schemes.items():
-        drawn = chart(panels).to_json()
+        drawn = charts.specified(chart(panels))
         name = f"split-accuracy-{scheme.replace('/', '-')}"
         mend = "choose another --out"
         files.write(folder / f"{name}.png", vl_convert.vegalite_to_png(drawn, scale=1.5), mend)

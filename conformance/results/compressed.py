@@ -8,6 +8,7 @@ import os
 import pathlib
 import shutil
 import tempfile
+import zlib
 from collections.abc import Callable
 from typing import BinaryIO, cast
 
@@ -45,7 +46,7 @@ def _copy(path: pathlib.Path, changed_ns: int, size: int) -> "tempfile._Temporar
     try:
         with _OPENERS[path.suffix](path) as packed:
             shutil.copyfileobj(packed, copy)
-    except (lzma.LZMAError, EOFError, gzip.BadGzipFile) as error:
+    except (lzma.LZMAError, EOFError, gzip.BadGzipFile, zlib.error) as error:
         copy.close()
         raise UserError(f"cannot read results {path}: it is damaged, or no {path.suffix} file: {error}") from None
     copy.flush()

@@ -13,7 +13,7 @@ from conformance.model import digest
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.trial import Measurement, Outcome, Trial
-from conformance.results import store
+from conformance.results import compressed, store
 from conformance.support import files
 
 #: what results are sorted by
@@ -121,6 +121,8 @@ def _line(measurement: Measurement, path: pathlib.Path, at: int) -> _Line:
 
 def _write(lines: Iterable[_Line], target: pathlib.Path | str) -> None:
     """Write lines to a file, which is moved into place whole: `target` may be one of the files that are read."""
+    if compressed.is_compressed(target):
+        raise UserError(f"{target} would be compressed, and results are merged as they are", "choose another --out")
     with files.replacing(target, "choose another --out") as f:
         for line in lines:
             f.write(store.dumps(store.read_at(line.path, line.at)))

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from conformance.model.errors import UserError, located
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome, Scheme, Trial
-from conformance.results import compressed
+from conformance.results import compressed, shapes
 from conformance.support import schema
 
 #: what lines have in common whose schema is checked once
@@ -141,11 +141,7 @@ def _check_values(measurement: Measurement) -> None:
     trial = measurement.trial
     if type(trial.seed) is not int or not all(type(part) is dict for part in (measurement.evidence, measurement.host)):
         raise TypeError("not of the schema's types")
-    for name, value in measurement.metrics.items():
-        if value is not None and (type(value) not in (int, float) or not abs(value) < schema.LARGEST):
-            raise ValueError(f"/metrics/{name} is {value!r:.40}, not a number")
-        if value is not None and value < 0:
-            raise ValueError(f"/metrics/{name} is {value!r:.40}, less than nothing")
+    shapes.check(measurement)
     if measurement.outcome is Outcome.OK and measurement.utilization is None:
         raise ValueError("/metrics/utilization is missing")
     interfaces = measurement.evidence.get("interfaces") or {}

@@ -2,9 +2,13 @@
 control characters it holds, it is shown, and never obeyed.
 """
 
+import os
+import sys
+from collections.abc import Iterable
 from typing import Any
 
 import rich.console
+import rich.segment
 import rich.text
 
 from conformance.model.errors import UserError
@@ -18,6 +22,27 @@ class Console(rich.console.Console):
 
     def render_str(self, text: str, **options: Any) -> rich.text.Text:
         return super().render_str(printable(text), **options)
+
+    def render(
+        self, renderable: rich.console.RenderableType, options: rich.console.ConsoleOptions | None = None
+    ) -> Iterable[rich.segment.Segment]:
+        # Text that was put together elsewhere, and may be a cell of a table, comes this way and no other.
+        if isinstance(renderable, rich.text.Text) and (shown := printable(renderable.plain)) != renderable.plain:
+            renderable = renderable.copy()
+            renderable.plain = shown
+        return super().render(renderable, options)
+
+    def on_broken_pipe(self) -> None:
+        """Go on in silence where nobody reads any more: what is measured is kept, and the exit status is true."""
+        self.quiet = True
+        silence()
+
+
+def silence() -> None:
+    """Let standard output lead nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def printable(text: str) -> str:

@@ -34,6 +34,7 @@ from conformance.reporting.text import markdown
 from conformance.reporting.tools import badge, export
 from conformance.results.source import Source
 from conformance.support import extras, files, paths
+from conformance.support.console import printable
 
 #: {(zone's id, cell): what a violation is due to, in words}
 Blamed = Mapping[tuple[str, Place], str]
@@ -66,8 +67,10 @@ class _Site:
             undefined=jinja2.StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
+            finalize=_shown,
         )
         self._predicted = split_page.of_series(series)
+        names = naming.labels([*(s.scheme for s in series), *(m.trial.scheme for m in source.measurements)])
         self._environment.globals |= {
             "has_split": bool(self._predicted),
             "studies": self._studies,
@@ -90,7 +93,7 @@ class _Site:
             "how_far": heatmap_table.how_far,
             "full_distance": f"{colours.FULL_DISTANCE:g}",
             "slug": slugs.of_series,
-            "label": naming.labels(m.trial.scheme for m in source.measurements).__getitem__,
+            "label": names.__getitem__,
             "anchor": cell_page.anchor,
             "compared": {a for a in self._algorithms if len(self._of(a)) > 1},
             "algorithm_page": algorithm_page,
@@ -189,6 +192,11 @@ class _Site:
     def _compare(self, algorithm: str, series: Sequence[Series]) -> bytes:
         sections = [(section, _figure(section)) for section in compare.sections(series)]
         return self._render("compare.html", algorithm=algorithm, sections=sections, href=_href)
+
+
+def _shown(value: object) -> object:
+    """Return text without control characters and what switches direction; markup of ours, and numbers, as they are."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, markupsafe.Markup) else value
 
 
 def _figure(section: compare.Section) -> markupsafe.Markup | None:

@@ -9,6 +9,7 @@ import vl_convert
 
 from conformance.model.metrics import METRICS
 from conformance.model.studies.figure import Figure
+from conformance.reporting import charts
 from conformance.reporting.html import colours
 from conformance.reporting.study_figures import OF_A_FLOW, over_time_title, titled, valued
 
@@ -45,7 +46,7 @@ def svg(figure: Figure, rows: _Rows) -> str:
             color="shared", shape="shared", strokeDash="shared"
         )
     configured = drawn.configure(font=_FONT, background="transparent").configure_view(stroke="#999999")
-    return vl_convert.vegalite_to_svg(configured.to_json())
+    return vl_convert.vegalite_to_svg(charts.specified(configured))
 
 
 def _has_names(rows: _Rows) -> bool:

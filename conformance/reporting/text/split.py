@@ -195,7 +195,9 @@ def draw(predictions: Mapping[Path, Mapping[str, Prediction]], transfer_s: float
     extras.need("figures")
     import vl_convert
 
-    made = chart(predictions, transfer_s).to_json()
+    from conformance.reporting import charts
+
+    made = charts.specified(chart(predictions, transfer_s))
     svg = target.suffix == ".svg"
     content = vl_convert.vegalite_to_svg(made) if svg else vl_convert.vegalite_to_png(made, scale=1.5)
     files.write(target, content, "choose another --out")

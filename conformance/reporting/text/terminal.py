@@ -32,9 +32,8 @@ def show(all_series: Sequence[heatmaps.Series], console: rich.console.Console) -
     for series in all_series:
         heatmap = series.utilization
         console.print()
-        console.print(
-            rich.text.Text.assemble((names[series.scheme], "bold"), f"  {heatmap.settings}; {heatmap.stack_version}")
-        )
+        about = one_line(f"  {heatmap.settings}; {heatmap.stack_version}")
+        console.print(rich.text.Text.assemble((one_line(names[series.scheme]), "bold"), about))
         for bandwidth in sorted({cell.bandwidth_mbps for cell in heatmap.results}):
             console.print(_table(heatmap, bandwidth))
         for judged in series.judged:

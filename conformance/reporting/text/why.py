@@ -109,6 +109,8 @@ def svg(report: "Report") -> str:
     import altair  # late: not every installation has what draws
     import vl_convert
 
+    from conformance.reporting import charts
+
     data = [*_rows(report.stack, "stack"), *(_rows(report.reference, "reference") if report.reference else ())]
     base = altair.Chart(altair.Data(values=data)).encode(
         x=altair.X("seconds:Q", title="seconds since the first packet"),
@@ -124,7 +126,7 @@ def svg(report: "Report") -> str:
         .properties(title=f"{printable(report.stack.name)}: flight, and crosses where a loss was known")
         .configure(font="DejaVu Sans, sans-serif")
     )
-    return vl_convert.vegalite_to_svg(chart.to_json())
+    return vl_convert.vegalite_to_svg(charts.specified(chart))
 
 
 def _rows(traced: "Traced", who: str) -> Iterator[dict[str, Any]]:

@@ -316,3 +316,11 @@ def test_zones_that_hold_are_a_document():
     found = zones.check(["cubic/heatmap", "cubic/split"], seen.append)
     assert [one.zone.id for one in seen] == ["cubic/heatmap", "cubic/split"] and list(found.zones) == seen
     schema.check("zones-check", found.to_json(), "zones-check")
+
+
+@pytest.mark.parametrize("raw", [{}, [], 5, {"references": 1}, {"metric": "utilization", "cells": [{"bases": "x"}]}])
+def test_what_is_no_zone_is_no_traceback_of_fmt(tmp_path, raw):
+    path = tmp_path / "z.json"
+    path.write_text(json.dumps(raw))
+    with pytest.raises(UserError, match=r"z\.json"):
+        lint.format_file(path, write=False)

@@ -154,6 +154,27 @@ def test_mistakes_with_executors_are_one_line(text, words):
     assert done.exit_code == 2 and words in done.output
 
 
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("def make(): return 5", "its function returned int, which has no submit()"),
+        ("def make(one): return one", "its function failed: TypeError: make() missing 1 required positional argument"),
+    ],
+)
+def test_a_function_that_makes_no_executor_is_a_mistake_and_leaves_no_errors(tmp_path, monkeypatch, body, words):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(benches, "find", benches.find)
+    fake_room.install()
+    name = f"pool_{abs(hash(body))}"
+    (tmp_path / f"{name}.py").write_text(body + "\n")
+    done = click.testing.CliRunner().invoke(
+        main, ["run", "cubic", "--grid", "10mbps-20ms-1pct", "--executor", f"{name}:make"]
+    )
+    assert (done.exit_code, words in done.output) == (2, True), done.output
+    assert not (tmp_path / "results" / "results.jsonl").read_bytes()
+
+
 @pytest.mark.slow
 def test_the_command_finds_an_executor_in_the_working_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

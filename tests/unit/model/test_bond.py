@@ -40,6 +40,7 @@ def network(document=DOCUMENT):
     [
         ("/boxes/0/options/split_pct", [90, 20], "/boxes/0/options/split_pct: 90 and 20 sum to 110; give percentages"),
         ("/boxes/0/options/split_pct", [100], "/boxes/0/options/split_pct: it is not the shares of two links"),
+        ("/boxes/0/options/split_pct", 5, "/boxes/0/options/split_pct: it is not the shares of two links"),
         ("/boxes/0/options/split_pct", "evenly", "/boxes/0/options/split_pct: 'evenly' is no split"),
         ("/boxes/0/options/batch", 0, "/boxes/0/options/batch: a batch of 0 packets deals none"),
         ("/boxes/0/options/batch", 1, "/boxes/0/options/batch: of 1 packets link two would get none"),

@@ -1,19 +1,23 @@
 """The site as files: same bytes for same results, no network, no script, links that lead somewhere, text escaped."""
 
 import collections
+import dataclasses
 import html.parser
 import pathlib
 import re
 import urllib.parse
 
 import pytest
-from helpers import results_file
+from helpers import measurement, measurements, results_file
 
 from conformance import __version__
 from conformance.model.errors import UserError
+from conformance.model.setting import Cell
 from conformance.model.split import split_paths, split_rates
-from conformance.reporting import benchmark, heatmaps
-from conformance.reporting.html import site, split_page
+from conformance.model.trial import Outcome
+from conformance.reporting import benchmark, charts, heatmaps
+from conformance.reporting.html import compare, site, split_page
+from conformance.results import store
 from conformance.results.source import Source
 
 
@@ -169,3 +173,18 @@ def test_a_grid_of_cells_has_a_page_of_predictions_for_proxies(tmp_path):
 def test_without_the_cells_for_paths_there_is_no_such_page(built):
     assert not (built / "split.html").exists()
     assert "split.html" not in Page(built / "index.html").links
+
+
+def test_no_control_character_reaches_a_page_or_the_library_that_draws(tmp_path):
+    """The library would end the process."""
+    evil = "a\x1b[31mb\u202ec"
+    failed = dataclasses.replace(measurement(cell=Cell(10, 40, 1)), outcome=Outcome.ERROR, metrics={}, message=evil)
+    kept = store.Store(tmp_path / "results.jsonl")
+    for made in (*measurements([0.4] * 5), failed):
+        kept.add(made)
+    folder = site.write(Source([kept.path]), tmp_path / "site").parent
+    for page in folder.glob("*.html"):
+        assert not {"\x1b", "\u202e"} & set(page.read_text())
+    series = heatmaps.all_series(m for stack in (evil, "quinn") for m in measurements([0.4] * 5, stack=stack))
+    (section,) = compare.sections(series)
+    assert r"a\x1b[31mb\u202ec" in charts.svg(charts.comparison(section))

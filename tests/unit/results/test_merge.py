@@ -27,6 +27,13 @@ def write(tmp_path):
     return write
 
 
+@pytest.mark.parametrize("name", ["merged.jsonl.xz", "merged.jsonl.gz"])
+def test_no_plain_lines_get_a_compressed_name(write, tmp_path, name):
+    with pytest.raises(UserError, match="would be compressed"):
+        merge.merge([write("a.jsonl", measurements([0.5]))], tmp_path / name)
+    assert not (tmp_path / name).exists()
+
+
 def test_shards_become_one_file_whatever_their_order(write, tmp_path):
     shards = [
         write("a", measurements([0.4, 0.5], cell=B)),
@@ -116,7 +123,7 @@ def test_broken_lines_and_empty_files_are_named(write, tmp_path):
 def test_a_number_that_no_float_holds_is_named(tmp_path):
     path = tmp_path / "results.jsonl"
     store.Store(path).add(measurement(0.5, 1))
-    path.write_text(path.read_text().replace('"evidence":{}', '"evidence":{"kernel_release":1e400}'))
+    path.write_text(path.read_text().replace('"evidence":{}', '"evidence":{"more":1e400}'))
     with pytest.raises(UserError, match=r"results\.jsonl:1: Out of range float values"):
         merge.merge([path], tmp_path / "merged.jsonl")
     assert not (tmp_path / "merged.jsonl").exists()

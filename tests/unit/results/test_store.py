@@ -205,3 +205,12 @@ def test_compressed_results_are_read_like_any_other_and_never_added_to(path, suf
     packed.write_bytes(path.read_bytes())
     with pytest.raises(UserError, match="it is damaged, or no"):
         store.read(packed)
+
+
+def test_a_damaged_gz_file_is_named(tmp_path):
+    path = tmp_path / "z.jsonl.gz"
+    packed = bytearray(gzip.compress(store.dumps(measurement()) * 50))
+    packed[40:46] = b"\xff" * 6
+    path.write_bytes(packed)
+    with pytest.raises(UserError, match=r"z\.jsonl\.gz: it is damaged, or no \.gz file"):
+        store.read(path)

@@ -1,10 +1,13 @@
 """What stacks, files and users say is shown as text."""
 
 import io
+import subprocess
+import sys
 
 import click.testing
 import pytest
 import rich.table
+import rich.text
 
 from conformance.cli import main
 from conformance.model.errors import UserError, located
@@ -32,6 +35,39 @@ def test_text_is_shown_and_never_obeyed(text, shown):
     first, rest = console.file.getvalue().split("\n", 1)
     assert first == shown
     assert shown in rest
+
+
+def test_text_that_was_put_together_elsewhere_is_not_obeyed_either():
+    console = Console(file=io.StringIO(), width=200)
+    evil = rich.text.Text.assemble(("a\x1b]0;owned", "bold"), "\u202e")
+    table = rich.table.Table("head")
+    table.add_row(evil)
+    console.print(evil)
+    console.print(table)
+    shown = console.file.getvalue()
+    assert shown.startswith("a\\x1b]0;owned\\u202e\n")
+    assert "\x1b" not in shown and "\u202e" not in shown
+
+
+_COMMAND = [sys.executable, "-m", "conformance"]
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_reader_that_has_gone_is_no_violation(form):
+    """1 would mean that something violates."""
+    command = subprocess.Popen([*_COMMAND, "clause", "list", "--format", form], stdout=subprocess.PIPE)
+    command.stdout.close()
+    assert command.wait(60) == 0
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_full_device_is_a_mistake_of_one_line(form):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*_COMMAND, "clause", "list", "--format", form], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "cannot write to standard output: No space left on device" in done.stderr
 
 
 def test_a_mistake_is_one_line(tmp_path):

@@ -1,0 +1,79 @@
+"""Lines that the schema of the first of their kind lets pass: whatever is in them, readers may count with it."""
+
+import dataclasses
+import json
+
+import pytest
+from helpers import measurement, replaced, shared_measurement
+
+from conformance.catalogue import scenarios
+from conformance.model.errors import UserError
+from conformance.model.place import Point
+from conformance.results import store
+
+
+def shared(seed):
+    """A measurement of flows that share a network."""
+    made = measurement(seed=seed).trial
+    setting = scenarios.setting("fairness", Point.parse("flows=2"))
+    value = {
+        "utilization": 0.9, "jain_index": 0.9, "share": 0.5, "harm_pct": 0.0, "unequal_pct": 0.0, "fct_p50_s": 1.0,
+        "dropped_pct": 1.0, "queue_delay_p95_ms": 10.0,
+    }  # fmt: skip
+    return shared_measurement(dataclasses.replace(made, setting=setting), value)
+
+
+def read(tmp_path, first, changed):
+    path = tmp_path / "results.jsonl"
+    path.write_text("\n".join(map(json.dumps, (first, changed))) + "\n")
+    return store.read(path)
+
+
+@pytest.mark.parametrize(
+    ("pointer", "value", "words"),
+    [
+        ("/flows/0/goodput_mbps", "x", "/flows/0/goodput_mbps is 'x', not a number"),
+        ("/flows/0/goodput_mbps", -5, "/flows/0/goodput_mbps is -5, less than nothing"),
+        ("/flows/0/bytes", [1], "/flows/0/bytes is .1., not a number"),
+        ("/flows/0/group", 7, "/flows/0/group: 7 is not of type 'string'"),
+        ("/flows/0/rtt_ms", {"p50": "x"}, "/flows/0/rtt_ms/p50 is 'x', not a number"),
+        ("/flows/0/goodput_series_mbps", [1.0, "x"], "/flows/0/goodput_series_mbps/1: 'x' is not of type 'number'"),
+        ("/links/0/out_series_mbps", [None, 1.5], None),
+        ("/links/0/out_bytes", 10**39, "more than can be counted with"),
+        ("/metrics/utilization", 10**39, "more than can be counted with"),
+        ("/evidence", {"qdiscs": "x"}, "/evidence/qdiscs is 'x', not a list"),
+        ("/evidence", {"qdiscs": [5]}, "/evidence/qdiscs/0 is 5, not an object"),
+        ("/evidence", {"tcp_info": []}, r"/evidence/tcp_info is \[\], not an object"),
+        ("/evidence", {"trace": {"t_s": ["x"]}}, "/evidence/trace/t_s is not a list of numbers"),
+        ("/evidence", {"something": "of a later version"}, None),
+    ],
+)
+def test_a_value_that_is_not_what_its_name_says_is_named(tmp_path, pointer, value, words):
+    first, second = (shared(seed).to_json() for seed in (1, 2))
+    changed = replaced(second, [int(step) if step.isdigit() else step for step in pointer.split("/")[1:]], value)
+    if words is None:
+        assert len(read(tmp_path, first, changed)) == 2
+        return
+    with pytest.raises(UserError, match=rf"results\.jsonl:2: .*{words}"):
+        read(tmp_path, first, changed)
+
+
+def test_what_a_record_lacks_is_named(tmp_path):
+    first, second = (shared(seed).to_json() for seed in (1, 2))
+    del second["flows"][0]["goodput_mbps"]
+    with pytest.raises(UserError, match=r"results\.jsonl:2: .*/flows/0.*goodput_mbps"):
+        read(tmp_path, first, second)
+
+
+@pytest.mark.parametrize("name", ["stack", "stack_version", "kernel_release", "algorithm"])
+@pytest.mark.parametrize("character", ["\x1b", "\n", "\u202e", "\x9b"])
+def test_a_scheme_has_no_control_characters(tmp_path, name, character):
+    made = measurement()
+    scheme = dataclasses.replace(made.trial.scheme, **{name: f"x{character}y"})
+    line = dataclasses.replace(made, trial=dataclasses.replace(made.trial, scheme=scheme)).to_json()
+    with pytest.raises(UserError, match=rf"results\.jsonl:1: .*/trial/scheme/{name}"):
+        read(tmp_path, line, line)
+
+
+def test_what_is_as_it_should_be_is_read(tmp_path):
+    assert len(read(tmp_path, shared(1).to_json(), shared(2).to_json())) == 2
