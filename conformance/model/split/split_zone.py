@@ -251,7 +251,10 @@ def judge(
         and (interval := intervals[what]) is not None
     ]
     if isinstance(check, PathCheck) and through is not None:
-        findings.append(_find_measured(zone, check, through, family, more))
+        of_path = _judge_path(zone, check, through, family, more)
+        if of_path.value is None or of_path.interval is None:
+            return SplitVerdict(status=of_path.status, reason=f"{MEASURED}: {of_path.reason}", n=n)
+        findings.append(_finding(of_path, of_path.value, of_path.interval))
     status = verdict.overall(findings)
     reasons = "; ".join(f"{finding.what}: {finding.reason}" for finding in findings if finding.status is status)
     return SplitVerdict(status=status, reason=reasons, findings=tuple(findings), n=n)
@@ -310,9 +313,9 @@ def _obstacle(
     return found or verdict.obstacle(dataclasses.replace(zone, profile_digest=zone.path_profile_digest or ""), through)
 
 
-def _find_measured(
+def _judge_path(
     zone: SplitZone, check: PathCheck, through: Sequence[Measurement], family: int, more: bool
-) -> Finding:
+) -> verdict.Verdict:
     """Judge a measured path like a heatmap cell, keyed by its end-to-end cell."""
     cell, measured = through[0].trial.setting.cell, check.measured
     assert measured is not None  # else there is nothing to judge by
@@ -321,12 +324,15 @@ def _find_measured(
         profile_digest=zone.path_profile_digest or "", margin_rule=zone.margin_rule, references=zone.references,
         intervals={cell: measured}, smoke=(),
     )  # fmt: skip
-    found = verdict.judge(alone, cell, through, family, more)
-    assert found.value is not None and found.interval is not None  # _obstacle() found none
+    return verdict.judge(alone, cell, through, family, more)
+
+
+def _finding(of_path: verdict.Verdict, value: float, interval: Bounds) -> Finding:
+    """Return the verdict on a measured path as a Finding."""
     return Finding(
-        what=MEASURED, status=found.status, reason=found.reason, value=(found.value, found.value),
-        interval=found.interval, confidence=verdict.CONFIDENCE, permitted=measured, p=found.p,
-        sure=found.sure,
+        what=MEASURED, status=of_path.status, reason=of_path.reason, value=(value, value),
+        interval=interval, confidence=verdict.CONFIDENCE, permitted=of_path.permitted, p=of_path.p,
+        sure=of_path.sure,
     )  # fmt: skip
 
 

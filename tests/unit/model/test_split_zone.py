@@ -273,6 +273,10 @@ def test_what_was_not_measured_split_is_not_judged_and_faults_are_errors(measure
 
     assert (judged(None).status, len(judged(None).findings)) == (Status.CONFORMS, 2)
     assert judged([]).status is Status.ERROR
+    late = through(SPLIT[:5], check.path, Outcome.TIMEOUT)
+    unseen = judged([dataclasses.replace(m, metrics={}) for m in late])
+    assert (unseen.status, unseen.findings) == (Status.INCONCLUSIVE, ())
+    assert unseen.reason == "split, measured: a transfer timed out, so its utilization is not known"
     assert "4pct, split" in judged([]).reason
     killed = through([0.7], check.path, Outcome.ERROR, "the proxy died with status -9 during the transfer")
     found = judged([*through(SPLIT[:4], check.path), *killed])
