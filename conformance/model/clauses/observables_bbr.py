@@ -210,6 +210,8 @@ def _lowest(flow: Flow) -> tuple[float, float]:
     first = int(numpy.searchsorted(flow.sent_s, _settled_s(flow)))
     ends = numpy.searchsorted(flow.sent_s, flow.sent_s[first:] + _DIP_S)
     most = [(float(flow.flight[at:end].max()), at) for at, end in enumerate(ends, first) if end < len(flow.sent_s)]
+    if not most:
+        raise Invisible("after start-up nothing was sent for as long as a dip")
     flight, at = min(most)
     return flight / flow.bdp_bytes, float(flow.sent_s[at])
 

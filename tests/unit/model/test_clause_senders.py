@@ -154,6 +154,10 @@ def test_a_probe_rtt_that_never_comes_is_a_violation_once_it_is_overdue(clause):
     assert "none was overdue" in why_not(clause, paced, [*DRAINED, (1.0, 3.0)])
 
 
+def test_a_sender_that_falls_silent_after_start_up_shows_no_dip():
+    assert "nothing was sent for as long as a dip" in why_not("BBR110", paced, [*FILLS, (0.0, 12.0), (1.0, 0.005)])
+
+
 def test_a_probe_rtt_that_comes_no_more_is_one_too():
     assert not permitted("BBR10", paced, [*DRAINED, (1.0, 1.0), *DIP, (1.0, 20.0)])
 
