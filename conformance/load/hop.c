@@ -427,7 +427,10 @@ static void receive(int64_t offset_ns)
 static void tell(int signal)
 {
     char more[160] = "";
+    long long waiting = (long long)held_count;
     (void)signal;
+    for (size_t i = 0; i < heap_count; i++)
+        waiting += heap[i]->size != 0; /* what was thinned is not waiting, and counts as thinned */
     if (rebinds)
         snprintf(more, sizeof more, ", \"rebound\": %lld, \"stale\": %lld, \"quiet_ns\": %lld, \"passed_ns\": %lld",
                  tally.rebound, tally.stale, (long long)tally.quiet_ns,
@@ -439,7 +442,7 @@ static void tell(int signal)
             "\"waiting\": %lld, \"late_ns\": %lld%s}\n",
             tally.came, tally.left, tally.other, tally.too_long, tally.chosen, tally.again, tally.burst, tally.in_bad,
             tally.between, tally.marked, tally.not_markable, tally.bleached, tally.duplicated, tally.reordered, tally.held,
-            tally.thinned, (long long)(heap_count + held_count), tally.late_ns, more);
+            tally.thinned, waiting, tally.late_ns, more);
     _exit(0);
 }
 

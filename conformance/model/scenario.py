@@ -225,6 +225,8 @@ class Scenario:
         known = None if network.bond else legacy.setting(self.name, network, boxes, self.timeout_s)
         if known is not None:
             return known
+        if network.delivery and network.tested.count > 1:
+            raise UserError("/delivery: bytes are followed of one flow of the judged group alone", "let it have one")
         if network.bursts:
             raise UserError("/bursts: packets sent at once are seen of one flow alone", "leave it out")
         return Setting.shared(self.name, network, point.values, self.timeout_s)

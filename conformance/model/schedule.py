@@ -120,6 +120,8 @@ def changes(schedule: Sequence[Entry], link: Link, way: str, until_s: float) -> 
     for entry in schedule:
         if entry.on(link.name, way) and not isinstance(entry.at_s, Occasion):
             for start_s, end_s, fields in _spans(entry, entry.at_s, until_s):
+                if start_s >= until_s:
+                    continue
                 number = len(begin)
                 begin.append((_ns(start_s), number, fields))
                 if end_s < until_s:

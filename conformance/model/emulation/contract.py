@@ -4,7 +4,7 @@ import dataclasses
 import json
 from collections.abc import Iterator, Mapping
 
-from conformance.model.emulation import credibility, request_facts
+from conformance.model.emulation import client_report, credibility, request_facts
 from conformance.model.emulation.credibility import Facts
 from conformance.model.flow_group import Flows, Request
 from conformance.model.trial import Outcome, Trial
@@ -134,7 +134,7 @@ def _several(facts: Facts, version: int) -> Clause:
         return Clause(name=name, kept=None, what="the server was never ready")
     client = facts["several"]
     requests = tuple(map(Request.parse, facts["asked"]))
-    report = credibility.report_of(client["stdout"])
+    report = client_report.report_of(client["stdout"])
     if client["exit_status"] != 0:
         problem = f"the client ended with {_status(client['exit_status'])}{credibility.said(client)}"
     elif report is None:

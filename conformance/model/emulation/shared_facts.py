@@ -240,13 +240,13 @@ def _stack_faults(trial: Trial, group: Flows, of: Facts, facts: Facts, network: 
 def _case(trial: Trial, group: Flows, seen: Facts, network: Facts) -> Case:
     """Return one flow of the stack as a lone transfer is looked at."""
     shared = trial.setting.network
-    size = shared.transfer_bytes(group) if shared else None
+    size, most_mbps = (shared.transfer_bytes(group), shared.highest_mbps(group)) if shared else (None, None)
     before, after = ({"interfaces": {"client": {"up": {"rx_bytes": n}}}} for n in (0, seen["arrived_bytes"]))
     facts = {
         "client": seen["client"], "timed_out": False, "counters": {"before": before, "after": after},
         "transfer_bytes": size, "elapsed_s": seen["end_s"] - seen["start_s"],
     }  # fmt: skip
-    return Case(trial=trial, facts=facts, network=network)
+    return Case(trial=trial, facts=facts, network=network, most_mbps=most_mbps)
 
 
 # --- flows
@@ -261,7 +261,7 @@ def _flow(trial: Trial, group: Flows, number: int, seen: Facts, facts: Facts) ->
     if seen["connected_s"] is not None:
         handshake_s = seen["connected_s"] - start_s
     if report:
-        # What was transferred is the client's word, which was checked; the kernel's counts TLS and HTTP, too.
+        # The client's word, which was checked; what the kernel counts has TLS and HTTP in it.
         acked, end_s, handshake_s = report["bytes"], start_s + report["completion_s"], report["handshake_s"]
     arrived = seen["arrived_bytes"] if acked is None else acked
     lasted_s = (elapsed_s if end_s is None else end_s) - start_s

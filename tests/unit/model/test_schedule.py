@@ -53,6 +53,15 @@ def test_a_change_holds_for_its_time_and_is_undone():
     assert (other.at_ns, other.direction, other.before) == (3 * 10**9, one.before, one.direction)
 
 
+@pytest.mark.parametrize(
+    "entry", [{"at_s": 8, "set": {"rate_mbps": 5}}, {"at_s": 8, "set": {"loss_pct": 1}, "for_s": 1}]
+)
+def test_nothing_changes_in_a_trial_that_is_over(entry):
+    found = setting(entry).network
+    assert found.changes(found.links[0], "data", 8) == found.changes(found.links[0], "data", 2.4) == []
+    assert found.changes(found.links[0], "data", 8.1)
+
+
 def test_what_began_last_wins_and_what_it_hides_comes_back():
     found = changes(
         {"at_s": 1, "set": {"rate_mbps": 5, "loss_pct": 1}, "for_s": 8},
