@@ -55,7 +55,9 @@ _CHOICE = {
         help="Where trials run: virtual (in guests), or host (this machine's kernel, as root).",
     ),
 }
-_CCA = click.option("--cca", required=True, help="Congestion control to ask the stack for, by any name it knows.")
+_CCA = click.option(
+    "--cca", required=True, help="Congestion control to ask the stack for, by a name that its manifest has."
+)
 _GRID = click.option(
     "--grid",
     default="full",
