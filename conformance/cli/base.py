@@ -81,7 +81,7 @@ def print_document(result: Result) -> None:
     try:
         click.echo(json.dumps(result.to_json(), indent=1, allow_nan=False))
     except BrokenPipeError:
-        silence()
+        silence(sys.stdout)
 
 
 def written(target: pathlib.Path, text: str) -> list[str]:
@@ -138,18 +138,22 @@ class Group(click.Group):
             with _ended_as_interrupted():
                 return super().invoke(ctx)
         except UserError as error:
-            err.print(f"conformance: {mistake(error)}", style="red", soft_wrap=True)
-            ctx.exit(ExitStatus.MISUSE)
+            _refuse(ctx, error)
         except OSError as error:
             if error.filename is not None or error.errno not in _FULL:
                 raise
-            silence()
-            why = f"cannot write to standard output: {error.strerror}; free space, or write elsewhere"
-            err.print(f"conformance: {why}", style="red", soft_wrap=True)
-            ctx.exit(ExitStatus.MISUSE)
+            silence(sys.stdout)
+            why = f"cannot write to standard output: {error.strerror}"
+            _refuse(ctx, UserError(why, "free space, or write elsewhere"))
         except KeyboardInterrupt:
             err.print("conformance: interrupted; run the same command again to resume")
             ctx.exit(ExitStatus.INTERRUPTED)
+
+
+def _refuse(ctx: click.Context, error: UserError) -> NoReturn:
+    """Show a user's mistake, and end."""
+    err.print(f"conformance: {mistake(error)}", style="red", soft_wrap=True)
+    ctx.exit(ExitStatus.MISUSE)
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -3,9 +3,8 @@ control characters it holds, it is shown, and never obeyed.
 """
 
 import os
-import sys
 from collections.abc import Iterable
-from typing import Any
+from typing import IO, Any
 
 import rich.console
 import rich.segment
@@ -35,13 +34,13 @@ class Console(rich.console.Console):
     def on_broken_pipe(self) -> None:
         """Go on in silence where nobody reads any more: what is measured is kept, and the exit status is true."""
         self.quiet = True
-        silence()
+        silence(self.file)
 
 
-def silence() -> None:
-    """Let standard output lead nowhere."""
+def silence(stream: IO[str]) -> None:
+    """Let a stream of this process lead nowhere."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+    os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
 
 

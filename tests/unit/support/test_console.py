@@ -60,6 +60,12 @@ def test_a_reader_that_has_gone_is_no_violation(form):
     assert command.wait(60) == 0
 
 
+def test_where_nobody_reads_errors_the_output_goes_on():
+    told = "from conformance.support.console import Console; Console(stderr=True).on_broken_pipe(); print('kept')"
+    done = subprocess.run([sys.executable, "-c", told], stdout=subprocess.PIPE, text=True, check=True)
+    assert done.stdout == "kept\n"
+
+
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_a_full_device_is_a_mistake_of_one_line(form):
     with open("/dev/full", "w") as full:
