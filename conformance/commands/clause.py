@@ -17,6 +17,7 @@ from conformance.engine.questions import ClauseQuestion
 from conformance.model.clauses.document import Clause, Specification
 from conformance.model.clauses.verdict import ClauseVerdict
 from conformance.model.errors import UserError
+from conformance.model.family import not_confirmed
 from conformance.model.verdict import Status, last_look
 from conformance.support import spelling
 from conformance.support.notes import Notes
@@ -235,7 +236,6 @@ def _unless_repeated(first: Judged, again: Judged) -> Judged:
     if again.status is Status.VIOLATES:
         return first
     assert isinstance(first.verdict, ClauseVerdict)
-    reason = f"not confirmed: {first.verdict.reason}, but with fresh seeds {again.status} ({again.verdict.reason})"
-    return dataclasses.replace(
-        first, verdict=dataclasses.replace(first.verdict, status=Status.INCONCLUSIVE, reason=reason, p=None)
-    )
+    reason = not_confirmed(first.verdict, again.verdict)
+    verdict = dataclasses.replace(first.verdict, status=Status.INCONCLUSIVE, reason=reason, p=None)
+    return dataclasses.replace(first, verdict=verdict)

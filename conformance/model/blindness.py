@@ -40,11 +40,11 @@ def refuse_blind_split(zone: SplitZone, measured: Iterable[Interval | None], fam
     violated by intervals of medians at the family's level, which take more trials than a measured path.
     """
     predicted = next(n for n in itertools.count(1) if 2 / 2**n <= level(family))
-    needed = min((_fewest(permitted, family) for permitted in measured if permitted), default=predicted)
-    if min(needed, predicted) > most:
+    needed = min([predicted, *(_fewest(permitted, family) for permitted in measured if permitted)])
+    if needed > most:
         raise UserError(
             f"zone {zone.id}: {most} trials can never show that what is predicted from {family} cells violates it",
-            f"give --max-trials {min(needed, predicted)}, or fewer cells",
+            f"give --max-trials {needed}, or fewer cells",
         )
 
 

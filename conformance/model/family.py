@@ -41,6 +41,16 @@ class Counted(Protocol):
     def counted(self) -> bool: ...
 
 
+class HasReason(Protocol):
+    """A verdict that says why."""
+
+    @property
+    def status(self) -> Status: ...
+
+    @property
+    def reason(self) -> str: ...
+
+
 def next_look(looks: Sequence[int], unclear: Iterable[_K], numbers: Mapping[_K, int]) -> dict[_K, int]:
     """Return how many trials in all the look after `numbers` takes of those that are unclear; none after the last."""
     return {key: next(n for n in looks if n > numbers[key]) for key in unclear if numbers[key] < looks[-1]}
@@ -92,7 +102,7 @@ def looks_of(numbers: Iterable[int]) -> tuple[int, ...]:
     return own if set(there) <= set(own) else tuple(n for n in USUAL_LOOKS if n >= first)
 
 
-def looks_at(available: Collection[int], looks: Sequence[int] = USUAL_LOOKS) -> Sequence[int]:
+def looks_at(available: Collection[int], looks: Sequence[int]) -> Sequence[int]:
     """Return the looks at trials that are there, so many of each setting, of a run with these `looks`.
 
     More than the last of them of each were asked for as one look at all of them.
@@ -199,5 +209,9 @@ def unless_repeated(verdict: _R, again: _R, looks: Sequence[int]) -> _R:
     interrupted = again.status in (Status.INCONCLUSIVE, Status.COMPATIBLE) and again.n < looks[-1]
     if again.status is Status.VIOLATES or interrupted:
         return verdict
-    reason = f"not confirmed: {verdict.reason}, but with fresh seeds {again.status} ({again.reason})"
-    return verdict.taken_back(reason)
+    return verdict.taken_back(not_confirmed(verdict, again))
+
+
+def not_confirmed(verdict: HasReason, again: HasReason) -> str:
+    """Return the reason of a violation that trials with fresh seeds did not show again."""
+    return f"not confirmed: {verdict.reason}, but with fresh seeds {again.status} ({again.reason})"

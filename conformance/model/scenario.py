@@ -226,7 +226,9 @@ class Scenario:
         if known is not None:
             return known
         if network.delivery and network.tested.count > 1:
-            raise UserError("/delivery: bytes are followed of one flow of the judged group alone", "let it have one")
+            raise UserError(
+                "/delivery: it follows one flow, and the judged group has several", "let the group have one"
+            )
         if network.bursts:
             raise UserError("/bursts: packets sent at once are seen of one flow alone", "leave it out")
         return Setting.shared(self.name, network, point.values, self.timeout_s)

@@ -253,8 +253,9 @@ def _with_power(verdict: Verdict, metric: str, family: int) -> Verdict:
 
 
 def _unclear(verdict: Verdict, family: int) -> Verdict:
-    chances = f"in {verdict.p:.1g} of runs, and a violation of one of {family} takes {level(family):.1g}"
-    reason = f"{verdict.reason}, but so would the reference be {chances}: more trials needed"
+    chance = f"so would the reference be in {verdict.p:.1g} of runs"
+    allowed = f"in a family of {family} a violation needs at most {level(family):.1g}"
+    reason = f"{verdict.reason}, but {chance}, and {allowed}: more trials needed"
     return dataclasses.replace(verdict, status=Status.INCONCLUSIVE, reason=reason)
 
 

@@ -47,7 +47,7 @@ def svg(found: "Comparison") -> bytes:
         width=500,
         title=altair.TitleParams(words.ending(found), subtitle=sides, anchor="start"),
     )
-    return charts.render(drawn.configure(font="DejaVu Sans, sans-serif"), "svg")
+    return charts.render(drawn.configure(font=charts.FONT), "svg")
 
 
 def _rows(compared: Sequence[Compared]) -> Iterator[dict[str, Any]]:

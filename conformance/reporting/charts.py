@@ -16,10 +16,10 @@ from conformance.support.console import printable
 FORMATS = ("svg", "png", "pdf")
 Chart = altair.VConcatChart | altair.FacetChart
 _CELL_PX, _CELL_HEIGHT = 48, 34
-_FONT = "DejaVu Sans, sans-serif"
+FONT = "DejaVu Sans, sans-serif"
 #: Okabe and Ito (2008), in an order that begins with the most different ones; shapes say the same without colour
-_SERIES_COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#999999"]
-_SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
+SERIES_COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#999999"]
+SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
 
 
 def rows(drawn: Heatmap) -> Iterator[dict[str, Any]]:
@@ -61,7 +61,7 @@ def heatmap(drawn: Heatmap) -> altair.VConcatChart:
     chart: altair.VConcatChart = (
         altair.vconcat(*panels, spacing=18, title=title)
         .resolve_scale(color="independent")
-        .configure(font=_FONT)
+        .configure(font=FONT)
         .configure_title(offset=12)
     )
     return chart
@@ -139,8 +139,8 @@ def comparison(section: compare.Section) -> altair.FacetChart:
         .encode(
             x=x,
             y=altair.Y("utilization:Q", scale=y_scale),
-            color=altair.Color("scheme:N", scale=_names(section, _SERIES_COLOURS), legend=_LEGEND),
-            shape=altair.Shape("scheme:N", scale=_names(section, _SHAPES, shifted=True), legend=_LEGEND),
+            color=altair.Color("scheme:N", scale=_names(section, SERIES_COLOURS), legend=_LEGEND),
+            shape=altair.Shape("scheme:N", scale=_names(section, SHAPES, shifted=True), legend=_LEGEND),
         ),
     ]
     chart: altair.FacetChart = (
@@ -151,7 +151,7 @@ def comparison(section: compare.Section) -> altair.FacetChart:
             column=altair.Column("delay:N", title=None, sort=altair.SortField("delay_ms")),
             spacing=8,
         )
-        .configure(font=_FONT, background="transparent")
+        .configure(font=FONT, background="transparent")
         .configure_view(stroke="#999999")
     )
     return chart
@@ -175,7 +175,7 @@ def _names(section: compare.Section, values: Sequence[str], shifted: bool = Fals
     return altair.Scale(domain=list(section.names), range=repeated)
 
 
-def specified(chart: Any) -> str:
+def specified(chart: altair.TopLevelMixin) -> str:
     """Return a chart's JSON for vl_convert, with text that no control character is in: one would end the process."""
 
     def shown(value: Any) -> Any:
@@ -188,7 +188,7 @@ def specified(chart: Any) -> str:
     return json.dumps(shown(chart.to_dict()))
 
 
-def render(chart: Chart, form: str) -> bytes:
+def render(chart: altair.TopLevelMixin, form: str) -> bytes:
     """Return the chart as bytes in one of FORMATS."""
     specification = specified(chart)
     if form == "svg":
@@ -198,6 +198,6 @@ def render(chart: Chart, form: str) -> bytes:
     return vl_convert.vegalite_to_pdf(specification)
 
 
-def svg(chart: Chart) -> str:
+def svg(chart: altair.TopLevelMixin) -> str:
     """Return the chart as SVG text."""
     return render(chart, "svg").decode()

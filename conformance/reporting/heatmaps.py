@@ -348,8 +348,9 @@ def all_series(
 
 def _with_evidence(found: Sequence[Measurement]) -> Sequence[Measurement]:
     """Return those that have evidence, where any has; what a study publishes has none, and a reference's seeds."""
-    with_it = [m for m in found if m.evidence]
-    return [m for m in found if m.evidence or m.outcome is not Outcome.OK] if with_it else found
+    if not any(m.evidence for m in found):
+        return found
+    return [m for m in found if m.evidence or m.outcome is not Outcome.OK]
 
 
 #: what trials of one series have in common: scheme, profile's digest, room, lab's digest

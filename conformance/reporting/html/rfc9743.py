@@ -15,7 +15,6 @@ from conformance.model import statistics
 from conformance.model.metrics import METRICS
 from conformance.model.place import Point
 from conformance.model.trial import Measurement, Scheme
-from conformance.reporting import naming
 from conformance.reporting.heatmaps import Series
 from conformance.reporting.html import rfc9743_figures as figures
 from conformance.reporting.html.rfc9743_criteria import CRITERIA, NOT, Criterion
@@ -55,10 +54,9 @@ class Answer:
         return self.criterion.status if self.tables or not self.criterion.has_figures else NOT
 
 
-def answers(all_series: Sequence[Series], measurements: Iterable[Measurement] = ()) -> list[Answer]:
-    """Return one Answer for each criterion, in the RFC's order. Raises UserError."""
+def answers(all_series: Sequence[Series], names: Names, measurements: Iterable[Measurement] = ()) -> list[Answer]:
+    """Return one Answer for each criterion, in the RFC's order. `names`: of all schemes. Raises UserError."""
     runs = _runs(measurements)
-    names = naming.labels([*(series.scheme for series in all_series), *(scheme for scheme, _ in runs)])
     record = clause_record.load()
     return [
         Answer(

@@ -70,7 +70,7 @@ class _Site:
             finalize=_shown,
         )
         self._predicted = split_page.of_series(series)
-        names = naming.labels([*(s.scheme for s in series), *(m.trial.scheme for m in source.measurements)])
+        self._names = naming.labels([*(s.scheme for s in series), *(m.trial.scheme for m in source.measurements)])
         self._environment.globals |= {
             "has_split": bool(self._predicted),
             "studies": self._studies,
@@ -93,7 +93,7 @@ class _Site:
             "how_far": heatmap_table.how_far,
             "full_distance": f"{colours.FULL_DISTANCE:g}",
             "slug": slugs.of_series,
-            "label": names.__getitem__,
+            "label": self._names.__getitem__,
             "anchor": cell_page.anchor,
             "compared": {a for a in self._algorithms if len(self._of(a)) > 1},
             "algorithm_page": algorithm_page,
@@ -121,7 +121,7 @@ class _Site:
         yield "index.html", self._render("index.html", groups=groups, stacks_by_algorithm=self._overview())
         yield (
             "rfc9743.html",
-            self._render("rfc9743.html", answers=rfc9743.answers(self._series, self._source.measurements)),
+            self._render("rfc9743.html", answers=rfc9743.answers(self._series, self._names, self._source.measurements)),
         )
         if self._studies:
             yield "studies.html", self._render("studies.html")

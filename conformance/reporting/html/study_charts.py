@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair
-import vl_convert
 
 from conformance.model.metrics import METRICS
 from conformance.model.studies.figure import Figure
@@ -13,9 +12,7 @@ from conformance.reporting import charts
 from conformance.reporting.html import colours
 from conformance.reporting.study_figures import OF_A_FLOW, over_time_title, titled, valued
 
-#: Okabe and Ito (2008), in an order that begins with the most different ones; shapes say the same without colour
-_COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#999999"]
-_SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
+#: what says the same as colours, of lines without marks
 _DASHES = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [12, 3], [4, 1], [1, 3], [10, 2, 2, 2, 2, 2]]
 _ALGORITHMS = ("cubic", "bbrv1", "bbrv2", "bbrv3", "reno", "vegas")
 _WIDTH, _HEIGHT, _CELL_WIDTH, _CELL_HEIGHT = 420, 220, 46, 30
@@ -23,7 +20,6 @@ _WIDTH, _HEIGHT, _CELL_WIDTH, _CELL_HEIGHT = 420, 220, 46, 30
 _PANEL_WIDTH, _PANEL_HEIGHT, _ABREAST = 250, 170, 3
 #: of each name along the x axis of bars
 _NAME_WIDTH = 55
-_FONT = "DejaVu Sans, sans-serif"
 _Rows = Sequence[Mapping[str, Any]]
 
 
@@ -45,8 +41,8 @@ def svg(figure: Figure, rows: _Rows) -> str:
         drawn = altair.concat(*panels, columns=abreast).resolve_scale(
             color="shared", shape="shared", strokeDash="shared"
         )
-    configured = drawn.configure(font=_FONT, background="transparent").configure_view(stroke="#999999")
-    return vl_convert.vegalite_to_svg(charts.specified(configured))
+    configured = drawn.configure(font=charts.FONT, background="transparent").configure_view(stroke="#999999")
+    return charts.svg(configured)
 
 
 def _has_names(rows: _Rows) -> bool:
@@ -78,7 +74,7 @@ def _coloured(figure: Figure, rows: _Rows) -> Mapping[str, Any]:
     """Return the encodings of lines: an algorithm has one colour in all figures, other lines the next ones."""
     names = _line_names(rows)
     places = list(map(_ALGORITHMS.index, names)) if set(names) <= set(_ALGORITHMS) else range(len(names))
-    ranges = [[values[at % len(values)] for at in places] for values in (_COLOURS, _SHAPES)]
+    ranges = [[values[at % len(values)] for at in places] for values in (charts.SERIES_COLOURS, charts.SHAPES)]
     legend = _legend(figure, names)
     colour, shape = (altair.Scale(domain=names, range=found) for found in ranges)
     return {

@@ -180,7 +180,7 @@ def _rows(found: "Comparison", most_unclear: int) -> Iterator[tuple[str, ...]]:
 def _left_out(found: "Comparison") -> str:
     """Word how much more is unclear than the table has."""
     more = len(found.of(Change.UNCLEAR)) - _MOST_UNCLEAR
-    return f"and {more} more unclear, which the JSON has" if more > 0 else ""
+    return f"{more} more are unclear; the JSON has all" if more > 0 else ""
 
 
 def _number(c: Compared, value: float, sign: str = "") -> str:

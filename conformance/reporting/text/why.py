@@ -107,7 +107,6 @@ def svg(report: "Report") -> str:
     a little.
     """
     import altair  # late: not every installation has what draws
-    import vl_convert
 
     from conformance.reporting import charts
 
@@ -124,9 +123,9 @@ def svg(report: "Report") -> str:
         .properties(width=900, height=200)
         .facet(row=altair.Row("cell:N", title=None))
         .properties(title=f"{printable(report.stack.name)}: flight, and crosses where a loss was known")
-        .configure(font="DejaVu Sans, sans-serif")
+        .configure(font=charts.FONT)
     )
-    return vl_convert.vegalite_to_svg(charts.specified(chart))
+    return charts.svg(chart)
 
 
 def _rows(traced: "Traced", who: str) -> Iterator[dict[str, Any]]:

@@ -23,7 +23,7 @@ from conformance.model.metrics import lone
 from conformance.model.setting import Cell, end_to_end
 from conformance.model.studies.identify import Miss
 from conformance.model.trial import Outcome
-from conformance.reporting import heatmaps, rerun
+from conformance.reporting import heatmaps, naming, rerun
 from conformance.reporting.html import colours, compare, heatmap_table, rfc9743, site, slugs
 from conformance.reporting.text import markdown, scores, studies
 from conformance.reporting.tools import badge, export
@@ -326,7 +326,7 @@ def test_what_rounding_would_hide_of_a_violation_is_seen_in_sentences_and_compar
 
 
 def test_criteria_without_measurements_say_so(series):
-    answers = {a.criterion.section: a for a in rfc9743.answers(series)}
+    answers = {a.criterion.section: a for a in rfc9743.answers(series, naming.labels(s.scheme for s in series))}
     assert len(answers) == 28
     assert answers["5.1.4"].status == "not measured" and not answers["5.1.4"].tables
     assert answers["6.1"].status == "not measured"  # no result had a FIFO
@@ -341,8 +341,10 @@ def test_a_flow_beside_a_rival_answers_what_is_asked_of_two_flows_only(rival, ow
     made = [
         dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=setting_)) for m in measurements([0.4] * 5)
     ]
+    series = heatmaps.all_series(made)
+    answers = rfc9743.answers(series, naming.labels(s.scheme for s in series))
     rows = {a.criterion.section: dict(zip(a.tables[0].columns, a.tables[0].rows[0].texts, strict=True))
-            for a in rfc9743.answers(heatmaps.all_series(made)) if a.tables and a.tables[0].rows[0].series}  # fmt: skip
+            for a in answers if a.tables and a.tables[0].rows[0].series}  # fmt: skip
     assert rows.keys() == ({"5.1.4", "5.2.1"} if own else {"5.2.1"})
     assert rows["5.2.1"]["share"] == "0.40 (1 cell)" and rows["5.2.1"]["beside"] == f"a flow of {rival}"
 
