@@ -6,6 +6,7 @@ its call, so that only a violation is a FAILURE. Cells are measured in the backg
 them; under pytest-xdist each worker measures its own.
 """
 
+import functools
 import os
 import pathlib
 import re
@@ -17,7 +18,7 @@ import pytest
 from conformance.catalogue import clauses, documents
 from conformance.lab import sources
 from conformance.model.errors import UserError
-from conformance.suite import options, summary, xdist
+from conformance.suite import late, options, summary, xdist
 from conformance.suite.cases import CLAUSE, SPLIT, cases, check_mark_expression, matching
 from conformance.suite.clause_items import ClauseItem
 from conformance.suite.items import SESSION, CellItem, JudgedItem, LabFault, SplitItem
@@ -166,7 +167,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     plugins: dict[str, Any] = {
         "conformance-ticker": Ticker(config),
         "conformance-collected": xdist.Collected(config),
-        "conformance-zones": summary.Zones(),
+        "conformance-zones": summary.Zones(functools.partial(late.taken_back, option) if option.confirm else None),
     }
     # What did the same before is compared with what it did, not with the reference.
     why_too = option.lab == "virtual" and not (option.no_why or option.baseline)

@@ -1,12 +1,13 @@
 """At the end of a session: its verdict as a whole, all cells of all zones taken together.
 
 A test judges one cell, as strictly as if it were the first to violate (Bonferroni, the first step of Holm's procedure).
-When all cells are known, the later steps may find a cell in violation that its own test had to call inconclusive.
+When all cells are known, the later steps may find a cell in violation that its own test had to call inconclusive. It
+is repeated with fresh seeds then, as any new violation is.
 """
 
 import collections
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -14,10 +15,14 @@ import pytest
 from conformance.engine.questions import ClauseQuestion, SplitQuestion
 from conformance.model import family as families
 from conformance.model.clauses.verdict import ClauseVerdict
+from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, Known
 from conformance.model.verdict import Status, Verdict, false_alarms, level
 from conformance.model.zone import Zone
+from conformance.support.console import mistake
 
+#: (zone's id, place's id)
+At = tuple[str, str]
 #: A report's attribute that holds a _Told of a cell. It is no property, because these are in JUnit's XML; and it is
 #: JSON, to come from xdist's workers.
 TOLD = "conformance_verdict"
@@ -102,9 +107,15 @@ def clause_told(
 
 
 class Zones:
-    """Collects the verdicts of a session, of its workers' too."""
+    """Collects the verdicts of a session, of its workers' too.
 
-    def __init__(self) -> None:
+    `taken_back` makes trials with fresh seeds, and returns which violations these do not show again; None where nothing
+    is to be repeated.
+    """
+
+    def __init__(self, taken_back: Callable[[Collection[At]], Collection[At]] | None = None) -> None:
+        self._taken_back = taken_back
+        self._not_repeated = ""
         #: {zone's id: {place: Told}}
         self._found: dict[str, dict[str, Told]] = collections.defaultdict(dict)
 
@@ -121,15 +132,16 @@ class Zones:
         """Return how many cells were planned, whether or not they arrived."""
         return max((one.family for one in self._all()), default=0)
 
-    def late(self) -> set[tuple[str, str]]:
-        """Return (zone's id, cell's id) of inconclusive cells that violate, now that all that came is known."""
+    def late(self) -> set[At]:
+        """Return the inconclusive cells that violate, now that all that came is known, and were not taken back."""
         ours = self._all()
         # Only what has a p may violate; of the rest, cells that are not counted are no part of the family.
         step = families.last_step([one.p for one in ours if one.p is not None], self._family())
         return {
             (one.zone_id, one.place)
             for one in ours
-            if one.status == Status.INCONCLUSIVE and one.p is not None and one.p <= level(step)
+            if one.status == Status.INCONCLUSIVE and not one.unconfirmed
+            if one.p is not None and one.p <= level(step)
         }
 
     def upgraded(self) -> dict[str, list[str]]:
@@ -157,6 +169,8 @@ class Zones:
                 + (f"; no path was measured split: {unsplit}" if unsplit else "")
             )
         yield f"the session: {false_alarms(self._family())}"
+        if self._not_repeated:
+            yield self._not_repeated
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._found:
@@ -164,9 +178,25 @@ class Zones:
             for line in self.lines():
                 terminalreporter.write_line(line)
 
+    @pytest.hookimpl(trylast=True)  # when the guests of the session have ended
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if self.upgraded() and session.exitstatus == 0:
-            session.exitstatus = 1
+        if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+            self._repeat()
+        if self.upgraded() and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _repeat(self) -> None:
+        """Repeat what only all cells together find in violation; what cannot be repeated stays one."""
+        found = {(zone_id, cell_id) for zone_id, cells in self.upgraded().items() for cell_id in cells}
+        if not found or self._taken_back is None:
+            return
+        try:
+            for zone_id, place in self._taken_back(found):
+                self._found[zone_id][place] = dataclasses.replace(self._found[zone_id][place], unconfirmed=True)
+        except UserError as error:
+            self._not_repeated = f"not repeated with fresh seeds: {mistake(error)}"
+        except KeyboardInterrupt:
+            self._not_repeated = "interrupted while violations were repeated with fresh seeds: these stay"
 
 
 def _words(count: Mapping[str, int]) -> str:

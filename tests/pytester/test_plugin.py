@@ -371,6 +371,68 @@ def test_a_cell_that_only_holm_finds_in_violation_fails_the_session_unless_it_is
     assert session.exitstatus == (0 if known else 1)
 
 
+LATE = ("cubic/heatmap", "b")
+
+
+def late_zones(repeat):
+    zones = summary.Zones(repeat)
+    for cell, status, p in (("a", "violates", 1e-9), ("b", "inconclusive", 3.77e-5)):
+        said = dataclasses.asdict(told(cell, status, p, known=False))
+        zones.pytest_runtest_logreport(types.SimpleNamespace(**{summary.TOLD: said}))
+    return zones
+
+
+@pytest.mark.parametrize(
+    ("shown_again", "status", "line"),
+    [
+        (False, 0, "1 violates, 1 not confirmed; not confirmed with fresh seeds: b"),
+        (True, 1, "2 violates; violates, all cells taken together: b"),
+    ],
+)
+def test_what_only_holm_finds_is_repeated_too(shown_again, status, line):
+    zones, asked = late_zones(lambda found: asked.append(found) or (set() if shown_again else found)), []
+    session = types.SimpleNamespace(exitstatus=0)
+    zones.pytest_sessionfinish(session)
+    assert asked == [{LATE}]
+    assert session.exitstatus == status
+    assert next(zones.lines()) == f"zone cubic/heatmap: {line}"
+
+
+@pytest.mark.parametrize("error", [UserError("the guest died", "run it again"), KeyboardInterrupt()])
+def test_what_cannot_be_repeated_stays_a_violation(error):
+    def repeat(found):
+        raise error
+
+    zones, session = late_zones(repeat), types.SimpleNamespace(exitstatus=0)
+    zones.pytest_sessionfinish(session)
+    assert session.exitstatus == 1
+    *_, last = zones.lines()
+    assert last.startswith(("not repeated with fresh seeds: the guest died", "interrupted while violations"))
+
+
+def test_a_session_that_was_interrupted_repeats_nothing():
+    zones = late_zones(lambda found: pytest.fail("it was repeated"))
+    zones.pytest_sessionfinish(types.SimpleNamespace(exitstatus=pytest.ExitCode.INTERRUPTED))
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_a_session_repeats_what_only_holm_finds(suite, process, workers):
+    """Trials of 66 cells lie outside by five of five beside a reference's 20, which alone is not enough of 67."""
+    zone = documents.zone_of("cubic")
+    few = [p for p, i in zone.intervals.items() if i.counted and i.basis.n == 20][:66]
+    more = next(p for p, i in zone.intervals.items() if i.counted and i.basis.n > 20)
+    grid = ",".join(place.id for place in [more, *few])
+    run = process if workers else suite
+    asked = ("-m", "cubic and heatmap", "--grid", grid, "--trials", "5", "--max-trials", "5", "-q", *workers)
+    once = run(*asked, "--results", "once.jsonl", kind="bad once")
+    once.assert_outcomes(skipped=67)
+    assert once.ret == pytest.ExitCode.OK
+    once.stdout.fnmatch_lines(["zone cubic/heatmap: 67 not confirmed; not confirmed with fresh seeds: *"])
+    twice = run(*asked, "--results", "bad.jsonl", kind="bad")
+    assert twice.ret == pytest.ExitCode.TESTS_FAILED
+    twice.stdout.fnmatch_lines(["zone cubic/heatmap: 67 violates; violates, all cells taken together: *"])
+
+
 def test_results_are_not_measured_again(suite):
     suite("-m", "cubic and heatmap", *GRID).assert_outcomes(passed=2)
     # The room now measures something else; the store still has what it had.
