@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from conformance.model.flow_group import Flows
 from conformance.model.network import Network
+from conformance.model.schedule import Occasion, carried_bytes
 
 Record = Mapping[str, Any]
 #: when flows have converged: from when each is so near its share for so long (RFC 9743 leaves both open)
@@ -77,11 +78,37 @@ def link_utilization(measured: Measured, group: str | None) -> float | None:
     flows = flows_of(measured, group)
     sizes, ends = _all(flows, "bytes"), _all(flows, "end_s")
     network = measured.setting.network
-    rate_mbps = network.bound_mbps(_group_of(network, group)) if network else None
-    if sizes is None or ends is None or not rate_mbps:
+    if network is None or sizes is None or ends is None:
         return None
-    lasted_s = max(ends) - min(flow["start_s"] for flow in flows)
-    return 8 * math.fsum(sizes) / lasted_s / 1e6 / rate_mbps if lasted_s > 0 else None
+    start_s, end_s = min(flow["start_s"] for flow in flows), max(ends)
+    if end_s <= start_s:
+        return None
+    rate_mbps = _mean_bound_mbps(network, _group_of(network, group), start_s, end_s)
+    return 8 * math.fsum(sizes) / (end_s - start_s) / 1e6 / rate_mbps if rate_mbps else None
+
+
+def _mean_bound_mbps(network: Network, group: Flows, start_s: float, end_s: float) -> float | None:
+    """Return the most that a group can get in a time, in the mean, where links change their rates.
+
+    None where nothing limits it, and where it is not known: rates wait for a state of a flow, or change below a bond.
+    """
+    way_to_client = network.towards_client(group)
+    rate_entries = [
+        entry
+        for entry in network.schedule
+        if entry.trace is not None or "rate_mbps" in dict(entry.set)
+        if any(entry.on(link.name, way) for link, way in way_to_client)
+    ]
+    if not rate_entries:
+        return network.bound_mbps(group)
+    if network.is_bonded(group) or any(isinstance(entry.at_s, Occasion) for entry in rate_entries):
+        return None
+    carried = [
+        carried_bytes(link.direction(way), network.changes(link, way, end_s), start_s, end_s)
+        for link, way in way_to_client
+        if link.direction(way).rate_mbps is not None
+    ]
+    return 8 * min(carried) / (end_s - start_s) / 1e6 if carried else None
 
 
 def latency_mean_ms(measured: Measured, group: str | None) -> float | None:

@@ -155,6 +155,39 @@ def test_use_of_a_link_latency_and_the_mean_of_goodputs():
     assert shared_metrics.latency_mean_ms(lacking, "one") is None
 
 
+def scheduled(*schedule):
+    """One flow of 2 MB in 4 s over 10 Mbit/s, which a schedule changes."""
+    found = measured(flow(bytes=2_000_000, start_s=1.0, end_s=5.0))
+    found.setting.network = Network.from_json({**NETWORK.to_json(), "schedule": list(schedule)})
+    return shared_metrics.link_utilization(found, "one")
+
+
+def test_use_of_a_link_that_changes_its_rate_is_of_what_it_carries_meanwhile():
+    half = {"at_s": 3, "link": "b", "direction": "forward", "set": {"rate_mbps": 5}}
+    assert scheduled() == pytest.approx(16 / 40)
+    assert scheduled(half) == pytest.approx(16 / 30)
+    assert scheduled({**half, "for_s": 1}) == pytest.approx(16 / 35)
+    assert scheduled({**half, "at_s": 0, "for_s": 1}) == scheduled({**half, "at_s": 9}) == pytest.approx(16 / 40)
+    steps = {"file": "steps", "digest": "0" * 16, "step_s": 1.0, "rates_mbps": [8, 0]}
+    traced = {"at_s": 0, "link": "b", "direction": "forward", "trace": steps}
+    assert scheduled(traced) == pytest.approx(16 / 16)
+    assert scheduled({"at_s": 2, "link": "a", "set": {"delay_ms": 50}}) == pytest.approx(16 / 40)
+    assert scheduled({**half, "at_s": {"state": "first_loss"}}) is None
+
+
+def test_use_of_a_path_is_of_the_link_that_carries_least_meanwhile():
+    def narrow(rate_mbps):
+        links = [{**NETWORK.to_json()["links"][0], "data": {"rate_mbps": 12, "queue": {"kind": "bfifo", "size": 1}}}]
+        return {"links": [*links, NETWORK.to_json()["links"][1]], "flows": NETWORK.to_json()["flows"], "schedule": [
+            {"at_s": 3, "link": "a", "direction": "forward", "set": {"rate_mbps": rate_mbps}},
+        ]}  # fmt: skip
+
+    found = measured(flow(bytes=2_000_000, start_s=1.0, end_s=5.0))
+    for rate_mbps, carried_mb in ((4, 32), (10, 40)):
+        found.setting.network = Network.from_json(narrow(rate_mbps))
+        assert shared_metrics.link_utilization(found, "one") == pytest.approx(16 / carried_mb)
+
+
 def test_round_trips_are_the_means_of_flows_and_need_each_of_them():
     trips = [
         {"group": "one", "index": at, "mean_ms": mean, "least_ms": 1.0, "most_ms": 9.0}
