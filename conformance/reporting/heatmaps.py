@@ -194,6 +194,11 @@ class Series:
         """Return the heatmaps that a zone judges; of what none judges, those that every series has."""
         return tuple(h for h in self.heatmaps if h.count()) or self.heatmaps
 
+    def is_told(self, heatmap: Heatmap, result: CellResult) -> bool:
+        """Return whether what failed, or is not offered, is told of utilization already: once is enough."""
+        again = heatmap is not self.utilization and result.status in ("error", "unsupported")
+        return again and result.status == self.utilization.results[result.cell].status
+
     @property
     def false_alarms(self) -> str | None:
         """Return the rate that holds for all that the results hold of the scheme, as a sentence; None where none."""

@@ -19,7 +19,7 @@ from conformance.model.setting import Cell, exact
 from conformance.model.trial import CLIENT, Scheme
 from conformance.model.verdict import Status
 from conformance.reporting import heatmaps, naming, points, rerun
-from conformance.reporting.heatmaps import CellResult, Heatmap, Series
+from conformance.reporting.heatmaps import CellResult, Series
 from conformance.reporting.html import (
     cell_page,
     colours,
@@ -237,12 +237,6 @@ def _outside(series: Series) -> list[tuple[str, CellResult, str]]:
         (heatmap.metric, result, _href(series, result.cell))
         for heatmap in series.heatmaps
         for result in heatmap.results.values()
-        if result.status not in ("conforms", "compatible", "not judged") and not _is_told(series, heatmap, result)
+        if result.status not in ("conforms", "compatible", "not judged") and not series.is_told(heatmap, result)
     ]
     return sorted(found, key=lambda item: heatmaps.worst_first(item[1]))
-
-
-def _is_told(series: Series, heatmap: Heatmap, result: CellResult) -> bool:
-    """Say whether what failed, or is not offered, is told of utilization: once is enough."""
-    again = heatmap is not series.utilization and result.status == series.utilization.results[result.cell].status
-    return again and result.status in ("error", "unsupported")

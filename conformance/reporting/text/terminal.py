@@ -38,20 +38,18 @@ def show(all_series: Sequence[heatmaps.Series], console: rich.console.Console) -
             console.print(_table(heatmap, bandwidth))
         for judged in series.judged:
             console.print(summary(judged), style="bold", markup=False)
-            _name(judged, heatmap, console)
+            _name(series, judged, console)
         if series.false_alarms:
             console.print(f"all zones of {series.scheme.id}: {series.false_alarms}", soft_wrap=True, markup=False)
 
 
-def _name(heatmap: heatmaps.Heatmap, utilization: heatmaps.Heatmap, console: rich.console.Console) -> None:
+def _name(series: heatmaps.Series, heatmap: heatmaps.Heatmap, console: rich.console.Console) -> None:
     """Name what does not conform and why, which the table does not show; a failure is told once, not by each metric."""
-    of_all = heatmap is utilization
+    shown = ("conforms", "violates") if heatmap is series.utilization else ("conforms",)
     found = [
-        r
-        for r in heatmap.results.values()
-        if r.permitted
-        and r.status not in (("conforms", "violates") if of_all else ("conforms",))
-        and (of_all or r.status != "error" or utilization.results[r.cell].status != "error")
+        result
+        for result in heatmap.results.values()
+        if result.permitted and result.status not in shown and not series.is_told(heatmap, result)
     ]
     for result in sorted(found, key=heatmaps.worst_first)[:_MOST_NAMED]:
         console.print(f"  {_named(heatmap.metric, result)}", soft_wrap=True, markup=False)

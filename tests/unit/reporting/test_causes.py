@@ -26,10 +26,13 @@ def test_too_few_trials_are_said_to_be_too_few():
     assert "are needed" not in shown(measurements([0.36] * 5))
 
 
-def test_an_error_is_told_once_with_its_cause():
-    failed = measurements([None] * 5, outcome=Outcome.ERROR, message="the client printed nothing")
-    text = shown(failed)
-    assert text.count("error at 10mbps-20ms-1pct: the client printed nothing (5 of 5 trials)") == 1
+@pytest.mark.parametrize(
+    ("outcome", "message"),
+    [(Outcome.ERROR, "the client printed nothing"), (Outcome.UNSUPPORTED, "it has no such algorithm")],
+)
+def test_what_failed_or_is_not_offered_is_told_once_with_its_cause(outcome, message):
+    text = shown(measurements([None] * 5, outcome=outcome, message=message))
+    assert text.count(f"{outcome} at 10mbps-20ms-1pct: {message}") == 1
     assert "none, permitted" not in text
 
 
