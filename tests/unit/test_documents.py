@@ -9,6 +9,7 @@ import pytest
 from conformance.catalogue import documents, scenarios
 from conformance.cli import main
 from conformance.model.place import Point
+from conformance.reporting.html import rfc9743_criteria
 from conformance.support import paths
 
 ROOT = paths.PACKAGE.parent
@@ -121,6 +122,21 @@ def leaves(command, words=()):
         yield words
     for name, one in (inner or {}).items():
         yield from leaves(one, (*words, name))
+
+
+def test_the_page_of_scenarios_has_each_that_ships_its_axes_and_what_uses_it():
+    text = (ROOT / "docs" / "shipped-scenarios.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`.*?`) \| .*? \| (.*?) \|(.*)\|$", text, re.MULTILINE)
+    told = {name: (axes, used) for names, axes, used in rows for name in re.findall(r"`([\w-]+)`", names)}
+    assert told.keys() == {path.stem for path in (ROOT / "scenarios").glob("*.json")}
+    clauses = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "clauses").glob("*.json"))
+    of_rfc_9743 = {name for criterion in rfc9743_criteria.CRITERIA for name in criterion.scenarios}
+    for name, (axes, used) in told.items():
+        document = json.loads((ROOT / "scenarios" / f"{name}.json").read_text(encoding="utf-8"))
+        assert re.findall(r"`(\w+)`", axes) == [axis["name"] for axis in document["axes"]], name
+        assert ("zones" in used) == (name in documents.scenario_markers()), name
+        assert ("clauses" in used) == (f'"{name}"' in clauses), name
+        assert ("RFC 9743" in used) == (name in of_rfc_9743), name
 
 
 def test_the_page_of_commands_has_every_command():

@@ -207,7 +207,7 @@ class _Reader:
         at = self._point(rest)
         network = self._scenarios[at.scenario].setting(at.point).network
         if (METRICS[str(metric)].of_group is None) != (network is None):
-            raise UserError(f"{metric} is no metric of {at.scenario}", "see docs/scenarios.md")
+            raise UserError(f"{metric} is no metric of {at.scenario}", "see docs/scenario-metrics.md")
         names = [one.name for one in network.flows] if network else []
         if group is not None and group not in names:
             raise UserError(f"{at.scenario} has no group {group!r}", f"it has {', '.join(names) or 'none'}")
