@@ -26,7 +26,7 @@ from conformance.engine import benches, runs
 from conformance.model import digest, seeds
 from conformance.model.clauses import changes
 from conformance.model.diagnosis import ranking as suspects
-from conformance.model.diagnosis.feature_table import CELLS, FEATURES, PROFILE
+from conformance.model.diagnosis.feature_table import CELLS, FEATURES, PROFILE, label_of
 from conformance.model.studies.mutants import Mutant, choose
 from conformance.reporting.text.progress import ConsoleNotes
 from conformance.support import files, paths
@@ -47,14 +47,14 @@ class Readings:
         self._known = {line["key"]: line for line in map(json.loads, lines)}
         self._path, self._seeds, self._lock = path, seeds, threading.Lock()
 
-    def of(self, name, bench, algorithm):
-        """A row(). Raises UserError."""
+    def of(self, name, bench, algorithm, claimed):
+        """A row() of an algorithm that claims to be another. Raises UserError."""
         scheme = bench.scheme(algorithm)
         code = [(_SUITE / file).read_text() for file in _CODE]
         how = [repr(CELLS), PROFILE, [[f.id, f.mean, f.least, f.of_kept] for f in FEATURES]]
         key = digest.of_value([algorithm, scheme.kernel_digest, scheme.stack_digest, list(self._seeds), code, how])
         if key not in self._known:
-            found = tracing.traced(bench, algorithm, tracing.plan(self._seeds))
+            found = tracing.traced(bench, algorithm, tracing.plan(claimed, self._seeds))
             line = {"key": key, **row(name, suspects.readings(found.flows), found)}
             with self._lock, open(self._path, "a") as out:
                 out.write(json.dumps(line) + "\n")
@@ -110,8 +110,8 @@ def recorded():
     return [score(mutant, rows) for mutant in mutants.corpus() if mutant.id in rows]
 
 
-#: weights and tolerances were chosen by mutants of these; those of others came later, and were not used for it
-CHOSEN_BY = ("cubic", "reno", "bbrv1")
+#: of which a table counts the mutants together: {how it calls them: algorithms}
+GROUPS = {"CUBIC, Reno and BBRv1": ("cubic", "reno", "bbrv1"), "BBRv2 and BBRv3": ("bbrv2", "bbrv3")}
 
 
 def counts(scores):
@@ -127,12 +127,10 @@ def counts(scores):
 
 
 def table(scores):
-    """Markdown: the counts of those that the weights were chosen by and of the others, and a row for each mutant."""
-    chosen_by = [score for score in scores if score.mutant.algorithm in CHOSEN_BY]
-    others = [score for score in scores if score.mutant.algorithm not in CHOSEN_BY]
+    """Markdown: the counts of each of GROUPS, and a row for each mutant."""
+    groups = {name: [s for s in scores if s.mutant.algorithm in algorithms] for name, algorithms in GROUPS.items()}
     rows = [
-        *([f"- CUBIC, Reno and BBRv1: {counts(chosen_by)}"] if chosen_by else ()),
-        *([f"- BBRv2 and BBRv3: {counts(others)}"] if others else ()),
+        *(f"- {name}: {counts(own)}" for name, own in groups.items() if own),
         "",
         "| mutant | is wrong | rank | suspects, with their weights | evidence of the first |",
         "|---|---|---|---|---|",
@@ -151,7 +149,7 @@ CORPORA = ("mutants.json", "clauses.json", "changes.json")
 
 def given(algorithm):
     """The labels that features of networks that change can give of an algorithm."""
-    return {feature.label[algorithm.startswith("bbr")] for feature in changes.FEATURES} - {None}
+    return {label_of(feature, algorithm) for feature in changes.FEATURES} - {None}
 
 
 def changing():
@@ -200,10 +198,10 @@ def main(ids, trials, workers, results, record, of_changes):
     kept = Readings(results or pathlib.Path("results/why-mutants.jsonl"), runs.seeds(trials))
     chosen = choose(mutants.corpus(), ids)
     usual = benches.find()
-    rows = {name: kept.of(name, usual, name) for name in sorted({mutant.algorithm for mutant in chosen})}
+    rows = {name: kept.of(name, usual, name, name) for name in sorted({mutant.algorithm for mutant in chosen})}
 
     def one(mutant, bench):
-        rows[mutant.id] = kept.of(mutant.id, bench, mutant.measured)
+        rows[mutant.id] = kept.of(mutant.id, bench, mutant.measured, mutant.algorithm)
         found = score(mutant, rows)
         click.echo(f"{found.rank or '-'}  {mutant.id}: {mutant.suspect}; {', '.join(s.label for s in found.suspects)}")
         return found

@@ -14,7 +14,7 @@ from conformance.engine import benches, runs
 from conformance.engine.benches import Choice
 from conformance.model.diagnosis import blame as model
 from conformance.model.diagnosis.blame import Blame, NotAttributed, Side
-from conformance.model.diagnosis.feature_table import FEW
+from conformance.model.diagnosis.feature_table import FEW, is_bbr
 from conformance.model.diagnosis.flow import Flow
 from conformance.model.errors import UserError
 from conformance.model.place import Place, Point
@@ -138,7 +138,7 @@ def _under(chosen: Sequence[Violation]) -> dict[_Role, dict[str, Setting]]:
     for one, who in itertools.product(chosen, (_STACK, _REFERENCE)):
         algorithm, setting = one.zone.algorithm, one.setting
         found.setdefault((who, algorithm, setting.profile), {})[one.place.id] = setting
-        if not algorithm.startswith("bbr"):  # no loss alone tells BBR to reduce its window by a share
+        if not is_bbr(algorithm):  # no loss alone tells BBR to reduce its window by a share
             found.setdefault((who, algorithm, ""), {})[FEW] = tracing.settings()[FEW]
     return found
 

@@ -1,6 +1,6 @@
 """`conformance compare`: what moved from one build, kernel or results file to another, at a stated error rate.
 
-Two things are compared: features, which `why` reads from traces of three cells (beta, initial window, growth,
+Two things are compared: features, which `why` reads from traces of a few cells (beta, initial window, growth,
 pacing ...), and metrics in cells. All of it is one family (model/studies/comparison.py). Where two sides are one build
 on two kernels, or under two settings of them, another question is answered, too: whether one serves for the other.
 """

@@ -13,7 +13,7 @@ from conformance.commands import tracing
 from conformance.engine import runs
 from conformance.engine.benches import Bench
 from conformance.model.diagnosis import by_trial
-from conformance.model.diagnosis.feature_table import CELLS, CLEAN, FEW, MANY
+from conformance.model.diagnosis.feature_table import CELLS, CLEAN, FEW, HEAVY, MANY, cells
 from conformance.model.diagnosis.flow import Flow
 from conformance.model.setting import Setting
 from conformance.model.studies import comparison
@@ -22,7 +22,7 @@ from conformance.results.features import Features, TrialFeatures
 from conformance.support.notes import Notes
 
 #: beta and growth show where losses are few: that is traced first
-_ORDER = (FEW, CLEAN, MANY)
+_ORDER = (FEW, CLEAN, MANY, HEAVY)
 #: trials of each cell that show whether anything differs
 FIRST_LOOK = 2
 #: {cell's name: {seed: samples}}, which by_trial reads
@@ -44,14 +44,15 @@ def both(
     """
     kept, problems = Features(results), []
     looks = [list(seeds[:FIRST_LOOK]), list(seeds)]
+    order = [cell for cell in _ORDER if cell in cells(algorithm)]
     found: dict[str, Side] = dict(given)
     under = dict.fromkeys(benches, tracing.settings()) | dict(under)
     for look in looks:
-        differing = [cell for cell in _ORDER if look is looks[0] or not _alike(found, cell)]
+        differing = [cell for cell in order if look is looks[0] or not _alike(found, cell)]
         plans = {role: {cell: look for cell in differing} for role in benches}
         problems += _trace(benches, plans, under, algorithm, kept, notes, workers, ends_s)
         for role, bench in benches.items():
-            found[role] = _stored(bench, algorithm, {cell: seeds for cell in _ORDER}, under[role], kept)
+            found[role] = _stored(bench, algorithm, {cell: seeds for cell in order}, under[role], kept)
     return level(found), list(dict.fromkeys(problems))
 
 

@@ -174,9 +174,17 @@ def settings() -> dict[str, Setting]:
     }
 
 
-def plan(seeds: Sequence[int]) -> Plan:
-    """Return {cell's name: seeds}: where nothing is lost at random, seeds differ by microseconds of delay only."""
-    return {name: seeds[:1] if cell.loss_pct == 0 else seeds for name, (cell, _) in feature_table.CELLS.items()}
+def plan(algorithm: str, seeds: Sequence[int]) -> Plan:
+    """Return {cell's name: seeds} of the cells that an algorithm is looked at in.
+
+    Where nothing is lost at random, traces of a sender that losses slow down differ by microseconds of delay only. BBR
+    draws random numbers of its own: when BBRv2 and BBRv3 probe, and with which phase BBRv1 begins.
+    """
+    once = not feature_table.is_bbr(algorithm)
+    return {
+        name: seeds[:1] if once and feature_table.CELLS[name][0].loss_pct == 0 else seeds
+        for name in feature_table.cells(algorithm)
+    }
 
 
 def _flow(

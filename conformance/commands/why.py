@@ -119,7 +119,7 @@ def look(
     no_reference = tracing.why_not(usual, algorithm)
     if not no_reference:
         roles["reference"] = usual
-    plan = tracing.plan(seeds)
+    plan = tracing.plan(algorithm, seeds)
     total = sum(map(len, plan.values())) * len(roles)
     with notes.bar("tracing", total=total, unit="traces") as bar:
         schemes = {role: (b, algorithm) for role, b in roles.items()}

@@ -26,6 +26,7 @@ import numpy
 import numpy.typing
 
 from conformance.model.diagnosis import features
+from conformance.model.diagnosis.feature_table import is_bbr
 from conformance.model.diagnosis.flow import Flow
 
 Floats = numpy.typing.NDArray[Any]
@@ -207,7 +208,7 @@ def sizes_count(algorithm: str, *sides: Side) -> float:
     It is the share of the time in which a window was the limit, not the link. Where the documents' equations are played
     with packets of 1200 and 1448 bytes, they say the same (docs/blame.md). BBR's rate counts bytes, not packets.
     """
-    if algorithm.startswith("bbr"):
+    if is_bbr(algorithm):
         return 0.0
     return float(numpy.mean([one.window_limited for side in sides for one in side.seen]))
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy
 
 from conformance.model.diagnosis import features, ranking
-from conformance.model.diagnosis.feature_table import CELLS, FEATURES, PROFILE, Feature
+from conformance.model.diagnosis.feature_table import CELLS, FEATURES, PROFILE, Feature, label_of
 from conformance.model.diagnosis.flow import Flow
 from conformance.model.studies.comparison import MATTERS, Quantity, Tolerance
 
@@ -29,7 +29,7 @@ def sampled(cell: str, flow: Flow) -> dict[str, list[float]]:
 
 def told(algorithm: str) -> list[Feature]:
     """Return the features that say something of an algorithm: of BBR others than of what a loss slows down."""
-    return [feature for feature in FEATURES if _label(feature, algorithm) is not None]
+    return [feature for feature in FEATURES if label_of(feature, algorithm) is not None]
 
 
 def quantity(feature: Feature, algorithm: str, matters: float = MATTERS) -> Quantity:
@@ -41,7 +41,7 @@ def quantity(feature: Feature, algorithm: str, matters: float = MATTERS) -> Quan
     )
     return Quantity(
         algorithm=algorithm, name=feature.name, place=CELLS[feature.cell][0], profile=PROFILE, tolerance=tolerance,
-        digits=feature.digits, weight=feature.weight, label=_label(feature, algorithm),
+        digits=feature.digits, weight=feature.weight, label=label_of(feature, algorithm),
     )  # fmt: skip
 
 
@@ -91,7 +91,3 @@ def _kept(side: Side) -> float | None:
         return None
     kept = float(numpy.median(samples))
     return kept if 0 < kept < ranking.KEPT_ALL else None
-
-
-def _label(feature: Feature, algorithm: str) -> str | None:
-    return feature.label[algorithm.startswith("bbr")]

@@ -1,9 +1,9 @@
 """What looks wrong? A stack's features (features.py) against those of the reference, in the same cells, ranked.
 
 A feature's *score* is the difference of the two over what they may differ by: the feature's own tolerance, three times
-the spread of the reference over its seeds, or, where losses are random, three times the standard error of the medians,
-whichever is more. Below 1 it is no evidence. A label's suspect has the evidence of all its features (feature_table.py)
-and the rank of the best.
+the larger of the spreads that the two have over their seeds, or, where losses are random, three times the standard
+error of the medians, whichever is most. Below 1 it is no evidence. A label's suspect has the evidence of all its
+features (feature_table.py) and the rank of the best.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import numpy
 
 from conformance.model.diagnosis import features
-from conformance.model.diagnosis.feature_table import CLEAN, FEATURES, FEW, Feature
+from conformance.model.diagnosis.feature_table import CLEAN, FEATURES, FEW, Feature, label_of
 from conformance.model.diagnosis.flow import Flow
 from conformance.model.diagnosis.samples import Samples
 
@@ -152,7 +152,7 @@ def difference(feature: Feature, ours: Reading, theirs: Reading) -> float:
         a, b = _logarithm(ours), _logarithm(theirs)
     tolerance = math.log(feature.tolerance) if feature.ratio else feature.tolerance
     noise = 0.0 if feature.cell == CLEAN else math.hypot(_standard_error(a), _standard_error(b))
-    return abs(a.value - b.value) / max(tolerance, _TIMES * b.spread, _TIMES * noise)
+    return abs(a.value - b.value) / max(tolerance, _TIMES * max(a.spread, b.spread), _TIMES * noise)
 
 
 def _logarithm(reading: Reading) -> Reading:
@@ -173,7 +173,7 @@ def _standard_error(reading: Reading) -> float:
 
 
 def _label(feature: Feature, algorithm: str, ours: Reading, theirs: Reading) -> str | None:
-    label = feature.label[algorithm.startswith("bbr")]
+    label = label_of(feature, algorithm)
     if label == "beta" and ours.value > _UNTOUCHED[feature.name]:
         return "response"
     return label

@@ -460,3 +460,23 @@ def test_an_interrupt_ends_the_guests(monkeypatch):
 def test_nothing_is_suspected_of_the_reference_where_networks_change(tmp_path):
     status, text = ask(tmp_path, algorithm="reno", changes=True)
     assert status == 0 and "nothing looks wrong in" in text and "not looked at" not in text
+
+
+def test_bbr_is_traced_with_every_seed_in_every_cell_and_at_more_loss_than_it_bears():
+    """BBRv2 and BBRv3 draw at random when they probe; CUBIC and Reno draw nothing."""
+    seeds = (1, 2, 3)
+    assert tracing.plan("cubic", seeds) == tracing.plan("reno", seeds) == {"clean": (1,), "few": seeds, "many": seeds}
+    for version in ("bbrv1", "bbrv2", "bbrv3"):
+        assert tracing.plan(version, seeds) == {"clean": seeds, "few": seeds, "many": seeds, "heavy": seeds}
+
+
+@pytest.mark.parametrize("spreads", [(0.0, 0.05), (0.05, 0.0)])
+def test_what_either_side_varies_by_on_its_own_is_no_evidence(spreads):
+    feature = next(f for f in feature_table.FEATURES if f.id == "rate_high-clean")
+    ours, theirs = (
+        ranking.Reading(value=value, low=value, high=value, n=3, spread=spread, seen=())
+        for value, spread in zip((1.36, 1.22), spreads, strict=True)
+    )
+    assert ranking.difference(feature, ours, theirs) < 1
+    steady = [dataclasses.replace(reading, spread=0.0) for reading in (ours, theirs)]
+    assert ranking.difference(feature, *steady) > 1
