@@ -1,6 +1,6 @@
 """How often does `conformance why` name what is wrong? Over the mutants, whose labels say it (mutants/).
 
-    python tests/score_why.py [--trials 2] [--results results/why-mutants.jsonl] [--record] [IDS ...]
+    python tests/score_why.py [--trials 3] [--results results/why-mutants.jsonl] [--record] [IDS ...]
 
 Each mutant is traced as `conformance why` does it, and compared with the reference that it claims to be. What was read
 of its traces is kept in the results file: what is there, read by the same code on the same kernel, is not traced again.
@@ -52,9 +52,10 @@ class Readings:
         scheme = bench.scheme(algorithm)
         code = [(_SUITE / file).read_text() for file in _CODE]
         how = [repr(CELLS), PROFILE, [[f.id, f.mean, f.least, f.of_kept] for f in FEATURES]]
-        key = digest.of_value([algorithm, scheme.kernel_digest, scheme.stack_digest, list(self._seeds), code, how])
+        plan = {cell: list(of) for cell, of in tracing.plan(claimed, self._seeds).items()}
+        key = digest.of_value([algorithm, scheme.kernel_digest, scheme.stack_digest, plan, code, how])
         if key not in self._known:
-            found = tracing.traced(bench, algorithm, tracing.plan(claimed, self._seeds))
+            found = tracing.traced(bench, algorithm, plan)
             line = {"key": key, **row(name, suspects.readings(found.flows), found)}
             with self._lock, open(self._path, "a") as out:
                 out.write(json.dumps(line) + "\n")
@@ -110,7 +111,7 @@ def recorded():
     return [score(mutant, rows) for mutant in mutants.corpus() if mutant.id in rows]
 
 
-#: of which a table counts the mutants together: {how it calls them: algorithms}
+#: {heading in the table: the algorithms whose mutants are counted together}
 GROUPS = {"CUBIC, Reno and BBRv1": ("cubic", "reno", "bbrv1"), "BBRv2 and BBRv3": ("bbrv2", "bbrv3")}
 
 

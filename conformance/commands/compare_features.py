@@ -23,6 +23,7 @@ from conformance.support.notes import Notes
 
 #: beta and growth show where losses are few: that is traced first
 _ORDER = (FEW, CLEAN, MANY, HEAVY)
+assert set(_ORDER) == set(CELLS)
 #: trials of each cell that show whether anything differs
 FIRST_LOOK = 2
 #: {cell's name: {seed: samples}}, which by_trial reads

@@ -32,7 +32,7 @@ from conformance.reporting.text import why as showing
 from conformance.support import extras, files
 from conformance.support.notes import Notes
 
-#: traces of each cell with loss
+#: traces of each cell (tracing.plan)
 USUAL_TRIALS = 3
 _MOST_ALGORITHMS = 2
 

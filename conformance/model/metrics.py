@@ -134,7 +134,7 @@ METRICS: Mapping[str, Metric] = {
         _shared(
             "link_utilization",
             "of the link",
-            "Goodput of a group's flows together over the rate of their bottleneck",
+            "Bytes of a group's flows over what their bottleneck carries from the first start to the last end",
             shared_metrics.link_utilization,
             digits=3,
             most=1.0,

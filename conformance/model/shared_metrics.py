@@ -3,6 +3,7 @@
 A group is named, or None for all flows that are judged. Where a value was not seen, it is None, never zero.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -88,7 +89,7 @@ def link_utilization(measured: Measured, group: str | None) -> float | None:
 
 
 def _mean_bound_mbps(network: Network, group: Flows, start_s: float, end_s: float) -> float | None:
-    """Return the most that a group can get in a time, in the mean, where links change their rates.
+    """Return the mean rate that a group's way carries from one time to another, by its schedule.
 
     None where nothing limits it, and where it is not known: rates wait for a state of a flow, or change below a bond.
     """
@@ -103,12 +104,18 @@ def _mean_bound_mbps(network: Network, group: Flows, start_s: float, end_s: floa
         return network.bound_mbps(group)
     if network.is_bonded(group) or any(isinstance(entry.at_s, Occasion) for entry in rate_entries):
         return None
-    carried = [
-        carried_bytes(link.direction(way), network.changes(link, way, end_s), start_s, end_s)
+    limits = [
+        (link.direction(way), network.changes(link, way, end_s))
         for link, way in way_to_client
         if link.direction(way).rate_mbps is not None
     ]
-    return 8 * min(carried) / (end_s - start_s) / 1e6 if carried else None
+    at_s = {change.at_ns / 1e9 for _, changes in limits for change in changes}
+    times = sorted({start_s, end_s, *(at for at in at_s if start_s < at < end_s)})
+    carried = math.fsum(
+        min(carried_bytes(direction, changes, a, b) for direction, changes in limits)
+        for a, b in itertools.pairwise(times)
+    )
+    return 8 * carried / (end_s - start_s) / 1e6
 
 
 def latency_mean_ms(measured: Measured, group: str | None) -> float | None:

@@ -7,24 +7,25 @@ from collections.abc import Collection
 from conformance.commands.measuring import answers
 from conformance.engine import benches
 from conformance.engine.questions import CellQuestion, Question
-from conformance.model.verdict import Status
+from conformance.model.verdict import Verdict
 from conformance.reporting.text.progress import ConsoleNotes
-from conformance.suite.cases import cases, matching
+from conformance.suite.cases import cases
 from conformance.suite.options import Options, chosen
 from conformance.suite.session import plan_of
 from conformance.suite.summary import At
-from conformance.support.console import Console
+from conformance.support.console import Console, count
 
 
-def taken_back(option: Options, found: Collection[At]) -> set[At]:
-    """Measure again what was found to violate; return what trials with fresh seeds do not show. Raise UserError."""
+def repeated(option: Options, found: Collection[At]) -> dict[At, Verdict]:
+    """Measure again, with fresh seeds, what was found to violate; return the verdicts on that. Raise UserError."""
     asked = [case.question for case in cases(option) if isinstance(case.question, CellQuestion)]
     asked = [question for question in asked if _at(question) in found]
-    again = plan_of(asked, option, matching(option)).repeating(asked)
+    again = plan_of(asked, option).repeating(asked)
     notes = ConsoleNotes(Console())
+    notes.say(f"{count(len(asked), 'new violation')}: again with fresh seeds")
     made = answers(again, benches.find(chosen(option)), option.results, option.workers, notes)
     judged = [one for answer in made for one in answer.judged]
-    return {_at(one.question) for one in judged if one.status is not Status.VIOLATES}
+    return {_at(one.question): one.verdict for one in judged if isinstance(one.verdict, Verdict)}
 
 
 def _at(question: Question) -> At:

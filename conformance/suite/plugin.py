@@ -1,5 +1,5 @@
 """pytest plugin: one test for each cell of each zone, one for each check of its split part. Thin: the engine measures,
-the model judges; options.py, cases.py, session.py, items.py, summary.py have a stage each.
+the model judges; options.py, cases.py, session.py, items.py, summary.py, late.py have a stage each.
 
 Measuring happens in a test's setup, so that a fault of emulator, guest or adapter is an ERROR; the verdict is told in
 its call, so that only a violation is a FAILURE. Cells are measured in the background, ahead of the tests that wait for
@@ -167,7 +167,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     plugins: dict[str, Any] = {
         "conformance-ticker": Ticker(config),
         "conformance-collected": xdist.Collected(config),
-        "conformance-zones": summary.Zones(functools.partial(late.taken_back, option) if option.confirm else None),
+        "conformance-zones": summary.Zones(functools.partial(late.repeated, option) if option.confirm else None),
     }
     # What did the same before is compared with what it did, not with the reference.
     why_too = option.lab == "virtual" and not (option.no_why or option.baseline)

@@ -19,7 +19,7 @@ from conformance.model.errors import UserError
 from conformance.model.expectation import Expected, Known
 from conformance.model.verdict import Status, Verdict, false_alarms, level
 from conformance.model.zone import Zone
-from conformance.support.console import mistake
+from conformance.support.console import mistake, one_line
 
 #: (zone's id, place's id)
 At = tuple[str, str]
@@ -35,7 +35,8 @@ class Told:
     """What the summary is told of a verdict on a cell, or on a check of a split part (`place`).
 
     `known`: it is known to violate. `family`: how many cells share the session's chance of a false alarm.
-    `unconfirmed`: it violates, and did not with fresh seeds. `unsplit`: why a path was not measured split, or None.
+    `unconfirmed`: it violates, alone or with all cells taken together, and did not with fresh seeds.
+    `unsplit`: why a path was not measured split, or None.
     `values`: what the verdict rests on.
     """
 
@@ -109,13 +110,13 @@ def clause_told(
 class Zones:
     """Collects the verdicts of a session, of its workers' too.
 
-    `taken_back` makes trials with fresh seeds, and returns which violations these do not show again; None where nothing
-    is to be repeated.
+    `repeat` makes trials with fresh seeds of violations, and returns the verdicts on these; None where nothing is to be
+    repeated.
     """
 
-    def __init__(self, taken_back: Callable[[Collection[At]], Collection[At]] | None = None) -> None:
-        self._taken_back = taken_back
-        self._not_repeated = ""
+    def __init__(self, repeat: Callable[[Collection[At]], Mapping[At, Verdict]] | None = None) -> None:
+        self._repeated = repeat
+        self._not_repeated: list[str] = []
         #: {zone's id: {place: Told}}
         self._found: dict[str, dict[str, Told]] = collections.defaultdict(dict)
 
@@ -169,8 +170,7 @@ class Zones:
                 + (f"; no path was measured split: {unsplit}" if unsplit else "")
             )
         yield f"the session: {false_alarms(self._family())}"
-        if self._not_repeated:
-            yield self._not_repeated
+        yield from self._not_repeated
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._found:
@@ -188,15 +188,22 @@ class Zones:
     def _repeat(self) -> None:
         """Repeat what only all cells together find in violation; what cannot be repeated stays one."""
         found = {(zone_id, cell_id) for zone_id, cells in self.upgraded().items() for cell_id in cells}
-        if not found or self._taken_back is None:
+        if not found or self._repeated is None:
             return
         try:
-            for zone_id, place in self._taken_back(found):
-                self._found[zone_id][place] = dataclasses.replace(self._found[zone_id][place], unconfirmed=True)
+            again = self._repeated(found)
         except UserError as error:
-            self._not_repeated = f"not repeated with fresh seeds: {mistake(error)}"
+            self._not_repeated.append(f"not repeated with fresh seeds: {mistake(error)}")
+            return
         except KeyboardInterrupt:
-            self._not_repeated = "interrupted while violations were repeated with fresh seeds: these stay"
+            self._not_repeated.append("interrupted while violations were repeated with fresh seeds: these stay")
+            return
+        for (zone_id, place), verdict in again.items():
+            if verdict.status is Status.ERROR:
+                what = one_line(f"zone {zone_id} at {place}: not repeated with fresh seeds: {verdict.reason}")
+                self._not_repeated.append(what)
+            elif verdict.status is not Status.VIOLATES:
+                self._found[zone_id][place] = dataclasses.replace(self._found[zone_id][place], unconfirmed=True)
 
 
 def _words(count: Mapping[str, int]) -> str:

@@ -14,6 +14,7 @@ import pytest
 from conformance.catalogue import documents
 from conformance.commands import why
 from conformance.model.errors import UserError
+from conformance.model.verdict import Status
 from conformance.suite import options, summary
 from conformance.support import paths
 
@@ -390,7 +391,8 @@ def late_zones(repeat):
     ],
 )
 def test_what_only_holm_finds_is_repeated_too(shown_again, status, line):
-    zones, asked = late_zones(lambda found: asked.append(found) or (set() if shown_again else found)), []
+    verdict = types.SimpleNamespace(status=Status.VIOLATES if shown_again else Status.CONFORMS, reason="it is so")
+    zones, asked = late_zones(lambda found: asked.append(found) or {LATE: verdict}), []
     session = types.SimpleNamespace(exitstatus=0)
     zones.pytest_sessionfinish(session)
     assert asked == [{LATE}]
@@ -408,6 +410,15 @@ def test_what_cannot_be_repeated_stays_a_violation(error):
     assert session.exitstatus == 1
     *_, last = zones.lines()
     assert last.startswith(("not repeated with fresh seeds: the guest died", "interrupted while violations"))
+
+
+def test_a_fault_of_the_emulator_clears_no_violation():
+    verdict = types.SimpleNamespace(status=Status.ERROR, reason="the guest died")
+    zones, session = late_zones(lambda found: {LATE: verdict}), types.SimpleNamespace(exitstatus=0)
+    zones.pytest_sessionfinish(session)
+    assert session.exitstatus == 1
+    *_, last = zones.lines()
+    assert last == "zone cubic/heatmap at b: not repeated with fresh seeds: the guest died"
 
 
 def test_a_session_that_was_interrupted_repeats_nothing():
@@ -574,6 +585,7 @@ def test_split_faults_are_errors_and_unsupported_is_skipped(suite):
 _FAILS = """
 from conformance.engine import benches
 from conformance.model.errors import UserError
+from conformance.model.verdict import Status
 def fail(choice):
     raise UserError("it does not build", "see log", ["x.c:1: error", "a\\x1bb"])
 benches.find = fail

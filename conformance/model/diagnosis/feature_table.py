@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 from conformance.model.setting import Cell
 
-#: where features are looked for: nothing lost at random, a loss now and then, many, more than any BBR bears
+#: where features are looked for: nothing lost at random, a loss now and then, many, more than BBRv2 and BBRv3 bear
 CLEAN, FEW, MANY, HEAVY = "clean", "few", "many", "heavy"
 #: the cells, and the seconds' worth of data: three minima of BBR's ten seconds; loss events enough; a window that
-# many losses keep small; a rate that they keep low
+# many losses keep small; a rate that they keep low, but not that of BBRv1
 CELLS = {
     CLEAN: (Cell(10, 40, 0), 30),
     FEW: (Cell(10, 20, 0.3), 15),
@@ -62,7 +62,7 @@ class Feature:
 
 def cells(algorithm: str) -> list[str]:
     """Return the names of the cells that an algorithm is looked at in: where none of its features is, nobody looks."""
-    return [name for name in CELLS if any(f.cell == name and label_of(f, algorithm) for f in FEATURES)]
+    return [name for name in CELLS if any(f.cell == name and label_of(f, algorithm) is not None for f in FEATURES)]
 
 
 def label_of(feature: Feature, algorithm: str) -> str | None:
@@ -189,7 +189,7 @@ FEATURES = (
           _In(MANY, 0.08, _LESS, "at 3 % of loss"),
           _In(HEAVY, _Times(1.3), _LESS, "at 6 % of loss"),
           says="{where} it filled {value} of the path",
-          means=("too aggressive under loss", "too timid under loss")),
+          means=("too aggressive after losses", "too timid after losses")),
     *_row("queue_mean", _both("queue"), _In(CLEAN, 0.1, FOLLOWS),
           says="it stood in a queue of {value} BDP",
           means=("a standing queue", "an empty queue")),
@@ -199,7 +199,7 @@ FEATURES = (
     *_row("queue_after_start_up", _of_bbr("queue"), _In(CLEAN, 0.06, FOLLOWS),
           says="after start-up the queue held {value} BDP",
           means=("start-up's queue is not drained", "an empty queue")),
-    # The tolerance: that of Linux's BBRv3 is 1.15 or 1.21, as chance has it.
+    # The tolerance: by chance, Linux's BBRv3 has 1.15 or 1.21.
     *_row("rate_high", _of_bbr("gains"), _In(CLEAN, 0.07),
           says="a twentieth of the time it sent faster than {value} times the bottleneck",
           means=("probing with a gain that is too high", "probing with a gain that is too low")),
@@ -211,8 +211,8 @@ FEATURES = (
           _In(FEW, _Times(1.1), FOLLOWS, "with a few losses, "),
           says="{where}a twentieth of the time it had more than {value} BDP in flight",
           means=("a window gain that is too high", "a window gain that is too low")),
-    # The weight: BBR looks for the least round trip only where its own draining has not shown it. The tolerance: on
-    # each side, a dip more or less at an end of the trace, which after start-up is 27 s long.
+    # The weight: BBR enters ProbeRTT only where its draining has not shown the least round trip. The tolerance: stack
+    # and reference may each have one dip more or less at an end of the trace, which lasts 27 s after start-up.
     *_row("dips_per_10_s", _of_bbr("probe_rtt"), _In(CLEAN, 0.75, _LESS), digits=1,
           says="in 10 s its flight dipped {value} times, as for ProbeRTT",
           means=("ProbeRTT too often", "ProbeRTT too seldom, or never")),

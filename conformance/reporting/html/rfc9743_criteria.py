@@ -185,8 +185,7 @@ CRITERIA = (
               metrics=("link_utilization", "dropped_pct", "queue_delay_p95_ms"),
               asks="Robustness to changes in the path's characteristics.",
               says="Steps of rate and delay; and a path that changes every ten seconds and back, in its rate, its "
-                   "delay or both. Utilization is of the rate at the beginning: half of it, half of the time, carries "
-                   "0.75."),
+                   "delay or both. Utilization is of what the link carries meanwhile."),
     _not("7.10", "Multipath Transport", "Fail-over, and paths that share a bottleneck.",
          "each connection has one path; no stack here is asked for more."),
     Criterion(section="7.11", title="Data Centers", status=PARTLY, figures=figures.data_centers,

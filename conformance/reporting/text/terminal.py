@@ -44,7 +44,7 @@ def show(all_series: Sequence[heatmaps.Series], console: rich.console.Console) -
 
 
 def _name(series: heatmaps.Series, heatmap: heatmaps.Heatmap, console: rich.console.Console) -> None:
-    """Name what does not conform and why, which the table does not show; a failure is told once, not by each metric."""
+    """Name what does not conform and why, which the table does not show; what failed or is not offered is told once."""
     shown = ("conforms", "violates") if heatmap is series.utilization else ("conforms",)
     found = [
         result

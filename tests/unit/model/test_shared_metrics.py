@@ -182,10 +182,16 @@ def test_use_of_a_path_is_of_the_link_that_carries_least_meanwhile():
             {"at_s": 3, "link": "a", "direction": "forward", "set": {"rate_mbps": rate_mbps}},
         ]}  # fmt: skip
 
-    found = measured(flow(bytes=2_000_000, start_s=1.0, end_s=5.0))
-    for rate_mbps, carried_mb in ((4, 32), (10, 40)):
-        found.setting.network = Network.from_json(narrow(rate_mbps))
-        assert shared_metrics.link_utilization(found, "one") == pytest.approx(16 / carried_mb)
+    def use(network):
+        found = measured(flow(bytes=2_000_000, start_s=1.0, end_s=5.0))
+        found.setting.network = Network.from_json(network)
+        return shared_metrics.link_utilization(found, "one")
+
+    assert use(narrow(4)) == pytest.approx(16 / 28)
+    assert use(narrow(10)) == pytest.approx(16 / 40)
+    in_turns = {"at_s": 1, "for_s": 2, "link": "b", "direction": "forward", "set": {"rate_mbps": 4}}
+    both = narrow(4)
+    assert use({**both, "schedule": [*both["schedule"], in_turns]}) == pytest.approx(16 / 16)
 
 
 def test_round_trips_are_the_means_of_flows_and_need_each_of_them():

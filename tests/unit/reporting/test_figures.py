@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import json
 import re
 import statistics
 
@@ -11,6 +12,7 @@ import score_why
 from conformance.catalogue import documents, mutant_record, separation
 from conformance.commands import export, false_alarms
 from conformance.commands import mutants as testing
+from conformance.model.diagnosis import ranking
 from conformance.model.errors import UserError
 from conformance.model.studies import mutants
 from conformance.model.trial import Outcome
@@ -70,10 +72,18 @@ def test_the_score_of_why_is_that_of_what_was_read_of_the_mutants_traces():
     scores = score_why.recorded()
     assert [score.mutant for score in scores] == list(testing.corpus())
     assert all(score.looked for score in scores)
+    assert {mutant.algorithm for mutant in testing.corpus()} == set().union(*score_why.GROUPS.values())
     for group, least in _LEAST_TOP.items():
         own = [score for score in scores if score.mutant.algorithm in score_why.GROUPS[group]]
         assert sum(score.rank == 1 for score in own) >= least * len(own)
     assert _unwrapped(score_why.table(scores)) in _unwrapped((_DOCS / "findings-why.md").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("algorithm", ["cubic", "reno", "bbrv1", "bbrv2", "bbrv3"])
+def test_linux_is_no_suspect_by_what_documents_say(algorithm):
+    """Else a stack that does as Linux does would be one, where the reference's kernel is not built."""
+    (row,) = [row for row in json.loads(score_why.RECORD.read_text(encoding="utf-8")) if row["name"] == algorithm]
+    assert ranking.suspects(algorithm, score_why.readings(row), ranking.documented(algorithm)) == []
 
 
 @functools.cache
