@@ -4,7 +4,8 @@
 
 Each mutant is traced as `conformance why` does it, and compared with the reference that it claims to be. What was read
 of its traces is kept in the results file: what is there, read by the same code on the same kernel, is not traced again.
-With --record, it is kept in mutants/why.json, too: from there the score is made anew without a guest.
+With --record, it is kept in mutants/why.json, too: from there the score is made anew without a guest. What was read of
+the references of BBRv2 and BBRv3 is then kept in zones/features.json.
 
     python tests/score_why.py --changes [--results results/clauses.jsonl] [IDS ...]
 
@@ -32,6 +33,9 @@ from conformance.reporting.text.progress import ConsoleNotes
 from conformance.support import files, paths
 
 RECORD = mutants.folder() / "why.json"
+#: what stands in the place of references whose kernels users have to build themselves (recorded_features.py)
+REFERENCES = paths.data("zones", "features.json")
+OWN_KERNELS = ("bbrv2", "bbrv3")
 _SUITE = paths.PACKAGE
 #: what a reading depends on, besides what is traced
 _CODE = ("commands/tracing.py", "commands/trace.py", "model/diagnosis/flow.py", "model/diagnosis/features.py")
@@ -74,6 +78,12 @@ def row(name, read, found):
         "problems": found.problems + ([found.unsupported] if found.unsupported else []),
         "readings": rounded,
     }
+
+
+def references_text(rows, ids):
+    """The text of REFERENCES: of {name: row}, the readings of OWN_KERNELS; `ids`: of the schemes that were traced."""
+    kept = {name: {"scheme": ids[name], "readings": rows[name]["readings"]} for name in OWN_KERNELS}
+    return json.dumps({"schema": "recorded-features/1", "references": kept}, indent=1) + "\n"
 
 
 def readings(row):
@@ -214,6 +224,7 @@ def main(ids, trials, workers, results, record, of_changes):
     if record:
         lines = [json.dumps(row) for _, row in sorted(rows.items())]
         files.write(RECORD, "[\n" + ",\n".join(lines) + "\n]\n")
+        files.write(REFERENCES, references_text(rows, {name: usual.scheme(name).id for name in OWN_KERNELS}))
     click.echo(table(scores))
 
 

@@ -1,9 +1,9 @@
 """`conformance why`: what looks wrong with an implementation, from traces of it and of the reference in a few telling
 cells.
 
-The reference is Linux TCP's algorithm of the same name, on the kernel that has it. Where that is not built, what the
-documents say stands in its place, as far as it goes. Stack and reference are traced at the same time, each in a guest
-of its own.
+The reference is Linux TCP's algorithm of the same name, on the kernel that has it. Where that is not built, what was
+recorded of it stands in its place, or else what the documents say, as far as it goes. Stack and reference are traced at
+the same time, each in a guest of its own.
 """
 
 import dataclasses
@@ -14,6 +14,8 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from conformance.catalogue import recorded_features
+from conformance.catalogue.recorded_features import Recorded
 from conformance.commands import tracing, why_changes
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
@@ -133,7 +135,8 @@ def look(
     if reference is not None and not reference.flows:
         why_not = "; ".join(reference.problems) or reference.unsupported
         raise Untraced(ExitStatus.ERROR, f"the reference: {why_not}")
-    return Report(algorithm=algorithm, stack=ours, reference=reference, no_reference=no_reference)
+    recorded = recorded_features.find(algorithm) if no_reference else None
+    return Report(algorithm=algorithm, stack=ours, reference=reference, no_reference=no_reference, recorded=recorded)
 
 
 def of_violations(
@@ -168,12 +171,16 @@ def of_violations(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Report:
-    """The readings of a stack and of its reference, and the suspects. `no_reference`: why there is none."""
+    """The readings of a stack and of its reference, and the suspects. `no_reference`: why there is none.
+
+    `recorded`: what stands in its place; None where nothing was recorded.
+    """
 
     algorithm: str
     stack: Traced
     reference: Traced | None
     no_reference: str | None = None
+    recorded: Recorded | None = None
     #: {role: what was seen where something changes}; empty where nobody asked
     changed: Mapping[str, Changed] = dataclasses.field(default_factory=dict)
 
@@ -184,9 +191,9 @@ class Report:
 
     @functools.cached_property
     def theirs(self) -> Mapping[Any, Any]:
-        """Return what was read from the reference's traces, or what the documents say."""
+        """Return what was read from the reference's traces, now or when it was recorded, or what the documents say."""
         if self.reference is None:
-            return dict(ranking.documented(self.algorithm))
+            return dict(self.recorded.readings if self.recorded else ranking.documented(self.algorithm))
         return dict(ranking.readings(self.reference.flows)) | self._of_changes("reference")
 
     def _of_changes(self, role: str) -> dict[Any, Any]:
@@ -226,6 +233,8 @@ class Report:
         """Return what the stack was compared with, in words."""
         if self.reference:
             return f"the reference {self.reference.name}"
+        if self.recorded:
+            return f"what was recorded of {self.recorded.scheme} (no reference here: {self.no_reference})"
         return f"what the documents say (no reference: {self.no_reference})"
 
     @property
@@ -249,6 +258,7 @@ class Report:
         return document("why", self.exit_status) | {
             "scheme": dataclasses.asdict(self.stack.scheme),
             "reference": dataclasses.asdict(self.reference.scheme) if self.reference else None,
+            "recorded": self.recorded.scheme if self.recorded else None,
             "suspects": [
                 {
                     "label": suspect.label,

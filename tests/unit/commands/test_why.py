@@ -15,6 +15,7 @@ import senders
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformance.catalogue import recorded_features
 from conformance.commands import tracing, why
 from conformance.engine import benches
 from conformance.lab import kernel_variant
@@ -480,3 +481,23 @@ def test_what_either_side_varies_by_on_its_own_is_no_evidence(spreads):
     assert ranking.difference(feature, ours, theirs) < 1
     steady = [dataclasses.replace(reading, spread=0.0) for reading in (ours, theirs)]
     assert ranking.difference(feature, *steady) > 1
+
+
+@pytest.mark.slow
+def test_what_was_recorded_stands_in_the_place_of_a_reference_that_is_not_built():
+    recorded = recorded_features.find("bbrv3")
+    report = why.Report(
+        algorithm="bbrv3", stack=traced(senders.Sender(beta=0.8), losses), reference=None,
+        no_reference="kernel bbrv3 is not built", recorded=recorded,
+    )  # fmt: skip
+    assert report.against == (f"what was recorded of {recorded.scheme} (no reference here: kernel bbrv3 is not built)")
+    assert report.compared == len(report.ours.keys() & recorded.readings.keys()) > 5
+    assert "the reference " in report.suspects[0].evidence[0].sentence
+    document = json.loads(json.dumps(report.to_json()))
+    schema.check("why", document, "why.json")
+    assert (document["reference"], document["recorded"]) == (None, recorded.scheme)
+
+
+def test_what_is_traced_wherever_linux_runs_is_not_recorded():
+    assert recorded_features.find("cubic") is None
+    assert recorded_features.find("bbrv2").readings.keys() <= set(feature_table.FEATURES)

@@ -9,7 +9,7 @@ import statistics
 import pytest
 import score_why
 
-from conformance.catalogue import documents, mutant_record, separation
+from conformance.catalogue import documents, mutant_record, recorded_features, separation
 from conformance.commands import export, false_alarms
 from conformance.commands import mutants as testing
 from conformance.model.diagnosis import ranking
@@ -77,6 +77,12 @@ def test_the_score_of_why_is_that_of_what_was_read_of_the_mutants_traces():
         own = [score for score in scores if score.mutant.algorithm in score_why.GROUPS[group]]
         assert sum(score.rank == 1 for score in own) >= least * len(own)
     assert _unwrapped(score_why.table(scores)) in _unwrapped((_DOCS / "findings-why.md").read_text(encoding="utf-8"))
+
+
+def test_what_stands_in_the_place_of_references_is_what_was_read_of_them_with_the_mutants():
+    rows = {row["name"]: row for row in json.loads(score_why.RECORD.read_text(encoding="utf-8"))}
+    ids = {name: recorded_features.find(name).scheme for name in score_why.OWN_KERNELS}
+    assert score_why.REFERENCES.read_text(encoding="utf-8") == score_why.references_text(rows, ids)
 
 
 @pytest.mark.parametrize("algorithm", ["cubic", "reno", "bbrv1", "bbrv2", "bbrv3"])

@@ -1,0 +1,29 @@
+"""zones/features.json: what `why` read of traces of Linux's algorithms whose kernels users have to build themselves."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from conformance.model.diagnosis.feature_table import FEATURES, Feature
+from conformance.model.diagnosis.ranking import Reading
+from conformance.support import paths, schema
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """`scheme`: the id of what was traced. `readings` have no places in traces, as these are not kept."""
+
+    scheme: str
+    readings: Mapping[Feature, Reading]
+
+
+def find(algorithm: str) -> Recorded | None:
+    """Return what was recorded of Linux's algorithm of this name; None where nothing was. Raises UserError."""
+    kept: Mapping[str, Any] = schema.load("recorded-features", paths.data("zones", "features.json"))["references"]
+    if algorithm not in kept:
+        return None
+    readings = kept[algorithm]["readings"]
+    return Recorded(
+        scheme=kept[algorithm]["scheme"],
+        readings={f: Reading(**readings[f.id], seen=()) for f in FEATURES if f.id in readings},
+    )
