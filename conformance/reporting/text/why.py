@@ -110,11 +110,12 @@ def svg(report: "Report") -> str:
 
     from conformance.reporting import charts
 
-    data = [*_rows(report.stack, "stack"), *(_rows(report.reference, "reference") if report.reference else ())]
+    drawn = {"stack": report.stack} | ({"reference": report.reference} if report.reference else {})
+    data = [row for who, traced in drawn.items() for row in _rows(traced, who)]
     base = altair.Chart(altair.Data(values=data)).encode(
         x=altair.X("seconds:Q", title="seconds since the first packet"),
         y=altair.Y("flight_bdp:Q", title="in flight, BDP"),
-        color=altair.Color("who:N", title=None, scale=altair.Scale(domain=["stack", "reference"])),
+        color=altair.Color("who:N", title=None, scale=altair.Scale(domain=list(drawn))),
     )
     lines = base.transform_filter("!datum.lost").mark_line(strokeWidth=1)
     losses = base.transform_filter("datum.lost").mark_point(shape=_CROSS, size=40, strokeWidth=1.5)

@@ -496,6 +496,7 @@ def test_what_was_recorded_stands_in_the_place_of_a_reference_that_is_not_built(
     document = json.loads(json.dumps(report.to_json()))
     schema.check("why", document, "why.json")
     assert (document["reference"], document["recorded"]) == (None, recorded.scheme)
+    assert ">stack<" in showing.svg(report) and ">reference<" not in showing.svg(report)
 
 
 def test_what_is_traced_wherever_linux_runs_is_not_recorded():
