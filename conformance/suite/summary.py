@@ -180,7 +180,8 @@ class Zones:
 
     @pytest.hookimpl(trylast=True)  # when the guests of the session have ended
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+        complete = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+        if complete and not (session.shouldfail or session.shouldstop):  # as after -x
             self._repeat()
         if self.upgraded() and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -367,12 +367,16 @@ def test_a_cell_that_only_holm_finds_in_violation_fails_the_session_unless_it_is
         "zone cubic/heatmap: 64 conforms, 2 violates; violates, all cells taken together: b",
         "the session: false alarms in at most 1% of runs (Holm over 67 cells)",
     ]
-    session = types.SimpleNamespace(exitstatus=0)
+    session = ended()
     zones.pytest_sessionfinish(session)
     assert session.exitstatus == (0 if known else 1)
 
 
 LATE = ("cubic/heatmap", "b")
+
+
+def ended(exitstatus=pytest.ExitCode.OK, shouldfail=False):
+    return types.SimpleNamespace(exitstatus=exitstatus, shouldfail=shouldfail, shouldstop=False)
 
 
 def late_zones(repeat):
@@ -393,7 +397,7 @@ def late_zones(repeat):
 def test_what_only_holm_finds_is_repeated_too(shown_again, status, line):
     verdict = types.SimpleNamespace(status=Status.VIOLATES if shown_again else Status.CONFORMS, reason="it is so")
     zones, asked = late_zones(lambda found: asked.append(found) or {LATE: verdict}), []
-    session = types.SimpleNamespace(exitstatus=0)
+    session = ended()
     zones.pytest_sessionfinish(session)
     assert asked == [{LATE}]
     assert session.exitstatus == status
@@ -405,7 +409,7 @@ def test_what_cannot_be_repeated_stays_a_violation(error):
     def repeat(found):
         raise error
 
-    zones, session = late_zones(repeat), types.SimpleNamespace(exitstatus=0)
+    zones, session = late_zones(repeat), ended()
     zones.pytest_sessionfinish(session)
     assert session.exitstatus == 1
     *_, last = zones.lines()
@@ -414,16 +418,19 @@ def test_what_cannot_be_repeated_stays_a_violation(error):
 
 def test_a_fault_of_the_emulator_clears_no_violation():
     verdict = types.SimpleNamespace(status=Status.ERROR, reason="the guest died")
-    zones, session = late_zones(lambda found: {LATE: verdict}), types.SimpleNamespace(exitstatus=0)
+    zones, session = late_zones(lambda found: {LATE: verdict}), ended()
     zones.pytest_sessionfinish(session)
     assert session.exitstatus == 1
     *_, last = zones.lines()
     assert last == "zone cubic/heatmap at b: not repeated with fresh seeds: the guest died"
 
 
-def test_a_session_that_was_interrupted_repeats_nothing():
+@pytest.mark.parametrize(
+    "session", [ended(pytest.ExitCode.INTERRUPTED), ended(pytest.ExitCode.TESTS_FAILED, shouldfail="after 1 failure")]
+)
+def test_a_session_that_was_interrupted_or_stopped_early_repeats_nothing(session):
     zones = late_zones(lambda found: pytest.fail("it was repeated"))
-    zones.pytest_sessionfinish(types.SimpleNamespace(exitstatus=pytest.ExitCode.INTERRUPTED))
+    zones.pytest_sessionfinish(session)
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
