@@ -22,6 +22,7 @@ import threading
 import click
 import rich.console
 
+from conformance.catalogue import recorded_features
 from conformance.commands import mutants, tracing, why_changes
 from conformance.engine import benches, runs
 from conformance.model import digest, seeds
@@ -88,8 +89,7 @@ def references_text(rows, ids):
 
 def readings(row):
     """{Feature: Reading} of a row()."""
-    by_id = {feature.id: feature for feature in FEATURES}
-    return {by_id[name]: suspects.Reading(**kept, seen=()) for name, kept in row["readings"].items()}
+    return recorded_features.readings(row["readings"])
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -115,9 +115,14 @@ def score(mutant, rows):
     return Score(mutant=mutant, suspects=found, looked=bool(row["readings"]), problems=row["problems"])
 
 
+def recorded_rows():
+    """{name: row} of the mutants and references in the record."""
+    return {row["name"]: row for row in json.loads(RECORD.read_text(encoding="utf-8"))}
+
+
 def recorded():
     """[Score] of the mutants in the record."""
-    rows = {row["name"]: row for row in json.loads(RECORD.read_text())}
+    rows = recorded_rows()
     return [score(mutant, rows) for mutant in mutants.corpus() if mutant.id in rows]
 
 

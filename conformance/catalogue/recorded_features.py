@@ -22,8 +22,10 @@ def find(algorithm: str) -> Recorded | None:
     kept: Mapping[str, Any] = schema.load("recorded-features", paths.data("zones", "features.json"))["references"]
     if algorithm not in kept:
         return None
-    readings = kept[algorithm]["readings"]
-    return Recorded(
-        scheme=kept[algorithm]["scheme"],
-        readings={f: Reading(**readings[f.id], seen=()) for f in FEATURES if f.id in readings},
-    )
+    return Recorded(scheme=kept[algorithm]["scheme"], readings=readings(kept[algorithm]["readings"]))
+
+
+def readings(kept: Mapping[str, Mapping[str, Any]]) -> dict[Feature, Reading]:
+    """Return the readings that were kept, {feature's id: its numbers}. Raise KeyError for a feature that is unknown."""
+    by_id = {feature.id: feature for feature in FEATURES}
+    return {by_id[name]: Reading(**numbers, seen=()) for name, numbers in kept.items()}

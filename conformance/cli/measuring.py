@@ -327,7 +327,7 @@ def trace(choice: Choice, algorithm: str, form: str, **options: Any) -> None:
 @click.command()
 @click.argument("algorithm")
 @with_choice(*_ALL)
-@trials(3, "Traces of each cell; where nothing is lost at random, one is made unless it is BBR.")
+@trials(3, "Traces of each cell. Without random loss, one is made unless the algorithm is BBR.")
 @click.option("--first-seed", default=1, show_default=True, type=SEED, help="Seed of the first trial.")
 @WORKERS
 @click.option(

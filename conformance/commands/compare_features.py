@@ -13,7 +13,7 @@ from conformance.commands import tracing
 from conformance.engine import runs
 from conformance.engine.benches import Bench
 from conformance.model.diagnosis import by_trial
-from conformance.model.diagnosis.feature_table import CELLS, CLEAN, FEW, HEAVY, MANY, cells
+from conformance.model.diagnosis.feature_table import CELLS, FEW, cells
 from conformance.model.diagnosis.flow import Flow
 from conformance.model.setting import Setting
 from conformance.model.studies import comparison
@@ -21,9 +21,6 @@ from conformance.model.trial import Trial
 from conformance.results.features import Features, TrialFeatures
 from conformance.support.notes import Notes
 
-#: beta and growth show where losses are few: that is traced first
-_ORDER = (FEW, CLEAN, MANY, HEAVY)
-assert set(_ORDER) == set(CELLS)
 #: trials of each cell that show whether anything differs
 FIRST_LOOK = 2
 #: {cell's name: {seed: samples}}, which by_trial reads
@@ -45,7 +42,8 @@ def both(
     """
     kept, problems = Features(results), []
     looks = [list(seeds[:FIRST_LOOK]), list(seeds)]
-    order = [cell for cell in _ORDER if cell in cells(algorithm)]
+    # Beta and growth show where losses are few: that is traced first.
+    order = sorted(cells(algorithm), key=lambda cell: cell != FEW)
     found: dict[str, Side] = dict(given)
     under = dict.fromkeys(benches, tracing.settings()) | dict(under)
     for look in looks:
@@ -63,7 +61,7 @@ def level(sides: Mapping[str, Side]) -> dict[str, Side]:
     One side may have more, from an earlier comparison. What is read of all trials together would then differ.
     """
     found = {role: dict(side) for role, side in sides.items()}
-    for cell in _ORDER:
+    for cell in CELLS:
         if _alike(sides, cell):
             common = sorted(set.intersection(*(set(side[cell]) for side in sides.values())))
             for role, side in sides.items():

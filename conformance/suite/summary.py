@@ -115,7 +115,7 @@ class Zones:
     """
 
     def __init__(self, repeat: Callable[[Collection[At]], Mapping[At, Verdict]] | None = None) -> None:
-        self._repeated = repeat
+        self._measure_again = repeat
         self._not_repeated: list[str] = []
         #: {zone's id: {place: Told}}
         self._found: dict[str, dict[str, Told]] = collections.defaultdict(dict)
@@ -189,10 +189,10 @@ class Zones:
     def _repeat(self) -> None:
         """Repeat what only all cells together find in violation; what cannot be repeated stays one."""
         found = {(zone_id, cell_id) for zone_id, cells in self.upgraded().items() for cell_id in cells}
-        if not found or self._repeated is None:
+        if not found or self._measure_again is None:
             return
         try:
-            again = self._repeated(found)
+            again = self._measure_again(found)
         except UserError as error:
             self._not_repeated.append(f"not repeated with fresh seeds: {mistake(error)}")
             return

@@ -592,7 +592,6 @@ def test_split_faults_are_errors_and_unsupported_is_skipped(suite):
 _FAILS = """
 from conformance.engine import benches
 from conformance.model.errors import UserError
-from conformance.model.verdict import Status
 def fail(choice):
     raise UserError("it does not build", "see log", ["x.c:1: error", "a\\x1bb"])
 benches.find = fail

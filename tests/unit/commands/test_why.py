@@ -490,7 +490,7 @@ def test_what_was_recorded_stands_in_the_place_of_a_reference_that_is_not_built(
         algorithm="bbrv3", stack=traced(senders.Sender(beta=0.8), losses), reference=None,
         no_reference="kernel bbrv3 is not built", recorded=recorded,
     )  # fmt: skip
-    assert report.against == (f"what was recorded of {recorded.scheme} (no reference here: kernel bbrv3 is not built)")
+    assert report.against == f"what was recorded of {recorded.scheme} (no reference here: kernel bbrv3 is not built)"
     assert report.compared == len(report.ours.keys() & recorded.readings.keys()) > 5
     assert "the reference " in report.suspects[0].evidence[0].sentence
     document = json.loads(json.dumps(report.to_json()))

@@ -2,7 +2,6 @@
 
 import collections
 import functools
-import json
 import re
 import statistics
 
@@ -80,16 +79,15 @@ def test_the_score_of_why_is_that_of_what_was_read_of_the_mutants_traces():
 
 
 def test_what_stands_in_the_place_of_references_is_what_was_read_of_them_with_the_mutants():
-    rows = {row["name"]: row for row in json.loads(score_why.RECORD.read_text(encoding="utf-8"))}
     ids = {name: recorded_features.find(name).scheme for name in score_why.OWN_KERNELS}
-    assert score_why.REFERENCES.read_text(encoding="utf-8") == score_why.references_text(rows, ids)
+    assert score_why.REFERENCES.read_text(encoding="utf-8") == score_why.references_text(score_why.recorded_rows(), ids)
 
 
 @pytest.mark.parametrize("algorithm", ["cubic", "reno", "bbrv1", "bbrv2", "bbrv3"])
 def test_linux_is_no_suspect_by_what_documents_say(algorithm):
     """Else a stack that does as Linux does would be one, where the reference's kernel is not built."""
-    (row,) = [row for row in json.loads(score_why.RECORD.read_text(encoding="utf-8")) if row["name"] == algorithm]
-    assert ranking.suspects(algorithm, score_why.readings(row), ranking.documented(algorithm)) == []
+    read = score_why.readings(score_why.recorded_rows()[algorithm])
+    assert ranking.suspects(algorithm, read, ranking.documented(algorithm)) == []
 
 
 @functools.cache
