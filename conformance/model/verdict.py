@@ -9,7 +9,7 @@ test: R. L. Berger, Technometrics 24, 1982, so their number costs nothing). All 
 Holm's procedure, and a cell that is looked at again with more trials has a share for each look.
 
 Where the spread of a cell hides what would matter, all that can be said is that the scheme is *compatible*: its median
-is inside, its interval is not. The verdict then carries the least shift that would have been told (power.py).
+is inside, its interval is not. The verdict then carries the least shift that would have been detected (power.py).
 """
 
 import dataclasses
@@ -90,8 +90,8 @@ class Verdict:
 
     @property
     def words(self) -> str:
-        """The reason, with what would have been told."""
-        return f"{self.reason}; {self.told.words} would have been told" if self.told else self.reason
+        """The reason, with what would have been detected."""
+        return f"{self.reason}; {self.told.words} would have been detected" if self.told else self.reason
 
     @property
     def borderline(self) -> bool:
@@ -244,7 +244,7 @@ def judge(
 
 
 def _with_power(verdict: Verdict, metric: str, family: int) -> Verdict:
-    """Return the verdict with what would have been told, where that is the question and the zone knows."""
+    """Return the verdict with what would have been detected, where that is the question and the zone knows."""
     unclear = verdict.status in (Status.COMPATIBLE, Status.INCONCLUSIVE) and verdict.n
     if not unclear or not verdict.permitted.basis.values:
         return verdict

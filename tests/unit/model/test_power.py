@@ -116,7 +116,7 @@ def test_a_verdict_that_cannot_tell_says_what_it_could_have():
     verdict = judge(judged, CELL, measurements([0.3, 0.35, 0.5, 0.65, 0.7]))
     assert verdict.status is Status.COMPATIBLE
     assert verdict.told is not None
-    assert verdict.words.endswith(f"; {verdict.told.words} would have been told")
+    assert verdict.words.endswith(f"; {verdict.told.words} would have been detected")
 
 
 def test_a_stack_that_is_a_fifth_slower_never_plainly_conforms():
