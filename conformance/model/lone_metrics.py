@@ -13,6 +13,7 @@ _BOTTLENECK = "to_client"
 #: round trips of the empty path within which drops are of one loss event: a packet may stand in the queue for one of
 #: them, and a sender hears of a drop a round trip late
 _LOSS_EVENT_RTTS = 3
+_DROPPED = "queue_dropped_packets"
 
 
 class Measured(Protocol):
@@ -72,21 +73,35 @@ def loss_events_per_min(measured: Measured) -> float | None:
     Fewer than five tell no rhythm. Then those after the first are counted over the whole transfer. None where nobody
     looked at the queue, or where a proxy makes two transfers of one.
     """
-    trace = measured.evidence.get("trace") or {}
     completion_s: float | None = measured.metrics.get("completion_s")
-    if "queue_dropped_packets" not in trace or not completion_s or measured.setting.proxy:
-        return None
-    looks = [
-        (t_s, dropped)
-        for t_s, dropped in zip(trace["t_s"], trace["queue_dropped_packets"], strict=True)
-        if dropped is not None
-    ]
-    if not looks:
+    looks = _looks(measured.evidence)
+    if not looks or not completion_s or measured.setting.proxy:
         return None
     starts_s = _loss_events_s(looks, tc_commands.rtt_s(measured.setting.cell))
     if len(starts_s) < 5:
         return 60 * max(0, len(starts_s) - 1) / completion_s
     return 60 * (len(starts_s) - 2) / (starts_s[-1] - starts_s[1])
+
+
+def queue_drops(evidence: Mapping[str, Any]) -> dict[str, list[Any]] | None:
+    """Return what of a trace loss_events_per_min() needs, as columns; None where nobody looked at the queue.
+
+    These are the first and the last look, and each that saw new drops, with the ones before and after it.
+    """
+    looks = _looks(evidence)
+    grown = [at for at in range(1, len(looks)) if looks[at][1] > looks[at - 1][1]]
+    needed = {0, len(looks) - 1}.union(*((at - 1, at, at + 1) for at in grown))
+    kept = [look for at, look in enumerate(looks) if at in needed]
+    return {"t_s": [t_s for t_s, _ in kept], _DROPPED: [dropped for _, dropped in kept]} if kept else None
+
+
+def _looks(evidence: Mapping[str, Any]) -> list[tuple[float, int]]:
+    """Return looks at the queue, (time in s, packets that it has dropped so far): of a trace, or of queue_drops()."""
+    columns = evidence.get("queue_drops") or evidence.get("trace") or {}
+    if not {"t_s", _DROPPED} <= columns.keys():
+        return []
+    looks = zip(columns["t_s"], columns[_DROPPED], strict=True)
+    return [(t_s, dropped) for t_s, dropped in looks if dropped is not None]
 
 
 def _loss_events_s(looks: Sequence[tuple[float, int]], rtt_s: float) -> list[float]:

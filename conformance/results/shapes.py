@@ -20,7 +20,7 @@ _MOST_INTEGER = 2**53
 #: types of what the evidence may hold, by name
 _EVIDENCE: Mapping[str, type] = {
     "changes": list, "interfaces": dict, "kernel_release": str, "qdiscs": list, "snmp": dict, "tcp_info": dict,
-    "trace": dict,
+    "queue_drops": dict, "trace": dict,
 }  # fmt: skip
 #: what each record has, and of which type where its name does not say that
 _RECORDS: Mapping[str, Mapping[str, type]] = {
@@ -94,7 +94,9 @@ def _check_evidence(name: str, value: Any, where: str) -> None:
         for at, one in enumerate(value):
             if not isinstance(one, dict):
                 raise ValueError(f"{where}/{at} is {one!r:.40}, not an object")
-    if name == "trace" and isinstance(value, dict):
+    if name in ("queue_drops", "trace") and isinstance(value, dict):
         for column, values in value.items():
             if not isinstance(values, list) or not _OF_A_COLUMN.issuperset(map(type, values)):
                 raise ValueError(f"{where}/{column} is not a list of numbers")
+        if len(set(map(len, value.values()))) > 1:
+            raise ValueError(f"{where} has columns of unequal length")

@@ -10,6 +10,7 @@ import pathlib
 from collections.abc import Iterable
 from typing import Any
 
+from conformance.model import lone_metrics
 from conformance.model.trial import Measurement
 from conformance.results import store
 
@@ -85,4 +86,6 @@ def _lean(measurement: Measurement, shared: dict[Any, Any]) -> Measurement:
     ]
     if queues:
         evidence["qdiscs"] = queues
+    if drops := lone_metrics.queue_drops(measurement.evidence):
+        evidence["queue_drops"] = drops
     return dataclasses.replace(measurement, trial=trial, evidence=evidence, host={})

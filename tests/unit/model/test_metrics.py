@@ -9,7 +9,7 @@ from helpers import measurement, measurements_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.model import metrics
+from conformance.model import lone_metrics, metrics
 from conformance.model.errors import UserError
 from conformance.model.metrics import METRICS
 from conformance.model.rounding import digits_to_tell
@@ -69,6 +69,20 @@ def test_few_events_are_counted_over_the_transfer():
     few = looked([0.0, 0.1, 0.5, 0.6, 1.0, 1.1, 120.0], [0, 1, 1, 2, 2, 3, 3], completion_s=120.0)
     assert METRICS["loss_events_per_min"].of(few) == pytest.approx(1.0)
     assert METRICS["loss_events_per_min"].of(looked([0.0, 0.1], [0, 0])) == 0.0
+
+
+@given(st.lists(st.sampled_from([None, 0, 0, 0, 1, 2]), max_size=60), st.integers(1, 100))
+def test_what_is_kept_of_a_trace_has_the_same_loss_events(grown, rtts):
+    """Looks of one second or less; None where a look failed."""
+    total = itertools.accumulate(n or 0 for n in grown)
+    dropped = [None if n is None else so_far for n, so_far in zip(grown, total, strict=True)]
+    whole = looked([at * rtts / 100 for at in range(len(grown))], dropped)
+    kept = lone_metrics.queue_drops(whole.evidence)
+    metric = METRICS["loss_events_per_min"]
+    if kept is None:
+        assert metric.of(whole) is None
+    else:
+        assert metric.of(dataclasses.replace(whole, evidence={"queue_drops": kept})) == metric.of(whole)
 
 
 def test_a_queue_that_nobody_looked_at_tells_no_loss_events():
