@@ -219,12 +219,14 @@ class Run:
 
     def _begin(self, task: Task, mine: list[Task]) -> list[Trial]:
         """Return the trials that the store lacks for the next look of a task; none where there is nothing to do."""
+        # From here on, what goes wrong is the task's, and is raised where it is awaited.
+        mine.append(task)
         if task.release is None and not self._claim(task):
+            mine.remove(task)
             self.progress.wait_for_others(1)
             with self._lock:
                 self._elsewhere.append(task)
             return []
-        mine.append(task)
         trials = self._bench.trials(*task.key, task.seeds[: task.trials])
         known = stored(self._store, trials)
         for measurement in known.values():
@@ -274,7 +276,12 @@ class Run:
         with self._lock:
             tasks, self._elsewhere = self._elsewhere, []
         for task in tasks:
-            if self._claim(task):
+            try:
+                claimed = self._claim(task)
+            except UserError as error:
+                task.future.set_exception(error)
+                continue
+            if claimed:
                 self.progress.wait_for_others(-1)
                 self._work.put_first(task)
             else:

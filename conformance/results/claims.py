@@ -11,6 +11,8 @@ import pathlib
 import struct
 from collections.abc import Iterator
 
+from conformance.model.errors import UserError
+
 #: struct flock of a 64-bit Linux: type, whence, start, length, process
 _FLOCK = "hhxxxxqqixxxx"
 #: no results file is as long as this many bytes
@@ -26,9 +28,13 @@ def _lock(fd: int, kind: int, key: str) -> None:
 def claim(path: pathlib.Path, key: str) -> Iterator[bool]:
     """Hold the claim to a hexadecimal key for the time of the block; give False where somebody else holds it.
 
-    A file system without such locks gives everybody every claim: then two runs measure the same trials twice.
+    A file system without such locks gives everybody every claim: then two runs measure the same trials twice. A file
+    that was removed is made anew. Raises UserError where it cannot be opened.
     """
-    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise UserError(f"cannot open results {path}: {error.strerror}", "choose another --results") from None
     try:
         try:
             _lock(fd, fcntl.F_WRLCK, key)

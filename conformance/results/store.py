@@ -203,11 +203,25 @@ class Store:
         return data[complete:]
 
     def find(self, trial: Trial) -> Measurement | None:
-        """Return the settled measurement of this trial, by whichever process it was made, or None."""
+        """Return the settled measurement of this trial, by whichever process it was made, or None. Raises UserError."""
         with self._lock:
-            if trial.key not in self._settled and self.path.stat().st_size > self._read_up_to:
-                self._catch_up()
+            if trial.key not in self._settled:
+                try:
+                    self._catch_up_if_grown()
+                except OSError as error:
+                    raise UserError(f"cannot read results {self.path}: {error.strerror}") from None
             return self._settled.get(trial.key)
+
+    def _catch_up_if_grown(self) -> None:
+        try:
+            size = self.path.stat().st_size
+        except FileNotFoundError:
+            size = 0
+        if size < self._read_up_to:
+            # Somebody removed the file, and it was made anew. What it held before is known.
+            self._read_up_to = self._lines = 0
+        if size > self._read_up_to:
+            self._catch_up()
 
     def settled(self) -> list[Measurement]:
         """Return every settled measurement that the file held when it was last read, and those added since."""

@@ -19,6 +19,7 @@ from conformance.engine.progress import FIXED_BYTES, Progress
 from conformance.lab import manifest
 from conformance.lab.room import handfuls
 from conformance.model import grid
+from conformance.model.errors import UserError
 from conformance.model.trial import Outcome
 from conformance.results import store
 from conformance.support import paths
@@ -63,6 +64,51 @@ def test_what_is_completed_while_results_are_used_is_not_lost_as_time_is_over(tm
     with runs.Run(benches.find(), store.Store(tmp_path / "r.jsonl"), asked, [1]) as run:
         found = dict(run.as_completed(60))
     assert {key: len(measured) for key, measured in found.items()} == dict.fromkeys(asked, 1)
+
+
+class Removing(fake_room.Room):
+    """Somebody removes the results file after each trial; where `folder` is set, a folder of that name follows."""
+
+    path: ClassVar = None
+    folder: ClassVar = False
+
+    def run(self, adapter, batches, cancelled):
+        for measured in super().run(adapter, batches, cancelled):
+            yield measured
+            if not self.path.is_dir():
+                self.path.unlink()
+                if self.folder:
+                    self.path.mkdir()
+
+
+@pytest.fixture
+def removed(tmp_path, monkeypatch):
+    """A function: whether a folder takes the place of the results file -> the Run of six cells."""
+    monkeypatch.setattr(benches, "find", benches.find)
+    monkeypatch.setattr(Removing, "path", tmp_path / "r.jsonl")
+    fake_room.install("good", Removing)
+
+    def start(folder):
+        monkeypatch.setattr(Removing, "folder", folder)
+        return runs.Run(benches.find(), store.Store(Removing.path), ASKED, range(1, 3), 1)
+
+    return start
+
+
+ASKED = [("cubic", setting(cell)) for cell in FULL[:6]]
+
+
+def test_a_results_file_that_is_removed_meanwhile_is_made_anew(removed):
+    with removed(folder=False) as run:
+        assert {key: len(found) for key, found in run.as_completed(60)} == dict.fromkeys(ASKED, 2)
+
+
+def test_a_results_file_that_cannot_be_opened_any_more_is_an_error_of_each_cell(removed):
+    with removed(folder=True) as run:
+        run.wait()
+        for key in ASKED:
+            with pytest.raises(UserError, match=r"results .*r\.jsonl: Is a directory"):
+                run.result(*key)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 64])
