@@ -49,7 +49,7 @@ class Told:
 
     @property
     def words(self) -> str:
-        """Return what would have been told, as a part of a sentence."""
+        """Return what would have been detected, as a part of a sentence."""
         shifts = ((self.down, "less"), (self.up, "more"))
         found = [f"{shift:.0%} {which}".replace("%", " %") for shift, which in shifts if shift is not None]
         return " or ".join(found) or "no shift"
@@ -123,7 +123,7 @@ def _found(rows: "Rows", permitted: Interval, level: float, up: bool) -> float:
         shifted = np.array([(permitted.margin.above if up else permitted.margin.below)(v) for v in basis.values])
         wins = np.searchsorted(shifted, rows, side="left") + np.searchsorted(shifted, rows, side="right")
         statistic = wins.sum(axis=1) / 2 if up else n * len(shifted) - wins.sum(axis=1) / 2
-        outside &= statistic >= _critical(n, len(shifted), level)
+        outside &= statistic >= statistics.mann_whitney_critical(n, len(shifted), level / 2)
     return float(outside.mean())
 
 
@@ -132,15 +132,6 @@ def _interval_rank(n: int) -> int | None:
     """Return k such that the median's interval reaches from the k-th smallest value to the k-th largest."""
     low, _ = statistics.median_interval(range(1, n + 1))
     return None if math.isinf(low) else int(low)
-
-
-@functools.cache
-def _critical(n: int, others: int, level: float) -> float:
-    """Return the least Mann-Whitney statistic, without ties, whose chance is small enough."""
-    tails = statistics.rank_sum_tails(n, (1,) * (n + others))
-    least = n * (n + 1) / 2
-    sums = (tails <= level / 2).nonzero()[0]
-    return float(sums[0] / 2 - least) if len(sums) else math.inf
 
 
 @functools.cache

@@ -8,8 +8,10 @@ Statistics, 3rd ed., section 7.1). With 5 values the widest one, minimum to maxi
 """
 
 import functools
+import itertools
 import math
 from collections.abc import Iterable, Sequence
+from statistics import NormalDist
 from statistics import median as median
 from typing import TYPE_CHECKING
 
@@ -79,13 +81,18 @@ def holm_adjusted(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def holm(p_values: Sequence[float], alpha: float) -> set[int]:
-    """Return the indices of the hypotheses that Holm's procedure rejects: {index}."""
-    return {index for index, p in enumerate(holm_adjusted(p_values)) if p <= alpha}
-
-
 #: beyond so many values of both kinds the normal approximation serves: its error is far below what is asked of it
-_MOST_EXACT = 400
+MOST_EXACT = 400
+
+
+def mid_ranks(values: Iterable[float]) -> tuple[dict[float, int], tuple[int, ...]]:
+    """Return twice the mean rank of each value, {value: an integer}, and the sizes of groups of equals, in order."""
+    groups = [(value, len(list(equal))) for value, equal in itertools.groupby(sorted(values))]
+    doubled, before = {}, 0
+    for value, size in groups:
+        doubled[value] = 2 * before + size + 1
+        before += size
+    return doubled, tuple(size for _, size in groups)
 
 
 def rank_sum_p(values: Sequence[float], others: Sequence[float]) -> float:
@@ -97,24 +104,12 @@ def rank_sum_p(values: Sequence[float], others: Sequence[float]) -> float:
     """
     if not values or not others:
         raise ValueError("a rank sum needs values of both kinds")
-    n = len(values)
-    everything = sorted([*values, *others])
-    # Twice the mean rank of each value, and so an integer.
-    doubled: dict[float, int] = {}
-    sizes = []
-    first = 0
-    while first < len(everything):
-        last = first
-        while last + 1 < len(everything) and everything[last + 1] == everything[first]:
-            last += 1
-        doubled[everything[first]] = first + last + 2
-        sizes.append(last + 1 - first)
-        first = last + 1
+    doubled, sizes = mid_ranks([*values, *others])
     observed = sum(doubled[value] for value in values)
-    if len(everything) > _MOST_EXACT:
-        return _rank_sum_tail_approximately(observed, n, tuple(sizes))
-    tail = rank_sum_tails(n, tuple(sizes))
-    return float(tail[observed])
+    if sum(sizes) > MOST_EXACT:
+        mean, deviation = rank_sum_moments(len(values), sizes)
+        return 0.5 * math.erfc((observed / 2 - 0.5 - mean) / (math.sqrt(2) * deviation)) if deviation else 1.0
+    return float(rank_sum_tails(len(values), sizes)[observed])
 
 
 @functools.lru_cache(maxsize=256)
@@ -125,9 +120,23 @@ def rank_sum_tails(n: int, sizes: tuple[int, ...]) -> "npt.NDArray[np.float64]":
     """
     import numpy as np
 
+    tails = np.cumsum(rank_sum_ways(n, sizes)[::-1])[::-1] / math.comb(sum(sizes), n)
+    return np.minimum(tails, 1.0)
+
+
+@functools.lru_cache(maxsize=256)
+def rank_sum_ways(n: int, sizes: tuple[int, ...]) -> "npt.NDArray[np.float64]":
+    """Return, for each doubled rank sum, how many choices of n values have it, 0 < n < sum(sizes).
+
+    `sizes`: of the groups of equal values, in order. An array from 0 to the highest doubled rank sum. It takes memory
+    for the fewer values, those that are chosen or the rest, whose rank sum is what is left of that of all.
+    """
+    import numpy as np
+
     total = sum(sizes)
-    highest = 2 * sum(range(total - n + 1, total + 1))
-    ways = np.zeros((n + 1, highest + 1))
+    fewer = min(n, total - n)
+    highest = fewer * (2 * total - fewer + 1)
+    ways = np.zeros((fewer + 1, highest + 1))
     ways[0, 0] = 1.0
     before = 0
     for size in sizes:
@@ -135,16 +144,30 @@ def rank_sum_tails(n: int, sizes: tuple[int, ...]) -> "npt.NDArray[np.float64]":
         for _ in range(size):
             ways[1:, rank:] += ways[:-1, : highest + 1 - rank].copy()
         before += size
-    tails = np.cumsum(ways[n][::-1])[::-1] / math.comb(total, n)
-    return np.minimum(tails, 1.0)
+    found: npt.NDArray[np.float64] = ways[fewer].copy()
+    if fewer < n:
+        of_all, lowest = total * (total + 1), fewer * (fewer + 1)
+        found = np.concatenate((np.zeros(of_all - highest), found[lowest:][::-1]))
+    return found
 
 
-def _rank_sum_tail_approximately(observed: int, n: int, sizes: tuple[int, ...]) -> float:
-    """Return the share by the normal approximation with correction for ties and continuity (Lehmann, section 1.4)."""
+def rank_sum_moments(n: int, sizes: tuple[int, ...]) -> tuple[float, float]:
+    """Return mean and standard deviation of the rank sum of n values, with correction for ties (Lehmann, 1.4)."""
     total = sum(sizes)
-    mean = n * (total + 1) / 2
     ties = sum(size**3 - size for size in sizes) / (total * (total - 1))
-    variance = n * (total - n) / 12 * (total + 1 - ties)
-    if not variance:
-        return 1.0
-    return 0.5 * math.erfc((observed / 2 - 0.5 - mean) / math.sqrt(2 * variance))
+    return n * (total + 1) / 2, math.sqrt(n * (total - n) / 12 * (total + 1 - ties))
+
+
+@functools.cache
+def mann_whitney_critical(n: int, others: int, chance: float) -> float:
+    """Return the least Mann-Whitney statistic of n values beside others, without ties, that has at most this chance.
+
+    Infinite where there is none. Of many values it is by the normal approximation.
+    """
+    sizes, least = (1,) * (n + others), n * (n + 1) / 2
+    if n + others > MOST_EXACT:
+        mean, deviation = rank_sum_moments(n, sizes)
+        critical = math.ceil(mean - least + 0.5 - NormalDist().inv_cdf(chance) * deviation)
+        return critical if critical <= n * others else math.inf
+    sums = (rank_sum_tails(n, sizes) <= chance).nonzero()[0]
+    return float(sums[0] / 2 - least) if len(sums) else math.inf

@@ -13,7 +13,8 @@ each trial, and is
   of Pharmacokinetics and Biopharmaceutics 15, 1987);
 - `unclear` otherwise: more trials would tell.
 
-Test and interval are exact, the test also where values are equal. That both sides use the same seeds counts only where
+Test and interval are exact, the test also where values are equal; of very many trials, they are by the normal
+approximation. That both sides use the same seeds counts only where
 nothing differs at all: the same random numbers meet other packets as soon as anything does.
 """
 
@@ -23,9 +24,9 @@ import functools
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import NormalDist
 
 import numpy
-import numpy.typing
 
 from conformance.model import statistics
 from conformance.model.place import Place
@@ -190,15 +191,19 @@ def fewest_trials(family: int, alpha: float = ALPHA) -> int:
 
 
 def rank_sum_p(a: Sequence[float], b: Sequence[float]) -> float:
-    """Return the two-sided p-value of the rank sum test, by its permutation distribution given the ties."""
-    import scipy.stats  # late: it takes 40 MB, and memory may be short
+    """Return the two-sided p-value of the rank sum test, by its permutation distribution given the ties.
 
-    doubled = (2 * scipy.stats.rankdata([*a, *b])).astype(int)  # mid-ranks are halves
-    observed, total = int(doubled[: len(a)].sum()), int(doubled.sum())
-    ways = _ways(tuple(sorted(doubled.tolist())), len(a))
-    sums = numpy.arange(total + 1)
-    expected = total * len(a) / len(doubled)
-    extreme = abs(sums - expected) >= abs(observed - expected) - _ROUNDING
+    Of many values it is by the normal approximation.
+    """
+    doubled, sizes = statistics.mid_ranks([*a, *b])
+    observed = sum(doubled[value] for value in a)
+    if sum(sizes) > statistics.MOST_EXACT:
+        mean, deviation = statistics.rank_sum_moments(len(a), sizes)
+        beyond = max(0.0, abs(observed / 2 - mean) - 0.5)
+        return math.erfc(beyond / (math.sqrt(2) * deviation)) if deviation else 1.0
+    ways = statistics.rank_sum_ways(len(a), sizes)
+    expected = len(a) * (sum(sizes) + 1)
+    extreme = abs(numpy.arange(len(ways)) - expected) >= abs(observed - expected)
     return float(ways[extreme].sum() / ways.sum())
 
 
@@ -217,18 +222,11 @@ def shift_interval(a: Sequence[float], b: Sequence[float], confidence: float = C
 @functools.lru_cache(maxsize=256)
 def _interval_rank(n: int, m: int, confidence: float) -> int:
     """Return which of all n m differences, counted from either end, bounds the interval; 0 where none does."""
-    ways = _ways(tuple(range(1, n + m + 1)), n)
-    least = n * (n + 1) // 2
-    below = numpy.cumsum(ways[least:]) / ways.sum()
+    sizes = (1,) * (n + m)
+    if n + m > statistics.MOST_EXACT:
+        mean, deviation = statistics.rank_sum_moments(n, sizes)
+        z = NormalDist().inv_cdf((1 - confidence) / 2)
+        return max(0, math.floor(mean - n * (n + 1) / 2 + 0.5 + z * deviation))
+    ways = statistics.rank_sum_ways(n, sizes)[n * (n + 1) :: 2]
+    below = numpy.cumsum(ways) / ways.sum()
     return int(numpy.searchsorted(below, (1 - confidence) / 2 + _ROUNDING, side="right"))
-
-
-@functools.lru_cache(maxsize=256)
-def _ways(values: tuple[int, ...], n: int) -> numpy.typing.NDArray[numpy.float64]:
-    """Return, for each sum, how many choices of n of these values add up to it."""
-    ways = numpy.zeros((n + 1, sum(values) + 1))
-    ways[0, 0] = 1
-    for value in values:
-        ways[1:, value:] += ways[:-1, : ways.shape[1] - value].copy()
-    counts: numpy.typing.NDArray[numpy.float64] = ways[-1]
-    return counts

@@ -69,6 +69,19 @@ def test_the_test_is_exact_with_ties_too():
     assert comparison.rank_sum_p(range(20), range(20, 40)) == pytest.approx(comparison.smallest_p(20))
 
 
+def test_many_trials_are_compared_nearly_as_few_are(monkeypatch):
+    draw = random.Random(5)
+    a, b = ([round(draw.gauss(shift, 1), 2) for _ in range(150)] for shift in (0.0, 0.25))
+    exact = comparison.rank_sum_p(a, b), comparison.shift_interval(a, b)
+    monkeypatch.setattr(comparison.statistics, "MOST_EXACT", 0)
+    comparison._interval_rank.cache_clear()
+    near = comparison.rank_sum_p(a, b), comparison.shift_interval(a, b)
+    comparison._interval_rank.cache_clear()
+    assert near[0] == pytest.approx(exact[0], rel=0.05)
+    assert near[1] == pytest.approx(exact[1], abs=0.01)
+    assert comparison.rank_sum_p(a * 20, b * 20) < exact[0]
+
+
 def test_the_interval_is_that_of_the_tables():
     """The critical value of the rank sum test at 10 %, two sides, is 4 for 5 and 5, and 15 for 8 and 8 values."""
     for n, critical in ((5, 4), (8, 15)):

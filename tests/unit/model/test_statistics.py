@@ -1,3 +1,4 @@
+import collections
 import itertools
 import math
 import random
@@ -75,16 +76,20 @@ def test_the_sign_test_is_a_coin():
     assert statistics.sign_test_p(3, 0) == 1
 
 
+def rejected_by_holm(p_values, alpha):
+    return {at for at, p in enumerate(statistics.holm_adjusted(p_values)) if p <= alpha}
+
+
 def test_holm_goes_on_until_the_first_that_is_not_small_enough():
     # The textbook's steps at alpha 0.05: 0.05/4, 0.05/3, 0.05/2, 0.05.
-    assert statistics.holm([0.01, 0.04, 0.03, 0.005], 0.05) == {0, 3}
-    assert statistics.holm([0.02, 0.012, 0.6], 0.05) == {0, 1}
-    assert statistics.holm([], 0.05) == set()
+    assert rejected_by_holm([0.01, 0.04, 0.03, 0.005], 0.05) == {0, 3}
+    assert rejected_by_holm([0.02, 0.012, 0.6], 0.05) == {0, 1}
+    assert rejected_by_holm([], 0.05) == set()
 
 
 @given(st.lists(st.floats(0, 1), max_size=30))
 def test_holm_rejects_whatever_bonferroni_does_and_only_the_smallest(p_values):
-    rejected = statistics.holm(p_values, 0.05)
+    rejected = rejected_by_holm(p_values, 0.05)
     assert {i for i, p in enumerate(p_values) if p <= 0.05 / len(p_values)} <= rejected
     assert all(p_values[i] <= p_values[j] for i in rejected for j in range(len(p_values)) if j not in rejected)
 
@@ -93,5 +98,39 @@ def test_holm_keeps_the_family_wise_rate():
     """2000 families of 20 true hypotheses: any rejected in about 5 % of them (standard error 0.5 %)."""
     draw = random.Random(9)
     families = 2000
-    false = sum(bool(statistics.holm([draw.random() for _ in range(20)], 0.05)) for _ in range(families))
+    false = sum(bool(rejected_by_holm([draw.random() for _ in range(20)], 0.05)) for _ in range(families))
     assert 0.03 < false / families < 0.065
+
+
+@given(st.lists(st.integers(1, 3), min_size=1, max_size=5), st.data())
+def test_the_ways_of_a_rank_sum_are_those_of_counting_all_choices(sizes, data):
+    """Also of more than half of the values, whose ways are counted by those that are left over."""
+    total = sum(sizes)
+    if total == 1:
+        return
+    n = data.draw(st.integers(1, total - 1))
+    doubled, found = statistics.mid_ranks(value for value, size in enumerate(sizes) for _ in range(size))
+    assert found == tuple(sizes)
+    ranks = [doubled[value] for value, size in enumerate(sizes) for _ in range(size)]
+    counted = collections.Counter(sum(chosen) for chosen in itertools.combinations(ranks, n))
+    ways = statistics.rank_sum_ways(n, tuple(sizes))
+    assert {at: count for at, count in enumerate(ways) if count} == counted
+
+
+def test_many_values_are_judged_nearly_as_few_are(monkeypatch):
+    """At the size where the approximation begins, for chances that decide verdicts; ties are those of rounding."""
+    draw = random.Random(4)
+    sides = [[round(draw.gauss(shift, 1), 2) for _ in range(n)] for n, shift in ((340, 0.85), (60, 0.0))]
+    exact = statistics.rank_sum_p(*sides), statistics.mann_whitney_critical(340, 60, 1e-6)
+    monkeypatch.setattr(statistics, "MOST_EXACT", 0)
+    statistics.mann_whitney_critical.cache_clear()
+    near = statistics.rank_sum_p(*sides), statistics.mann_whitney_critical(340, 60, 1e-6)
+    statistics.mann_whitney_critical.cache_clear()
+    assert exact[0] < 1e-6
+    assert math.log(near[0]) == pytest.approx(math.log(exact[0]), rel=0.05)
+    assert near[1] == pytest.approx(exact[1], rel=0.005)
+
+
+def test_thousands_of_values_take_no_table():
+    assert statistics.rank_sum_p(range(10_000), range(-10_000, 0)) == 0.0
+    assert statistics.mann_whitney_critical(10_000, 60, 1e-6) < 600_000
