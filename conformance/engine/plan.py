@@ -266,7 +266,7 @@ def plan(
     own_clauses = [question.clause for question in asked if isinstance(question, ClauseQuestion)]
     optional = any(clause.observable.optional for clause in own_clauses)
     glances = trials > 1 and optional and len(own_clauses) == len(asked)
-    looks = verdicts.looks(trials, most_trials or trials)
+    looks = verdicts.looks(trials, trials if most_trials is None else most_trials)
     return Plan(
         work=tuple(dict.fromkeys(own if work is None else work)),
         questions=asked,

@@ -147,7 +147,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             planned = matching(config.option)
             config.stash[SESSION] = Session(config.option, questions, planned, hasattr(config, "workerinput"))
     except UserError as error:
-        raise pytest.UsageError(mistake(error)) from None
+        # The process that started the workers of pytest-xdist refuses the same (xdist.py).
+        if not hasattr(config, "workerinput"):
+            raise pytest.UsageError(mistake(error)) from None
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
@@ -162,11 +164,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if hasattr(config, "workerinput"):
         return
     option = config.option
-    if getattr(option, "numprocesses", None) and "::" not in "".join(config.args):
-        xdist.check_before_workers_start(option, _known_markers(config), _algorithms())
     plugins: dict[str, Any] = {
         "conformance-ticker": Ticker(config),
-        "conformance-collected": xdist.Collected(config),
+        "conformance-collected": xdist.Collected(config, _known_markers(config)),
         "conformance-zones": summary.Zones(functools.partial(late.repeated, option) if option.confirm else None),
     }
     # What did the same before is compared with what it did, not with the reference.

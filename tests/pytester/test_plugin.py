@@ -617,6 +617,7 @@ def test_the_last_lines_of_a_build_that_failed_are_shown(process, more):
         (("-m", "cubic", "--grid", "10mbps--5ms-0pct"), "one_way_delay_ms is -5"),
         (("-m", "cubic", "--grid", "10mbps-5ms-100pct"), "loss_pct is 100"),
         (("-m", "cubic", "--trials", "0"), "--trials 0; it must be from 1"),
+        (("-m", "cubic", "--max-trials", "0"), "at most 0 trials"),
         (("-m", "cubic", "--stack", "missing"), "stack 'missing' is not known"),
         (("-m", "cubic", "--source", "nothing"), "--source 'nothing' is not of the form NAME=PATH"),
         (
@@ -630,6 +631,8 @@ def test_the_last_lines_of_a_build_that_failed_are_shown(process, more):
         ),
         (("-m", "cubic", "--results", "conftest.py"), "conftest.py:1: not a JSON line of results; choose"),
         (("-m", "cubic", "-n", "1", "--results", "conftest.py"), "conftest.py:1: not a JSON line"),
+        (("-m", "cubik", "-n", "1"), "-m cubik: no such algorithm, metric, document or tier"),
+        (("-m", "rfc9438", "-n", "1", "--trials", "3", "--max-trials", "2"), "at most 2 trials"),
     ],
 )
 def test_a_users_mistake_is_one_line(suite, process, pytester, arguments, words):
