@@ -184,12 +184,6 @@ def shipped_path(zone_id: str) -> pathlib.Path:
     return path
 
 
-def profile_of(zone_id: str) -> str | None:
-    """Return the name of the profile of a zone that ships; None where there is none of this id."""
-    path = zone_path(zone_id)
-    return any_zone(path).profile if path.is_file() else None
-
-
 def cells(named: str) -> tuple[Cell, ...]:
     """Return the cells of a grid by its name (model/grid.py), or those of a zone that ships by its id.
 

@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from conformance.model.trial import Measurement
 from conformance.model.verdict import MOST_TRIALS
 
-#: of trials that references are made of
-REFERENCE = 1
 #: of trials that are judged, where nothing else is asked for: no reference has as many trials
 JUDGED = 1001
 #: of trials that repeat a violation, beyond the first seed of those that violated: no cell has as many trials

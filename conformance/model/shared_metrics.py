@@ -20,16 +20,6 @@ _HEADERS_BYTES, _TIMESTAMPS_BYTES = 40, 12
 _TIMESTAMPS = "net.ipv4.tcp_timestamps"
 
 
-class SharedSetting(Protocol):
-    """What of a Setting is asked for."""
-
-    @property
-    def network(self) -> Network | None: ...
-
-    @property
-    def sysctls(self) -> tuple[tuple[str, str], ...]: ...
-
-
 class Measured(Protocol):
     """What of a Measurement is asked for."""
 

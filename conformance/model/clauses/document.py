@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Self
 
 from conformance.model.clauses.observables import OBSERVABLES
@@ -159,12 +159,3 @@ def _clause(data: Mapping[str, Any], one: Mapping[str, Any]) -> Clause:
         controls=tuple(one.get("controls", ())), once=one.get("once", False),
         also=tuple((other["specification"], other["section"]) for other in one.get("also", ())),
     )  # fmt: skip
-
-
-def by_marker(clauses: Iterable[Clause]) -> dict[str, list[Clause]]:
-    """Return {marker: the clauses that it asks for}."""
-    found: dict[str, list[Clause]] = {}
-    for clause in clauses:
-        for marker in clause.markers:
-            found.setdefault(marker, []).append(clause)
-    return found

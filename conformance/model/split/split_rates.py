@@ -217,3 +217,14 @@ def count(predictions: Iterable[Prediction], filter_: Filter) -> dict[split_path
     for prediction in predictions:
         found[prediction.path.path_class].add(filter_.passes(prediction))
     return {path_class: found[path_class] for path_class in split_paths.PathClass if path_class in found}
+
+
+def largest_gain(predictions: Iterable[Prediction]) -> tuple[float, split_paths.Path] | None:
+    """Return by how much a proxy would multiply the goodput where it would do so most, and that path.
+
+    None where the cells of no path are known.
+    """
+    gains = [
+        (p.split[0] / p.end_to_end[1], p.path) for p in predictions if p.split and p.end_to_end and p.end_to_end[1] > 0
+    ]
+    return max(gains, key=lambda pair: pair[0], default=None)

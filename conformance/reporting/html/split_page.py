@@ -90,12 +90,10 @@ def _count(predictions: Sequence[split_rates.Prediction], filter_: split_rates.F
 
 
 def _largest(predictions: Iterable[split_rates.Prediction]) -> str:
-    known = [
-        (p.split[0] / p.end_to_end[1], p.path) for p in predictions if p.split and p.end_to_end and p.end_to_end[1] > 0
-    ]
-    if not known:
+    found = split_rates.largest_gain(predictions)
+    if found is None:
         return "not known"
-    gain, path = max(known, key=lambda found: found[0])
+    gain, path = found
     return f"{gain:.1f}x at {path.id} ({path.path_class})"
 
 

@@ -75,12 +75,10 @@ def _columns(show_header: bool) -> rich.table.Table:
 
 
 def _largest(predictions: Iterable[Prediction]) -> str:
-    gains = [
-        (p.split[0] / p.end_to_end[1], p.path) for p in predictions if p.split and p.end_to_end and p.end_to_end[1] > 0
-    ]
-    if not gains:
+    found = split_rates.largest_gain(predictions)
+    if found is None:
         return "no path of which the cells are known"
-    gain, path = max(gains, key=lambda pair: pair[0])
+    gain, path = found
     return f"largest gain {gain:.2f}x, at {path.id} ({path.path_class})"
 
 
