@@ -19,7 +19,7 @@ from conformance.model.diagnosis.flow import Flow
 from conformance.model.errors import UserError
 from conformance.model.place import Place, Point
 from conformance.model.setting import Setting
-from conformance.model.zone import Zone
+from conformance.model.zone import Basis, Zone
 from conformance.support.notes import Notes
 
 #: trials of the stack, and as many of the reference, that are captured in a cell; cells of a zone, and of all zones
@@ -56,6 +56,8 @@ class Violation:
             return "beside another flow, that flow has its part in it"
         if not all(value > 0 for value in self.values):
             return "nothing was transferred"
+        if not all(value > 0 for value in _values(self.zone.intervals[self.place].basis)):
+            return "the reference transferred nothing"
         return None
 
 
@@ -146,7 +148,7 @@ def _under(chosen: Sequence[Violation]) -> dict[_Role, dict[str, Setting]]:
 def _blame(one: Violation, traced: Mapping[str, tracing.Traced]) -> Blame | NotAttributed:
     permitted = one.zone.intervals[one.place]
     basis = permitted.basis
-    values = {_STACK: one.values, _REFERENCE: basis.values or (basis.median,)}
+    values = {_STACK: one.values, _REFERENCE: _values(basis)}
     sides = {}
     for who in (_STACK, _REFERENCE):
         here = traced.get(f"{who} {one.zone.algorithm} {one.zone.profile}")
@@ -160,6 +162,10 @@ def _blame(one: Violation, traced: Mapping[str, tracing.Traced]) -> Blame | NotA
         sides[who] = Side(values=values[who], seen=seen, responses=responses)
     bounds = (permitted.low, permitted.high)
     return model.blame(one.zone.algorithm, one.zone.metric, sides[_STACK], sides[_REFERENCE], bounds)
+
+
+def _values(basis: Basis) -> Sequence[float]:
+    return basis.values or (basis.median,)
 
 
 def _flows(traced: tracing.Traced | None, cell: str) -> list[Flow]:

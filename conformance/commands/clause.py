@@ -158,6 +158,8 @@ def run(
     """
     who, bench = choice.stack, None
     if mutant is not None:
+        if choice != Choice():
+            raise UserError("--mutant says what is measured, and where", "leave out what chooses a stack or a kernel")
         (wrong,) = mutants.choose_one(mutant)
         bench, who = mutants.bench_of(wrong, lambda line: None), f"mutant {wrong.id}"
         algorithms, called = algorithms or [wrong.algorithm], {wrong.algorithm: wrong.measured}

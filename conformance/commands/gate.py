@@ -15,7 +15,7 @@ from typing import Any
 
 from conformance.catalogue import baseline as baselines
 from conformance.catalogue import documents, expectations, scenarios, separation
-from conformance.commands import blame, compare, compare_features, compare_places, compare_sides
+from conformance.commands import blame, compare, compare_features, compare_places, compare_sides, tracing
 from conformance.commands.compare_result import Comparison
 from conformance.commands.gate_findings import Finding, ZoneResult, confirmed, judged, repeating
 from conformance.commands.measuring import answers
@@ -234,6 +234,12 @@ def _features(
     """
     if options.choice.lab != "virtual":
         raise UserError("traces are taken in the virtual room only", "leave --lab or --features out")
+    why_not = {algorithm: why for algorithm in algorithms if (why := tracing.why_not(bench, algorithm))}
+    for algorithm, why in why_not.items():
+        notes.warn(f"{algorithm} is not traced: {why}")
+    algorithms = [algorithm for algorithm in algorithms if algorithm not in why_not]
+    if not algorithms:
+        return None
     asked = compare.Options(
         algorithms=algorithms, choice=options.choice, results=options.results, grid=compare_places.NO_CELLS,
         budget_s=None if budget_s is None else budget_s / 2, workers=options.workers, first_seed=options.first_seed,

@@ -225,7 +225,9 @@ class Report:
 
     @property
     def exit_status(self) -> ExitStatus:
-        """Say VIOLATES if anything looks wrong, else DONE."""
+        """Say VIOLATES if anything looks wrong, UNKNOWN if there is nothing to compare with, else DONE."""
+        if not self.compared:
+            return ExitStatus.UNKNOWN
         return ExitStatus.VIOLATES if self.suspects else ExitStatus.DONE
 
     @property

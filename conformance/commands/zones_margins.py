@@ -50,7 +50,7 @@ def compute(results: Iterable[pathlib.Path], record: bool = False) -> Margins:
     those that `results` do not hold stay as they are kept.
     """
     kept = schema.load("margins", path())
-    held = [m for one in results for m in store.read(one)]
+    held = store.read(*results)
     found: dict[str, tuple[Spread, ...]] = {}
     kinds: dict[str, set[str]] = {}
     for algorithm, honest in kept["honest"].items():

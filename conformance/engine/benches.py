@@ -107,8 +107,9 @@ def find(choice: Choice = Choice()) -> Bench:
     algorithm unsupported.
     """
     if choice.interop_rootfs:
-        if choice.source:
-            raise UserError("an exported image is run as it is", "leave out --source")
+        usual = Choice()
+        if choice.source or (choice.stack, choice.client) != (usual.stack, usual.client):
+            raise UserError("an exported image is run as it is", "leave out --stack, --client and --source")
         adapter = adapters.load_interop(choice.interop_rootfs)
     else:
         adapter = adapters.load(choice.stack, choice.client, choice.source)

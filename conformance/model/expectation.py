@@ -23,6 +23,15 @@ UNEXPLAINED = "not explained yet"
 Place = places.Place | str
 
 
+def ordered(places: Iterable[Place]) -> list[Place]:
+    """Return places in order, those of one kind together."""
+    return sorted(places, key=_rank)
+
+
+def _rank(place: Place) -> tuple[str, Any]:
+    return type(place).__name__, place
+
+
 class Judged(Protocol):
     """A verdict on a cell, or on a check of a split zone."""
 
@@ -71,9 +80,9 @@ class Expected:
     @property
     def ids(self) -> list[str] | None:
         """Return the ids of its cells or checks, in order; None where it is about all."""
-        return (
-            None if self.cells is None else [cell if isinstance(cell, str) else cell.id for cell in sorted(self.cells)]
-        )
+        if self.cells is None:
+            return None
+        return [place if isinstance(place, str) else place.id for place in ordered(self.cells)]
 
     @property
     def words(self) -> str:
@@ -192,7 +201,7 @@ def to_json(entries: Iterable[Expected]) -> dict[str, Any]:
                 "reason": entry.reason,
                 **({"link": entry.link} if entry.link else {}),
             }
-            for entry in sorted(entries, key=lambda e: (e.zone_id, sorted(e.cells or ()), str(e.verdict)))
+            for entry in sorted(entries, key=lambda e: (e.zone_id, sorted(map(_rank, e.cells or ())), str(e.verdict)))
         ],
     }
 

@@ -247,7 +247,7 @@ def _place(document: Any, pointer: str) -> tuple[Any, str | int]:
     for at, step in enumerate(steps[1:], 1):
         key: str | int = step
         if isinstance(holder, list):
-            key = int(step) if step.isdigit() and int(step) < len(holder) else -1
+            key = int(step) if step.isascii() and step.isdecimal() and int(step) < len(holder) else -1
         known = key != -1 if isinstance(holder, list) else isinstance(holder, dict) and key in holder
         if not known:
             raise UserError(f"it sets nothing: the document has no {pointer}", "give the place a value there first")

@@ -37,4 +37,4 @@ def _comparisons(kept: Sequence[Series]) -> Iterator[tuple[str, Any]]:
         for section in sections:
             profile = section.series[0].setting
             end = f"-{profile.profile}-{profile.profile_digest[:4]}" if len(sections) > 1 else ""
-            yield f"compare-{slugs.of_algorithm(algorithm)}{end}", charts.comparison(section)
+            yield f"compare-{slugs.of_name(algorithm)}{end}", charts.comparison(section)

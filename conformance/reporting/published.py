@@ -15,7 +15,7 @@ from conformance.model.studies import study_results
 from conformance.model.studies.study import Study
 from conformance.model.trial import Measurement
 from conformance.reporting import heatmaps
-from conformance.reporting.html import cell_page
+from conformance.reporting.html import cell_page, slugs
 from conformance.results import compressed, merge, source, store
 from conformance.support import files
 
@@ -41,7 +41,7 @@ def write(read: source.Source, target: pathlib.Path) -> list[pathlib.Path]:
             for result in series.utilization.results.values()
             for m in result.measurements
         ]
-    return [_write(target / f"{stack}.jsonl.xz", made) for stack, made in sorted(by_stack.items())]
+    return [_write(_path(target, stack), made) for stack, made in sorted(by_stack.items())]
 
 
 def write_scenarios(read: source.Source, target: pathlib.Path) -> list[pathlib.Path]:
@@ -56,13 +56,18 @@ def write_scenarios(read: source.Source, target: pathlib.Path) -> list[pathlib.P
             by_stack[measurement.trial.scheme.stack].append(_bare(measurement))
     found = []
     for stack, made in sorted(by_stack.items()):
-        path = target / "scenarios" / f"{stack}.jsonl.xz"
+        path = _path(target / "scenarios", stack)
         new = {_scenario_of(one) for one in made}
         if path.exists():
             made += [one for one in store.read(path) if _scenario_of(one) not in new]
         lines = b"".join(store.dumps(one) for one in sorted(made, key=lambda one: merge.order(one.trial)))
         found.append(files.write(path, compressed.compress(lines), "choose another --out"))
     return found
+
+
+def _path(folder: pathlib.Path, stack: str) -> pathlib.Path:
+    """Return where the results of a stack are kept: no name in a results file leads out of the folder."""
+    return folder / f"{slugs.of_name(stack)}.jsonl.xz"
 
 
 def _scenario_of(measurement: Measurement) -> tuple[str, str]:

@@ -92,7 +92,9 @@ def choose(mutants: Sequence[Mutant], ids: Sequence[str]) -> Sequence[Mutant]:
     known = {mutant.id: mutant for mutant in mutants}
     for name in ids:
         if name not in known:
-            raise UserError(f"mutant {name!r} is not known", f"choose one of {', '.join(known)}")
+            alike = [one for one in known if one.partition("-")[0] == name.partition("-")[0]]
+            mend = f"choose one of {', '.join(alike)}" if alike else "mutants/mutants.json lists them"
+            raise UserError(f"mutant {name!r} is not known", mend)
     return [known[name] for name in ids] if ids else list(mutants)
 
 

@@ -220,7 +220,7 @@ def title_of(algorithm: str, all_series: Sequence[Series]) -> str:
 
 
 def algorithm_page(algorithm: str) -> str:
-    return f"compare-{slugs.of_algorithm(algorithm)}.html"
+    return f"compare-{slugs.of_name(algorithm)}.html"
 
 
 def _cells_page(series: Series, bandwidth: float) -> str:

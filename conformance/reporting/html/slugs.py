@@ -13,9 +13,10 @@ def of_series(series: heatmaps.Series) -> str:
     return f"{_plain(f'{series.scheme.algorithm}-{series.scheme.stack}')}-{series.digest[:8]}"
 
 
-def of_algorithm(algorithm: str) -> str:
-    plain = _plain(algorithm)
-    return plain if plain == algorithm else f"{plain}-{digest.of_value(algorithm)[:8]}"
+def of_name(name: str) -> str:
+    """Return the slug of an algorithm or a stack: its own name, where that is harmless."""
+    plain = _plain(name)
+    return plain if plain == name else f"{plain}-{digest.of_value(name)[:8]}"
 
 
 def _plain(text: str) -> str:

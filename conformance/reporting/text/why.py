@@ -38,7 +38,7 @@ def show(report: "Report", console: rich.console.Console) -> None:
     """Show the suspects, the likeliest first, what was seen of each, and where to look for it."""
     title = _title(report)
     if not report.suspects:
-        console.print(f"{title}: nothing looks wrong in {report.compared} features", soft_wrap=True)
+        console.print(f"{title}: {_nothing(report)}", soft_wrap=True)
     else:
         table = rich.table.Table(title=title, title_justify="left", show_lines=True)
         table.add_column("suspect", no_wrap=True)
@@ -58,13 +58,20 @@ def show(report: "Report", console: rich.console.Console) -> None:
 def lines(report: "Report") -> Iterator[str]:
     """Yield the same in Markdown, each suspect a line."""
     title = markdown.span(_title(report))
-    yield from (f"{title}:", "") if report.suspects else (f"{title}: nothing looks wrong",)
+    yield from (f"{title}:", "") if report.suspects else (f"{title}: {_nothing(report)}",)
     for suspect in report.suspects:
         yield f"- **{suspect.label}** {suspect.weight:.1f}: {'. '.join(_evidence(report, suspect))}"
     if text := _blamed(report):
         yield f"- {text}"
     for problem in report.problems:
         yield f"- not looked at: {markdown.span(problem)}"
+
+
+def _nothing(report: "Report") -> str:
+    """Say that there is no suspect, or that there was nothing to look for one in."""
+    if not report.compared:
+        return "not known: no feature is there on both sides"
+    return f"nothing looks wrong in {report.compared} features"
 
 
 def _blamed(report: "Report") -> str | None:

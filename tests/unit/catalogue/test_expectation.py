@@ -403,3 +403,10 @@ def test_what_is_written_of_points_is_read_back(tmp_path):
         path.write_text(expectations.dumps([entry]))
         (read,) = expectation.from_json(schema.load("expected", path), path)
         assert read == entry and all(isinstance(cell, Point) for cell in cells)
+
+
+def test_cells_and_points_are_listed_beside_each_other():
+    mixed = expected(cells=(CELL, Point((("flows", 2),)), OTHER))
+    assert mixed.ids == [CELL.id, OTHER.id, "flows=2"]
+    (written,) = expectation.to_json([mixed])["expected"]
+    assert written["cells"] == mixed.ids

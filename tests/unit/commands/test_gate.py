@@ -512,6 +512,18 @@ def test_a_baseline_without_features_is_refused_with_the_command_that_makes_them
     assert "conformance gate cubic --features --results before.jsonl" in done.output
 
 
+def test_an_algorithm_that_cannot_be_traced_is_named_and_no_reason_to_stop(run, traces, monkeypatch):
+    taken = traces(0.7)
+    monkeypatch.setattr(tracing, "why_not", lambda bench, algorithm: "no kernel" if algorithm == "reno" else None)
+    done = run("cubic", "reno", "--grid", CELLS, "--features")
+    assert done.exit_code == 0, done.output
+    assert "reno is not traced: no kernel" in done.output and "cubic is not traced" not in done.output
+    assert taken
+    taken.clear()
+    assert run("reno", "--grid", CELLS, "--features").exit_code == 0
+    assert not taken
+
+
 def test_annotations_name_violated_zones_and_the_first_suspect(run, monkeypatch):
     evil = "50%\r\n::warning::x"
     evidence = types.SimpleNamespace(sentence=f"it kept {evil}")

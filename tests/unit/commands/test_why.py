@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from conformance.catalogue import recorded_features
 from conformance.commands import tracing, why
+from conformance.commands.status import ExitStatus
 from conformance.engine import benches
 from conformance.lab import kernel_variant
 from conformance.model.clauses import changes
@@ -322,6 +323,17 @@ def test_a_report_is_shown_drawn_and_written():
     same = why.Report(algorithm="reno", stack=report.reference, reference=report.reference)
     showing.show(same, console)
     assert "nothing looks wrong" in console.export_text()
+
+
+@pytest.mark.slow
+def test_without_anything_to_compare_with_nothing_is_known():
+    stack = traced(senders.Sender(), losses)
+    report = why.Report(algorithm="copa", stack=stack, reference=None, no_reference="Linux has none")
+    console = rich.console.Console(record=True, width=300, markup=False)
+    showing.show(report, console)
+    assert report.exit_status == ExitStatus.UNKNOWN
+    assert "not known: no feature is there on both sides" in console.export_text()
+    schema.check("why", json.loads(json.dumps(report.to_json())), "why.json")
 
 
 @pytest.mark.slow

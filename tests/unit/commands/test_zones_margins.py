@@ -60,3 +60,10 @@ def test_without_record_nothing_is_kept(results, kept):
     before, copy = kept
     assert zones_margins.compute([results]).path is None
     assert json.loads(copy.read_text())["zones"] == before
+
+
+def test_a_trial_in_two_files_counts_once(results, kept, tmp_path):
+    more = store.Store(tmp_path / "copy.jsonl")
+    for measurement in store.read(results)[:3]:
+        more.add(measurement)
+    assert zones_margins.compute([results, more.path]).to_json() == zones_margins.compute([results]).to_json()

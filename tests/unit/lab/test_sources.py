@@ -323,8 +323,9 @@ def test_a_choice_writes_its_trees_as_options(tmp_path):
     assert choice.options() == " --stack quinn --source a=/x --source 'b=/y z'"
     assert choice.options("source") == " --stack quinn"
     assert benches.Choice().options() == ""
-    with pytest.raises(UserError, match="an exported image is run as it is; leave out --source"):
-        benches.find(benches.Choice(source=("a=/x",), interop_rootfs=str(tmp_path)))
+    for more in ({"source": ("a=/x",)}, {"stack": "quinn"}, {"client": "own"}):
+        with pytest.raises(UserError, match="an exported image is run as it is; leave out --stack, --client and"):
+            benches.find(benches.Choice(**more, interop_rootfs=str(tmp_path)))
 
 
 GO = """

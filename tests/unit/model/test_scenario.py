@@ -129,6 +129,7 @@ def test_points_that_share_a_guest_differ_in_values_only():
     [
         ("/axes/0/sets/0", "/links/0/data/rate", "/axes/0/sets/0: it sets nothing: the document has no /links/0"),
         ("/axes/0/sets/0", "/links/3/data", "/axes/0/sets/0: it sets nothing"),
+        ("/axes/0/sets/0", "/links/\N{SUPERSCRIPT TWO}/data", "/axes/0/sets/0: it sets nothing"),
         ("/axes/0/sets/0", "rate", "/axes/0/sets/0: 'rate' is no JSON pointer"),
         ("/axes/1/name", "rate", "/axes/1/name: there are two axes called rate"),
         ("/axes/1/values", [2, 2.0], "/axes/1/values: a value stands there twice"),

@@ -5,7 +5,7 @@ import pathlib
 import re
 
 import pytest
-from helpers import measurements, measurements_of, results_file
+from helpers import measurements, measurements_of, results_file, scheme
 
 from conformance.catalogue import studies
 from conformance.model.errors import UserError
@@ -159,3 +159,14 @@ def test_lists_of_what_does_not_conform_begin_with_the_worst(tmp_path):
     ordered = sorted(series.utilization.results.values(), key=heatmaps.worst_first)
     told = [(result.status, result.value) for result in ordered]
     assert told == [("violates", 0.05), ("violates", 0.9), ("violates", 0.3), ("error", None)]
+
+
+def test_no_name_of_a_stack_leads_out_of_the_folder(tmp_path, folder):
+    (made,) = measurements([0.5], cell=CELLS[0])
+    names = ["../../evil", str(tmp_path / "absolute"), "..", "plain-1.0"]
+    lines = [dataclasses.replace(made, trial=dataclasses.replace(made.trial, scheme=scheme(stack=n))) for n in names]
+    packed = published.write(written(tmp_path / "r.jsonl", lines), folder)
+    assert len(packed) == len(names)
+    assert all(path.parent == folder for path in packed)
+    assert folder / "plain-1.0.jsonl.xz" in packed
+    assert {m.trial.scheme.stack for m in Source(packed).measurements} == set(names)

@@ -434,8 +434,8 @@ def test_names_of_files_are_harmless_and_different(series):
     found = [slugs.of_series(s) for s in series]
     assert len(set(found)) == len(found)
     assert all(set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-") for name in found)
-    assert slugs.of_algorithm("cubic") == "cubic"
-    assert slugs.of_algorithm("../../cubic") != slugs.of_algorithm("cubic")
+    assert slugs.of_name("cubic") == "cubic"
+    assert slugs.of_name("../../cubic") != slugs.of_name("cubic")
 
 
 def test_zones_of_another_profile_do_not_judge():
