@@ -8,7 +8,7 @@ import itertools
 import numpy
 import numpy.typing
 
-from conformance.model.clauses.seen import Invisible, Observable, Seen
+from conformance.model.clauses.seen import Invisible, Observable, Seen, shown
 from conformance.model.diagnosis.flow import Floats, Flow
 from conformance.model.diagnosis.samples import Samples, one, stretches
 
@@ -60,7 +60,7 @@ def _start_up(flow: Flow) -> tuple[float, float]:
     return float(at[filled[0]]), float(at[drains[0]])
 
 
-def rounds(flow: Flow, start_s: float, end_s: float) -> int:
+def count_rounds(flow: Flow, start_s: float, end_s: float) -> int:
     """Return how many packet-timed rounds begin in a time.
 
     A round ends when the first packet that was sent in it is acknowledged (RFC 9438's and BBR's packet-timed).
@@ -78,7 +78,7 @@ def rounds(flow: Flow, start_s: float, end_s: float) -> int:
 def _start_up_rounds(seen: Seen) -> Samples:
     """Return how many packet-timed rounds start-up went on for, once it filled the path."""
     filled_s, end_s = _start_up(seen.flow)
-    return one(rounds(seen.flow, filled_s, end_s), end_s)
+    return one(count_rounds(seen.flow, filled_s, end_s), end_s)
 
 
 def _start_up_flight(seen: Seen) -> Samples:
@@ -109,7 +109,7 @@ def _cruise_rate(seen: Seen) -> Samples:
     blocks = max(int((at[-1] - at[0]) / _BLOCK_S), 0) if len(at) else 0
     parts = zip(numpy.array_split(at, blocks), numpy.array_split(rate, blocks), strict=True) if blocks else ()
     pairs = [(float(numpy.median(own)), float(times[0])) for times, own in parts]
-    return _samples(pairs, "the transfer was over too soon after start-up")
+    return shown(pairs, "the transfer was over too soon after start-up")
 
 
 def _phases(seen: Seen, up: bool) -> list[tuple[float, float, float]]:
@@ -128,17 +128,10 @@ def _phases(seen: Seen, up: bool) -> list[tuple[float, float, float]]:
     return found
 
 
-def _samples(pairs: list[tuple[float, float]], invisible: str) -> Samples:
-    if not pairs:
-        raise Invisible(invisible)
-    values, times = zip(*pairs, strict=True)
-    return Samples(values=numpy.array(values, dtype=float), times_s=numpy.array(times, dtype=float))
-
-
 def _up_rate(seen: Seen) -> Samples:
     """Return the r of each phase that probes for bandwidth."""
     found = [(rate, begin) for begin, _, rate in _phases(seen, up=True)]
-    return _samples(found, "it never sent faster than the link for a round trip once start-up was over")
+    return shown(found, "it never sent faster than the link for a round trip once start-up was over")
 
 
 def _up_flight(seen: Seen) -> Samples:
@@ -148,13 +141,13 @@ def _up_flight(seen: Seen) -> Samples:
     for begin, end, _ in _phases(seen, up=True):
         a, b = numpy.searchsorted(flow.sent_s, (begin, end))
         pairs.append((float(flow.flight[a:b].max() / flow.bdp_bytes), begin))
-    return _samples(pairs, "it never sent faster than the link for a round trip once start-up was over")
+    return shown(pairs, "it never sent faster than the link for a round trip once start-up was over")
 
 
 def _down_rate(seen: Seen) -> Samples:
     """Return the r of each phase that drains what was probed with."""
     found = [(rate, begin) for begin, _, rate in _phases(seen, up=False)]
-    return _samples(found, "it never sent slower than the link for a round trip once start-up was over")
+    return shown(found, "it never sent slower than the link for a round trip once start-up was over")
 
 
 def dips(seen: Seen) -> list[tuple[float, float]]:
@@ -192,7 +185,7 @@ def _dip_interval(seen: Seen) -> Samples:
     pairs = [(b - a, a) for a, b in itertools.pairwise(begins)]
     # Between two dips a stretch that is too long is an interval already.
     pairs += [(length, a) for a, length in _overdue(seen) if not begins or not begins[0] < a < begins[-1]]
-    return _samples(pairs, f"{len(begins)} dips of the flight, as for ProbeRTT, were to be seen, and none was overdue")
+    return shown(pairs, f"{len(begins)} dips of the flight, as for ProbeRTT, were to be seen, and none was overdue")
 
 
 def _dip_depth(seen: Seen) -> Samples:
@@ -202,7 +195,7 @@ def _dip_depth(seen: Seen) -> Samples:
     for begin, end in _require_dips(seen):
         a, b = numpy.searchsorted(flow.sent_s, (begin, end))
         pairs.append((float(flow.flight[a:b].min() / flow.bdp_bytes), begin))
-    return _samples(pairs, "") if pairs else one(*_lowest(flow))
+    return shown(pairs, "") if pairs else one(*_lowest(flow))
 
 
 def _lowest(flow: Flow) -> tuple[float, float]:
@@ -219,7 +212,7 @@ def _lowest(flow: Flow) -> tuple[float, float]:
 def _dip_length(seen: Seen) -> Samples:
     """Return how long each dip lasted, in seconds; zero where there was none although one was overdue."""
     pairs = [(b - a, a) for a, b in _require_dips(seen)]
-    return _samples(pairs, "") if pairs else one(0.0, _settled_s(seen.flow))
+    return shown(pairs, "") if pairs else one(0.0, _settled_s(seen.flow))
 
 
 def _later(seen: Seen, times: Floats) -> tuple[numpy.typing.NDArray[numpy.bool_], float]:

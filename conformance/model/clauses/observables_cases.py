@@ -5,7 +5,7 @@ r is what was sent in a base round trip by what the link carries in it, F the fl
 
 import numpy
 
-from conformance.model.clauses.observables_bbr import rates, rounds
+from conformance.model.clauses.observables_bbr import count_rounds, rates
 from conformance.model.clauses.observables_requests import body_begins_s, bulk_begins_s
 from conformance.model.clauses.seen import Invisible, Observable, Seen
 from conformance.model.diagnosis.flow import Flow
@@ -67,7 +67,7 @@ def _drain_rounds(seen: Seen) -> Samples:
     high = numpy.flatnonzero((rate > _DRAINED) & (numpy.arange(len(rate)) > low[0]))
     begin_s = float(at[low[0]])
     end_s = float(at[high[0]]) if len(high) else float(flow.sent_s[-1])
-    return one(rounds(flow, begin_s, end_s), begin_s)
+    return one(count_rounds(flow, begin_s, end_s), begin_s)
 
 
 def _down_s(seen: Seen) -> Samples:

@@ -7,7 +7,7 @@ import itertools
 
 import numpy
 
-from conformance.model.clauses.seen import Absent, Event, Invisible, Observable, Seen
+from conformance.model.clauses.seen import Absent, Event, Invisible, Observable, Seen, shown
 from conformance.model.diagnosis.flow import Floats
 from conformance.model.diagnosis.samples import Samples
 from conformance.model.packets import CE, NOT_ECT
@@ -21,14 +21,6 @@ _LEAST_WINDOW = 12
 #: round trips that nothing else may happen in, before and after a mark
 _QUIET_BEFORE, _QUIET_AFTER = 2, 3
 _PACKETS = "packets"
-
-
-def _samples(pairs: list[tuple[float, float]], invisible: str) -> Samples:
-    kept = [(value, at) for value, at in pairs if numpy.isfinite(value)]
-    if not kept:
-        raise Invisible(invisible)
-    values, times = zip(*kept, strict=True)
-    return Samples(values=numpy.array(values, dtype=float), times_s=numpy.array(times, dtype=float))
 
 
 def _rtt_s(seen: Seen, at_s: float) -> float:
@@ -55,7 +47,7 @@ def _sent(seen: Seen, start_s: float, end_s: float) -> float:
 def _after_outage(seen: Seen) -> Samples:
     """Return what was sent in the round trip after it was known that the path had healed."""
     healed_s = _healed_s(seen, seen.event)
-    return _samples([(_sent(seen, healed_s, healed_s + 0.95 * seen.base_rtt_s), healed_s)], "nothing was sent")
+    return shown([(_sent(seen, healed_s, healed_s + 0.95 * seen.base_rtt_s), healed_s)], "nothing was sent")
 
 
 def _after_outage_share(seen: Seen) -> Samples:
@@ -66,7 +58,7 @@ def _after_outage_share(seen: Seen) -> Samples:
     after = [flow.window(healed_s + at * seen.base_rtt_s, healed_s + (at + 1) * seen.base_rtt_s) for at in range(1, 4)]
     if not numpy.isfinite(before) or before < _LEAST_WINDOW:
         raise Invisible("the window before the outage was too small")
-    return _samples([(float(numpy.nanmax(after)) / before, healed_s)], "nothing was sent after the outage")
+    return shown([(float(numpy.nanmax(after)) / before, healed_s)], "nothing was sent after the outage")
 
 
 def _probes(seen: Seen) -> tuple[Floats, Floats]:
@@ -86,20 +78,20 @@ def _probe_ratio(seen: Seen) -> Samples:
     times, _ = _probes(seen)
     gaps = numpy.diff(times)
     pairs = [(float(b / a), float(at)) for (a, b), at in zip(itertools.pairwise(gaps), times[2:], strict=True)]
-    return _samples(pairs, f"{len(times)} probes show no ratio of two gaps")
+    return shown(pairs, f"{len(times)} probes show no ratio of two gaps")
 
 
 def _probe_packets(seen: Seen) -> Samples:
     """Return the packets of each probe."""
     times, packets = _probes(seen)
-    return _samples([(float(n), float(at)) for n, at in zip(packets, times, strict=True)], "no probe was sent")
+    return shown([(float(n), float(at)) for n, at in zip(packets, times, strict=True)], "no probe was sent")
 
 
 def _late_in_outage(seen: Seen) -> Samples:
     """Return the packets sent in the second half of an outage."""
     event = seen.event
     middle_s = (event.begin_s + event.end_s) / 2
-    return _samples([(_sent(seen, middle_s, event.end_s), middle_s)], "nothing was sent")
+    return shown([(_sent(seen, middle_s, event.end_s), middle_s)], "nothing was sent")
 
 
 def _recovered(seen: Seen) -> Samples:
@@ -111,7 +103,7 @@ def _recovered(seen: Seen) -> Samples:
         raise Invisible("the transfer was over too soon after the event")
     end_s = min(end_s, start_s + 3)
     inside = (seen.out_s >= start_s) & (seen.out_s < end_s)
-    return _samples(
+    return shown(
         [(float(seen.packets.bytes[inside].sum() / seen.bytes_per_s / (end_s - start_s)), start_s)], "nothing arrived"
     )
 
@@ -123,7 +115,7 @@ def _during(seen: Seen) -> Samples:
     if end_s - start_s < 0.5:
         raise Invisible("the event was over too soon")
     inside = (seen.out_s >= start_s) & (seen.out_s < end_s)
-    return _samples(
+    return shown(
         [(float(seen.packets.bytes[inside].sum() / seen.bytes_per_s / (end_s - start_s)), start_s)], "nothing arrived"
     )
 
@@ -155,7 +147,7 @@ def _kept_of_mark(seen: Seen) -> Samples:
         before, after = flow.window(at_s - rtt_s, at_s), flow.window_after(at_s + rtt_s, at_s + 2 * rtt_s)
         if before >= _LEAST_WINDOW and numpy.isfinite(after):
             pairs.append((float(after / before), float(at_s)))
-    return _samples(pairs, "no mark stood alone in a window of 12 packets or more")
+    return shown(pairs, "no mark stood alone in a window of 12 packets or more")
 
 
 def _window_when_marked(seen: Seen) -> Samples:
@@ -166,7 +158,7 @@ def _window_when_marked(seen: Seen) -> Samples:
     inside = flow.sent_s >= event.begin_s + 2
     if inside.sum() < 5:
         raise Invisible("the transfer was over before two seconds of marks")
-    return _samples([(float(numpy.median(flow.flight[inside]) / flow.full_bytes), event.begin_s + 2)], "nothing sent")
+    return shown([(float(numpy.median(flow.flight[inside]) / flow.full_bytes), event.begin_s + 2)], "nothing sent")
 
 
 def _ect_late(seen: Seen) -> Samples:
@@ -174,7 +166,7 @@ def _ect_late(seen: Seen) -> Samples:
     require_ect(seen)
     late = seen.sent_s >= float(seen.sent_s[-1]) - 1
     share = float((seen.packets.ecn_sent[late] != NOT_ECT).mean())
-    return _samples([(share, float(seen.sent_s[-1]) - 1)], "nothing was sent")
+    return shown([(share, float(seen.sent_s[-1]) - 1)], "nothing was sent")
 
 
 def _growth_most(seen: Seen) -> Samples:
@@ -193,7 +185,7 @@ def _growth_most(seen: Seen) -> Samples:
         for a, b in itertools.pairwise(windows)
         if a[0] >= _LEAST_WINDOW and b[0] * flow.full_bytes < flow.bdp_bytes
     ]
-    return _samples(pairs, "the window never grew from 12 packets on, below what the path holds")
+    return shown(pairs, "the window never grew from 12 packets on, below what the path holds")
 
 
 ROWS = (

@@ -2,14 +2,14 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy
 
 from conformance.model.diagnosis import flow as flows
 from conformance.model.diagnosis.flow import Floats, Flow
-from conformance.model.diagnosis.samples import Samples
+from conformance.model.diagnosis.samples import Samples, samples
 from conformance.model.errors import UserError
 from conformance.model.packets import LOST, Packets
 from conformance.model.schedule import Entry, Occasion, resolved
@@ -38,6 +38,14 @@ class Invisible(Exception):
 
 class Absent(Invisible):
     """The stack does not do what is asked about, so that no other trial shows it, either."""
+
+
+def shown(pairs: Iterable[tuple[float | None, float]], invisible: str) -> Samples:
+    """Return Samples of (value, time) pairs. Raise Invisible, for this reason, where none has a value."""
+    found = samples(pairs)
+    if not len(found):
+        raise Invisible(invisible)
+    return found
 
 
 def _until(packets: Packets, end_s: float) -> Packets:
