@@ -78,7 +78,7 @@ def cut_off(measurements: Iterable[Measurement], timeout_s: float) -> Iterator[M
     for m in measurements:
         if m.outcome is Outcome.OK and m.metrics["completion_s"] > timeout_s:
             # What had arrived by then is not known, but it was less than all.
-            reached = m.trial.setting.transfer_s / timeout_s
+            reached = min(1.0, m.trial.setting.transfer_s / timeout_s)
             m = dataclasses.replace(m, outcome=Outcome.TIMEOUT, metrics={**m.metrics, "utilization": reached})
         yield m
 
