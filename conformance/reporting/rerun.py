@@ -82,6 +82,8 @@ def _choice(made: Trial) -> list[str]:
 
 def _options(setting: Setting) -> tuple[list[str], str | None]:
     """Return (options that make the profile this setting, why there are none)."""
+    if setting.packets:
+        return [], "`conformance clause run` makes these trials, whose packets are kept"
     usual = documents.profile_or_none(setting.profile, setting.cell)
     if usual is None:
         return [], f"this suite has no profile {setting.profile!r}"
@@ -95,4 +97,5 @@ def _options(setting: Setting) -> tuple[list[str], str | None]:
 
 def _differences(setting: Setting, usual: Setting) -> str:
     ours, theirs = Setting.to_json(setting), Setting.to_json(usual)
-    return ", ".join(f"{name} {ours[name]}" for name in ours if ours[name] != theirs[name])
+    # What a document of a Setting leaves out is as usual.
+    return ", ".join(f"{name} {ours.get(name)}" for name in ours | theirs if ours.get(name) != theirs.get(name))

@@ -8,7 +8,7 @@ reach and why.
 
 import collections
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from conformance.catalogue import clause_record, clauses, own_kind
 from conformance.model import statistics
@@ -66,7 +66,7 @@ def answers(all_series: Sequence[Series], names: Names, measurements: Iterable[M
                 for table in (
                     _of_series(criterion, all_series, names),
                     _of_scenarios(criterion, runs, names),
-                    _of_clauses(criterion, record),
+                    _of_clauses(criterion, record, {scheme.id for scheme in names}),
                 )
                 if table.rows
             ),
@@ -146,14 +146,17 @@ def _span(
     return figures.span(medians, f".{metric.digits}f", metric.suffix, "points")
 
 
-def _of_clauses(criterion: Criterion, record: Sequence[clause_record.Entry]) -> Table:
-    """Return the recorded verdicts of the stacks on clauses; mutants are no stacks."""
+def _of_clauses(criterion: Criterion, record: Sequence[clause_record.Entry], schemes: Set[str]) -> Table:
+    """Return what clauses/record.json has of these schemes, by id, on the criterion's clauses; mutants are no stacks.
+
+    A report is about what was measured for it, and so says nothing of other schemes that are recorded.
+    """
     rows: list[tuple[Row, Mapping[str, str]]] = []
     by_id = {clause.id: clause for clause in clauses.all_clauses()}
     for clause_id in criterion.clauses:
         clause = by_id[clause_id]
         for one in record:
-            if one["clause"] != clause_id or one["who"].startswith("mutant "):
+            if one["clause"] != clause_id or one["scheme"] not in schemes or one["who"].startswith("mutant "):
                 continue
             digits = clause.observable.digits
             value = "" if one["value"] is None else f"{one['value']:.{digits}f} {clause.observable.unit}".strip()
@@ -162,7 +165,7 @@ def _of_clauses(criterion: Criterion, record: Sequence[clause_record.Entry]) -> 
                     Row(scheme=one["scheme"], where=f"{clause.id} ({clause.source})", texts=()),
                     {
                         "observable": clause.observable.title, "measured": value,
-                        "permitted": clause.bound.words(digits), "verdict": one["verdict"],
+                        "permitted": clause.bound.words(digits), "recorded verdict": one["verdict"],
                     },
                 )
             )  # fmt: skip

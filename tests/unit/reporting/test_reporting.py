@@ -13,9 +13,9 @@ import hypothesis
 import hypothesis.strategies as st
 import pyarrow.parquet
 import pytest
-from helpers import CELL, EVIL, counted, measurement, measurements, measurements_of, results_file, setting, zone
+from helpers import CELL, EVIL, counted, measurement, measurements, measurements_of, results_file, scheme, setting, zone
 
-from conformance.catalogue import documents
+from conformance.catalogue import clause_record, documents
 from conformance.cli import main, measuring
 from conformance.model import digest
 from conformance.model.errors import UserError
@@ -124,7 +124,7 @@ def test_evidence_that_a_page_cannot_show_is_named_and_leaves_no_half_of_a_site(
 def test_no_results_are_one_line(tmp_path):
     path = tmp_path / "empty.jsonl"
     path.write_text("")
-    with pytest.raises(UserError, match=r"no results in .*empty\.jsonl; run"):
+    with pytest.raises(UserError, match=r"no results in .*empty\.jsonl; measure first"):
         Source([path])
 
 
@@ -482,3 +482,29 @@ def test_what_zones_of_other_metrics_say_is_in_every_report():
     assert (row["transfer_verdict"], row["queue_verdict"]) == ("violates", None)
     of_cells = [kind for kind in documents.all_kinds() if documents.marker(kind) not in documents.scenario_markers()]
     assert {metric.name for metric in lone()} == {documents.metric_of(kind) for kind in of_cells}
+
+
+def test_trials_whose_packets_are_kept_are_made_again_by_their_clause():
+    setting_ = dataclasses.replace(documents.profile("atc25", CELL), packets=True)
+    (made,) = measurements([0.4])
+    made = dataclasses.replace(made, trial=dataclasses.replace(made.trial, setting=setting_))
+    command, why_not = rerun.cell([made])
+    assert command is None and "conformance clause run" in why_not
+    usual = documents.profile("atc25", CELL)
+    assert rerun._differences(setting_, usual) == rerun._differences(usual, setting_).replace("None", "True")
+
+
+def test_recorded_clauses_are_shown_of_the_schemes_of_the_report_alone():
+    one = next(one for one in clause_record.load() if one["clause"] == "CL001" and "/quinn/" in one["scheme"])
+    algorithm, stack, version = one["scheme"].split("/")
+    names = {scheme(algorithm, stack=stack, stack_version=version): "it"}
+    assert {known.id for known in names} == {one["scheme"]}
+    rows = [
+        row
+        for answer in rfc9743.answers([], names)
+        for table in answer.tables
+        for row in table.rows
+        if "recorded verdict" in table.columns
+    ]
+    assert rows and {row.scheme for row in rows} == {one["scheme"]}
+    assert not any(answer.tables for answer in rfc9743.answers([], {scheme("cubic", stack="mine"): "mine"}))
