@@ -40,6 +40,7 @@ def report(results: Sequence[pathlib.Path], target: pathlib.Path, terminal: bool
     from conformance.reporting.text import terminal as drawn
 
     source = _source(results)
+    files.check_writable(target, "choose another --out")
     if terminal:
         drawn.show(heatmaps.all_series(source.measurements), progress_console(form))
     page = str(site.write(source, target).absolute())

@@ -17,7 +17,7 @@ from conformance.lab import adapter, building, endings, manifest, memory, pki, v
 from conformance.lab import scratch as scratch_place
 from conformance.lab.manifest import GUEST_PATH
 from conformance.model.errors import UserError
-from conformance.support import files, limits
+from conformance.support import files, limits, paths
 
 #: program -> Debian package
 _PROGRAMS = {
@@ -82,6 +82,7 @@ def checks(lab: str = "virtual", kernel_name: str = kernels.DEFAULT_NAME) -> Ite
             yield Check(bool(found), f"{program}: {found or 'not found'}", f"apt-get install {package}")
     yield _mininet()
     yield _builds("linux-tcp")
+    yield _cache()
     yield (temporary := _temp_folder())
     if lab == "host":
         yield _host()
@@ -106,6 +107,18 @@ def checks(lab: str = "virtual", kernel_name: str = kernels.DEFAULT_NAME) -> Ite
         yield (place := _guest_memory(kernel))
         if place.ok:
             yield _boots(kernel)
+
+
+def _cache() -> Check:
+    """Check that what is built can be kept."""
+    place = paths.cache()
+    try:
+        paths.tag_cache()
+        ok = os.access(place, os.W_OK)
+    except OSError:
+        ok = False
+    words = f"folder of what is built: {place}"
+    return Check(ok, words if ok else f"{words}, which cannot be written", "set CC_CONFORMANCE_CACHE to another folder")
 
 
 def _platform() -> Check:

@@ -14,9 +14,9 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from conformance.catalogue import recorded_features
+from conformance.catalogue import documents, recorded_features
 from conformance.catalogue.recorded_features import Recorded
-from conformance.commands import tracing, why_changes
+from conformance.commands import common, tracing, why_changes
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
 from conformance.commands.tracing import Traced
@@ -114,6 +114,8 @@ def look(
         files.check_empty(target)
     bench = benches.find(choice)
     why_not = tracing.why_not(bench, algorithm)
+    if why_not and algorithm not in {path.parent.name for path in documents.zone_files()}:
+        common.require_offered(bench, algorithm)  # a name that nothing has is a mistake
     if why_not:
         raise Untraced(ExitStatus.UNKNOWN, f"unsupported: {why_not}")
     roles = {"stack": bench}
@@ -130,13 +132,19 @@ def look(
     if ours.unsupported or not ours.flows:
         raise Untraced(
             ExitStatus.UNKNOWN if ours.unsupported else ExitStatus.ERROR,
-            ours.unsupported or "; ".join(ours.problems) or "no trace was made",
+            ours.unsupported or _words(ours.problems) or "no trace was made",
         )
     if reference is not None and not reference.flows:
-        why_not = "; ".join(reference.problems) or reference.unsupported
+        why_not = _words(reference.problems) or reference.unsupported
         raise Untraced(ExitStatus.ERROR, f"the reference: {why_not}")
     recorded = recorded_features.find(algorithm) if no_reference else None
     return Report(algorithm=algorithm, stack=ours, reference=reference, no_reference=no_reference, recorded=recorded)
+
+
+def _words(problems: Sequence[str]) -> str:
+    """Say why there is no trace by the first problem, as the others are mostly like it."""
+    more = f" (and {len(problems) - 1} more like it)" if len(problems) > 1 else ""
+    return f"{problems[0]}{more}" if problems else ""
 
 
 def of_violations(

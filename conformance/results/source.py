@@ -48,7 +48,7 @@ class Source:
                 digest = hashlib.file_digest(f, "sha256").hexdigest()[:16]
             files.append(File(name=path.name, digest=digest, trials=trials))
         if not found:
-            raise store.nothing_in(paths, len(cut_short), "run `make conformance` first")
+            raise store.nothing_in(paths, len(cut_short), "measure first, for example with `conformance run cubic`")
         self.files = tuple(files)
         self.measurements = [measurement for *_, measurement in found.values()]
         self._where = {key: (path, number, at) for key, (path, number, at, _) in found.items()}

@@ -113,7 +113,9 @@ def _parse(line: bytes, where: str, known: set[Kind]) -> Measurement:
         text = line.decode("utf-8")
         data = json.loads(text, parse_constant=schema.refuse)
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{where}: not a JSON line: {error}") from None
+        # JSON counts lines of its own, from 1 in this one.
+        why = f"{error.msg}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
+        raise UserError(f"{where}: not a JSON line: {why}", "delete the line, or choose another --results") from None
     written = data.get("schema") if isinstance(data, dict) else None
     if isinstance(written, str) and written.startswith("measurement/") and written != "measurement/1":
         raise UserError(f"{where}: written by another version of the suite ({written:.40})", "give another --results")

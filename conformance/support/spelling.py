@@ -4,11 +4,20 @@ import difflib
 from collections.abc import Iterable
 
 _CLOSE = 0.7
+#: so many names that begin alike are a question, and more are a list
+_MOST = 5
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """Return "did you mean bbrv3?" where one of the `known` names is close to `name`, else None."""
-    close = difflib.get_close_matches(name.lower(), list(known), n=1, cutoff=_CLOSE)
+    """Return "did you mean bbrv3?" where one of the `known` names is close to `name`, else None.
+
+    Where several begin with it, as with bbr, none is closer than the others, and all of them are named.
+    """
+    known = list(known)
+    longer = [one for one in known if name and one.startswith(name.lower())]
+    if 1 < len(longer) <= _MOST:
+        return f"did you mean {', '.join(longer[:-1])} or {longer[-1]}?"
+    close = difflib.get_close_matches(name.lower(), known, n=1, cutoff=_CLOSE)
     return f"did you mean {close[0]}?" if close else None
 
 

@@ -8,7 +8,7 @@ import rich.table
 import rich.text
 
 from conformance.model.split.accuracy import Panel
-from conformance.support.console import duration
+from conformance.support.console import count, duration
 
 if TYPE_CHECKING:
     from conformance.commands.split_accuracy import Comparison
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def show_measured(found: "Measured", console: rich.console.Console) -> None:
     """Show the throughput over each path, then what kept paths from being measured."""
     how = "no proxy" if found.proxy is None else f"proxy {found.proxy}"
-    table = rich.table.Table(title=f"{found.scheme.id}, {how}, {found.trials} trials", title_justify="left")
+    table = rich.table.Table(title=f"{found.scheme.id}, {how}, {count(found.trials, 'trial')}", title_justify="left")
     for name in ("path, client's segment first", "Mbit/s: median", "smallest", "largest", "utilization"):
         table.add_column(name, justify="left" if name.startswith("path") else "right", overflow="fold")
     for path in found.paths:

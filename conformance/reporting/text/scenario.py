@@ -9,6 +9,7 @@ import rich.table
 from conformance.model.metrics import METRICS
 from conformance.model.rounding import told
 from conformance.model.verdict import Status, Verdict
+from conformance.support.console import count
 
 if TYPE_CHECKING:  # a renderer knows what commands find out, not how
     from conformance.commands.scenario import Listed, PointRan, Ran, Shown
@@ -23,7 +24,7 @@ def show_ran(ran: "Ran", console: rich.console.Console) -> None:
     points = [*ran.points, *([ran.alone] if ran.alone and ran.alone not in ran.points else [])]
     for at in points:
         where = f"{ran.scenario} {at.point}".strip()
-        console.print(f"{where}: {ran.scheme}, {len(at.outcomes)} trials", style="bold", soft_wrap=True)
+        console.print(f"{where}: {ran.scheme}, {count(len(at.outcomes), 'trial')}", style="bold", soft_wrap=True)
         if at.figures:
             console.print(_table(ran, at))
         for state, times in at.triggered.items():
@@ -80,7 +81,7 @@ def show_shown(shown: "Shown", console: rich.console.Console) -> None:
         values = ", ".join(map(str, axis.values))
         console.print(f"axis {axis.name}: {values} ({', '.join(axis.sets)})", soft_wrap=True)
     for name, points in sorted(scenario.grids.items()):
-        console.print(f"grid {name}: {len(points)} points", soft_wrap=True)
+        console.print(f"grid {name}: {count(len(points), 'point')}", soft_wrap=True)
     console.print(f"at {shown.point.id or 'its one point'}:", soft_wrap=True)
     network = shown.setting.network
     if network is None:

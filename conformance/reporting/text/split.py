@@ -11,6 +11,7 @@ from conformance.model.split import split_rates
 from conformance.model.split.split_paths import Path, PathClass
 from conformance.model.split.split_rates import Bounds, Count, Filter, Prediction
 from conformance.support import extras, files
+from conformance.support.console import count
 
 if TYPE_CHECKING:
     import altair
@@ -114,7 +115,9 @@ def show(found: "Analysis", console: rich.console.Console) -> None:
     if found.tables:
         first, *others = found.tables
         n, schemes = len(next(iter(first.predictions.values()))), len(first.predictions)
-        console.print(f"{n} paths x {schemes} schemes predicted in {found.took_s:.2f} s", soft_wrap=True)
+        console.print(
+            f"{count(n, 'path')} x {count(schemes, 'scheme')} predicted in {found.took_s:.2f} s", soft_wrap=True
+        )
         show_table(first.predictions, found.transfer_s, console, first.where)
         show_counts(found.counts, console)
         for table in others:

@@ -26,7 +26,7 @@ def show_identified(found: "Identified", console: rich.console.Console) -> None:
         outcome, message = found.trouble
         console.print(f"{found.scheme.id}: {outcome}: {message}", soft_wrap=True)
         return
-    title = f"{found.scheme.id}: {found.cells} cells x {found.trials} trials"
+    title = f"{found.scheme.id}: {count(found.cells, 'cell')} x {count(found.trials, 'trial')}"
     table = rich.table.Table(title=title, title_justify="left")
     for name in ("algorithm", "inside", "score", "outside, for example"):
         table.add_column(name, justify="right" if name in ("inside", "score") else "left")

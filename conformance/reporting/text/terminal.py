@@ -9,7 +9,7 @@ import rich.text
 
 from conformance.model.metrics import METRICS
 from conformance.model.verdict import Status
-from conformance.reporting import heatmaps, naming
+from conformance.reporting import heatmaps, naming, rerun
 from conformance.reporting.html import heatmap_table
 from conformance.support.console import one_line
 
@@ -39,17 +39,18 @@ def show(all_series: Sequence[heatmaps.Series], console: rich.console.Console) -
         for judged in series.judged:
             console.print(summary(judged), style="bold", markup=False)
             _name(series, judged, console)
+        if command := rerun.why(series):
+            console.print(f"what differs: {command}", soft_wrap=True, markup=False)
         if series.false_alarms:
             console.print(f"all zones of {series.scheme.id}: {series.false_alarms}", soft_wrap=True, markup=False)
 
 
 def _name(series: heatmaps.Series, heatmap: heatmaps.Heatmap, console: rich.console.Console) -> None:
-    """Name what does not conform and why, which the table does not show; what failed or is not offered is told once."""
-    shown = ("conforms", "violates") if heatmap is series.utilization else ("conforms",)
+    """Name what does not conform, with the numbers, and why; what failed or is not offered is told once."""
     found = [
         result
         for result in heatmap.results.values()
-        if result.permitted and result.status not in shown and not series.is_told(heatmap, result)
+        if result.permitted and result.status != "conforms" and not series.is_told(heatmap, result)
     ]
     for result in sorted(found, key=heatmaps.worst_first)[:_MOST_NAMED]:
         console.print(f"  {_named(heatmap.metric, result)}", soft_wrap=True, markup=False)
