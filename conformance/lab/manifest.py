@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from conformance.model.errors import UserError
-from conformance.support import paths, schema
+from conformance.support import paths, schema, spelling
 
 #: where guests look for programs (conformance/guest/init.py sets the same)
 GUEST_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -147,7 +147,9 @@ def read(stack: str) -> Manifest:
                 )
             raise UserError(
                 f"stack {stack!r} is not known",
-                f"choose one of {', '.join(names())}, or give the path of an adapter.json",
+                spelling.mend(
+                    stack, names(), f"choose one of {', '.join(names())}, or give the path of an adapter.json"
+                ),
             )
     else:
         path = pathlib.Path(stack)

@@ -13,12 +13,14 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
 
     Where several begin with it, as with bbr, none is closer than the others, and all of them are named.
     """
-    known = list(known)
-    longer = [one for one in known if name and one.startswith(name.lower())]
+    by_lower = {one.lower(): one for one in known}
+    longer = [one for lower, one in by_lower.items() if name and lower.startswith(name.lower())]
+    if len(longer) == 1:
+        return f"did you mean {longer[0]}?"
     if 1 < len(longer) <= _MOST:
         return f"did you mean {', '.join(longer[:-1])} or {longer[-1]}?"
-    close = difflib.get_close_matches(name.lower(), known, n=1, cutoff=_CLOSE)
-    return f"did you mean {close[0]}?" if close else None
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=_CLOSE)
+    return f"did you mean {by_lower[close[0]]}?" if close else None
 
 
 def mend(name: str, known: Iterable[str], otherwise: str) -> str:

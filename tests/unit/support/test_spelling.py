@@ -16,6 +16,8 @@ def test_a_close_name_is_suggested(typed, meant):
 
 def test_all_names_that_begin_with_it_are_suggested():
     assert did_you_mean("bbr", KNOWN) == "did you mean bbrv1, bbrv2 or bbrv3?"
+    assert did_you_mean("cub", KNOWN) == "did you mean cubic?"
+    assert did_you_mean("cl001", ["CL001", "CL002"]) == "did you mean CL001?"
     assert did_you_mean("", KNOWN) is None
     assert did_you_mean("x", [f"x{at}" for at in range(6)]) is None
 
