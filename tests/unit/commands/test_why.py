@@ -32,6 +32,8 @@ from conformance.support import paths, schema
 
 SERVER = bytes((10, 0, 0, 3))
 STACK = benches.Choice()
+#: a stack without Reno
+RELABELLED = str(paths.PACKAGE.parent / "tests" / "stacks" / "relabelled" / "adapter.json")
 
 
 def capture(frames):
@@ -383,9 +385,11 @@ def test_mistakes_are_named(tmp_path):
 
 
 @pytest.mark.guest
-def test_what_a_stack_does_not_offer_is_unsupported(tmp_path):
-    status, text = ask(tmp_path, algorithm="nosuchalgorithm")
+def test_what_a_stack_does_not_offer_is_unsupported_and_what_nothing_has_is_a_mistake(tmp_path):
+    status, text = ask(tmp_path, algorithm="reno", choice=benches.Choice(stack=RELABELLED))
     assert status == 4 and "does not offer" in text
+    with pytest.raises(UserError, match=r"does not offer cubik; did you mean cubic\?"):
+        ask(tmp_path, algorithm="cubik")
 
 
 @pytest.mark.guest

@@ -32,6 +32,7 @@ BESIDE = {
     "conformance/support/limits.py": "how many guests at a time",
     "conformance/support/paths.py": "where files are",
     "conformance/support/schema.py": "refuses documents",
+    "conformance/support/spelling.py": "suggests names",
 }
 
 
