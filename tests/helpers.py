@@ -292,3 +292,12 @@ def places(data, *within):
     for step, value in inner:
         yield (*within, step)
         yield from places(value, *within, step)
+
+
+def reference_scheme(algorithm):
+    """The id of the scheme that the algorithm's zones were made from, such as cubic/linux-tcp/7.2.11."""
+    from conformance.catalogue import documents
+    from conformance.support import paths
+
+    (reference,) = documents.zone(paths.data("zones", algorithm, "heatmap.json")).references.values()
+    return reference["scheme"]

@@ -132,6 +132,11 @@ def zone_files(kind: str = "heatmap", profile: str = _FIRST_PROFILE) -> list[pat
     return sorted(p for p in paths.data("zones").glob(named) if p.parent.name != "profiles")
 
 
+def algorithms(profile: str = _FIRST_PROFILE) -> set[str]:
+    """Return the algorithms that have zones over cells measured under a profile of stacks."""
+    return {path.parent.name for path in zone_files("heatmap", profile)}
+
+
 def stem(kind: str, profile: str) -> str:
     """Return what files of zones of a kind are called, over cells measured under a profile of stacks."""
     return kind if profile == _FIRST_PROFILE else f"{kind}-{profile}"
@@ -301,7 +306,7 @@ def judges(zone_id: str, profile: str) -> bool:
     """Return whether stacks that are judged under this profile are judged by this zone, or split zone."""
     algorithm, name = zones.id_parts(zone_id)
     names = {stem(kind, profile) for kind in (*KINDS, _SPLIT)} | set(further_kinds(profile))
-    return name in names and algorithm in {path.parent.name for path in zone_files("heatmap", profile)}
+    return name in names and algorithm in algorithms(profile)
 
 
 def marker(kind: str) -> str:

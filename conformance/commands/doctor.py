@@ -111,14 +111,11 @@ def checks(lab: str = "virtual", kernel_name: str = kernels.DEFAULT_NAME) -> Ite
 
 def _cache() -> Check:
     """Check that what is built can be kept."""
-    place = paths.cache()
     try:
-        paths.tag_cache()
-        ok = os.access(place, os.W_OK)
-    except OSError:
-        ok = False
-    words = f"folder of what is built: {place}"
-    return Check(ok, words if ok else f"{words}, which cannot be written", "set CC_CONFORMANCE_CACHE to another folder")
+        files.check_writable(paths.cache(), "set CC_CONFORMANCE_CACHE to another folder")
+        return Check(True, f"cache: {paths.cache()}")
+    except UserError as error:
+        return Check(False, f"cache: {error.cause}", error.mend or "")
 
 
 def _platform() -> Check:

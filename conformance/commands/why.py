@@ -114,9 +114,9 @@ def look(
         files.check_empty(target)
     bench = benches.find(choice)
     why_not = tracing.why_not(bench, algorithm)
-    if why_not and algorithm not in {path.parent.name for path in documents.zone_files()}:
-        common.require_offered(bench, algorithm)  # a name that nothing has is a mistake
     if why_not:
+        if algorithm not in documents.algorithms():
+            common.require_offered(bench, algorithm)  # a name that nothing has is a mistake
         raise Untraced(ExitStatus.UNKNOWN, f"unsupported: {why_not}")
     roles = {"stack": bench}
     usual = benches.find(Choice())

@@ -23,9 +23,9 @@ UNEXPLAINED = "not explained yet"
 Place = places.Place | str
 
 
-def ordered(places: Iterable[Place]) -> list[Place]:
-    """Return places in order, those of one kind together."""
-    return sorted(places, key=_rank)
+def ordered(cells: Iterable[Place]) -> list[Place]:
+    """Return cells, points and checks in order, those of one kind together."""
+    return sorted(cells, key=_rank)
 
 
 def _rank(place: Place) -> tuple[str, Any]:

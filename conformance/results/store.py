@@ -113,7 +113,7 @@ def _parse(line: bytes, where: str, known: set[Kind]) -> Measurement:
         text = line.decode("utf-8")
         data = json.loads(text, parse_constant=schema.refuse)
     except (ValueError, RecursionError) as error:
-        # JSON counts lines of its own, from 1 in this one.
+        # The parser's own line number is always 1 here, and contradicts that of the file.
         why = f"{error.msg}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
         raise UserError(f"{where}: not a JSON line: {why}", "delete the line, or choose another --results") from None
     written = data.get("schema") if isinstance(data, dict) else None

@@ -165,7 +165,7 @@ def check_mark_expression(expression: str, known: Iterable[str]) -> None:
     words = {*known, "and", "or", "not", "True", "False"}
     for word in re.findall(r"[A-Za-z_][\w.-]*", expression):
         if word not in words:
-            algorithms = sorted(path.parent.name for path in documents.zone_files())
+            algorithms = sorted(documents.algorithms())
             metrics = dict.fromkeys(documents.marker(kind) for kind in kinds())
             raise UserError(
                 f"-m {word}: no such algorithm, metric, document or tier",

@@ -73,12 +73,8 @@ def pytest_configure(config: pytest.Config) -> None:
     of_scenarios = {name: f"flows that share a network: {what}" for name, what in documents.scenario_markers().items()}
     for name, what in (_MARKERS | of_scenarios | clauses.markers()).items():
         config.addinivalue_line("markers", f"{name}: {what}")
-    for name in sorted(_algorithms()):
+    for name in sorted(documents.algorithms()):
         config.addinivalue_line("markers", f"{name}: algorithm: cells of zone {name}")
-
-
-def _algorithms() -> set[str]:
-    return {path.parent.name for path in documents.zone_files()}
 
 
 def _known_markers(config: pytest.Config) -> set[str]:

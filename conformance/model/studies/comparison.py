@@ -14,17 +14,15 @@ each trial, and is
 - `unclear` otherwise: more trials would tell.
 
 Test and interval are exact, the test also where values are equal; of very many trials, they are by the normal
-approximation. That both sides use the same seeds counts only where
-nothing differs at all: the same random numbers meet other packets as soon as anything does.
+approximation. That both sides use the same seeds counts only where nothing differs at all: the same random numbers
+meet other packets as soon as anything does.
 """
 
 import dataclasses
 import enum
-import functools
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import NormalDist
 
 import numpy
 
@@ -219,14 +217,7 @@ def shift_interval(a: Sequence[float], b: Sequence[float], confidence: float = C
     return differences[rank - 1], differences[-rank]
 
 
-@functools.lru_cache(maxsize=256)
 def _interval_rank(n: int, m: int, confidence: float) -> int:
     """Return which of all n m differences, counted from either end, bounds the interval; 0 where none does."""
-    sizes = (1,) * (n + m)
-    if n + m > statistics.MOST_EXACT:
-        mean, deviation = statistics.rank_sum_moments(n, sizes)
-        z = NormalDist().inv_cdf((1 - confidence) / 2)
-        return max(0, math.floor(mean - n * (n + 1) / 2 + 0.5 + z * deviation))
-    ways = statistics.rank_sum_ways(n, sizes)[n * (n + 1) :: 2]
-    below = numpy.cumsum(ways) / ways.sum()
-    return int(numpy.searchsorted(below, (1 - confidence) / 2 + _ROUNDING, side="right"))
+    critical = statistics.mann_whitney_critical(n, m, (1 - confidence) / 2 + _ROUNDING)
+    return 0 if math.isinf(critical) else int(n * m - critical) + 1
