@@ -117,7 +117,7 @@ def _report(result: "GateResult", options: "Options", console: Console, notes: N
             features.copy(options.results, target / "results.jsonl", schemes)
         console.print(f"reports: {target}", soft_wrap=True)
     reports: dict[str, Any] = {}
-    if result.violating and options.why and options.choice.lab == "virtual" and not options.baseline:
+    if result.violating and options.why and options.can_look:
         from conformance.commands import why  # late: it draws, and what draws takes seconds to import
         from conformance.reporting.text.why import show as show_why
 

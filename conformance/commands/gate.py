@@ -81,6 +81,11 @@ class Options:
     #: whether to compare what `why` reads with the baseline's, too
     features: bool = False
 
+    @property
+    def can_look(self) -> bool:
+        """Whether `why` can say what looks wrong: it traces in virtual time, and where zones that ship are violated."""
+        return self.choice.lab == "virtual" and not self.baseline
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GateResult:
@@ -92,6 +97,8 @@ class GateResult:
     baseline: bool = False
     #: the command that takes out of the stack's expected.json what does not happen any more
     gone: str = ""
+    #: what `conformance why` takes beside an algorithm to look at what violates; None where the gate looks, or none can
+    why_options: str | None = None
     #: what `why` reads from traces, against the baseline's; None where that was not asked for, or there is no baseline
     features: Comparison | None = None
     #: how many cells share the chance of a false alarm, over all zones and shards
@@ -194,6 +201,7 @@ def compute(options: Options, notes: Notes) -> GateResult:
         strict=options.strict,
         baseline=bool(options.baseline),
         gone=expectation.gone_command(options.choice.stack, options.results, options.choice.options("stack")),
+        why_options=options.choice.options() if options.can_look and not options.why else None,
         features=compared,
         measurements=tuple(itertools.chain.from_iterable(found.values())),
     )

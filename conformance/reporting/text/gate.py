@@ -229,6 +229,9 @@ def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
             f"as the stack's expected.json says: {count(len(known), 'verdict')}"
             + (f"; {unexplained} of them {UNEXPLAINED}" if unexplained else "")
         )
+    if outcome.why_options is not None:
+        for algorithm in dict.fromkeys(zone.algorithm for zone, _ in outcome.violating):
+            yield quote(f"to see what looks wrong: conformance why {algorithm}{outcome.why_options}")
 
 
 def _ending(outcome: "GateResult") -> str:

@@ -547,11 +547,13 @@ def test_what_violates_is_traced_to_say_what_looks_wrong_unless_time_is_short(ru
     run("cubic", "--grid", CELLS)
     assert asked == []
     options = "cubic", "--grid", CELLS, "--results", "bad.jsonl"
-    run(*options, kind="bad")
+    look = "to see what looks wrong: conformance why cubic"
+    assert look not in run(*options, kind="bad").output
     assert asked == ["cubic"]
-    run(*options, "--no-why", kind="bad")
-    run(*options, "--budget", "10m", kind="bad")
+    assert run(*options, "--no-why", kind="bad").output.count(look) == 1
+    assert run(*options, "--budget", "10m", kind="bad").output.count(look) == 1
     assert asked == ["cubic"]
+    assert look not in run("cubic", "--grid", CELLS, "--no-why").output
     run(*options, "--budget", "10m", "--why", kind="bad")
     assert asked == ["cubic", "cubic"]
 
