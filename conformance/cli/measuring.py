@@ -12,6 +12,7 @@ from conformance.cli.base import FORMAT, SECONDS, SEED, TRIALS, finish, notes, o
 from conformance.engine.benches import Choice
 from conformance.lab import image
 from conformance.model import seeds
+from conformance.model.errors import UserError
 from conformance.model.verdict import last_look
 from conformance.results.store import DEFAULT_RESULTS
 from conformance.support import files
@@ -266,6 +267,7 @@ def bench(
     from conformance.commands import bench, bench_figures
     from conformance.reporting.text import bench as shown
 
+    _refuse_ignored(stacks=stacks, site=site, figures=figures or whole)
     if figures or whole:
         finish(bench_figures.compute(choice, whole), form, shown.show_figures)
     if site:
@@ -273,6 +275,25 @@ def bench(
     if stacks:
         finish(bench.compute_stacks(choice, trials), form, shown.show)
     finish(bench.compute(algorithm, choice, trials), form, shown.show)
+
+
+#: the parameters that each way of `bench` has no use for
+_BENCH_IGNORES = {
+    "stacks": ("algorithm", "stack", "source"),
+    "site": ("algorithm", "stack", "source", "client", "kernel", "trials"),
+    "figures": ("algorithm", "trials"),
+}
+
+
+def _refuse_ignored(**ways: bool) -> None:
+    """Refuse two ways of `bench` at a time, and what the one asked for has no use for. Raises UserError."""
+    asked = [way for way, wanted in ways.items() if wanted]
+    if len(asked) > 1:
+        raise UserError(f"--{asked[0]} and --{asked[1]} measure different things", "give one of them")
+    context = click.get_current_context()
+    for name in (name for way in asked for name in _BENCH_IGNORES[way]):
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise UserError(f"--{asked[0]} has no use for --{name}", f"give it without --{name}")
 
 
 @click.command()

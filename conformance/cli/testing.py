@@ -69,6 +69,8 @@ def mutants(
         raise UserError("--record keeps what the zones that ship say", "give it without --zone")
     if record and options["grid"] != mutant_record.GRID:
         raise UserError(f"--record keeps what was said at {mutant_record.GRID}", "give it without --grid")
+    if record and not n and options["profile"]:
+        raise UserError("--record keeps what all zones say, of TCP and of UDP", "give it without --profile")
     asked = testing.Options(first_seed=first_seed or (_FALSE_ALARMS if n else 101), **options)
     if n:
         finish(false_alarms.compute(n, asked, record, notes(form)), form, scores.show_counted)

@@ -164,3 +164,18 @@ def test_stacks_that_could_not_be_asked_are_one_line_and_a_cell_that_failed_is_o
     assert lines[0] == "cubic on quinn at 10mbps-20ms-0pct: error: no rate"
     names = [name for name in manifest.names() if name not in ("h3-client", "interop", "msquic")]
     assert lines[1:] == [f"not measured: {', '.join(names)} (not built); msquic (building msquic needs cmake)"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--stacks", "--algorithm", "bbrv1"), "--stacks has no use for --algorithm"),
+        (("--stacks", "--stack", "quinn"), "--stacks has no use for --stack"),
+        (("--site", "--trials", "4"), "--site has no use for --trials"),
+        (("--whole", "--algorithm", "reno"), "--figures has no use for --algorithm"),
+        (("--site", "--stacks"), "give one of them"),
+    ],
+)
+def test_an_option_that_would_have_no_effect_is_refused(options, words):
+    done = click.testing.CliRunner().invoke(main, ["bench", *options])
+    assert (done.exit_code, words in done.output) == (2, True), done.output

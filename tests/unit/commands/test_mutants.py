@@ -672,3 +672,8 @@ def test_a_kernel_with_bugs_does_what_the_one_without_does_where_none_is_on(algo
         return [json.dumps([m.outcome, m.metrics, m.evidence], sort_keys=True) for m in found]
 
     assert lines(with_bugs) == lines(without)
+
+
+def test_a_score_by_one_profile_is_not_recorded():
+    done = click.testing.CliRunner().invoke(main, ["mutants", "--record", "--profile", "packets"])
+    assert (done.exit_code, "give it without --profile" in done.output) == (2, True), done.output
