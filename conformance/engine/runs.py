@@ -279,6 +279,7 @@ class Run:
             try:
                 claimed = self._claim(task)
             except UserError as error:
+                self.progress.wait_for_others(-1)
                 task.future.set_exception(error)
                 continue
             if claimed:

@@ -239,6 +239,35 @@ def test_two_runs_with_one_results_file_measure_everything_once(tmp_path, monkey
     assert second.progress.elsewhere == 0
 
 
+def test_what_cannot_be_claimed_any_more_is_no_longer_waited_for(tmp_path, monkeypatch):
+    began, go_on = threading.Event(), threading.Event()
+
+    class Slow(fake_room.Room):
+        def run(self, adapter, batches, cancelled):
+            began.set()
+            assert go_on.wait(60)
+            yield from super().run(adapter, batches, cancelled)
+
+    def refuse(task):
+        raise UserError("results: Is a directory", "name another file with --results")
+
+    monkeypatch.setattr(benches, "find", benches.find)
+    fake_room.install("good", Slow)
+    bench, path = benches.find(), tmp_path / "r.jsonl"
+    with runs.Run(bench, store.Store(path), ASKED[:1], [1], 1):
+        assert began.wait(60)
+        with runs.Run(bench, store.Store(path), ASKED[:1], [1], 1) as second:
+            deadline = time.monotonic() + 60
+            while not second.progress.elsewhere:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            monkeypatch.setattr(second, "_claim", refuse)
+            with pytest.raises(UserError, match="Is a directory"):
+                second.result(*ASKED[0])
+            assert second.progress.elsewhere == 0
+            go_on.set()
+
+
 def test_durations_are_for_people():
     assert [duration(s) for s in (0, 59, 60, 200, 7500)] == [
         "0 s",
