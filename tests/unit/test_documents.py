@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from conformance.catalogue import documents, scenarios
+from conformance.catalogue import documents, scenarios, studies
 from conformance.cli import main
 from conformance.model.place import Point
 from conformance.reporting.html import rfc9743_criteria
@@ -137,6 +137,13 @@ def test_the_page_of_scenarios_has_each_that_ships_its_axes_and_what_uses_it():
         assert ("zones" in used) == (name in documents.scenario_markers()), name
         assert ("clauses" in used) == (f'"{name}"' in clauses), name
         assert ("RFC 9743" in used) == (name in of_rfc_9743), name
+
+
+def test_the_first_study_of_its_guide_is_one(tmp_path):
+    text = (ROOT / "docs" / "add-a-study.md").read_text(encoding="utf-8")
+    (tmp_path / "beside.json").write_text(text.split("```json\n")[1].split("```")[0], encoding="utf-8")
+    study = studies.find(str(tmp_path / "beside.json"))
+    assert [claim.id for claim in study.claims] == ["C1"] and len(study.figures) == 1
 
 
 def test_the_page_of_commands_has_every_command():

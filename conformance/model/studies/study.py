@@ -1,9 +1,9 @@
 """A study: a document of scenarios, of which of their points are measured, and of claims about these.
 
-The document's form is schemas/study.json; docs/studies.md describes it. A *selection* is {coordinate: value or values}.
-Coordinates are the scenario, the stack, the client, the algorithm under test, the scenario's axes, a group of flows and
-a metric; an axis that is left out has the first value of the scenario's own. The kernel is one where points are
-measured on several: left out, it is that of the experiment which comes first.
+The document's form is schemas/study.json; docs/add-a-study.md describes it. A *selection* is {coordinate: value or
+values}. Coordinates are the scenario, the stack, the client, the algorithm under test, the scenario's axes, a group of
+flows and a metric; an axis that is left out has the first value of the scenario's own. The kernel is one where points
+are measured on several: left out, it is that of the experiment which comes first.
 """
 
 import dataclasses
