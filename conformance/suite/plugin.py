@@ -43,6 +43,8 @@ _MARKERS = {
     "full": "tier: every cell of the zone",
 }
 _ITEMS: Mapping[str, type[JudgedItem]] = {SPLIT: SplitItem, CLAUSE: ClauseItem}
+#: where a marker of ours finds no test, as neither a checkout's settings nor the arguments name the suite
+_ELSEWHERE = "no cells here: outside a checkout of the suite, name its tests: pytest --pyargs conformance.suite -m ..."
 _MISTAKE = pytest.StashKey[UserError]()
 
 
@@ -148,10 +150,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             raise pytest.UsageError(mistake(error)) from None
 
 
-def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
+def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
     """Return what to say before the first test, under -q, too, which has no header."""
     made = config.stash.get(SESSION, None)
-    return made.notes if made else []
+    if made:
+        return made.notes
+    named = set(re.findall(r"\w+", config.option.markexpr or "")) & set(documents.algorithms())
+    return [_ELSEWHERE] if named and not items and not _has_suite(config) else []
 
 
 @pytest.hookimpl(trylast=True)
@@ -179,8 +184,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         made.close()
 
 
+def _has_suite(config: pytest.Config) -> bool:
+    """Say whether pytest was told, by arguments or by a checkout's settings, where our tests are."""
+    return any("conformance" in str(argument) for argument in config.args)
+
+
 def pytest_report_header(config: pytest.Config) -> str | None:
-    if any("conformance" in str(a) for a in config.args):
+    if _has_suite(config):
         kernel = config.option.kernel or "as the algorithm asks"
         trees = config.option.source or filter(None, [os.environ.get(sources.VARIABLE)])
         with_trees = "".join(f" with {text}" for text in trees)  # not looked at yet: a mistake in it is told later

@@ -45,6 +45,13 @@ def test_a_stack_that_lies_elsewhere_is_not_taken_for_a_test(suite, pytester, tm
     result.stdout.fnmatch_lines([f"rootdir: {pytester.path}", "configfile: tox.ini"])
 
 
+def test_where_the_suite_is_not_named_a_marker_of_it_says_how_to(suite, pytester):
+    hint = "*pytest --pyargs conformance.suite -m*"
+    pytester.runpytest_inprocess("-m", "cubic and smoke").stdout.fnmatch_lines([hint])
+    pytester.runpytest_inprocess("-m", "slow").stdout.no_fnmatch_line(hint)
+    suite("-m", "cubic", "-k", "nothing").stdout.no_fnmatch_line(hint)
+
+
 def test_conforming_cells_pass(suite):
     suite("-m", "cubic and heatmap", *GRID).assert_outcomes(passed=2)
 
