@@ -14,6 +14,8 @@ from conformance.model.errors import UserError
 
 OTHER_FOLDER = "name another folder with --out"
 _ASIDE = ".new"
+#: what the system says of a folder in which no file can be made, whereas those that are there may be written to
+_TAKES_NO_FILE = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def temp_folder() -> str:
@@ -52,12 +54,15 @@ def replacing(target: pathlib.Path | str, mend: str | None = None) -> Iterator[B
         aside = _aside(place.parent)
         try:
             f = open(aside, "xb")
-        except OSError:
-            if not place.exists():
+        except OSError as error:
+            if error.errno not in _TAKES_NO_FILE or not place.exists():
                 raise
-            # Its folder takes no new file; it may be written to all the same.
-            with open(place, "wb") as f:
-                yield f
+            # It may be written to all the same, but only once all that it is to hold is known.
+            with os.fdopen(os.open(place, os.O_WRONLY), "wb") as old, tempfile.TemporaryFile(dir=temp_folder()) as new:
+                yield new
+                new.seek(0)
+                shutil.copyfileobj(new, old)
+                old.truncate()
             return
         try:
             with f:

@@ -45,17 +45,53 @@ def test_a_link_stays_one_and_leads_to_what_is_new(tmp_path):
     assert loop.is_symlink()
 
 
-def test_a_file_whose_folder_takes_no_other_or_that_is_a_mount_is_written_to(tmp_path, monkeypatch):
+def test_a_file_that_is_a_mount_is_written_to(tmp_path, monkeypatch):
     path = tmp_path / "file"
     path.write_bytes(b"before, and longer")
     monkeypatch.setattr(pathlib.Path, "replace", lambda *_: (_ for _ in ()).throw(OSError(errno.EBUSY, "busy")))
     files.write(path, b"mounted")
     assert path.read_bytes() == b"mounted" and len(list(tmp_path.iterdir())) == 1
-    monkeypatch.setattr(files, "_aside", lambda where: where / "no" / "such" / "folder")
-    files.write(path, b"alone")
-    assert path.read_bytes() == b"alone"
+
+
+@pytest.fixture
+def no_new_file(monkeypatch):
+    """A function: no file can be made any more, for this reason."""
+
+    def set_reason(number):
+        def refuse(path, mode):
+            if "x" in mode:
+                raise OSError(number, os.strerror(number))
+            return open(path, mode)
+
+        monkeypatch.setattr(files, "open", refuse, raising=False)
+
+    return set_reason
+
+
+@pytest.mark.parametrize("reason", [errno.EACCES, errno.EPERM, errno.EROFS])
+def test_a_file_whose_folder_takes_no_other_is_written_to_once_its_content_is_whole(tmp_path, no_new_file, reason):
+    path = tmp_path / "file"
+    path.write_bytes(b"before, and longer")
+    no_new_file(reason)
+    with files.replacing(path) as f:  # as `merge A B --out A` does
+        f.write(path.read_bytes()[:6])
+        f.flush()
+        assert path.read_bytes() == b"before, and longer"
+    assert path.read_bytes() == b"before"
+    with pytest.raises(KeyboardInterrupt), files.replacing(path) as f:
+        f.write(b"half")
+        raise KeyboardInterrupt
+    assert path.read_bytes() == b"before"
     with pytest.raises(UserError, match="cannot write"):
         files.write(tmp_path / "new", b"1")
+
+
+def test_a_disk_without_room_leaves_what_was_there(tmp_path, no_new_file):
+    path = files.write(tmp_path / "file", b"before")
+    no_new_file(errno.ENOSPC)
+    with pytest.raises(UserError, match="No space left"):
+        files.write(path, b"after")
+    assert path.read_bytes() == b"before"
 
 
 def test_what_is_no_file_is_written_to(tmp_path):
