@@ -23,6 +23,8 @@ from conformance.model.trial import Scheme, Trial
 from conformance.support import files, paths, schema
 
 _SCHEMA = "features/1"
+#: of a line: its keys are sorted
+_BEGINNING = b'{"cell":'
 _SUFFIXES = re.compile(r"(\.jsonl)?(\.xz|\.gz)?$")
 #: what decides what is read of a trace
 _READERS = ("flow.py", "features.py", "pcap.py", "by_trial.py", "feature_table.py")
@@ -70,10 +72,24 @@ def _lines(path: pathlib.Path) -> Iterator[TrialFeatures | None]:
     try:
         with open(path, "rb") as f:
             for number, line in enumerate(f, 1):
-                if line.endswith(b"\n") and line.strip():  # else it is being written, or was cut short
+                if line.endswith(b"\n") and line.strip() and not _cut_short(line):  # else it is being written
                     yield _parse(line, f"{path}:{number}")
     except OSError as error:
         raise UserError(f"cannot read features {path}: {error.strerror}") from None
+
+
+def _cut_short(line: bytes) -> bool:
+    """Say whether a line is the beginning of one of ours: its trial is traced anew."""
+    line = line.rstrip()
+    if not (line.startswith(_BEGINNING) or _BEGINNING.startswith(line)):
+        return False
+    try:
+        json.loads(line)
+    except ValueError:
+        return True
+    except RecursionError:
+        pass
+    return False
 
 
 def _parse(line: bytes, where: str) -> TrialFeatures | None:
