@@ -22,6 +22,8 @@ ENOUGH = 0.9
 SEEN = 0.8
 #: ... and by so much more than for any other algorithm
 LEAD = 0.15
+#: what sums of fractions are off by
+_SLACK = 1e-9
 #: a lead of fewer features than that makes nobody the nearest: one cell more or less may turn it
 _CLEAR_FEATURES = 2
 
@@ -102,7 +104,7 @@ def conclusion(scores: Sequence[Score]) -> str | None:
     """Return the algorithm's name, or None: inconclusive is better than wrong."""
     best, *others = scores
     second = max((other.share for other in others), default=0.0)
-    enough = best.seen >= SEEN * best.features and best.share >= ENOUGH and best.share - second >= LEAD
+    enough = best.seen >= SEEN * best.features and best.share >= ENOUGH and best.share - second >= LEAD - _SLACK
     return best.algorithm if enough else None
 
 

@@ -113,3 +113,13 @@ def test_run_judges_by_every_zone_of_the_settings(tmp_path, monkeypatch):
             for name in zones:
                 assert f"zone cubic/{name}: {words}" in " ".join(done.output.split())
             assert done.output.count("zone cubic/") == len(zones)
+
+
+def test_a_lead_of_just_enough_is_enough_whatever_its_fractions_add_up_to():
+    miss = identify.Miss(zone_id="cubic/heatmap", metric="utilization", cell=CELLS[0], value=0.0, low=0.4, high=0.6)
+
+    def score(algorithm, misses):
+        return identify.Score(algorithm=algorithm, seen=20, features=20, misses=(miss,) * misses)
+
+    assert identify.conclusion([score("cubic", 1), score("reno", 4)]) == "cubic"
+    assert identify.conclusion([score("cubic", 1), score("reno", 3)]) is None
