@@ -9,7 +9,7 @@ from conformance.model.setting import Setting
 from conformance.model.studies.claims import Seen
 from conformance.model.studies.outcome import References
 from conformance.model.studies.study import Study
-from conformance.model.studies.study_point import STACK
+from conformance.model.studies.study_point import CLIENT, STACK
 from conformance.model.zone import Basis, Zone
 
 
@@ -18,7 +18,8 @@ def of(study: Study) -> References:
 
     Only of points that are the very setting that a zone's reference was measured in. Raises UserError.
     """
-    points = [point for point in study.points["full"] if point.stack == STACK]
+    usual = (STACK, CLIENT, None)  # as references are measured
+    points = [point for point in study.points["full"] if (point.stack, point.client, point.kernel) == usual]
     algorithms = {point.algorithm for point in points}
     judging = [documents.zone(path) for path in documents.judging_files() if path.parent.name in algorithms]
     found = {}

@@ -92,7 +92,7 @@ def publish(what: str, results: tuple[pathlib.Path, ...], target: pathlib.Path, 
     """Compress what RESULTS hold of STUDY, for keeping.
 
     Writes STUDY.jsonl.xz into a folder, with all that claims rest on. Points that RESULTS lack stay in the file that
-    is there.
+    is there. They must be of the same build, kernel and lab as those of the same algorithm in RESULTS.
     """
     from conformance.catalogue import studies
     from conformance.commands.made_result import Item, Made

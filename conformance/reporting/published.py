@@ -13,6 +13,7 @@ from typing import Any
 from conformance.model.errors import UserError
 from conformance.model.studies import study_results
 from conformance.model.studies.study import Study
+from conformance.model.studies.study_point import StudyPoint
 from conformance.model.trial import Measurement
 from conformance.reporting import heatmaps
 from conformance.reporting.html import cell_page, slugs
@@ -78,7 +79,7 @@ def write_study(study: Study, measurements: Iterable[Measurement], target: pathl
     """Write STUDY.jsonl.xz into the folder `target`: all trials of the study's points, of each algorithm one build's.
 
     A file that is there keeps what it holds of points that were not measured now. Raises UserError where there is
-    nothing to keep.
+    nothing to keep, or where that is of another build: of an algorithm, the points of one build are read.
     """
     found = {
         point: own
@@ -91,11 +92,30 @@ def write_study(study: Study, measurements: Iterable[Measurement], target: pathl
         )
     path = target / f"{study.name}.jsonl.xz"
     before = study_results.of(study, store.read(path)).measured if path.exists() else {}
-    kept = {**{point: own for point, own in before.items() if study_results.anything_known(own)}, **found}
+    before = {point: own for point, own in before.items() if study_results.anything_known(own)}
+    _check_one_build(path, before, found)
+    kept = {**before, **found}
     ordered = sorted(kept, key=lambda at: (at.scenario, at.stack, at.algorithm, at.point.id, at.client))
     # Two points may be one setting.
     lines = {m.trial.key: store.dumps(_bare(m)) for point in ordered for m in kept[point]}
     return files.write(path, compressed.compress(b"".join(lines.values())), "choose another --out")
+
+
+def _check_one_build(
+    path: pathlib.Path,
+    before: Mapping[StudyPoint, Sequence[Measurement]],
+    found: Mapping[StudyPoint, Sequence[Measurement]],
+) -> None:
+    """Raise UserError where a file would hold points of one algorithm that are of two builds, kernels or labs."""
+    new = {study_results.of_point(point): study_results.build(own[0]) for point, own in found.items()}
+    left = (point for point in before if point not in found)
+    for point in left:
+        of = study_results.of_point(point)
+        if of in new and study_results.build(before[point][0]) != new[of]:
+            raise UserError(
+                f"{path} holds {point.words}, which these results lack and which is of another build, kernel or lab",
+                "measure that, too, or remove the file",
+            )
 
 
 def _bare(measurement: Measurement) -> Measurement:

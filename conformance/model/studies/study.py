@@ -41,7 +41,7 @@ from conformance.model.studies.study_point import (
 
 TIERS = ("smoke", "full")
 FULL = "full"
-_PLACES = (SCENARIO, STACK_OF, CLIENT_OF, ALGORITHM)
+_PLACES = (SCENARIO, STACK_OF, CLIENT_OF, ALGORITHM, KERNEL)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +157,11 @@ class _Reader:
 
     def anchors(self) -> Iterator[Anchor]:
         """Yield the anchors. Raises UserError."""
+        names: set[str] = set()
         for at, one in enumerate(self._data.get("anchors", ())):
+            if one["name"] in names:
+                raise UserError(f"/anchors/{at}/name: there are two anchors {one['name']}")
+            names.add(one["name"])
             if "anchors" in one["check"]:
                 raise UserError(f"/anchors/{at}/check/anchors: an anchor rests on no other")
             instances = _placed(self._instances(f"/anchors/{at}/check", one["check"]))
@@ -204,6 +208,8 @@ class _Reader:
             return self._prediction(str(metric), rest)
         if metric not in METRICS:
             raise UserError(f"{metric!r} is not one of the metrics", f"choose one of {', '.join(METRICS)}")
+        if METRICS[str(metric)].against is not None:
+            raise UserError(f"{metric} is known beside a zone only, and of no study", "choose another metric")
         at = self._point(rest)
         network = self._scenarios[at.scenario].setting(at.point).network
         if (METRICS[str(metric)].of_group is None) != (network is None):
@@ -217,14 +223,20 @@ class _Reader:
     def _prediction(self, metric: str, rest: Mapping[str, Value]) -> Quantity:
         asked = {name: value for name, value in rest.items() if name not in _PLACES}
         predicted.check(metric, asked)
+        of = (rest.get(SCENARIO), rest.get(STACK_OF, STACK), rest.get(CLIENT_OF, CLIENT), rest.get(ALGORITHM))
+        kernel = rest.get(KERNEL)
         points = tuple(
-            point
-            for point in self.points["full"]
-            if (point.scenario, point.stack, point.client, point.algorithm)
-            == (rest.get(SCENARIO), rest.get(STACK_OF, STACK), rest.get(CLIENT_OF, CLIENT), rest.get(ALGORITHM))
+            on[str(kernel)] if kernel is not None else next(iter(on.values()))
+            for at, on in self._known.items()
+            if (at.scenario, at.stack, at.client, at.algorithm) == of and (kernel is None or kernel in on)
         )
         if not points:
             raise UserError(f"the study has no points of {rest.get(SCENARIO)}, {rest.get(ALGORITHM)}")
+        cells = [self._scenarios[point.scenario].setting(point.point).cell for point in points]
+        if len(set(cells)) < len(cells):
+            raise UserError(
+                f"{rest.get(SCENARIO)} has several points of one cell", "predict from one that has one of each"
+            )
         return Quantity(points, metric, None, tuple(sorted(asked.items())))
 
     def _point(self, coordinates: Coordinates) -> StudyPoint:

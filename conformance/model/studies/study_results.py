@@ -6,6 +6,7 @@ client of their own.
 
 import collections
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.model.setting import Setting
@@ -14,8 +15,10 @@ from conformance.model.studies.study_point import CLIENT, OWN, StudyPoint
 from conformance.model.trial import Measurement
 
 #: stack, client, algorithm and the kernel that a point asks for; and what trials that are taken together agree in
-_Of = tuple[str, str, str, str | None]
-_Build = tuple[str, str, str, str]
+Of = tuple[str, str, str, str | None]
+Build = tuple[str, str, str, str]
+#: the name of the kernel that algorithms ask for which need none in particular (kernel/store.py)
+_USUAL = "default"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -32,33 +35,47 @@ def anything_known(measurements: Iterable[Measurement]) -> bool:
 
 
 def core_s(measured: Mapping[StudyPoint, Sequence[Measurement]], points: Iterable[StudyPoint]) -> tuple[int, float]:
-    """Return how many of these points were measured, and the seconds of one core that their trials took."""
-    known = [found for point in points if anything_known(found := measured.get(point, ()))]
-    return len(known), sum(one.host.get("wall_s", 0.0) for found in known for one in found)
+    """Return of how many of these points it is known what their trials took, and that, in seconds of one core."""
+    found = [measured[point] for point in points if anything_known(measured.get(point, ()))]
+    took = [[wall_s for one in own if isinstance(wall_s := one.host.get("wall_s"), int | float)] for own in found]
+    return sum(map(bool, took)), math.fsum(wall_s for own in took for wall_s in own)
+
+
+def of_point(point: StudyPoint) -> Of:
+    """Return what all trials agree in of which one build's are taken."""
+    return point.stack, point.client, point.algorithm, point.kernel
+
+
+def build(measurement: Measurement) -> Build:
+    """Return the build, kernel, room and lab that a measurement is of."""
+    trial = measurement.trial
+    return trial.scheme.stack_digest, trial.scheme.kernel_digest, trial.room, trial.lab_digest
 
 
 def of(study: Study, measurements: Iterable[Measurement]) -> Found:
     """Return what measurements there are of a study's points, in order of seed.
 
     Of a stack's algorithm only one build's are taken: the one of which most points are there, the latest of equals. So
-    it is of the points that ask for a kernel; only what ran on one of that name is theirs.
+    it is of the points that ask for a kernel; only what ran on one of that name is theirs. What ran on a kernel that
+    other points of the algorithm ask for is of no point that asks for none.
     """
+    named = {(point.algorithm, point.kernel) for point in study.points["full"] if point.kernel not in (None, _USUAL)}
     points: dict[tuple[str, str, str, Setting], list[StudyPoint]] = collections.defaultdict(list)
     for point in study.points["full"]:
         points[point.stack, point.client, point.algorithm, study.setting(point)].append(point)
-    named = {(point.stack, point.client) for point in study.points["full"]}
-    found: dict[_Of, dict[_Build, dict[StudyPoint, list[Measurement]]]] = collections.defaultdict(dict)
+    with_client = {(point.stack, point.client) for point in study.points["full"]}
+    found: dict[Of, dict[Build, dict[StudyPoint, list[Measurement]]]] = collections.defaultdict(dict)
     for one in measurements:
         scheme, trial = one.trial.scheme, one.trial
         client = scheme.client or OWN
         # What no experiment names is the common one, whichever that was.
-        client = client if (scheme.stack, client) in named else CLIENT
+        client = client if (scheme.stack, client) in with_client else CLIENT
         for point in points.get((scheme.stack, client, scheme.algorithm, trial.setting), ()):
             if point.kernel not in (None, scheme.kernel):
                 continue
-            build = scheme.stack_digest, scheme.kernel_digest, trial.room, trial.lab_digest
-            builds = found[scheme.stack, client, scheme.algorithm, point.kernel]
-            builds.setdefault(build, {}).setdefault(point, []).append(one)
+            if point.kernel is None and (scheme.algorithm, scheme.kernel) in named:
+                continue
+            found[of_point(point)].setdefault(build(one), {}).setdefault(point, []).append(one)
     measured: dict[StudyPoint, Sequence[Measurement]] = {}
     schemes: dict[str, None] = {}
     for builds in found.values():

@@ -45,6 +45,9 @@ def test_where_only_a_range_is_known_that_is_the_interval(monkeypatch):
 def test_nothing_is_known_of_other_stacks_profiles_and_paths():
     assert {(point.scenario, point.stack) for point in KNOWN} == {("atc25", "linux-tcp")}
     assert references.of(studies.find("tng")) == {}
+    usual = of("cubic", Cell(50, 20, 2))
+    others = tuple(dataclasses.replace(usual, **one) for one in ({"kernel": "slow"}, {"client": "own"}))
+    assert references.of(dataclasses.replace(ATC25, points={"full": (usual, *others)})).keys() == {usual}
 
 
 def test_claims_about_many_cells_are_judged_by_references_where_nothing_was_measured():

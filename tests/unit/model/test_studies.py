@@ -124,6 +124,7 @@ def test_a_study_has_points_of_two_tiers(tmp_path):
         ("/claims/0/checks/0/anchors", ["x"], "/claims/0/checks/0/anchors/0: the study has no anchor 'x'"),
         ("/claims/0/figures", ["9"], "/claims/0/figures/0: the study has no figure '9'"),
         ("/claims/1/id", "C1", "/claims/1/id: there are two claims C1"),
+        ("/claims/0/checks/0/at/metric", "harm_pct", "/claims/0/checks/0/at: harm_pct is known beside a zone only"),
         ("/claims/2/checks/0/rises/along", "speed", "/claims/2/checks/0/rises/values/0: scenario two has no axis"),
         ("/experiments/0/full/0", {"speed": 1}, "/experiments/0/full/0: scenario two has no axis 'speed'"),
         ("/experiments/0/full/0", {"buffer_bdp": -1}, "/experiments/0/full/0: at this value: /links/0/data/queue/size"),
@@ -133,6 +134,7 @@ def test_a_study_has_points_of_two_tiers(tmp_path):
         ("/scenarios/2", "atc99", "/scenarios/2: there is no scenario 'atc99'"),
         ("/scenarios/2", SCENARIO, "/scenarios/2: there are two scenarios called two"),
         ("/anchors/0/check/at/metric", "speed", "/anchors/0/check/alike/sides/0: 'speed' is not one of the metrics"),
+        ("/anchors", DOCUMENT["anchors"] * 2, "/anchors/1/name: there are two anchors slower"),
         ("/anchors/0/check/anchors", ["slower"], "/anchors/0/check/anchors: an anchor rests on no other"),
         ("/figures/0/x", "speed", "/figures/0: not all of its points have a coordinate 'speed'"),
         ("/figures/0/panels", ["speed"], "/figures/0: not all of its points have a coordinate 'speed'"),
@@ -248,7 +250,9 @@ def test_a_tier_costs_what_the_trials_of_its_points_took(tmp_path):
     }
     assert study_results.core_s(timed, study.points["full"]) == (2, 25.0)
     assert study_results.core_s(timed, [one]) == (1, 10.0)
-    assert study_results.core_s({one: measured(study, one, [0.5])}, [one]) == (1, 0.0), "old lines do not say"
+    assert study_results.core_s({one: measured(study, one, [0.5])}, [one]) == (0, 0.0), "old lines do not say"
+    silent = {one: [dataclasses.replace(m, host={"wall_s": None}) for m in measured(study, one, [0.5])]}
+    assert study_results.core_s(silent, [one]) == (0, 0.0)
 
 
 def with_a_kernel():
@@ -317,6 +321,37 @@ def test_results_of_a_point_with_a_kernel_are_those_of_that_kernel_and_change_no
     assert list(found[own]) == fixed
     assert {m.trial.scheme.kernel for one in usual for m in found[one]} == {"default"}
     assert own not in study_results.of(study, [*elsewhere, *default]).measured
+    # What ran on the kernel of another point is no point's that asks for none, however much of it there is.
+    everywhere = [m for one in usual for m in on("fixed", "2" * 16, one)]
+    assert usual[0] not in study_results.of(study, everywhere).measured
+    found = study_results.of(study, [*on("default", "1" * 16, usual[0]), *everywhere]).measured
+    assert {m.trial.scheme.kernel for m in found[usual[0]]} == {"default"}
+
+
+PATHS = {"scenario": "atc25", "algorithm": "cubic", "metric": "split_paths"}
+
+
+def predicting(at, *experiments):
+    """A study with a claim about a prediction at `at`."""
+    claim = {**DOCUMENT["claims"][0], "figures": [], "checks": [{"at": at, "within": {"low": 0}}]}
+    return {**DOCUMENT, "experiments": [*DOCUMENT["experiments"], *experiments], "claims": [claim]}
+
+
+def test_a_prediction_is_made_from_the_points_of_one_kernel(tmp_path):
+    slow = {"scenario": "atc25", "algorithms": ["cubic"], "kernel": "slow", "full": [{"loss_pct": [0, 1]}]}
+    for named, meant in (({}, None), ({"kernel": "slow"}, "slow")):
+        study = read(tmp_path, predicting({**PATHS, **named}, slow))
+        (quantity,) = study.claims[0].instances[0].quantities
+        assert {point.kernel for point in quantity.points} == {meant} and len(quantity.points) == 2
+    with pytest.raises(UserError, match="no points of atc25, cubic"):
+        read(tmp_path, predicting({**PATHS, "kernel": "fast"}, slow))
+
+
+def test_a_prediction_asks_for_one_point_of_each_cell_and_for_numbers(tmp_path):
+    with pytest.raises(UserError, match="gain_above: 'x' is no number"):
+        read(tmp_path, predicting({**PATHS, "gain_above": "x"}))
+    with pytest.raises(UserError, match="two has several points of one cell"):
+        read(tmp_path, predicting({**PATHS, "scenario": "two"}))
 
 
 def with_a_client():

@@ -90,6 +90,30 @@ def test_a_study_s_lines_are_judged_alike_and_points_that_were_not_measured_now_
         published.write_study(study, stray, folder)
 
 
+def test_a_study_s_file_holds_one_build_of_an_algorithm(folder):
+    study = studies.find("atc25-splitting")
+
+    def of(digest, *cells, algorithm="cubic"):
+        found = [m for cell in cells for m in measurements([0.4] * 5, algorithm=algorithm, cell=cell)]
+        return [
+            dataclasses.replace(
+                m, trial=dataclasses.replace(m.trial, scheme=dataclasses.replace(m.trial.scheme, kernel_digest=digest))
+            )
+            for m in found
+        ]
+
+    one, other = Cell(10, 20, 1), Cell(10, 20, 2)
+    path = published.write_study(study, of("1" * 16, one, other), folder)
+    before = path.read_bytes()
+    with pytest.raises(UserError, match=r"holds atc25, cubic, .*loss_pct=2.* which these results lack"):
+        published.write_study(study, of("2" * 16, one), folder)
+    assert path.read_bytes() == before
+    published.write_study(study, of("2" * 16, one, algorithm="bbrv1"), folder)  # another algorithm's may be another
+    published.write_study(study, of("2" * 16, one, other), folder)  # so may all of them
+    found = study_results.of(study, store.read(path)).measured
+    assert {m.trial.scheme.kernel_digest for own in found.values() for m in own} == {"2" * 16} and len(found) == 3
+
+
 def test_rates_of_each_second_are_rounded_in_a_study_s_lines_and_nothing_else_of_a_flow(folder):
     lines = store.read(paths.PACKAGE.parent / "reports" / "published" / "studies" / "access-networks.jsonl.xz")
     one = next(m for m in lines if m.flows and m.links)
