@@ -111,6 +111,8 @@ def of_sides(base: Stack | Results, head: Stack | Results, options: Options, not
         thorough=margin is not None,
     )  # fmt: skip
     for algorithm in asked:
+        if base.labs(algorithm) != head.labs(algorithm):
+            work.lacking.append(f"{algorithm}: the sides are of two labs: what moved may be the emulator's doing")
         work.lacking += chosen[algorithm].lacking
         work.compare(algorithm, works[algorithm])
     first, second = (

@@ -20,6 +20,8 @@ from conformance.results import features, store
 _RESULTS = (".jsonl", ".jsonl.xz", ".jsonl.gz")
 #: ngtcp2-1.11 is another version of the stack ngtcp2
 _OF_VERSION = re.compile(r"-\d[\d.]*$")
+#: the room that trials are run in, and the version of the lab (lab/version.py)
+Lab = tuple[str, str]
 Sysctls = tuple[tuple[str, str], ...]
 
 
@@ -34,11 +36,18 @@ class Stack:
 
     def under(self, setting: Setting) -> Setting:
         """Return a setting with this side's sysctls. Raise UserError where one is not the network's."""
-        return dataclasses.replace(setting, sysctls=tuple(sorted((dict(setting.sysctls) | dict(self.sysctls)).items())))
+        sysctls = tuple(sorted((dict(setting.sysctls) | dict(self.sysctls)).items()))
+        # A scenario's are its network's: by these its trials are known.
+        network = setting.network and dataclasses.replace(setting.network, sysctls=sysctls)
+        return dataclasses.replace(setting, sysctls=sysctls, network=network)
 
     def algorithms(self) -> list[str]:
         """Return what it offers, by this suite's names."""
         return list(self.bench.adapter.manifest.offered())
+
+    def labs(self, algorithm: str) -> set[Lab]:
+        """Return the one lab that it is measured in."""
+        return {(self.bench.lab, self.bench.lab_digest)}
 
     def scheme(self, algorithm: str) -> Scheme:
         """Return the scheme of an algorithm. Raise UserError where it is not to be had."""
@@ -63,7 +72,10 @@ class Results:
         return list(dict.fromkeys(m.trial.scheme.algorithm for m in self.measurements))
 
     def scheme(self, algorithm: str) -> Scheme:
-        """Return the one scheme that the file has of an algorithm. Raise UserError where there is none, or several."""
+        """Return the one scheme that the file has of an algorithm. Raise UserError where there is none, or several.
+
+        So it does where these are of several labs, which no seed makes alike.
+        """
         found = [m.trial.scheme for m in self.measurements] + [f.trial.scheme for f in self.features]
         schemes = list(
             {(s.stack, s.stack_digest, s.kernel_digest): s for s in found if s.algorithm == algorithm}.values()
@@ -74,7 +86,15 @@ class Results:
                 f"{self.given} has {ids or 'nothing'} of {algorithm}",
                 "give a file with results of one build" if schemes else "measure it, or choose another --cca",
             )
+        if len(labs := self.labs(algorithm)) > 1:
+            versions = ", ".join(f"{room} lab {digest[:8]}" for room, digest in sorted(labs))
+            raise UserError(f"{self.given} has {schemes[0].id} of {versions}", "give a file with results of one lab")
         return schemes[0]
+
+    def labs(self, algorithm: str) -> set[Lab]:
+        """Return the labs that its trials of an algorithm were made in, traced or not."""
+        trials = [m.trial for m in self.measurements] + [f.trial for f in self.features]
+        return {(trial.room, trial.lab_digest) for trial in trials if trial.scheme.algorithm == algorithm}
 
     def measured(self, algorithm: str) -> dict[Key, list[Measurement]]:
         """Return {(algorithm, setting): measurements in order of seed}."""
@@ -100,10 +120,15 @@ def sysctls(text: str) -> Sysctls:
     return tuple(sorted(pairs))
 
 
+def is_results(text: str) -> bool:
+    """Say whether a side is given as a results file."""
+    return text.endswith(_RESULTS)
+
+
 def parse(text: str, choice: Choice, sysctls: Sysctls = ()) -> Stack | Results:
     """Return a side: `results.jsonl`, STACK, STACK@KERNEL, or @KERNEL for `choice`'s stack. Raise UserError."""
     path = pathlib.Path(text)
-    if text.endswith(_RESULTS):
+    if is_results(text):
         if sysctls:
             raise UserError(f"{text} was measured already, so that no sysctl is set for it", "leave the option out")
         return Results(

@@ -17,7 +17,7 @@ from conformance.engine import benches
 from conformance.lab import manifest
 from conformance.model.errors import UserError
 from conformance.model.place import Point
-from conformance.model.setting import Cell
+from conformance.model.setting import Cell, Setting
 from conformance.model.studies.comparison import Change
 from conformance.model.trial import Outcome
 from conformance.reporting.text import compare as compared
@@ -369,6 +369,19 @@ def test_a_sysctl_is_set_for_its_side_alone_and_makes_another_side_of_one_build(
     assert traced["base"] == compare.tracing.settings()
 
 
+def test_a_sysctl_changes_what_trials_of_a_scenario_are_known_by(world):
+    setting = scenarios.setting("fairness", Point.parse("flows=2"))
+    world()
+    usual, changed = (
+        compare_sides.parse("@a", benches.Choice(stack="fake"), sysctls)
+        for sysctls in ((), compare_sides.sysctls("net.ipv4.tcp_reordering=30"))
+    )
+    assert usual.under(setting) == setting
+    under = changed.under(setting)
+    assert dict(under.sysctls)["net.ipv4.tcp_reordering"] == "30" and under.sysctls == under.network.sysctls
+    assert under.to_json() != setting.to_json() and Setting.from_json(under.to_json()) == under
+
+
 @pytest.mark.slow
 def test_features_are_traced_under_the_sysctls_of_their_side(world, monkeypatch):
     found = {}
@@ -434,6 +447,27 @@ def test_two_results_files_are_compared_without_measuring(world, tmp_path):
         ("copa", Change.MOVED, 0.5, 0.7)
     ] * 3
     assert "no features of copa" in shown(compared.show, found)
+
+
+def in_lab(path, *labs):
+    """A results file of a cell, 8 trials of it for each of these labs."""
+    lines = []
+    for at, digest in enumerate(labs):
+        for m in measurements_of("utilization", [0.5] * 8, cell=Cell(10, 20, 0)):
+            trial = dataclasses.replace(m.trial, lab_digest=digest, seed=m.trial.seed + 8 * at)
+            lines.append(store.dumps(dataclasses.replace(m, trial=trial)))
+    path.write_bytes(b"".join(lines))
+    return str(path)
+
+
+def test_trials_of_two_labs_are_not_pooled_and_two_sides_of_two_labs_are_said_to_be(world, tmp_path):
+    old, new, both = (tmp_path / f"{name}.jsonl" for name in ("old", "new", "both"))
+    options, notes = asked(world(), algorithms=("cubic",), grid="smoke")
+    found = compare.compute(in_lab(old, "1" * 16), in_lab(new, "2" * 16), options, notes)
+    assert "cubic: the sides are of two labs" in shown(compared.show, found)
+    assert "two labs" not in shown(compared.show, compare.compute(str(old), str(old), options, notes))
+    with pytest.raises(UserError, match=r"virtual lab 11111111, virtual lab 22222222; give a file .* of one lab"):
+        compare.compute(in_lab(both, "1" * 16, "2" * 16), str(new), options, notes)
 
 
 def at_points(tmp_path, values):
