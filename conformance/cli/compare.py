@@ -72,6 +72,11 @@ def compare(
     from conformance.commands import compare, compare_sides, gate
     from conformance.reporting.text import compare as shown
 
+    if compare_sides.is_results(base) and compare_sides.is_results(head):
+        measuring.refuse_given(
+            "two results files are compared without measuring",
+            *("stack", "source", "client", "kernel", "base_source", "first_seed", "budget"),
+        )
     first, second = (compare_sides.sysctls(text) if text else () for text in (base_sysctl, sysctl))
     asked = compare.Options(
         algorithms=algorithms, choice=choice, budget_s=gate.seconds(budget), sysctls=(first, second), **options

@@ -95,6 +95,15 @@ EXECUTOR = click.option(
 )  # fmt: skip
 
 
+def refuse_given(why: str, *names: str) -> None:
+    """Refuse the command's parameters of these names where the command line has them. Raises UserError."""
+    context = click.get_current_context()
+    for name in names:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            option = "--" + name.replace("_", "-")
+            raise UserError(f"{option} would have no effect: {why}", f"give the command without {option}")
+
+
 def _factory(text: str) -> Any:
     from conformance.engine import workers
 
@@ -290,10 +299,8 @@ def _refuse_ignored(**ways: bool) -> None:
     asked = [way for way, wanted in ways.items() if wanted]
     if len(asked) > 1:
         raise UserError(f"--{asked[0]} and --{asked[1]} measure different things", "give one of them")
-    context = click.get_current_context()
-    for name in (name for way in asked for name in _BENCH_IGNORES[way]):
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise UserError(f"--{asked[0]} has no use for --{name}", f"give it without --{name}")
+    for way in asked:
+        refuse_given(f"--{way} has no use for it", *_BENCH_IGNORES[way])
 
 
 @click.command()

@@ -59,6 +59,8 @@ def analyze(
 
     if target is not None and target.suffix not in shown.FIGURES:
         raise UserError(f"--out {target}: no such kind of figure", f"name it {' or '.join(shown.FIGURES)}")
+    if options["path"] is not None and options["published"]:
+        raise UserError("--published shows figures of many paths", "give it without --path")
     if target is not None:
         extras.need("figures")
     chosen = split_analyze.Chosen(

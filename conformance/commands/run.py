@@ -86,7 +86,7 @@ def compute(
         if setting.cell in zone.intervals
     ]
     asked = plan(
-        questions, trials=trials, most_trials=max(trials, most_trials), first_seed=first_seed,
+        questions, trials=trials, most_trials=most_trials, first_seed=first_seed,
         work=[(algorithm, one) for one in settings],
     )  # fmt: skip
     if len(cells) > 1:

@@ -65,6 +65,11 @@ def results(tmp_path):
         (("why", "cubic", "--first-seed", str(2**40)), "is not in the range"),
         (("why", "cubic", "--out", sys.executable), "Not a directory"),
         (("trace", "cubic", "10mbps-1ms-0pct", "--out", sys.executable), "Not a directory"),
+        (("compare", "a.jsonl", "b.jsonl", "--stack", "quinn"), "--stack would have no effect: two results files"),
+        (("compare", "a.jsonl", "b.jsonl", "--budget", "9m"), "--budget would have no effect: two results files"),
+        (("gate", "cubic", "--baseline", "b.jsonl", "--why"), "--why would have no effect: with --baseline"),
+        (("gate", "cubic", "--baseline", "b.jsonl", "--blame"), "--blame would have no effect: with --baseline"),
+        (("split", "analyze", "--published", "--path", "1ms-0pct-10mbps,1ms-0pct-10mbps"), "give it without --path"),
     ],
 )
 def test_mistakes(run, own_cache, arguments, words):
