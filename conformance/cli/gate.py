@@ -132,7 +132,10 @@ def _report(result: "GateResult", options: "Options", console: Console, notes: N
             console.print(line, soft_wrap=True)
     if options.keep_traces:
         cells = dict.fromkeys((zone.algorithm, zone.profile, place) for zone, place in result.violating)
-        trace.keep_some(cells, options.choice, options.keep_traces, notes, lambda kept: show_trace(kept, console))
+        trace.keep_some(
+            cells, options.choice, options.keep_traces, options.first_seed, notes,
+            lambda kept: show_trace(kept, console),
+        )  # fmt: skip
 
 
 COMMANDS = (gate,)

@@ -143,10 +143,10 @@ def keep(folder: pathlib.Path | None, target: pathlib.Path, measurement: Measure
 
 
 def keep_some(
-    places: Iterable[tuple[str, str, Place]], choice: Choice, folder: str | pathlib.Path, notes: Notes,
+    places: Iterable[tuple[str, str, Place]], choice: Choice, folder: str | pathlib.Path, seed: int, notes: Notes,
     show: Callable[[Traced], None],
 ) -> None:  # fmt: skip
-    """Trace the first seed of some of `places`, (algorithm, profile, Cell), into FOLDER/ALGORITHM-CELL.
+    """Trace this seed in some of `places`, (algorithm, profile, Cell), into FOLDER/ALGORITHM-CELL.
 
     `show` gets each as soon as it is kept, and `notes` the progress.
 
@@ -167,7 +167,7 @@ def keep_some(
             continue
         try:
             found = compute(
-                algorithm, choice, cell=cell.id, seed=1, profile=profile, packets_only=False, target=target,
+                algorithm, choice, cell=cell.id, seed=seed, profile=profile, packets_only=False, target=target,
                 notes=notes,
             )  # fmt: skip
         except UserError as error:

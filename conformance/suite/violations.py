@@ -82,4 +82,5 @@ class Violations:
         if self._option.keep_traces:
             terminalreporter.section("traces")
             folder = self._option.keep_traces
-            trace.keep_some(self._places, choice, folder, notes, lambda kept: show_trace(kept, console))
+            seed = self._option.first_seed
+            trace.keep_some(self._places, choice, folder, seed, notes, lambda kept: show_trace(kept, console))
