@@ -65,6 +65,7 @@ def write(outcome: "GateResult", measurements: Iterable[Measurement], target: pa
         for judged in outcome.judged:  # what an earlier run said of these looks like this one's
             for stale in _why_files(target, judged.zone.algorithm):
                 stale.unlink(missing_ok=True)
+        (target / "site" / "index.html").unlink(missing_ok=True)
     lines = b"".join(map(store.dumps, sorted(measurements, key=lambda m: merge.order(m.trial))))
     results = files.write(target / "results.jsonl", lines, files.OTHER_FOLDER)
     if lines:
@@ -211,9 +212,10 @@ def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
         first, *further = _told(finding)
         yield quote(f"not confirmed: {first}")
         yield from (_FURTHER + quote(line) for line in further)
-    failing = [f for f in outcome.findings if f.surprise.fails or f.last.status is Status.ERROR]
+    others = [f for f in outcome.findings if f.surprise is not Surprise.UNCONFIRMED]
+    failing = [f for f in others if f.surprise.fails or f.status is Status.ERROR]
     if outcome.strict:
-        failing += [f for f in outcome.findings if f.verdict.status is Status.INCONCLUSIVE]
+        failing += [f for f in others if f.status is Status.INCONCLUSIVE and outcome.decides(f)]
     for finding in failing[:_MOST_NAMED]:
         first, *further = _told(finding)
         yield quote(first)
@@ -237,15 +239,17 @@ def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
 def _ending(outcome: "GateResult") -> str:
     """Return how the gate ends, and by which of how many verdicts: "fails: 1 unexpected of 68 verdicts (...)"."""
     findings = outcome.findings
-    by_status = collections.Counter(f.verdict.status for f in findings if not f.as_expected)
+    unconfirmed = outcome.unconfirmed
+    by_status = collections.Counter(f.status for f in findings if not f.as_expected and f not in unconfirmed)
     unexpected, known = len(outcome.surprises), sum(finding.as_expected for finding in findings)
     left = sum(len(judged.unmeasured) for judged in outcome.judged)
     of = f"of {count(len(findings), 'verdict')}"
     end = _ENDS[outcome.exit_status]
     if outcome.exit_status == _ERROR:
-        text = f"cannot tell: {count(by_status[Status.ERROR], 'error')} {of}"
+        errors = by_status[Status.ERROR] + sum(f.status is Status.ERROR for f in unconfirmed)
+        text = f"cannot tell: {count(errors, 'error')} {of}"
     elif outcome.exit_status == _UNKNOWN:
-        unknown = by_status[Status.INCONCLUSIVE] + by_status[Status.UNSUPPORTED] + len(outcome.unconfirmed)
+        unknown = by_status[Status.INCONCLUSIVE] + by_status[Status.UNSUPPORTED] + len(unconfirmed)
         text = f"cannot tell: {unknown} unknown {of}"
     elif outcome.moved:
         moved = f"{count(len(outcome.moved), 'feature')} moved"
@@ -255,7 +259,8 @@ def _ending(outcome: "GateResult") -> str:
     else:
         text = f"{end}: nothing unexpected in {count(len(findings), 'verdict')}"
     beside = [
-        *([f"{len(outcome.unconfirmed)} not confirmed"] if outcome.unconfirmed else []),
+        *([f"{len(unconfirmed)} not confirmed"] if unconfirmed else []),
+        *(["features unclear"] if outcome.features is not None and outcome.features.exit_status == _UNKNOWN else []),
         *([f"{known} as expected.json says"] if known else []),
         *([f"{left} not measured in time"] if left else []),
     ]

@@ -32,12 +32,12 @@ def render(outcome: "GateResult", words: Callable[["Finding"], str]) -> bytes:
                 _property(case, judged.zone.metric, f"{finding.verdict.value:.6g}")
             if finding.blame is not None:
                 _property(case, "blame", finding.blame.sentence)
-            kind = _kind(finding, outcome.strict)
+            kind = _kind(finding, outcome.strict and outcome.decides(finding))
             if kind:
                 xml.SubElement(case, kind, type=str(finding.verdict.status), message=_xml(words(finding)))
         for cell in judged.unmeasured:
             case = _case(suite, judged, cell)
-            kind = "failure" if outcome.strict else "skipped"
+            kind = "failure" if outcome.strict and judged.zone.intervals[cell].counted else "skipped"
             xml.SubElement(case, kind, type="not measured", message="not measured in time")
         _count(suite)
     if outcome.features is not None:

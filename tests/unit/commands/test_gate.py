@@ -1,5 +1,6 @@
 """`conformance gate`: order, budget, shards, exit statuses and what it writes; the room is a fake."""
 
+import dataclasses
 import itertools
 import json
 import types
@@ -16,6 +17,7 @@ from conformance.catalogue import documents, scenarios
 from conformance.catalogue import separation as apart
 from conformance.cli import main
 from conformance.commands import blame, gate, trace, tracing, why
+from conformance.commands.gate_findings import Finding, ZoneResult
 from conformance.engine import benches
 from conformance.model import expectation, grid, trial
 from conformance.model.diagnosis import blame as model
@@ -23,10 +25,12 @@ from conformance.model.diagnosis import feature_table
 from conformance.model.errors import UserError
 from conformance.model.expectation import Expected
 from conformance.model.setting import Cell
-from conformance.model.verdict import Status
+from conformance.model.verdict import Status, Verdict
+from conformance.reporting.text import gate as shown
 from conformance.reporting.text import trace as trace_text
 from conformance.reporting.text.progress import ConsoleNotes
 from conformance.reporting.tools import github
+from conformance.reporting.tools import junit as tools_junit
 from conformance.results import merge, store
 from conformance.support import files, schema
 from conformance.support.console import Console
@@ -401,6 +405,59 @@ def test_reports_are_of_this_run_alone(run, tmp_path):
     assert {m.trial.scheme.algorithm for m in store.read(tmp_path / "out" / "results.jsonl")} == {"cubic"}
 
 
+def test_a_site_of_an_earlier_run_is_not_left_where_nothing_was_measured(run, tmp_path):
+    run("cubic", "--grid", CELLS, "--out", "out")
+    assert (tmp_path / "out" / "site" / "index.html").exists()
+    run("cubic", "--grid", CELLS, "--budget", "1s", "--out", "out", "--results", "other.jsonl", room=Hangs)
+    assert not (tmp_path / "out" / "results.jsonl").read_bytes()
+    assert not (tmp_path / "out" / "site" / "index.html").exists()
+
+
+def verdict(kind, status, **changes):
+    """A verdict on a cell whose utilization is counted and whose loss is not, with its zone."""
+    zone, cell = documents.zone_of("cubic", kind), Cell.parse("10mbps-20ms-1pct")
+    permitted = zone.intervals[cell]
+    said = {"reason": "as asked", "n": 5, "value": permitted.low, "interval": (permitted.low, permitted.low)}
+    return zone, Verdict(status=status, zone_id=zone.id, place=cell, permitted=permitted, **said | changes)
+
+
+def found(*results, strict=False):
+    return gate.GateResult(
+        judged=tuple(
+            ZoneResult(zone=zone, scheme_id="cubic/x/1", findings=findings, unmeasured=unmeasured)
+            for zone, findings, unmeasured in results
+        ),
+        strict=strict,
+    )
+
+
+def test_what_is_not_counted_fails_a_strict_gate_in_no_report():
+    good, one = verdict("heatmap", Status.CONFORMS)
+    other, unclear = verdict("loss", Status.INCONCLUSIVE)
+    second = next(cell for cell, of in other.intervals.items() if not of.counted and cell != unclear.place)
+    outcome = found((good, (Finding(verdict=one, expected=None),), ()),
+                    (other, (Finding(verdict=unclear, expected=None),), (second,)), strict=True)  # fmt: skip
+    assert outcome.exit_status == 0
+    junit = xml.fromstring(tools_junit.render(outcome, shown.words))
+    assert (len(list(junit.iter("failure"))), len(list(junit.iter("skipped")))) == (0, 2)
+    assert "inconclusive" not in "".join(line for line in shown._lines(outcome, str) if not line.startswith("zone "))
+    counted = next(cell for cell, of in good.intervals.items() if of.counted and cell != one.place)
+    lacking = found((good, (Finding(verdict=one, expected=None),), (counted,)), strict=True)
+    assert lacking.exit_status == 4
+    assert len(list(xml.fromstring(tools_junit.render(lacking, shown.words)).iter("failure"))) == 1
+
+
+def test_an_error_of_a_repeat_is_counted_and_told_once():
+    zone, violates = verdict("heatmap", Status.VIOLATES, value=0.1, interval=(0.1, 0.1), p=1e-5)
+    error = dataclasses.replace(
+        violates, status=Status.ERROR, reason="the guest died", value=None, interval=None, p=None
+    )
+    outcome = found((zone, (Finding(verdict=violates, expected=None, again=error),), ()))
+    assert outcome.exit_status == 3
+    assert shown._ending(outcome) == "cannot tell: 1 error of 1 verdict (1 not confirmed)"
+    assert sum("the guest died" in line for line in shown._lines(outcome, str)) == 1
+
+
 def test_a_baseline_takes_the_place_of_the_zones_and_of_what_is_known(run, known, tmp_path):
     known(Status.VIOLATES)
     run("cubic", "--grid", CELLS, "--trials", 20, "--results", "before.jsonl", kind="bad")
@@ -641,7 +698,7 @@ def test_traces_are_kept_of_a_few_cells_that_violate_and_only_of_those(run, monk
     options = "cubic", "--tier", "10mbps", "--results", "bad.jsonl"
     done = run(*options, "--keep-traces", "kept", kind="bad")
     assert "traces of 3 cells kept, of 48 that violate" in done.output and done.output.count("shown\n") == 3
-    assert len(traced) == len(set(traced)) == 3 and {seed for _, _, seed in traced} == {1}
+    assert len(traced) == len(set(traced)) == 3 and {seed for _, _, seed in traced} == {1001}
     assert {path.name for path in (tmp_path / "kept").iterdir()} == {f"cubic-{cell}" for _, cell, _ in traced}
     assert "trace kept before: kept/cubic-10mbps" in run(*options, "--keep-traces", "kept", kind="bad").output
     assert len(traced) == 3
