@@ -18,6 +18,8 @@ from conformance.model.setting import Setting
 
 #: what stands in a stack's version before that of a client that is not its own
 CLIENT = "; client "
+#: the same with the name that follows; a stack's own words may mention a client, too
+_OTHER_CLIENT = re.compile(rf"{CLIENT}(\S+)(?: \(|$)")
 #: what stands there before the working trees that it was built with (quinn-proto@1a2b3c, ...), ahead of a client
 WITH_TREES = "; with "
 #: adapters of the kernel's own TCP are called so, and their variants linux-tcp-h2, ...
@@ -83,7 +85,8 @@ class Scheme:
     @property
     def client(self) -> str | None:
         """Return the name of the adapter whose client fetched; None where that was the stack's own."""
-        return next(iter(self.stack_version.partition(CLIENT)[2].split()), None)
+        found = _OTHER_CLIENT.search(self.stack_version)
+        return found and found[1]
 
     @property
     def trees(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from conformance.catalogue import documents
+from conformance.lab import manifest
 from conformance.model import seeds
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Trial
@@ -26,8 +27,10 @@ def cell(measurements: Sequence[Measurement]) -> tuple[str | None, str | None]:
 
     The seeds of `conformance run` are in a row; for others there is a command for each trial only.
     """
-    trial = measurements[0].trial
-    made = sorted({m.trial.seed for m in measurements})
+    # Those that repeat a violation with fresh seeds are far from these, and are no part of the cell's verdict.
+    judged, _ = seeds.repeats_apart(measurements)
+    trial = judged[0].trial
+    made = sorted({m.trial.seed for m in judged})
     options, why_not = _options(trial.setting)
     if why_not:
         return None, why_not
@@ -75,9 +78,26 @@ def _stack(name: str) -> tuple[str, str]:
 def _choice(made: Trial) -> list[str]:
     room = ("--lab", "host") if made.room == "host" else ("--kernel", made.scheme.kernel)
     stack = _stack(made.scheme.stack)
+    shipped = stack[1] == made.scheme.stack
+    client = _client(made.scheme.client, _usual_client(made.scheme.stack)) if shipped else []
     # Results say what a tree held, but not where it lies. Adapters that do not ship may name theirs themselves.
-    names = [tree.partition("@")[0] for tree in made.scheme.trees if stack[1] == made.scheme.stack]
-    return [*stack, *(word for name in names for word in ("--source", f"{name}=path/to/{name}")), *room]
+    names = [tree.partition("@")[0] for tree in made.scheme.trees if shipped]
+    return [*stack, *client, *(word for name in names for word in ("--source", f"{name}=path/to/{name}")), *room]
+
+
+@functools.cache
+def _usual_client(stack: str) -> str | None:
+    """Return the name of the adapter whose client fetches from a stack that ships; None where that is its own."""
+    about = manifest.read(stack)
+    named = about.client and manifest.read(about.client).name
+    return None if named == about.name else named
+
+
+def _client(name: str | None, usual: str | None) -> list[str]:
+    """Return the option that chooses a client, which none does where it is the usual one."""
+    if name == usual:
+        return []
+    return ["--client", "own" if name is None else _stack(name)[1]]
 
 
 def _options(setting: Setting) -> tuple[list[str], str | None]:

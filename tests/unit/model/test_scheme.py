@@ -39,6 +39,7 @@ def test_a_scheme_is_called_by_the_version_of_what_is_under_test(stack, said, ve
         ("aioquic 1.7.2; client h3-client (libngtcp2-9 0.12.1)", "h3-client"),
         (f"{GNUTLS}; client h3-client", "h3-client"),
         ("aioquic 1.7.2; client ", None),
+        ("QUICHE of Envoy 1.40.0; client libgnutls30 3.7.9, libngtcp2-9 0.12.1", None),  # its own words, of its own
     ],
 )
 def test_a_scheme_says_whose_client_fetched(said, client):

@@ -52,7 +52,7 @@ def test_builds_with_working_trees_are_called_after_them():
     """The state of the tree is in label, comparison and JSON's version; the command says what to put where."""
     builds = [
         measurements(
-            [0.4] * 5, stack="quinn", stack_version=f"quinn 0.11.12, quinn-udp 0.5.16; with {tree}; client x 1.2",
+            [0.4] * 5, stack="quinn", stack_version=f"quinn 0.11.12, quinn-udp 0.5.16; with {tree}; client h3-client",
             stack_digest=digest,
         )
         for tree, digest in (("quinn-proto@1a2b3c", ONE), ("quinn-proto@4d5e6f, h3@0a0b0c", OTHER))

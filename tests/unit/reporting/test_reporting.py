@@ -17,7 +17,7 @@ from helpers import CELL, EVIL, counted, measurement, measurements, measurements
 
 from conformance.catalogue import clause_record, documents
 from conformance.cli import main, measuring
-from conformance.model import digest
+from conformance.model import digest, seeds
 from conformance.model.errors import UserError
 from conformance.model.metrics import lone
 from conformance.model.setting import Cell, end_to_end
@@ -251,7 +251,7 @@ def parsed(command):
 @pytest.mark.parametrize(
     ("stack", "option"),
     [
-        ("quinn", "--stack quinn "),
+        ("quinn", "--stack quinn --client own "),
         ("mine", "--stack path/to/mine/adapter.json "),
         ("interop-folder", "--interop-rootfs path/to/folder "),
     ],
@@ -260,6 +260,30 @@ def test_a_stack_that_lies_elsewhere_is_not_taken_for_one_that_ships(stack, opti
     made = measurements([0.4] * 5, stack=stack)
     assert option in rerun.cell(made)[0]
     assert option in rerun.trial(made[0])
+
+
+@pytest.mark.parametrize(
+    ("stack", "said", "option"),
+    [
+        ("quinn", "quinn 0.11.12; client h3-client (x 1.2)", None),
+        ("quinn", "quinn 0.11.12", "own"),
+        ("quinn", "quinn 0.11.12; client aioquic (1.7.2)", "aioquic"),
+        ("quinn", "quinn 0.11.12; client mine (1)", "path/to/mine/adapter.json"),
+        ("linux-tcp", "5.15", None),
+        ("mine", "1; client aioquic (1.7.2)", None),  # what its manifest names is not known
+    ],
+)
+def test_the_command_that_is_shown_names_a_client_that_is_not_the_usual_one(stack, said, option):
+    made = measurements([0.4] * 5, stack=stack, stack_version=said)
+    for command in (rerun.cell(made)[0], rerun.trial(made[0])):
+        words = shlex.split(command)
+        assert (words[words.index("--client") + 1] if "--client" in words else None) == option
+
+
+def test_trials_that_repeat_a_violation_do_not_hide_the_command_of_the_others():
+    made = measurements([0.4] * 5)
+    again = [dataclasses.replace(m, trial=dataclasses.replace(m.trial, seed=m.trial.seed + seeds.FRESH)) for m in made]
+    assert rerun.cell([*again, *made]) == rerun.cell(made)
 
 
 @pytest.mark.parametrize(
