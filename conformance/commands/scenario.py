@@ -221,16 +221,15 @@ def _check_memory(setting: Setting, stack: str) -> None:
 
 def _ran(point: Point, measurements: Sequence[Measurement], verdicts: Sequence[Verdict]) -> PointRan:
     good = [one for one in measurements if one.outcome in (Outcome.OK, Outcome.TIMEOUT)]
+    # Published lines hold no evidence.
+    triggered = [one.evidence["triggered"] for one in good if "triggered" in one.evidence]
     return PointRan(
         point=point.id,
         outcomes=tuple(one.outcome for one in measurements),
         figures=tuple(_figures(good)),
         messages=tuple(sorted({str(one.message) for one in measurements if one.message})),
         verdicts=tuple(verdicts),
-        triggered={
-            state: tuple(one.evidence["triggered"][state] for one in good)
-            for state in (good[0].evidence.get("triggered", {}) if good else ())
-        },
+        triggered={state: tuple(one[state] for one in triggered) for state in (triggered[0] if triggered else ())},
     )
 
 

@@ -177,13 +177,15 @@ def _rounded(factor: Factor | None) -> dict[str, float] | None:
 def seen(flow: Flow) -> Seen | None:
     """Return what the captures of a trial show from the request on; None where too little was sent for that.
 
+    So it is where packets are no longer than the headers that they are taken to have: what they carry is not known.
+
     A sender waits where it has sent nothing for longer than the acknowledgements of what it sent last can take, one and
     a half round trips; the first round trip of that is everybody's.
     """
     at = int(numpy.searchsorted(flow.sent_s, flow.request_s))
     gaps, rtts = numpy.diff(flow.sent_s[at:]), flow.rtt_s[at:-1]
     payload, total = features.payload(flow).values, gaps.sum()
-    if not total or not len(payload):
+    if not total or not len(payload) or payload[0] <= 0:
         return None
     below = flow.flight[at:-1] < flow.bdp_bytes
     return Seen(

@@ -49,7 +49,7 @@ class Panel:
 
 def end_s(traces: Iterable[Trace]) -> float:
     """Return the end of the time axis that these traces share, in seconds."""
-    return max((t[-1] for t in (_numbers(trace.get("t_s")) for trace in traces) if t and t[-1]), default=1.0) or 1.0
+    return max((end for times in map(_times, traces) if times and (end := times[-1]) > 0), default=1.0)
 
 
 def panels(traces: dict[str, Trace], end: float, bandwidth_mbps: float) -> tuple[Panel, ...]:
@@ -71,7 +71,7 @@ class _Columns:
     """A trace's columns, whatever is in the file: numbers or None, as long as its times."""
 
     def __init__(self, trace: Trace) -> None:
-        self.t: list[float] = [0.0 if t is None else t for t in _numbers(trace.get("t_s"))]
+        self.t = _times(trace)
         self._trace = trace
 
     def get(self, name: str, scale: float = 1.0) -> list[float | None] | None:
@@ -96,11 +96,15 @@ class _Columns:
         rates: list[float] = []
         last_t, last = 0.0, 0.0
         for t, value in seen:
-            if t - last_t >= over_s:
+            if t > last_t and t - last_t >= over_s:
                 times.append(t)
                 rates.append((value - last) * 8e-6 / (t - last_t))
                 last_t, last = t, value
         return times, rates
+
+
+def _times(trace: Trace) -> list[float]:
+    return [0.0 if t is None else t for t in _numbers(trace.get("t_s"))]
 
 
 def _numbers(values: object) -> list[float | None]:

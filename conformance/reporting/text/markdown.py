@@ -53,7 +53,12 @@ def _row(cells: Iterable[object]) -> str:
 def _cell(value: object) -> str:
     if isinstance(value, Raw):
         return value.replace("\n", " ")
-    text = "" if value is None else " ".join(printable(str(value)).split())
+    return plain("" if value is None else str(value))
+
+
+def plain(text: str) -> str:
+    """Return any text as one line of plain text: what would begin markup, mention a person or link is escaped."""
+    text = " ".join(printable(text).split())
     return _SPECIAL.sub(lambda found: _escape(found[0]), text)
 
 

@@ -91,8 +91,9 @@ def as_markdown(told: "Told") -> str:
         rows.append((claim.id, claim.says, claim.published, " / ".join(_seen(judged)), f"{judged.verdict}{part}",
                      _remark(claim, judged)))  # fmt: skip
     header = ("claim", "says", "published", "seen", "verdict", "remark")
-    lines = [f"### {told.study.title}", "", _source(told), "", summary(told), ""]
-    lines += [f"- Scaled: {one['what']}: {one['why']}" for one in told.study.scaled]
+    title, source, results = map(markdown.plain, (told.study.title, _source(told), summary(told)))
+    lines = [f"### {title}", "", source, "", results, ""]
+    lines += [f"- Scaled: {markdown.plain(one['what'])}: {markdown.plain(one['why'])}" for one in told.study.scaled]
     return "\n".join([*lines, "", *markdown.table(header, rows)]) + "\n"
 
 

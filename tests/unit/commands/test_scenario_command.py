@@ -5,11 +5,12 @@ import json
 
 import pytest
 from click.testing import CliRunner
-from helpers import CELL, zone
+from helpers import CELL, measurements, zone
 
 from conformance.cli import main
 from conformance.commands import scenario
 from conformance.commands.scenario import Figure, PointRan, Ran
+from conformance.model.place import Point
 from conformance.model.trial import Outcome
 from conformance.model.verdict import Status, Verdict
 from conformance.reporting.text import scenario as shown
@@ -90,6 +91,14 @@ def test_what_a_zone_says_of_a_point_is_in_the_exit_status(status, exit_status):
 def test_a_median_is_unknown_where_a_trial_did_not_see_it():
     assert RAN.points[0].median("test", "fct_p50_s") is None
     assert RAN.points[0].median("test", "group_goodput_mbps") == 5
+
+
+def test_times_of_states_are_of_the_trials_that_say_them():
+    """Lines that were published hold no evidence, and stand among those that do."""
+    said = [dataclasses.replace(one, evidence={"triggered": {"startup": 0.5}}) for one in measurements([0.5] * 2)]
+    silent = measurements([0.5] * 3)
+    for order in ([*said, *silent], [*silent, *said]):
+        assert scenario._ran(Point(()), order, ()).triggered == {"startup": (0.5, 0.5)}
 
 
 def test_the_table_has_a_row_for_each_metric_and_harm():

@@ -90,6 +90,12 @@ def test_a_run_measures_a_tier_and_judges_it(made_up):
     assert "lost in print" in text
 
 
+def test_what_results_call_their_kernel_is_plain_text_in_markdown(made_up):
+    told = dataclasses.replace(command.show(str(made_up), []), schemes=("cubic/linux-tcp/<img src=x> @everyone",))
+    text = shown.as_markdown(told)
+    assert "<img" not in text and "@everyone" not in text and "&lt;img src=x>" in text
+
+
 def test_show_finds_what_was_measured_and_a_second_run_measures_nothing(made_up):
     invoke("run", made_up, "--results", "r.jsonl", "--tier", "full")
     before = (made_up.parent / "r.jsonl").read_bytes()

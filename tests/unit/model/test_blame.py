@@ -48,6 +48,10 @@ def blamed(ours, theirs, margin=0.1, algorithm="reno"):
 RENO = senders.Sender(ssthresh=20)
 
 
+def test_packets_no_longer_than_their_headers_tell_nothing():
+    assert blame.seen(flow_of(dataclasses.replace(RENO, full_bytes=HEADERS - 6), **WIDE)) is None
+
+
 def product(found):
     return found.recovery.value * found.packet_size.value * found.control.value
 

@@ -24,6 +24,13 @@ def test_points_are_the_columns_values():
     assert "from 0 to 20 kB, at the end 10" in found.words
 
 
+def test_times_that_no_clock_shows_are_drawn_without_harm():
+    backwards = {"t_s": [0, -5], "bytes_acked": [0, 1]}
+    assert traces.end_s([backwards]) == 1
+    assert drawn(backwards)["Goodput"].missing
+    assert drawn({"t_s": [0, 0, 0], "bytes_acked": [0, 1, 2]})["Goodput"].missing
+
+
 def test_goodput_is_bytes_over_time():
     found = drawn(trace(size=12_500_000, seconds=20.0))["Goodput"]
     link, goodput = found.lines
