@@ -7,14 +7,14 @@ import os
 import pathlib
 import stat
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any
 
 from conformance.lab import building, host_process, manifest, sources
 from conformance.model import digest as digests
 from conformance.model.errors import UserError
 from conformance.model.trial import CLIENT, WITH_TREES
-from conformance.support import files, schema
+from conformance.support import files, paths, schema
 
 _DESCRIBE_TIMEOUT_S = 20
 _DESCRIBE_BYTES = 64 << 10
@@ -120,7 +120,7 @@ def load(stack: str, client: str = COMMON, given: Sequence[str] = ()) -> Adapter
     if trees:
         version += WITH_TREES + ", ".join(source.label for source in trees)
     programs = [pathlib.Path(found) for tool in about.needs if (found := manifest.which(tool))]
-    built = sorted(f for f in build.rglob("*") if f.is_file()) if build else []
+    programs += sorted(f for f in build.rglob("*") if f.is_file()) if build else []
     of_trees = [sources.digest(trees)] if trees else []
     return Adapter(
         manifest=about,
@@ -129,13 +129,15 @@ def load(stack: str, client: str = COMMON, given: Sequence[str] = ()) -> Adapter
         version=version if other is None else f"{version}{CLIENT}{other.name} ({other.version})",
         has=has,
         # Results are kept under it: without trees it must not mention them.
-        digest=digests.of_value([version, own, _files_digest(programs + built), other and other.digest, *of_trees]),
+        digest=digests.of_value(
+            [version, own, _files_digest((file.name, file) for file in programs), other and other.digest, *of_trees]
+        ),
     )
 
 
 def load_interop(folder: str) -> Adapter:
     """Return the adapter for an image of the QUIC interop runner that was exported to `folder`. Raises UserError."""
-    rootfs = pathlib.Path(folder).expanduser().resolve()
+    rootfs = paths.given(folder).resolve()
     if not (rootfs / "etc").is_dir():
         raise UserError(f"{folder} is no root file system: it has no etc", "export an image into it, unpacked")
     runner = load("interop")
@@ -234,20 +236,29 @@ def _tree_digest(root: pathlib.Path) -> str:
     return total.hexdigest()[: digests.DIGITS]
 
 
-def _own_files(*places: pathlib.Path) -> list[pathlib.Path]:
-    """Return all files of an adapter's folder and of what it shares, in order.
+def _own_files(*places: pathlib.Path) -> Iterator[tuple[str, pathlib.Path]]:
+    """Yield (name, path) of all files of an adapter's folder and of what it shares, in order.
 
-    Left out are what is said about its results, and what is left of its writing.
+    A name is the path from there, or from the folder src in it, in which a crate has its files. Left out are what is
+    said about its results, what is left of its writing, and what version control keeps of it.
     """
-    found = [f for place in places for f in ([place] if place.is_file() else sorted(place.rglob("*")))]
-    return [f for f in found if f.is_file() and f.name != "expected.json" and not files.is_aside(f)]
+    for place in places:
+        for file in [place] if place.is_file() else sorted(place.rglob("*")):
+            *folders, name = file.relative_to(place).parts or (place.name,)
+            if file.is_file() and name != "expected.json" and not files.is_aside(file) and ".git" not in folders:
+                yield "/".join([*(folders[1:] if folders[:1] == ["src"] else folders), name]), file
 
 
-def _files_digest(files: Iterable[pathlib.Path]) -> str:
-    """Return a digest of the names and contents of files."""
+def _files_digest(named: Iterable[tuple[str, pathlib.Path]]) -> str:
+    """Return a digest of the names and contents of files. Raises UserError where one cannot be read."""
     total = hashlib.sha256()
-    for file in files:
-        total.update(file.name.encode() + b"\0")
-        with open(file, "rb") as f:
-            total.update(hashlib.file_digest(f, "sha256").digest())
+    for name, file in named:
+        total.update(os.fsencode(name) + b"\0")
+        try:
+            with open(file, "rb") as f:
+                total.update(hashlib.file_digest(f, "sha256").digest())
+        except OSError as error:
+            raise UserError(
+                f"cannot read {file}: {error.strerror}", "make it readable: it is a part of the stack under test"
+            ) from None
     return total.hexdigest()[: digests.DIGITS]

@@ -35,7 +35,7 @@ class _NoImage(Exception):
 
 def name_of(image: str) -> str:
     """Return what the stack in an image is called: its file's name without what says how it is packed."""
-    plain = re.sub(r"(\.(tar|oci|tgz|gz|zst|img))+$", "", pathlib.Path(image).expanduser().resolve().name)
+    plain = re.sub(r"(\.(tar|oci|tgz|gz|zst|img))+$", "", paths.given(image).resolve().name)
     return re.sub(r"[^A-Za-z0-9._-]+", "-", plain).strip(".-") or "image"
 
 
@@ -54,7 +54,7 @@ def unpacked(image: str) -> pathlib.Path:
     Kept under the digest of the image's configuration, which covers every layer. Raises UserError.
     """
     try:
-        with _opened(pathlib.Path(image).expanduser()) as files:
+        with _opened(paths.given(image)) as files:
             return _ensure(image, *_chosen(files), files)
     except (_NoImage, layers.Unsafe, tarfile.TarError, zlib.error, EOFError, ValueError) as why:
         raise UserError(f"{image} is no image that can be used: {' '.join(str(why).split())}", _MEND) from None

@@ -120,10 +120,7 @@ def absolute(texts: Iterable[str]) -> tuple[str, ...]:
             )
         if name in found:
             raise UserError(f"--source names {name} twice", "leave one out")
-        try:
-            found[name] = str(pathlib.Path(path).expanduser().absolute())
-        except RuntimeError:  # nobody is called so: then that is the folder's name
-            found[name] = str(pathlib.Path(path).absolute())
+        found[name] = str(paths.given(path).absolute())
     return tuple(f"{name}={path}" for name, path in sorted(found.items()))
 
 
@@ -220,14 +217,21 @@ def _taken(about: Adapter, name: str) -> tuple[str, Kind]:
     taken |= dict.fromkeys(_locked(about.folder, ("go.mod",), r"^(?:require)?\s+([^\s/]+\S*)\s+v\d"), Kind.MODULE)
     if name in taken:
         return name, taken[name]
-    ends = {short(path): path for path in taken} | {path.replace("_", "-"): path for path in taken}
+    ends: dict[str, list[str]] = {}
+    for path in taken:
+        for end in {short(path), path.replace("_", "-")}:
+            ends.setdefault(end, []).append(path)
     if name in ends:
-        return ends[name], taken[ends[name]]
+        full, *others = ends[name]
+        if others:
+            mend = f"name {' or '.join(ends[name])}"
+            raise UserError(f"stack {about.name} builds several that end in {name!r}", mend)
+        return full, taken[full]
     if not taken:
         others = [other.name for other in manifest.shipped() if name in homes(other)]
         other = f", or name the stack {' or '.join(others)}" if others else ""
         raise UserError(f"stack {about.name} builds nothing that a tree can stand for", f"leave out --source{other}")
-    near = dict.fromkeys(ends[word] for word in difflib.get_close_matches(name, ends, 4))
+    near = dict.fromkeys(path for word in difflib.get_close_matches(name, ends, 4) for path in ends[word])
     raise UserError(
         f"stack {about.name} takes no {name!r} to build",
         f"did you mean {' or '.join(near)}?" if near else f"name what is in its lock file, such as {min(taken)}",
@@ -308,7 +312,7 @@ def workshop(stack: str, sources: Sequence[Source], system: str, afresh: bool) -
         folder.mkdir(parents=True)
     try:
         copied = [source for source in sources if source.copied]
-        copies = {source.tree.root: kept / "trees" / source.short for source in reversed(copied)}
+        copies = {source.tree.root: kept / "trees" / _folder_of(source, copied) for source in reversed(copied)}
         for root, tree in {source.tree.root: source.tree for source in copied}.items():
             trees.follow(tree, copies[root])
         _stand_in(tools, work, kept / "target", [(s, copies[s.tree.root]) for s in copied])
@@ -318,6 +322,12 @@ def workshop(stack: str, sources: Sequence[Source], system: str, afresh: bool) -
         yield Workshop(folder=work, environment=environment, copies=places, sources=sources)
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def _folder_of(source: Source, among: Sequence[Source]) -> str:
+    """Return what the copy of a source's tree is called: two may share the end of their names."""
+    alike = {one.name for one in among if one.short == source.short}
+    return source.short if len(alike) == 1 else f"{source.short}-{digests.of_value(source.name)}"
 
 
 def _stand_in(

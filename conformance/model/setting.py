@@ -164,6 +164,7 @@ class Setting:
                 raise UserError(f"{name} is {value!r}", "it must be a number of seconds above 0, at most 100000")
             object.__setattr__(self, name, number(value))
         if self.network is not None:
+            assert self.sysctls == self.network.sysctls, "a trial is known by its network's"
             return  # it was checked when it was made
         self._check_path()
         kind, _, size = self.queue.partition(":")

@@ -1,5 +1,6 @@
 """Where things are: the data that ships with the suite, and the user's cache."""
 
+import contextlib
 import functools
 import importlib.util
 import os
@@ -20,6 +21,21 @@ def data(*parts: str) -> pathlib.Path:
     return root.joinpath(*parts)
 
 
+def given(text: str | os.PathLike[str]) -> pathlib.Path:
+    """Return the path that a user names: ~ and ~NAME are homes, but where nobody is called so."""
+    path = pathlib.Path(text)
+    with contextlib.suppress(RuntimeError):
+        return path.expanduser()
+    return path
+
+
+def exists(path: pathlib.Path) -> bool:
+    """Say whether there is a file or folder; there is none of a name that none can have."""
+    with contextlib.suppress(OSError, ValueError):
+        return path.exists()
+    return False
+
+
 def caches() -> list[pathlib.Path]:
     """Return the folders in which what is built is kept: the first is written to, any others are only read.
 
@@ -28,7 +44,7 @@ def caches() -> list[pathlib.Path]:
     """
     own = [folder for folder in os.environ.get("CC_CONFORMANCE_CACHE", "").split(os.pathsep) if folder]
     home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    folders = [pathlib.Path(folder).expanduser().absolute() for folder in own or [f"{home}/cc-conformance"]]
+    folders = [given(folder).absolute() for folder in own or [f"{home}/cc-conformance"]]
     return [*folders, *_brought()]
 
 
@@ -58,7 +74,7 @@ def is_tagged_cache(folder: pathlib.Path) -> bool:
 
 def is_own_cache(folder: pathlib.Path) -> bool:
     """Return whether a folder is one of caches(), or another cache of the suite."""
-    if folder.resolve() in _resolved(*caches()):
+    if pathlib.Path(os.path.realpath(folder)) in _resolved(*caches()):
         return True
     try:
         return (folder / _TAG).read_text(errors="replace") == _TAG_TEXT

@@ -58,6 +58,28 @@ def test_a_link_into_another_adapter_counts_with_what_it_leads_to(tmp_path):
     assert adapter._files_digest(adapter._own_files(ours)) == changed
 
 
+def test_where_a_file_lies_counts_and_what_version_control_keeps_does_not(tmp_path):
+    def digest():
+        return adapter._files_digest(adapter._own_files(tmp_path))
+
+    (tmp_path / "on").mkdir()
+    (tmp_path / "on" / "x.conf").write_text("1")
+    on = digest()
+    (tmp_path / "on").rename(tmp_path / "off")
+    assert digest() != on
+    (tmp_path / "off").rename(tmp_path / "on")
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").write_text("a commit")
+    assert digest() == on
+    (tmp_path / "on" / os.fsdecode(b"notes-\xe9.txt")).write_text("in Latin-1")
+    assert digest() != on
+
+
+def test_a_file_of_an_adapter_that_cannot_be_read_is_one_line(tmp_path):
+    with pytest.raises(UserError, match=r"cannot read .*x: No such file or directory; make it readable"):
+        adapter._files_digest([("x", tmp_path / "x")])
+
+
 @pytest.mark.parametrize("folder", [path.parent for path in MANIFESTS], ids=lambda folder: folder.name)
 def test_links_stay_among_the_adapters(folder):
     """They must lead to a file, and to the same one wherever the suite lies."""

@@ -355,6 +355,20 @@ def test_a_module_is_replaced_in_a_go_mod_aside(stack, tmp_path):
         adapter.load(path, given=[f"quic={fork}"])
 
 
+def test_modules_whose_names_end_alike_have_a_copy_each_and_are_named_in_full(stack, tmp_path):
+    modules = "module example.org/stack\nrequire (\n\texample.org/x/net v1.0.0\n\texample.org/y/net v1.0.0\n)\n"
+    about = adapter.manifest.read(stack("true", go_DOT_mod=modules))
+    for name in ("x", "y"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "go.mod").write_text(f"module example.org/{name}/net\n")
+    with pytest.raises(UserError, match=r"several that end in 'net'; name example\.org/x/net or example\.org/y/net"):
+        sources.find(about, [f"net={tmp_path / 'x'}"])
+    found = sources.find(about, [f"example.org/{name}/net={tmp_path / name}" for name in ("x", "y")])
+    with sources.workshop("built", found, "", False) as workshop:
+        copies = {root.name: (copy / "go.mod").read_text() for copy, root in workshop.copies.items()}
+    assert copies == {name: f"module example.org/{name}/net\n" for name in ("x", "y")}
+
+
 def test_a_folder_that_the_user_built_is_found_in_a_variable(stack, tmp_path, monkeypatch):
     """Its programs count though git ignores them; the variable alone does what --source does."""
     monkeypatch.delenv("DEMO_HOME", raising=False)
