@@ -20,7 +20,7 @@ from conformance.model.setting import Setting
 from conformance.model.split import split_document
 from conformance.model.split.split_zone import PathCheck, SplitZone
 from conformance.model.zone import Basis, Interval, Permits, Zone, differing, id_parts
-from conformance.support import files, schema
+from conformance.support import files, paths, schema
 
 #: of bounds that were computed from unrounded values
 _ROUNDING = 0.0002
@@ -29,8 +29,9 @@ _ROUNDING = 0.0002
 def find(named: pathlib.Path | str) -> pathlib.Path:
     """Return the path of a zone that ships, by its id, or the path that was given. Raises UserError."""
     given = pathlib.Path(named)
-    if given.exists() or not re.fullmatch(r"[a-z0-9]{1,30}/[a-z0-9-]{1,60}", str(named)):
-        if given.is_dir() or (not given.exists() and re.fullmatch(r"[a-z0-9-]{1,60}", str(named))):
+    there = paths.exists(given)
+    if there or not re.fullmatch(r"[a-z0-9]{1,30}/[a-z0-9-]{1,60}", str(named)):
+        if (there and given.is_dir()) or (not there and re.fullmatch(r"[a-z0-9-]{1,60}", str(named))):
             raise UserError(f"{named} is neither a zone's file nor its id", _example(str(named)))
         return given
     return documents.shipped_path(str(named))

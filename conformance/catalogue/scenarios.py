@@ -35,7 +35,7 @@ def find(what: str) -> Scenario:
     if what in documents.profile_names():
         return Scenario.from_json(legacy.scenario_of_profile(documents.profile_document(what)), _check)
     path = pathlib.Path(what)
-    if path.suffix == ".json" or path.exists():
+    if path.suffix == ".json" or paths.exists(path):
         return read(path)
     mend = "`conformance scenario list` names those that there are; or give a file, FILE.json"
     raise UserError(f"there is no scenario {what!r}", spelling.mend(what, names(), mend))
@@ -80,6 +80,8 @@ def _beside(folder: pathlib.Path) -> Callable[[str], bytes]:
                 return (place / name).read_bytes()
             except OSError as error:
                 why = error.strerror or str(error)
+            except ValueError as error:  # no name for a file
+                why = str(error)
         raise UserError(f"cannot read {name!r}: {why}", "give a file by its path from the scenario's folder")
 
     return load

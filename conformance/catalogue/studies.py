@@ -35,7 +35,7 @@ def find(what: str) -> Study:
     if what in shipped:
         return read(shipped[what])
     path = pathlib.Path(what)
-    if path.suffix == ".json" or path.exists():
+    if path.suffix == ".json" or paths.exists(path):
         return read(path)
     mend = "`conformance study list` names those that there are; or give a file, FILE.json"
     raise UserError(f"there is no study {what!r}", spelling.mend(what, list(shipped), mend))

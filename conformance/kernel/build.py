@@ -26,6 +26,8 @@ _RECIPE = paths.PACKAGE / "kernel"
 _PATCHES, _SINCE = _RECIPE / "patches", "since-"
 #: raised when the recipe changes what it builds in a way that none of the digested inputs shows
 _RECIPE_VERSION = 1
+#: characters of what a tool says that are shown, the last ones
+_SAID = 200
 #: how many files our configuration compiles in 6.12; only the progress bar needs it
 _ABOUT_OBJECTS = 766
 _TOOLS = {
@@ -201,7 +203,7 @@ def _build(recipe: _Recipe, located: pathlib.Path, progress: Progress, jobs: int
         _compile(tree, log, progress, jobs)
         home = work / "kernel"
         home.mkdir()
-        subprocess.run(["strip", "-o", str(home / "linux"), str(tree / "linux")], check=True)
+        _strip(tree / "linux", home / "linux")
         shutil.copy(tree / ".config", home / "config")
         release = (tree / "include" / "config" / "kernel.release").read_text().strip()
         about = {
@@ -225,6 +227,12 @@ def _build(recipe: _Recipe, located: pathlib.Path, progress: Progress, jobs: int
         shutil.rmtree(work, ignore_errors=True)
 
 
+def _strip(program: pathlib.Path, to: pathlib.Path) -> None:
+    done = subprocess.run(["strip", "-o", str(to), str(program)], capture_output=True, text=True, errors="replace")
+    if done.returncode != 0:
+        raise UserError(f"strip failed: {' '.join(done.stderr.split())[-_SAID:]}", "free space in the cache")
+
+
 def _has_seccomp_mode(tree: pathlib.Path) -> bool:
     """Say whether guests of this source run programs without ptrace (mainline since 6.16): half the cost of a call."""
     return '"seccomp="' in (tree / "arch" / "um" / "os-Linux" / "start_up.c").read_text()
@@ -233,7 +241,7 @@ def _has_seccomp_mode(tree: pathlib.Path) -> bool:
 def _patch(patch: pathlib.Path, tree: pathlib.Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["patch", "-p1", "--forward", "--batch", "--no-backup-if-mismatch", "-i", str(patch.absolute()), *options],
-        cwd=tree, capture_output=True, text=True,
+        cwd=tree, capture_output=True, text=True, errors="replace",
     )  # fmt: skip
 
 
@@ -245,8 +253,9 @@ def _apply(patch: pathlib.Path, tree: pathlib.Path) -> None:
     done = _patch(patch, tree)
     if done.returncode != 0:
         failed = [line for line in done.stdout.splitlines() if "FAILED" in line or "can't find" in line]
+        said = "; ".join(failed[:2]) or " ".join((done.stdout + done.stderr).split())[-_SAID:]
         raise UserError(
-            f"{patch.name} does not apply to this source: {'; '.join(failed[:2]) or done.stdout.strip()[-200:]}",
+            f"{patch.name} does not apply to this source: {said}",
             "give the patch for this kernel version, or the source it was made for with --source",
         )
 

@@ -144,8 +144,8 @@ def unpack(path: pathlib.Path, into: pathlib.Path) -> None:
 
 def _given(source: str) -> pathlib.Path | None:
     """Return the tarball or folder that a path names; None where it is none. Raises UserError."""
-    path = pathlib.Path(source).expanduser()
-    if not path.exists():
+    path = paths.given(source)
+    if not paths.exists(path):
         return None
     if path.is_dir() and not (path / "arch" / "um").is_dir():
         raise UserError(f"{path} is not a kernel source: it has no arch/um")

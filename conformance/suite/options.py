@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import pathlib
 from collections.abc import Sequence
 
 import pytest
@@ -14,6 +13,7 @@ from conformance.lab.manifest import Manifest
 from conformance.model import seeds
 from conformance.model.errors import UserError
 from conformance.results.store import DEFAULT_RESULTS
+from conformance.support import paths
 
 Options = argparse.Namespace
 #: of an ini file
@@ -144,7 +144,7 @@ def profile(option: Options) -> str:
 def stack_name(option: Options) -> str:
     """Return what results, and so the ids of tests, call the stack. Raise UserError where there is no such stack."""
     rootfs = option.interop_rootfs
-    return manifest_of(option).named(rootfs and pathlib.Path(rootfs).expanduser().resolve())
+    return manifest_of(option).named(rootfs and paths.given(rootfs).resolve())
 
 
 def unsplit(option: Options) -> str | None:

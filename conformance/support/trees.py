@@ -123,7 +123,7 @@ def _entry(path: pathlib.Path, root: pathlib.Path, content: Callable[[pathlib.Pa
     A link to a file outside of the tree counts as that file, as its content may change.
     """
     if path.is_symlink():
-        target, there = path.readlink(), path.resolve()
+        target, there = path.readlink(), pathlib.Path(os.path.realpath(path))
         if (not target.is_absolute() and there.is_relative_to(root.resolve())) or not there.exists():
             return f"link {target}"
         if there.is_dir():

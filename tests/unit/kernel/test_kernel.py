@@ -113,6 +113,25 @@ def test_a_patch_that_does_not_apply_is_named(tree, tmp_path, own_cache, monkeyp
     assert not list((own_cache / "build").glob("*"))
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"no patch at all\n", "Only garbage was found in the patch input"),
+        (b"--- a/caf\xe9\n+++ b/caf\xe9\n@@ -1 +1 @@\n-x\n+y\n", "can't find file to patch"),
+    ],
+)
+def test_what_patch_says_of_a_file_that_is_none_or_of_another_encoding_is_shown(tree, tmp_path, text, said):
+    bad = tmp_path / "bad.patch"
+    bad.write_bytes(text)
+    with pytest.raises(UserError, match=said):
+        build._apply(bad, tree)
+
+
+def test_a_program_that_cannot_be_stripped_is_one_line(tmp_path):
+    with pytest.raises(UserError, match=r"strip failed: .*none.*; free space"):
+        build._strip(tmp_path / "none", tmp_path / "to")
+
+
 def test_an_option_that_kconfig_dropped_is_an_error(tmp_path):
     config = tmp_path / ".config"
     config.write_text("CONFIG_A=y\n")

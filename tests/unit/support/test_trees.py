@@ -93,6 +93,12 @@ def test_outside_of_git_all_counts_but_caches(tmp_path):
     assert digest(root) != before.digest
 
 
+def test_a_link_that_leads_to_itself_is_a_link(tmp_path):
+    root = written(tmp_path / "tree", a="1")
+    (root / "loop").symlink_to("loop")
+    assert trees.read(root).entries["loop"] == "link loop"
+
+
 def test_without_git_a_repository_is_refused_and_any_other_folder_read(repository, tmp_path, monkeypatch):
     """All that it ignores would count: the digest would be another than where git is."""
     plain = written(tmp_path / "plain", a="1")
