@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import re
 import shlex
 import shutil
@@ -255,7 +256,60 @@ def test_what_makes_a_source_ready_runs_in_head_and_base(tmp_path):
 @pytest.mark.slow
 def test_a_base_that_cannot_be_made_ready_is_said_and_ends_nothing(tmp_path):
     called, output = Checkout(tmp_path).run(COMPARE, stack="picoquic", source="picoquic=.", prepare="exit 7")
-    assert not called and output.read_text() == "status=7\n"
+    assert not called and output.read_text() == "status=4\n"
+
+
+@pytest.mark.slow
+def test_a_base_that_cannot_be_fetched_is_said_and_ends_nothing(tmp_path, capfd):
+    checkout = Checkout(tmp_path)
+    checkout.base = "1" * 40
+    checkout.git("remote", "set-url", "origin", str(tmp_path / "nowhere"))
+    called, output = checkout.run(COMPARE, stack="stack/tree")
+    assert not called and output.read_text() == "status=4\n"
+    assert "::notice::the base cannot be fetched: nothing is compared" in capfd.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_base_that_a_whole_clone_has_is_not_fetched(tmp_path):
+    checkout = Checkout(tmp_path)
+    checkout.run(COMPARE, stack="stack/tree")
+    assert checkout.git("rev-list", "--count", "HEAD") == "2"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_githubs", [True, False])
+def test_the_base_is_what_github_merged_with_and_not_what_it_was_before(tmp_path, is_githubs):
+    checkout = Checkout(tmp_path)
+    checkout.git("checkout", "-q", "-b", "base", checkout.base)
+    checkout.commit("meanwhile")
+    checkout.git("merge", "-q", "-s", "ours", "-m", "merge", "@{-1}")
+    checkout.env["GITHUB_SHA"] = checkout.git("rev-parse", "HEAD") if is_githubs else checkout.base
+    checkout.run(COMPARE, stack="stack/tree")
+    tree = (checkout.temp / "cc-base" / "stack" / "tree").read_text()
+    assert tree == ("meanwhile" if is_githubs else "before")
+
+
+@pytest.mark.slow
+def test_an_absolute_path_is_the_base_s_own_too(tmp_path):
+    checkout = Checkout(tmp_path)
+    called, _ = checkout.run(COMPARE, stack=f"{checkout.root}/stack/tree")
+    assert called[0] == "adapter build TEMP/cc-base/stack/tree"
+
+
+@pytest.mark.slow
+def test_submodules_are_the_base_s_own(tmp_path):
+    library = tmp_path / "library"
+    library.mkdir()
+    checkout = Checkout(tmp_path)
+    checkout.env |= {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "protocol.file.allow"}
+    checkout.env |= {"GIT_CONFIG_VALUE_0": "always"}
+    for words in (("init", "-q"), ("commit", "-q", "--allow-empty", "-m", "x")):
+        subprocess.run(["git", *words], cwd=library, env=checkout.env, check=True)
+    checkout.git("submodule", "--quiet", "add", str(library), "dep")
+    checkout.base = checkout.commit("with a submodule")
+    checkout.commit("later")
+    checkout.run(COMPARE, stack="stack/tree")
+    assert (checkout.temp / "cc-base" / "dep" / ".git").exists()
 
 
 @pytest.mark.slow
@@ -306,6 +360,37 @@ def test_a_later_run_edits_the_comment_that_its_own_token_wrote(tmp_path, login,
     checkout.env |= {**asking, "GH_REPO": "a/b", "CC_NUMBER": "7"}
     called, _ = checkout.run("Comment on the pull request")
     assert called == [f"--method {asked}"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ended", ["before the gate", "with it"])
+def test_a_comment_says_where_the_job_ended_before_there_was_a_verdict(tmp_path, ended):
+    checkout = Checkout(tmp_path)
+    gh = tmp_path / "bin" / "gh"
+    gh.write_text(GH.replace("jq -r", "true"))
+    gh.chmod(0o755)
+    if ended == "with it":
+        (checkout.root / "conformance-report").mkdir()
+        (checkout.root / "conformance-report" / "summary.md").write_text("### Gate passes\n")
+    checkout.env |= {"LOGIN": "", "CALLED": str(checkout.called), "GH_REPO": "a/b", "CC_NUMBER": "7"}
+    checkout.run("Comment on the pull request")
+    body = (checkout.temp / "cc-comment.md.whole").read_text()
+    assert ("The job ended before the gate did" in body) == (ended == "before the gate")
+
+
+@pytest.mark.slow
+def test_later_steps_get_our_command_and_keep_their_python(tmp_path):
+    checkout = Checkout(tmp_path)
+    action = tmp_path / "action"
+    (action / ".venv" / "bin").mkdir(parents=True)
+    for name in ("setup.sh", ".venv/bin/conformance", ".venv/bin/python"):
+        (action / name).write_text("#!/bin/sh\n")
+        (action / name).chmod(0o755)
+    checkout.env |= {"GITHUB_ACTION_PATH": str(action), "GITHUB_PATH": str(tmp_path / "path")}
+    checkout.run("Install the suite")
+    (folder,) = (tmp_path / "path").read_text().split()
+    assert [path.name for path in pathlib.Path(folder).iterdir()] == ["conformance"]
+    assert (pathlib.Path(folder) / "conformance").resolve() == action / ".venv" / "bin" / "conformance"
 
 
 @pytest.mark.parametrize("name", ["action.yml", ".github/workflows/ci.yml", ".github/workflows/release.yml"])
