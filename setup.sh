@@ -63,12 +63,15 @@ elif command -v apt-cache > /dev/null && [ -z "$(apt-cache search --names-only '
     if [ "$(id -u)" = 0 ]; then apt-get update -q; else sudo -n apt-get update -q || true; fi
 fi
 
-if [ ! -x .venv/bin/conformance ] || [ ! -e .venv/ready ] || [ requirements.lock -nt .venv/ready ]; then
+# One that was moved, or whose python3 is another by now, does not run.
+if [ ! -e .venv/ready ] || [ requirements.lock -nt .venv/ready ] || [ pyproject.toml -nt .venv/ready ] ||
+    ! .venv/bin/conformance --version > /dev/null 2>&1; then
     echo "setup: making the virtual environment .venv (versions and hashes from requirements.lock)"
     python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
         echo "setup: python3 is $(python3 -V), 3.11 or later is needed" >&2
         exit 2
     }
+    .venv/bin/python -c "" 2> /dev/null || rm -rf .venv
     python3 -m venv .venv
     # The lock names all that is needed. Without --no-deps, pip takes the newest `coverage` for `coverage[toml]`, which
     # pytest-cov asks for, finds it is not the one of the lock, and gives up.
