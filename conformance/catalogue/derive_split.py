@@ -68,6 +68,7 @@ def derive_split(
     measured, digest, about = _measured(measurements, algorithm, profile, paths)
     through = f"{source}-split"
     bounds = {cell: _bounds(found, algorithm, documents.profile(profile, cell)) for cell, found in values.items()}
+    small = {cell.id: factor for cell in sorted(values) if (factor := small_packets(algorithm, profile, cell)) != 1.0}
     return {
         "$schema": "../../conformance/schemas/split-zone.json",
         **{key: value for key, value in head.items() if key != "references"},
@@ -76,9 +77,16 @@ def derive_split(
         "default_grid": grids[0],
         "margin_rule": margin_rule(bool(measured)),
         "references": {**head["references"], **({through: about} if measured else {})},
+        **({"small_packets": small} if small else {}),
         "paths": [{**_path(path, values, bounds, source), **_through(measured.get(path), through)} for path in paths],
         "shares": [row for known in grids for row in _shares(known, values, source)],
     }
+
+
+def small_packets(algorithm: str, profile: str, cell: Cell) -> float:
+    """Return the factor of small packets in a cell, as its own zone has it."""
+    documented = bases.played_bases(algorithm, documents.profile(profile, cell))
+    return documented[1] if documented else 1.0
 
 
 def _transfer_s(measurements: Sequence[Measurement], profile: str) -> float:

@@ -170,6 +170,10 @@ def _check_split(zone: SplitZone, path: pathlib.Path) -> None:
             _check_digest(zone, path, "path_profile_digest", documents.split_path(zone.profile, check.path.segments))
     paths = [check for check in zone.checks if isinstance(check, PathCheck)]
     _check_rule(zone, path, derive_split.margin_rule(any(check.measured for check in paths)))
+    for cell in {cell for check in zone.checks for cell in check.cells}:
+        wanted = derive_split.small_packets(zone.algorithm, zone.profile, cell)
+        if zone.small_packets.get(cell, 1.0) != wanted:
+            raise UserError(f"{path}: /small_packets/{cell.id}: {wanted:g} follows here", "derive the zone anew")
     heatmap = _heatmap_beside(zone, path)
     bounds = {cell: (i.low, i.high) for cell, i in heatmap.by_cell.items()} if heatmap else {}
     source = f"the cells of {heatmap.id}" if heatmap else ""

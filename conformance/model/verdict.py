@@ -294,9 +294,14 @@ def permitted_to(permitted: Interval, measurements: Sequence[Measurement]) -> tu
     """Return what is permitted to packets of the size that trials had, and that size: None where it plays no part."""
     if permitted.small_packets == 1.0:
         return permitted, None
+    size = packet_bytes(measurements)
+    return permitted.at(size), size
+
+
+def packet_bytes(measurements: Iterable[Measurement]) -> float | None:
+    """Return how many bytes packets carried, the median of trials; None where none counted them."""
     sizes = [size for m in measurements if (size := m.packet_bytes) is not None]
-    packet_bytes = statistics.median(sizes) if sizes else None
-    return permitted.at(packet_bytes), packet_bytes
+    return statistics.median(sizes) if sizes else None
 
 
 def violates(zone: Zone, place: Place, values: Sequence[float], timed_out: Sequence[bool], family: int) -> bool:

@@ -96,6 +96,20 @@ class Margin:
         return value * (1 + self.relative) + self.absolute
 
 
+def size_factor(small_packets: float, packet_bytes: float | None) -> float:
+    """Return how much less than with full packets is promised with packets of so many bytes, None if not known.
+
+    `small_packets`: the factor of packets of 1200 bytes. A window counts packets, so a rate that it limits is
+    proportional to their size, and a size is no matter of congestion control (RFC 9002, section 7.2). Between and
+    beyond the two sizes that are known, in proportion.
+    """
+    if packet_bytes is None:
+        return 1.0
+    size = min(max(packet_bytes, _LEAST_PACKET_BYTES), _MOST_PACKET_BYTES)
+    less = (REFERENCE_PACKET_BYTES - size) / (REFERENCE_PACKET_BYTES - SMALL_PACKET_BYTES)
+    return 1 - (1 - small_packets) * less
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
     """The permissible values in one cell, ends included, the bases that they follow from, and the margin.
@@ -137,18 +151,9 @@ class Interval:
         return beyond / margin if margin else 1.0
 
     def at(self, packet_bytes: float | None) -> "Interval":
-        """Return what is permitted to a sender whose packets carry so many bytes; None where that is not known.
-
-        A window counts packets, so a rate that it limits is proportional to their size, and a size is no matter of
-        congestion control (RFC 9002, section 7.2). Between and beyond the two sizes that are known, in proportion.
-        """
-        if packet_bytes is None or self.small_packets == 1.0:
-            return self
-        size = min(max(packet_bytes, _LEAST_PACKET_BYTES), _MOST_PACKET_BYTES)
-        factor = 1 - (1 - self.small_packets) * (REFERENCE_PACKET_BYTES - size) / (
-            REFERENCE_PACKET_BYTES - SMALL_PACKET_BYTES
-        )
-        return dataclasses.replace(
+        """Return what is permitted to a sender whose packets carry so many bytes; None where that is not known."""
+        factor = size_factor(self.small_packets, packet_bytes)
+        return self if factor == 1.0 else dataclasses.replace(
             self, low=self.low * factor, high=self.high * factor,
             bases=tuple(basis.scaled(factor) for basis in self.bases),
         )  # fmt: skip

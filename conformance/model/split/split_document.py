@@ -6,6 +6,7 @@ from typing import Any
 
 from conformance.model import grid
 from conformance.model.errors import UserError, located
+from conformance.model.setting import Cell
 from conformance.model.split import split_paths as model
 from conformance.model.split import split_rates
 from conformance.model.split.split_zone import PREDICTIONS, Check, PathCheck, ShareCheck, SplitZone
@@ -35,6 +36,8 @@ def from_json(data: Mapping[str, Any], where: object) -> SplitZone:
         checks.append(ShareCheck(grid=name, filter=filter_, permitted=permitted))
     with located(f"{where}: /default_grid"):
         grid.cells(data["default_grid"])
+    with located(f"{where}: /small_packets"):
+        small = {Cell.parse(name): factor for name, factor in data.get("small_packets", {}).items()}
     digest = data.get("path_profile_digest")
     if digest is None and any(check.measured for check in checks):
         raise UserError(f"{where}: /path_profile_digest: missing, and paths were measured", "derive the zone anew")
@@ -42,7 +45,9 @@ def from_json(data: Mapping[str, Any], where: object) -> SplitZone:
         "id", "algorithm", "algorithm_version", "profile", "profile_digest", "transfer_s", "default_grid",
         "margin_rule", "references",
     )  # fmt: skip
-    return SplitZone(checks=tuple(checks), path_profile_digest=digest, **{name: data[name] for name in fields})
+    return SplitZone(
+        checks=tuple(checks), path_profile_digest=digest, small_packets=small, **{name: data[name] for name in fields}
+    )
 
 
 def _path_check(

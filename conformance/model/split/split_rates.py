@@ -68,6 +68,11 @@ class Rates:
                 high[cell] = statistics.median_interval(found[1], confidence)[1]
         return cls(low=low, high=high)
 
+    def over(self, factors: Mapping[Cell, float]) -> Self:
+        """Return these rates, those of some cells divided by a factor."""
+        low, high = ({c: rate / factors.get(c, 1.0) for c, rate in of.items()} for of in (self.low, self.high))
+        return dataclasses.replace(self, low=low, high=high)
+
     def and_others(self, low: Mapping[Cell, float], high: Mapping[Cell, float]) -> Self:
         """Return these rates, with those of further cells."""
         return dataclasses.replace(self, low={**low, **self.low}, high={**high, **self.high})

@@ -20,7 +20,7 @@ from conformance.model.split import split_rates
 from conformance.model.split.split_rates import Bounds
 from conformance.model.trial import Measurement
 from conformance.model.verdict import Status
-from conformance.model.zone import Interval, Zone
+from conformance.model.zone import REFERENCE_PACKET_BYTES, Interval, Zone, size_factor
 
 #: what a path is judged by, as documents and as people call it
 PREDICTIONS = {"split": "split, predicted", "end_to_end": "end-to-end, predicted"}
@@ -131,6 +131,8 @@ class SplitZone:
     margin_rule: Mapping[str, Any]
     references: Mapping[str, Mapping[str, Any]]
     checks: tuple[Check, ...]
+    #: see zone.Interval; of cells in which the size of packets matters
+    small_packets: Mapping[Cell, float] = dataclasses.field(default_factory=dict)
 
     def digest_at(self, cell: object) -> str:
         """Return the digest of the settings that it judges: of each cell the same."""
@@ -151,6 +153,15 @@ class SplitZone:
     def intervals(self) -> dict[Place, Interval]:
         """{Place: Interval} of all checks, in the order of the document."""
         return {Place(check.name, _called(what)): i for check in self.checks for what, i in _permitted(check)}
+
+    def sizes(self, measured: Mapping[Cell, Sequence[Measurement]]) -> dict[Cell, float]:
+        """Return the factor of each cell in which trials were slower than with full packets by their size alone."""
+        found = {
+            cell: size_factor(small, verdict.packet_bytes(measured[cell]))
+            for cell, small in self.small_packets.items()
+            if cell in measured
+        }
+        return {cell: factor for cell, factor in found.items() if factor != 1.0}
 
     def checks_within(self, cells: Iterable[Cell]) -> tuple[Check, ...]:
         """Return the checks that need no cell but these."""
@@ -240,9 +251,10 @@ def judge(
     if obstacle:
         return SplitVerdict(status=obstacle[0], reason=obstacle[1], n=n)
     confidence = 1 - verdict.ALPHA / verdict.LOOKS / family
-    values = check.values(split_rates.Rates.medians(measured))
-    likely = check.values(split_rates.Rates.intervals(measured, verdict.CONFIDENCE))
-    intervals = check.values(split_rates.Rates.intervals(measured, confidence))
+    sizes = zone.sizes({cell: measured[cell] for cell in check.cells})
+    values = check.values(split_rates.Rates.medians(measured).over(sizes))
+    likely = check.values(split_rates.Rates.intervals(measured, verdict.CONFIDENCE).over(sizes))
+    intervals = check.values(split_rates.Rates.intervals(measured, confidence).over(sizes))
     findings = [
         _find(_called(what), value, inner, interval, confidence, permitted, more)
         for what, permitted in _predicted(check)
@@ -257,6 +269,8 @@ def judge(
         findings.append(_finding(of_path, of_path.value, of_path.interval))
     status = verdict.overall(findings)
     reasons = "; ".join(f"{finding.what}: {finding.reason}" for finding in findings if finding.status is status)
+    if sizes:
+        reasons += f" (rates as with packets of {REFERENCE_PACKET_BYTES} bytes)"
     return SplitVerdict(status=status, reason=reasons, findings=tuple(findings), n=n)
 
 

@@ -14,6 +14,7 @@ from conformance.model.metric import Timeout
 from conformance.model.metrics import METRICS
 from conformance.model.setting import Cell
 from conformance.model.trial import Measurement, Outcome
+from conformance.model.verdict import permitted_to
 from conformance.model.zone import Interval, Zone
 
 #: of the features, to be called by an algorithm's name ...
@@ -68,19 +69,24 @@ def scores(zones: Iterable[Zone], measurements: Mapping[Cell, Sequence[Measureme
         for zone in (z for z in zones if z.algorithm == algorithm):
             for cell, permitted in zone.by_cell.items():
                 features += 1
-                value = _value(zone.metric, permitted, measurements.get(cell, ()))
+                own = measurements.get(cell, ())
+                permitted, _ = permitted_to(permitted, own)
+                value = _value(zone.metric, permitted, own)
                 if value is None:
                     continue
                 seen += 1
-                if missed := miss(zone, cell, value):
+                if missed := miss(zone, cell, value, permitted):
                     misses.append(missed)
         found.append(Score(algorithm=algorithm, features=features, seen=seen, misses=tuple(misses)))
     return sorted(found, key=lambda score: (-score.share, not _is_called(score.algorithm, called), score.algorithm))
 
 
-def miss(zone: Zone, cell: Cell, value: float) -> Miss | None:
-    """Return what a value misses by, or None where a trial of the zone's algorithm may have it."""
-    low, high = zone.intervals[cell].of_trials
+def miss(zone: Zone, cell: Cell, value: float, permitted: Interval) -> Miss | None:
+    """Return what a value misses by, or None where a trial of the zone's algorithm may have it.
+
+    `permitted`: the zone's interval in the cell, as it is for packets of the size that the trials had.
+    """
+    low, high = permitted.of_trials
     if low <= value <= high:
         return None
     return Miss(zone_id=zone.id, metric=zone.metric, cell=cell, value=value, low=low, high=high)

@@ -82,7 +82,7 @@ def _scores(zones: Sequence[Zone], seen: _Seen) -> list[Score]:
     by_algorithm: dict[str, tuple[int, list[Miss]]] = {}
     for zone in zones:
         features, misses = by_algorithm.get(zone.algorithm, (0, []))
-        missed = (miss(zone, cell, seen[zone.metric, cell]) for cell in zone.cells)
+        missed = (miss(zone, cell, seen[zone.metric, cell], of) for cell, of in zone.by_cell.items())
         misses += [one for one in missed if one]
         by_algorithm[zone.algorithm] = features + len(zone.intervals), misses
     scores = [

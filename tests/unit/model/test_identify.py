@@ -1,5 +1,7 @@
 """Identification: right, or inconclusive; never by half of the evidence."""
 
+import dataclasses
+
 import pytest
 from helpers import measurements, zone
 
@@ -30,6 +32,21 @@ def test_all_inside_one_zone_is_that_algorithm():
 def test_a_tenth_outside_is_still_it_and_more_is_inconclusive():
     assert identify.conclusion(identify.scores(ZONES, seen(*[0.5] * 9, 0.7))) == "cubic"
     assert identify.conclusion(identify.scores(ZONES, seen(*[0.5] * 8, 0.7, 0.7))) is None
+
+
+def test_a_sender_with_small_packets_may_have_less_where_a_document_says_so():
+    small = [
+        dataclasses.replace(one, intervals={cell: dataclasses.replace(of, small_packets=0.8)})
+        for one in ZONES
+        for cell, of in one.intervals.items()
+    ]
+    counted = {"client": {"eth0": {"rx_packets": 12_500_000 / 1200}}}
+    made = {
+        cell: [dataclasses.replace(m, evidence={**m.evidence, "interfaces": counted}) for m in own]
+        for cell, own in seen(*[0.34] * 10).items()
+    }
+    assert identify.conclusion(identify.scores(small, made)) == "cubic"
+    assert identify.conclusion(identify.scores(small, seen(*[0.34] * 10))) is None
 
 
 def test_two_zones_that_both_fit_are_inconclusive():

@@ -92,6 +92,45 @@ def test_rejects_other_algorithms_at_10_mbps(algorithm, other, least):
     assert found.count(Status.VIOLATES) >= least
 
 
+def with_packets_of(packet_bytes, measured):
+    """The same trials over UDP, with packets that carry so many bytes."""
+
+    def changed(m):
+        counted = {"client": {"eth0": {"rx_packets": m.metrics["bytes"] / packet_bytes}}}
+        trial = dataclasses.replace(m.trial, setting=documents.profile("packets", m.trial.setting.cell))
+        return dataclasses.replace(m, trial=trial, evidence={**m.evidence, "interfaces": counted})
+
+    return {cell: [changed(m) for m in made] for cell, made in measured.items()}
+
+
+@pytest.mark.parametrize("algorithm", ["cubic", "reno"])
+def test_a_path_is_predicted_from_what_full_packets_would_have(algorithm):
+    """A sender that does what Linux does with packets of 1200 bytes is inside of all cells, and so of all paths."""
+    own, cells = zone(algorithm, "packets"), grid.cells("10mbps")
+    heatmap = documents.zone_of(algorithm, profile="packets").intervals
+    made = {
+        cell: measurements(
+            [value * heatmap[cell].small_packets for value in heatmap[cell].basis.values[:20]],
+            cell=cell, algorithm=algorithm,
+        )
+        for cell in cells
+    }  # fmt: skip
+
+    def judged(zone, packet_bytes):
+        measured = with_packets_of(packet_bytes, made)
+        return [split_zone.judge(zone, check, measured, family=66) for check in own.checks_within(cells)]
+
+    assert set(own.small_packets) == {cell for cell in cells if heatmap[cell].small_packets != 1}
+    found = judged(own, 1200)
+    assert {one.status for one in found} <= {Status.CONFORMS, Status.COMPATIBLE}
+    # Without loss a window is no limit, and the size of packets no matter.
+    sized = [one.reason.endswith("(rates as with packets of 1448 bytes)") for one in found]
+    assert sized.count(False) == 1
+    for unsized in (judged(dataclasses.replace(own, small_packets={}), 1200), judged(own, 1448)):
+        assert all("as with packets" not in one.reason for one in unsized)
+        assert not all(one.status.passes for one in unsized)
+
+
 def test_cells_limit_the_checks():
     own = zone("cubic")
     assert len(own.checks_within(grid.cells("10mbps"))) == 10
