@@ -1,6 +1,7 @@
 """`conformance clause`: what RFCs and drafts say, clause by clause, as tests of a stack."""
 
 import dataclasses
+import math
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -86,7 +87,9 @@ class JudgedClause:
         v = self.verdict
         return {
             "clause": self.clause.id, "source": self.clause.source, "scheme": self.scheme, "verdict": str(v.status),
-            "reason": v.reason, "value": v.value, "interval": v.interval and list(v.interval), "p": v.p,
+            "reason": v.reason, "value": v.value,
+            # Of few values it has no end.
+            "interval": v.interval and [end if math.isfinite(end) else None for end in v.interval], "p": v.p,
             "permitted": self.clause.bound.words(self.clause.observable.digits), "trials": v.trials, "values": v.n,
             "seen": [dataclasses.asdict(one) for one in v.seen],
         }  # fmt: skip

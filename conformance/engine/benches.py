@@ -118,6 +118,8 @@ def find(choice: Choice = Choice()) -> Bench:
     if choice.lab == "virtual":
         place = _virtual(choice, adapter)
     elif choice.lab == "host":
+        if choice.kernel:
+            raise UserError("--lab host runs on this machine's own kernel", "leave out --kernel")
         place = _host()
     else:
         raise UserError(f"lab {choice.lab!r} is not known", "choose virtual or host")

@@ -119,6 +119,8 @@ class Run:
             self._remote.close()
         self._executor.shutdown(wait=True, cancel_futures=True)
         for task in self._tasks:
+            # What waited for more trials is nobody's now: the next run of this process may ask for it.
+            self._give_up_claim(task)
             if not task.future.done():
                 task.future.set_exception(_interrupted())
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import random
 import re
 
@@ -12,8 +13,11 @@ import senders
 
 from conformance.catalogue import clause_record, clauses
 from conformance.cli import main
+from conformance.commands import clause as command
 from conformance.engine import benches
+from conformance.model.clauses.verdict import ClauseVerdict
 from conformance.model.trial import Measurement, Outcome
+from conformance.model.verdict import Status
 from conformance.reporting.text import clause_table
 from conformance.support import paths, schema
 
@@ -155,3 +159,17 @@ if __name__ == "__main__":
     for page, names in PAGES.items():
         path = paths.PACKAGE.parent / "docs" / page
         path.write_text(_written(path.read_text(), names))
+
+
+def test_an_interval_without_ends_is_a_document_too():
+    """Of fewer than five values, as few trials may show."""
+    found = clauses.find("BBR10")
+    verdict = ClauseVerdict(
+        status=Status.INCONCLUSIVE, clause_id=found.id, bound=found.bound, reason="few", n=4, value=5.2,
+        interval=(-math.inf, math.inf),
+    )  # fmt: skip
+    judged = command.JudgedClause(clause=found, scheme="x", algorithm="bbrv3", verdict=verdict)
+    document = command.Ran(judged=(judged,), results="r.jsonl").to_json()
+    json.dumps(document, allow_nan=False)
+    schema.check("clause-run", document, "test")
+    assert document["clauses"][0]["interval"] == [None, None]

@@ -6,6 +6,7 @@ import pytest
 
 from conformance.engine import benches
 from conformance.kernel import store as kernels
+from conformance.model.errors import UserError
 
 
 @pytest.mark.parametrize("stack", ["linux-tcp", "udp"])
@@ -21,3 +22,8 @@ def test_all_stacks_run_on_the_default_kernel_whatever_others_are_built(monkeypa
         monkeypatch.setattr(benches.adapters, "load", lambda *_: adapter)
     assert benches.find(benches.Choice(stack=stack)).scheme("cubic").kernel == "default"
     assert benches.find(benches.Choice(stack=stack, kernel="7.2")).scheme("cubic").kernel == "7.2"
+
+
+def test_this_machine_has_one_kernel():
+    with pytest.raises(UserError, match="--lab host runs on this machine's own kernel; leave out --kernel"):
+        benches.find(benches.Choice(lab="host", kernel="default"))

@@ -268,6 +268,25 @@ def test_what_cannot_be_claimed_any_more_is_no_longer_waited_for(tmp_path, monke
             go_on.set()
 
 
+def test_what_a_run_has_claimed_is_free_when_it_ends(tmp_path, monkeypatch):
+    """Also what was looked at and waits for more trials, as where a caller breaks out of execute()."""
+    monkeypatch.setattr(benches, "find", benches.find)
+    fake_room.install("good")
+    bench, kept = benches.find(), store.Store(tmp_path / "r.jsonl")
+
+    def claimed(run):
+        run.wait()
+        deadline = time.monotonic() + 10  # its thread gives the claim up after it has told what it found
+        while not run._claim(run._tasks[0]) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return run._tasks[0].release is not None
+
+    with runs.Run(bench, kept, ASKED[:1], [1], 1) as first:
+        assert claimed(first)
+    with runs.Run(bench, kept, ASKED[:1], [1], 1) as second:
+        assert claimed(second)
+
+
 def test_durations_are_for_people():
     assert [duration(s) for s in (0, 59, 60, 200, 7500)] == [
         "0 s",
