@@ -98,7 +98,13 @@ def derive(
             raise UserError(f"two of these results are of {name}", "give one results file of each implementation")
         references[name], by_reference[name] = about, further
     rule = margin_rule(metric, head["id"])
-    settings = {places.of(setting): setting for setting in values}
+    settings: dict[Place, Setting] = {}
+    for setting in values:
+        place = places.of(setting)
+        if settings.setdefault(place, setting) != setting:
+            raise UserError(
+                f"results hold two versions of {profile} at {place.id}", "give results of one version of the scenario"
+            )
     said = {} if baseline else _said(algorithm, metric, settings)
     of_scenario = any(isinstance(place, Point) for place in settings)
     entries = [
@@ -260,7 +266,7 @@ def entry(
     rests_on = (*measured, *(said[0] if said else ()))
     low, high = interval(rests_on, metric, margin)
     permitted = Interval(low=low, high=high, bases=rests_on, margin=margin)
-    counted = counts_all or not permitted.basis.values or tells_enough(permitted, metric)
+    counted = counts_all or not permitted.basis.values or tells_enough(permitted, metric, bool(said))
     return {
         **({"point": place.to_json()} if isinstance(place, Point) else place.to_json()),
         "low": low,
@@ -277,13 +283,14 @@ def _basis(basis: Basis) -> dict[str, Any]:
     return {name: getattr(basis, name) for name in ("reference", "n", "median", "min", "max")}
 
 
-def tells_enough(permitted: Interval, metric: str) -> bool:
+def tells_enough(permitted: Interval, metric: str, documented: bool) -> bool:
     """Say whether a cell tells power.MUST_TELL on either side, in the largest of usual sessions.
 
     Where a smaller value is no fault and a document allows far more than the reference does, that makes the interval
-    wide, and not chance: such a cell still tells a stack that does more than the document allows.
+    wide, and not chance: such a cell still tells a stack that does more than the document allows. `documented`: whether
+    one says something there.
     """
-    if METRICS[metric].only_above and len(permitted.bases) > 1:
+    if METRICS[metric].only_above and documented:
         return True
     return power.told(permitted, metric, power.TRIALS, verdict.level(power.QUESTIONS)).enough
 

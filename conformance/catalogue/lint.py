@@ -139,7 +139,9 @@ def _check_bases(
         if basis.n > trials:
             raise UserError(f"{pointer}/bases/{at}: {basis.n} trials, but its reference has {trials} a cell")
     _check_bounds(permitted, derive.interval(permitted.bases, zone.metric, permitted.margin), pointer)
-    if permitted.basis.values and permitted.counted != derive.tells_enough(permitted, zone.metric):
+    if permitted.basis.values and permitted.counted != derive.tells_enough(
+        permitted, zone.metric, documented is not None
+    ):
         shift, does = f"{MUST_TELL:.0%}", "is" if permitted.counted else "is not"
         can = "cannot" if permitted.counted else "can"
         raise UserError(f"{pointer}/counted: it {does} counted, and {can} tell {shift}", "derive it anew")

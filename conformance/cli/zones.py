@@ -132,6 +132,8 @@ def zones_derive(
     from conformance.reporting.text import made
 
     if metric == "split":
+        if beside:
+            raise UserError("split zones rest on one implementation", "give it without --beside")
         summary = derive_split.derive_file(results, algorithm, version_text, target, profile).summary
     else:
         zone = derive.derive_file(results, algorithm, version_text, target, metric, profile, beside)

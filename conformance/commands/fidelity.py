@@ -12,6 +12,7 @@ import pathlib
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from conformance.catalogue import documents
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus
 from conformance.model.errors import UserError, located
@@ -89,25 +90,29 @@ def published_cells(path: pathlib.Path) -> Published:
 def compare(measurements: Iterable[Measurement], published: Published) -> list[Row]:
     """Return (scheme, cell, ours, published) of every published cell: means over trials, as the published figures are.
 
-    A scheme is an algorithm of Linux TCP, or algorithm/stack. Raises UserError where one's results are of several runs:
-    unlike runs are never pooled.
+    A scheme is an algorithm of Linux TCP, or algorithm/stack. Of what it was measured in, only the transfers of 10 s
+    that were published count; a cell in which one timed out has no mean. Raises UserError where one's results are of
+    several runs: unlike runs are never pooled.
     """
+    timed_out: set[tuple[str, str, Cell]] = set()
     values: dict[tuple[str, str, Cell], list[float]] = collections.defaultdict(list)
     runs: dict[tuple[str, str], object] = {}
     for m in measurements:
         t = m.trial
-        if t.setting.segments:
-            continue  # paths: the published cells are of one segment
+        if t.setting.segments or t.setting.profile not in documents.PROFILES.values():
+            continue
         run = t.scheme.stack_digest, t.scheme.kernel_digest, t.setting.profile_digest, t.room, t.lab_digest
         scheme = t.scheme.algorithm, t.scheme.stack
         if runs.setdefault(scheme, run) != run:
             raise UserError(f"results of {_name(*scheme)} are of unlike runs", "compare one run at a time")
-        if m.outcome is Outcome.OK and m.utilization is not None:
+        if m.outcome is Outcome.TIMEOUT:
+            timed_out.add((*scheme, t.setting.cell))
+        elif m.outcome is Outcome.OK and m.utilization is not None:
             values[scheme[0], scheme[1], t.setting.cell].append(m.utilization)
     rows = []
     for (algorithm, stack, cell), ours in sorted(values.items()):
         key = algorithm, _PUBLISHED_AS.get(stack, stack), cell
-        if key in published:
+        if key in published and (algorithm, stack, cell) not in timed_out:
             rows.append((_name(algorithm, stack), cell, statistics.fmean(ours), published[key][0]))
     return rows
 

@@ -91,13 +91,20 @@ def _of_scenarios(algorithm: str) -> list[Zone]:
 
 
 def _medians(held: Iterable[Measurement], algorithm: str, stack: str, zone: Zone) -> dict[Place, Median]:
-    """Return {place: Median} of the zone's metric of a stack's trials of an algorithm that ended."""
+    """Return {place: Median} of the zone's metric of a stack's trials of an algorithm that ended.
+
+    Raise UserError where they are of several builds, kernels, rooms or labs.
+    """
     by_place: dict[Place, list[Measurement]] = collections.defaultdict(list)
+    run: tuple[object, ...] | None = None
     for m in held:
         setting = m.trial.setting
         if (m.trial.scheme.stack, m.trial.scheme.algorithm, m.outcome) != (stack, algorithm, Outcome.OK):
             continue
         if not setting.segments and judges(zone, setting, place := places.of(setting)):
+            this = m.trial.scheme, m.trial.room, m.trial.lab_digest
+            if (run := run or this) != this:
+                raise UserError(f"results of {stack}'s {algorithm} are of unlike runs", "give those of one run")
             by_place[place].append(m)
     found: dict[Place, Median] = {}
     for place, measurements in by_place.items():

@@ -91,8 +91,8 @@ def at_first_clear(
 def looks_of(numbers: Iterable[int]) -> tuple[int, ...]:
     """Return the looks of a run that made so many trials of its settings: the usual, or what another --trials asks for.
 
-    Where all of many settings have ten trials or more, nobody looked at five: some would have been clear. A few may all
-    have been unclear.
+    Where all of many settings have more than five trials, nobody looked at five: some would have been clear. A few may
+    all have been unclear.
     """
     there = [n for n in numbers if n <= USUAL_LOOKS[-1]]
     first = min(there, default=0)

@@ -54,17 +54,23 @@ def marked_pct(measured: Measured) -> float | None:
 
 
 def queue_mean_bdp(measured: Measured) -> float | None:
+    """Return the bottleneck's mean queue over the path's BDP; None where nobody looked, or the path has no delay."""
     mean_bytes: float | None = measured.metrics.get("queue_mean_bytes")
-    return None if mean_bytes is None else mean_bytes / tc_commands.bdp_bytes(measured.setting.cell)
+    bdp_bytes = tc_commands.bdp_bytes(measured.setting.cell)
+    return None if mean_bytes is None or not bdp_bytes else mean_bytes / bdp_bytes
 
 
 def transfer_rtts(measured: Measured) -> float | None:
-    """Return the time from the end of the handshake to the last byte, in round trips of the empty path."""
+    """Return the time from the end of the handshake to the last byte, in round trips of the empty path.
+
+    None where that is not known, or the path has no delay.
+    """
     completion_s: float | None = measured.metrics.get("completion_s")
     handshake_s: float | None = measured.metrics.get("handshake_s")
-    if completion_s is None or handshake_s is None:
+    rtt_s = tc_commands.rtt_s(measured.setting.cell)
+    if completion_s is None or handshake_s is None or not rtt_s:
         return None
-    return (completion_s - handshake_s) / tc_commands.rtt_s(measured.setting.cell)
+    return (completion_s - handshake_s) / rtt_s
 
 
 def loss_events_per_min(measured: Measured) -> float | None:

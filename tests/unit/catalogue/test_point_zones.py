@@ -15,7 +15,7 @@ from conformance.model import expectation, grid
 from conformance.model import zone as zones
 from conformance.model.errors import UserError
 from conformance.model.place import Point
-from conformance.model.setting import Cell
+from conformance.model.setting import Cell, Setting
 from conformance.model.trial import Trial
 from conformance.suite import cases
 
@@ -232,3 +232,22 @@ def test_a_marker_of_an_algorithm_alone_asks_where_a_margin_was_measured():
     assert asked(without, markexpr="cubic") == asked(zone, markexpr="cubic and smoke") == []
     for all_of_it in ({"markexpr": "cubic and fairness"}, {"markexpr": ""}, {"markexpr": "cubic", "grid": "flows=2"}):
         assert asked(zone, **all_of_it) == list(POINTS)
+
+
+def test_two_versions_of_a_scenario_make_no_zone():
+    of_one = measurements(points=POINTS[:1])
+    setting = of_one[0].setting
+    other = Setting.shared(setting.profile, dataclasses.replace(setting.network, offload=False), setting.point, 99)
+    of_other = [dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=other)) for m in of_one]
+    with pytest.raises(UserError, match="two versions of fairness at flows=2"):
+        derive.derive([*of_one, *of_other], "cubic", "CUBIC", "jain_index", "fairness", "fairness-jain")
+
+
+def test_a_further_implementation_makes_no_point_count_that_can_tell_nothing():
+    margin = zones.Margin.of(derive.margin_rule("harm_pct"))
+    one, other = (zones.Basis.of(name, [0, 0, *range(5, 95, 5)]) for name in ("linux", "other"))
+    for bases in ((one,), (one, other)):
+        low, high = derive.interval(bases, "harm_pct", margin)
+        permitted = zones.Interval(low=low, high=high, bases=bases, margin=margin)
+        assert not derive.tells_enough(permitted, "harm_pct", documented=False)
+        assert derive.tells_enough(permitted, "harm_pct", documented=True)

@@ -75,6 +75,14 @@ class Bench:
         class manifest:
             transport = "tcp"
 
+            @staticmethod
+            def offered():
+                return ("cubic",)
+
+        @classmethod
+        def why_not(cls, algorithm):
+            return None if algorithm in cls.manifest.offered() else f"linux-tcp does not offer {algorithm}"
+
     def scheme(self, algorithm):
         return scheme(algorithm)
 

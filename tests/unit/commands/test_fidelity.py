@@ -7,9 +7,11 @@ import statistics
 import pytest
 from helpers import CELL, measurements
 
-from conformance.catalogue import documents
+from conformance.catalogue import documents, scenarios
 from conformance.commands import fidelity
 from conformance.model.errors import UserError
+from conformance.model.place import Point
+from conformance.model.trial import Outcome
 from conformance.support import paths
 
 PUBLISHED = fidelity.published_cells(paths.data("zones", "published", "atc25.csv"))
@@ -59,3 +61,18 @@ def test_the_rows_of_the_findings_follow_from_the_zones():
 def test_unlike_runs_are_refused():
     with pytest.raises(UserError, match="results of cubic/quinn are of unlike runs"):
         fidelity.compare([*of("quinn"), *measurements([0.5], stack="quinn", lab_digest="8" * 16)], PUBLISHED)
+
+
+def test_what_was_not_published_is_not_compared():
+    """A short transfer and flows that share a network in that cell, and a cell in which a transfer timed out."""
+
+    def under(setting):
+        return [dataclasses.replace(m, trial=dataclasses.replace(m.trial, setting=setting)) for m in of("linux-tcp")]
+
+    others = [
+        *under(documents.profile("startup", CELL)),
+        *under(scenarios.setting("fairness", Point.parse("flows=2"))),
+    ]
+    assert fidelity.compare([*of("linux-tcp"), *others], PUBLISHED) == fidelity.compare(of("linux-tcp"), PUBLISHED)
+    late = measurements([0.01], outcome=Outcome.TIMEOUT)
+    assert fidelity.compare([*of("linux-tcp"), *late], PUBLISHED) == []

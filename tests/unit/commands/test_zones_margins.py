@@ -1,5 +1,6 @@
 """`conformance zones margins --record` keeps what results do not hold."""
 
+import dataclasses
 import json
 
 import helpers
@@ -7,6 +8,7 @@ import pytest
 
 from conformance.catalogue import scenarios
 from conformance.commands import zones_margins
+from conformance.model.errors import UserError
 from conformance.model.place import Point
 from conformance.model.trial import Trial
 from conformance.results import store
@@ -67,3 +69,12 @@ def test_a_trial_in_two_files_counts_once(results, kept, tmp_path):
     for measurement in store.read(results)[:3]:
         more.add(measurement)
     assert zones_margins.compute([results, more.path]).to_json() == zones_margins.compute([results]).to_json()
+
+
+def test_trials_of_two_builds_are_not_pooled(results, kept, tmp_path):
+    more = store.Store(tmp_path / "later.jsonl")
+    for m in store.read(results):
+        scheme = dataclasses.replace(m.trial.scheme, stack_digest="9" * 16)
+        more.add(dataclasses.replace(m, trial=dataclasses.replace(m.trial, scheme=scheme)))
+    with pytest.raises(UserError, match="results of quinn's cubic are of unlike runs"):
+        zones_margins.compute([results, more.path])

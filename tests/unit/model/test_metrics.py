@@ -5,14 +5,16 @@ import itertools
 import json
 
 import pytest
-from helpers import measurement, measurements_of
+from helpers import measurement, measurements, measurements_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformance.catalogue import bases, documents
 from conformance.model import lone_metrics, metrics
 from conformance.model.errors import UserError
 from conformance.model.metrics import METRICS
 from conformance.model.rounding import digits_to_tell
+from conformance.model.setting import Cell
 from conformance.support import paths
 
 
@@ -145,3 +147,10 @@ def queue(dev="to_client", **counts):
 def test_marks_of_a_lone_transfer_are_read_from_its_bottleneck(queues, marked):
     seen = dataclasses.replace(measurement(), evidence={"qdiscs": queues})
     assert METRICS["marked_pct"].of(seen) == marked
+
+
+def test_a_path_without_delay_has_no_round_trips_to_count_in():
+    (m,) = measurements([0.5], cell=Cell(10, 0, 1))
+    m = dataclasses.replace(m, metrics={**m.metrics, "queue_mean_bytes": 1000, "handshake_s": 0.1, "completion_s": 1})
+    assert lone_metrics.transfer_rtts(m) is None and lone_metrics.queue_mean_bdp(m) is None
+    assert bases.played_bases("reno", documents.profile("packets", Cell(10, 0, 1))) is None
