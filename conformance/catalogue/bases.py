@@ -69,9 +69,20 @@ def _path(setting: Setting, packet_bytes: int) -> played.Path:
         loss=setting.cell.loss_pct / 100,
         packet_bytes=packet_bytes,
         wire_bytes=packet_bytes + _HEADERS_BYTES,
-        queue_packets=tc_commands.red_parameters(setting.cell)["max_bytes"] / (packet_bytes + _HEADERS_BYTES),
+        queue_packets=_queue_bytes(setting) / (packet_bytes + _HEADERS_BYTES),
         transfer_bytes=setting.transfer_bytes,
     )
+
+
+def _queue_bytes(setting: Setting) -> float:
+    """Return how much a queue holds before it drops: of RED the upper threshold, which is about a BDP.
+
+    The queues that manage themselves are taken for that, as no document says when they drop.
+    """
+    kind, _, size = setting.queue.partition(":")
+    if kind == "bfifo":
+        return float(size) * tc_commands.bdp_bytes(setting.cell)
+    return tc_commands.red_parameters(setting.cell)["max_bytes"]
 
 
 def passing(loss: float, seed: str) -> Iterator[float]:

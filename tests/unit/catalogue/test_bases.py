@@ -7,6 +7,7 @@ import pytest
 from helpers import measurements
 
 from conformance.catalogue import bases, carry_over, derive, documents, lint
+from conformance.model.emulation import tc_commands
 from conformance.model.errors import UserError
 from conformance.model.setting import Cell
 from conformance.model.verdict import Status, judge
@@ -72,3 +73,10 @@ def test_two_results_of_one_implementation_are_one_line():
 def test_results_of_nothing_that_the_zone_is_about_are_one_line():
     with pytest.raises(UserError, match="no measurements of 'reno'"):
         derive.derive(LINUX, "reno", "Reno", profile="packets", beside=[run([0.5] * 5)[:0]])
+
+
+@pytest.mark.parametrize(("profile", "bdp"), [("packets", 1), ("identify", 1), ("sawtooth", 0.5)])
+def test_documents_are_played_over_the_profiles_own_queue(profile, bdp):
+    cell = Cell(30, 100, 0.03)
+    path = bases._path(documents.profile(profile, cell), 1448)
+    assert path.queue_packets * path.wire_bytes == pytest.approx(bdp * tc_commands.bdp_bytes(cell), rel=1e-4)
