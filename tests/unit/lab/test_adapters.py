@@ -1,5 +1,6 @@
 """The manifests that ship, without building or running anything of theirs."""
 
+import json
 import os
 import subprocess
 
@@ -126,3 +127,26 @@ def test_a_stack_that_is_not_public_has_a_place_and_says_so_in_one_line():
     with pytest.raises(UserError, match=r"stack bequant is unsupported: .* is not public: ") as found:
         manifest.read("bequant")
     assert "\n" not in str(found.value) and closed.source in str(found.value)
+
+
+@pytest.mark.parametrize("name", ["h3-client", "ngtcp2"])
+@pytest.mark.parametrize(
+    ("known", "version"),
+    [
+        (["libgnutls30 3.7.9"], "libgnutls30 3.7.9"),
+        (["libgnutls30 ", "libgnutls30t64 3.8.3"], "libgnutls30t64 3.8.3"),
+        (["libgnutls30 "], None),
+    ],
+)
+def test_the_version_of_gnutls_is_known_whatever_its_package_is_called(tmp_path, monkeypatch, name, known, version):
+    """Of libgnutls30, which libgnutls30t64 provides in Ubuntu 24.04, dpkg prints a name without a version."""
+    says = "\n".join(f"echo '{line}'" for line in [*known, "libngtcp2-9 0.12.1"])
+    for program, text in (("dpkg-query", says), ("gtlsserver", "exit 0")):
+        (tmp_path / program).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / program).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    done = subprocess.run([paths.data("adapters", name, name), "describe"], capture_output=True, text=True)
+    if version is None:
+        assert done.returncode == 1 and "the version of GnuTLS is not known" in done.stderr
+    else:
+        assert json.loads(done.stdout)["version"] == f"{version}, libngtcp2-9 0.12.1"
