@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import lzma
 import pathlib
 import platform
 import re
@@ -56,7 +57,7 @@ def unpacked(image: str) -> pathlib.Path:
     try:
         with _opened(paths.given(image)) as files:
             return _ensure(image, *_chosen(files), files)
-    except (_NoImage, layers.Unsafe, tarfile.TarError, zlib.error, EOFError, ValueError) as why:
+    except (_NoImage, layers.Unsafe, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, ValueError) as why:
         raise UserError(f"{image} is no image that can be used: {' '.join(str(why).split())}", _MEND) from None
     except OSError as error:
         raise UserError(f"cannot unpack {image}: {error.strerror or error}", "see that it is whole") from None

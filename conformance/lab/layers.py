@@ -17,6 +17,8 @@ MOST_FILES = 1_000_000
 _CHUNK_BYTES = 1 << 20
 _WHITEOUT, _OPAQUE = ".wh.", ".wh..wh..opq"
 _LINKS = 40
+#: folders within each other: removing them is recursive
+_DEEPEST = 200
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _MEDIA_TYPES = {
     f"application/vnd.{kind}{packed}"
@@ -46,7 +48,7 @@ class Unpacking:
 
     def __init__(self, root: pathlib.Path, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES) -> None:
         self._root, self._most_bytes, self._most_files = root, most_bytes, most_files
-        self._bytes = self._files = 0
+        self._bytes = self._files = self._written_bytes = 0
 
     def add(self, packed: IO[bytes], diff_id: str) -> None:
         """Add a layer, plain or compressed, whose plain bytes must have this digest ("sha256:..."). Raises Unsafe."""
@@ -65,7 +67,10 @@ class Unpacking:
 
     def _count_bytes(self, number: int) -> None:
         self._bytes += number
-        if self._bytes > self._most_bytes:
+        self._check_bytes(self._bytes)
+
+    def _check_bytes(self, number: int) -> None:
+        if number > self._most_bytes:
             raise Unsafe(f"it has more than {self._most_bytes >> 20} MB")
 
     def _add(self, layer: tarfile.TarFile, member: tarfile.TarInfo, made: set[pathlib.Path]) -> None:
@@ -105,6 +110,9 @@ class Unpacking:
         elif member.isfile():
             content = layer.extractfile(member)
             assert content is not None
+            # A layer may say of a large file which few parts of it are there.
+            self._written_bytes += member.size
+            self._check_bytes(self._written_bytes)
             with open(place, "xb") as file:
                 shutil.copyfileobj(content, file, _CHUNK_BYTES)
             place.chmod(mode | 0o600)
@@ -130,6 +138,8 @@ class Unpacking:
                     place = self._root
                 left += [part for part in target.split("/") if part not in ("", ".")][::-1]
                 continue
+            if len(here.parts) - len(self._root.parts) > _DEEPEST:
+                raise Unsafe(f"{name[:80]!r} is in more than {_DEEPEST} folders")
             if not here.exists():
                 here.mkdir(mode=0o755)
             elif not here.is_dir():

@@ -4,7 +4,9 @@ import gzip
 import hashlib
 import io
 import json
+import lzma
 import platform
+import subprocess
 import tarfile
 
 import pyarrow
@@ -177,6 +179,35 @@ def test_links_are_followed_inside_only(tmp_path):
     assert list((tmp_path / "outside").iterdir()) == []
     assert (root / outside.lstrip("/") / "x").read_text() == "x"
     assert (root / "etc/y").read_text() == "y"
+
+
+@pytest.mark.parametrize("form", ["gnu", "pax"])
+def test_a_file_of_which_a_layer_holds_little_counts_with_its_size(tmp_path, form):
+    with open(tmp_path / "big", "wb") as file:
+        file.truncate(64 << 20)
+    words = ["tar", f"--format={form}", "--sparse", "-C", str(tmp_path), "-cf", str(tmp_path / "layer.tar"), "big"]
+    subprocess.run(words, check=True)
+    layer = (tmp_path / "layer.tar").read_bytes()
+    assert len(layer) < 1 << 20
+    root = tmp_path / "root"
+    root.mkdir()
+    with pytest.raises(layers.Unsafe, match="more than 1 MB"):
+        layers.Unpacking(root, most_bytes=1 << 20).add(io.BytesIO(layer), digest(layer))
+    assert sum(file.stat().st_size for file in root.rglob("*")) == 0
+
+
+def test_folders_within_each_other_are_bounded(tmp_path):
+    with pytest.raises(UserError, match="is in more than 200 folders"):
+        image.unpacked(str(archive(oci([packed_tar(member("/".join(["a"] * 300) + "/f", b"x"))]), tmp_path / "i.tar")))
+
+
+def test_a_damaged_archive_of_xz_is_one_line(tmp_path):
+    whole = archive(oci([BASE]), tmp_path / "i.tar").read_bytes()
+    packed = bytearray(lzma.compress(whole))
+    packed[len(packed) // 2] ^= 0xFF
+    (tmp_path / "i.tar.xz").write_bytes(packed)
+    with pytest.raises(UserError, match="is no image that can be used"):
+        image.unpacked(str(tmp_path / "i.tar.xz"))
 
 
 def test_size_and_number_of_files_are_bounded(tmp_path):
