@@ -29,7 +29,8 @@ def dual(flows, **queue):
     data = {"rate_mbps": 40, "delay_ms": 10, "queue": {"kind": "dualpi2", **queue}}
     made = network(flows, data)
     # Receivers say for each packet whether it was marked, if they are DCTCP's, too.
-    return dataclasses.replace(made, sysctls=tuple(sorted((*made.sysctls, RECEIVERS))))
+    sysctls = tuple(sorted((*made.sysctls, RECEIVERS)))
+    return dataclasses.replace(made, sysctls=sysctls, network=dataclasses.replace(made.network, sysctls=sysctls))
 
 
 def queue_of(measurement):

@@ -125,6 +125,6 @@ def test_traces_are_kept_of_cells_that_violate(suite):
 
     keep = "-m", "cubic", *GRID, "--keep-traces", "kept"
     done = suite(*keep, kind="bad", more=fake)
-    done.stdout.fnmatch_lines(["traced cubic 10mbps-20ms-1pct 1 kept/cubic-10mbps-20ms-1pct"])
+    done.stdout.fnmatch_lines(["traced cubic 10mbps-20ms-1pct 1001 kept/cubic-10mbps-20ms-1pct"])
     assert done.stdout.str().count("traced") == 2
     assert "traced" not in suite(*keep, "--results", "good.jsonl", more=fake).stdout.str()
