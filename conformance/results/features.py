@@ -20,10 +20,11 @@ from conformance.model import digest as digests
 from conformance.model.diagnosis.by_trial import Sampled
 from conformance.model.errors import UserError, located
 from conformance.model.trial import Scheme, Trial
+from conformance.results import lines
 from conformance.support import files, paths, schema
 
 _SCHEMA = "features/1"
-#: of a line: its keys are sorted
+#: of every line, as its keys are sorted
 _BEGINNING = b'{"cell":'
 _SUFFIXES = re.compile(r"(\.jsonl)?(\.xz|\.gz)?$")
 #: what decides what is read of a trace
@@ -72,24 +73,11 @@ def _lines(path: pathlib.Path) -> Iterator[TrialFeatures | None]:
     try:
         with open(path, "rb") as f:
             for number, line in enumerate(f, 1):
-                if line.endswith(b"\n") and line.strip() and not _cut_short(line):  # else it is being written
+                # What has no newline is being written; the trial of a line that was cut short is traced anew.
+                if line.endswith(b"\n") and line.strip() and not lines.cut_short(line, _BEGINNING):
                     yield _parse(line, f"{path}:{number}")
     except OSError as error:
         raise UserError(f"cannot read features {path}: {error.strerror}") from None
-
-
-def _cut_short(line: bytes) -> bool:
-    """Say whether a line is the beginning of one of ours: its trial is traced anew."""
-    line = line.rstrip()
-    if not (line.startswith(_BEGINNING) or _BEGINNING.startswith(line)):
-        return False
-    try:
-        json.loads(line)
-    except ValueError:
-        return True
-    except RecursionError:
-        pass
-    return False
 
 
 def _parse(line: bytes, where: str) -> TrialFeatures | None:
@@ -120,8 +108,8 @@ def dumps(found: TrialFeatures) -> bytes:
 
 def copy(results: pathlib.Path | str, to: pathlib.Path | str, schemes: Collection[Scheme]) -> pathlib.Path:
     """Write the features that are beside one results file beside another, of these schemes only. Raise UserError."""
-    lines = [dumps(found) for found in read(beside(results)) if found.trial.scheme in schemes]
-    return files.write(beside(to), b"".join(lines), files.OTHER_FOLDER)
+    kept = [dumps(found) for found in read(beside(results)) if found.trial.scheme in schemes]
+    return files.write(beside(to), b"".join(kept), files.OTHER_FOLDER)
 
 
 class Features:

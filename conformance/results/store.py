@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from conformance.model.errors import UserError, located
 from conformance.model.setting import Setting
 from conformance.model.trial import Measurement, Outcome, Scheme, Trial
-from conformance.results import compressed, shapes
+from conformance.results import compressed, lines, shapes
 from conformance.support import schema
 
 #: what lines have in common whose schema is checked once
@@ -44,8 +44,8 @@ def nothing_in(paths: Iterable[pathlib.Path | str], cut_short: int, mend: str) -
     named = ", ".join(map(str, paths))
     if not cut_short:
         return UserError(f"no results in {named}", mend)
-    lines = "the only line there was" if cut_short == 1 else f"all {cut_short} lines there were"
-    return UserError(f"no results in {named}: {lines} cut short", "measure again: a crash or a full disk ended a run")
+    these = "the only line there was" if cut_short == 1 else f"all {cut_short} lines there were"
+    return UserError(f"no results in {named}: {these} cut short", "measure again: a crash or a full disk ended a run")
 
 
 def scan(
@@ -63,7 +63,7 @@ def scan(
             at = 0
             for number, line in enumerate(f, 1):
                 # What follows the last newline is a line being written, or cut short.
-                if not line.endswith(b"\n") or _cut_short(line):
+                if not line.endswith(b"\n") or lines.cut_short(line, _BEGINNING):
                     cut_short(number)
                 elif line.strip():
                     yield number, at, _parse(line, f"{path}:{number}", known)
@@ -80,30 +80,6 @@ def read_at(path: pathlib.Path | str, at: int) -> Measurement:
             return _parse(f.readline(), f"{path}: byte {at}", set())
     except OSError as error:
         raise UserError(f"cannot read results {path}: {error.strerror}") from None
-
-
-def _is_beginning(line: bytes) -> bool:
-    """Say whether a line begins as ours do, as far as it goes."""
-    return line.startswith(_BEGINNING) or _BEGINNING.startswith(line)
-
-
-def _cut_short(line: bytes) -> bool:
-    """Say whether a line is the beginning of one of ours: an append that a crash or a full disk ended early."""
-    line = line.rstrip()
-    if not line.startswith(_BEGINNING):
-        return bool(line) and _is_beginning(line)
-    if not line.endswith(b"}"):
-        return True
-    if line.count(b"{") <= line.count(b"}"):
-        return False
-    # An object within the line ended there, or a text holds a brace.
-    try:
-        json.loads(line)
-    except ValueError:
-        return True
-    except RecursionError:
-        pass
-    return False
 
 
 def _parse(line: bytes, where: str, known: set[Kind]) -> Measurement:
@@ -185,7 +161,7 @@ class Store:
             ) from None
         tail = self._catch_up()
         # What is being written, or was cut short, is ours; to add lines behind anything else would spoil a file.
-        if tail.strip() and not _is_beginning(tail):
+        if tail.strip() and not lines.is_beginning(tail, _BEGINNING):
             raise UserError(f"{self.path}:{self._lines + 1}: not a JSON line of results", "choose another --results")
 
     def _catch_up(self) -> bytes:
@@ -195,7 +171,7 @@ class Store:
             data = f.read()
         complete = data.rfind(b"\n") + 1
         for number, line in enumerate(data[:complete].split(b"\n"), 1):
-            if not line.strip() or _cut_short(line):
+            if not line.strip() or lines.cut_short(line, _BEGINNING):
                 continue
             measurement = _parse(line, f"{self.path}:{self._lines + number}", self._known)
             if measurement.outcome in _SETTLED:
