@@ -63,7 +63,7 @@ elif command -v apt-cache > /dev/null && [ -z "$(apt-cache search --names-only '
     if [ "$(id -u)" = 0 ]; then apt-get update -q; else sudo -n apt-get update -q || true; fi
 fi
 
-# One that was moved, or whose python3 is another by now, does not run.
+# An environment that was moved, or made for another python3, does not run.
 if [ ! -e .venv/ready ] || [ requirements.lock -nt .venv/ready ] || [ pyproject.toml -nt .venv/ready ] ||
     ! .venv/bin/conformance --version > /dev/null 2>&1; then
     echo "setup: making the virtual environment .venv (versions and hashes from requirements.lock)"

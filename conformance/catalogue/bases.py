@@ -75,9 +75,9 @@ def _path(setting: Setting, packet_bytes: int) -> played.Path:
 
 
 def _queue_bytes(setting: Setting) -> float:
-    """Return how much a queue holds before it drops: of RED the upper threshold, which is about a BDP.
+    """Return how many bytes a queue holds before it drops: of a bfifo its size, of RED its upper threshold.
 
-    The queues that manage themselves are taken for that, as no document says when they drop.
+    All other queues are taken for RED, whose threshold is about a BDP.
     """
     kind, _, size = setting.queue.partition(":")
     if kind == "bfifo":

@@ -288,7 +288,7 @@ def tells_enough(permitted: Interval, metric: str, documented: bool) -> bool:
 
     Where a smaller value is no fault and a document allows far more than the reference does, that makes the interval
     wide, and not chance: such a cell still tells a stack that does more than the document allows. `documented`: whether
-    one says something there.
+    a document is among its bases.
     """
     if METRICS[metric].only_above and documented:
         return True

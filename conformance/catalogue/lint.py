@@ -170,16 +170,15 @@ def _check_split(zone: SplitZone, path: pathlib.Path) -> None:
         _check_digest(zone, path, "profile_digest", _setting(zone, path, check.cells[0]))
         if check.measured:
             _check_digest(zone, path, "path_profile_digest", documents.split_path(zone.profile, check.path.segments))
-    paths = [check for check in zone.checks if isinstance(check, PathCheck)]
-    _check_rule(zone, path, derive_split.margin_rule(any(check.measured for check in paths)))
-    for cell in {cell for check in zone.checks for cell in check.cells}:
+    _check_rule(zone, path, derive_split.margin_rule(any(check.measured for check in zone.checks)))
+    for cell in sorted({cell for check in zone.checks for cell in check.cells}):
         wanted = derive_split.small_packets(zone.algorithm, zone.profile, cell)
         if zone.small_packets.get(cell, 1.0) != wanted:
             raise UserError(f"{path}: /small_packets/{cell.id}: {wanted:g} follows here", "derive the zone anew")
     heatmap = _heatmap_beside(zone, path)
     bounds = {cell: (i.low, i.high) for cell, i in heatmap.by_cell.items()} if heatmap else {}
     source = f"the cells of {heatmap.id}" if heatmap else ""
-    for at, check in enumerate(paths):
+    for at, check in enumerate(check for check in zone.checks if isinstance(check, PathCheck)):
         if bounds.keys() >= set(check.cells):
             for of, permitted in check.permitted.items():
                 by_cells = derive_split.predicted_bounds(of, check.path, bounds)

@@ -89,8 +89,9 @@ def gate(
     from conformance.commands.gate import Options, compute
     from conformance.reporting.text import gate as shown
 
-    for name in (name for name, asked in (("why", why), ("blame", blame)) if asked and options["baseline"]):
-        measuring.refuse_given("with --baseline, nothing is compared with the reference", name)
+    if options["baseline"]:
+        asked_for = (name for name, asked in (("why", why), ("blame", blame)) if asked)
+        measuring.refuse_given("with --baseline, nothing is compared with the reference", *asked_for)
     why = options["budget"] is None if why is None else why
     blame = why if blame is None else blame
     asked = Options(algorithms=algorithms, choice=choice, why=why, blame=blame, **options)

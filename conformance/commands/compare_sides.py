@@ -72,9 +72,9 @@ class Results:
         return list(dict.fromkeys(m.trial.scheme.algorithm for m in self.measurements))
 
     def scheme(self, algorithm: str) -> Scheme:
-        """Return the one scheme that the file has of an algorithm. Raise UserError where there is none, or several.
+        """Return the one scheme that the file has of an algorithm.
 
-        So it does where these are of several labs, which no seed makes alike.
+        Raise UserError where there is none, or several, or where its trials were made in several labs.
         """
         found = [m.trial.scheme for m in self.measurements] + [f.trial.scheme for f in self.features]
         schemes = list(

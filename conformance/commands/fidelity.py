@@ -90,9 +90,9 @@ def published_cells(path: pathlib.Path) -> Published:
 def compare(measurements: Iterable[Measurement], published: Published) -> list[Row]:
     """Return (scheme, cell, ours, published) of every published cell: means over trials, as the published figures are.
 
-    A scheme is an algorithm of Linux TCP, or algorithm/stack. Of what it was measured in, only the transfers of 10 s
-    that were published count; a cell in which one timed out has no mean. Raises UserError where one's results are of
-    several runs: unlike runs are never pooled.
+    A scheme is an algorithm of Linux TCP, or algorithm/stack. Only transfers of 10 s over one link are compared, as
+    nothing else was published. A cell in which a transfer timed out has no mean, and is left out. Raises UserError
+    where a scheme's results are of several runs: unlike runs are never pooled.
     """
     timed_out: set[tuple[str, str, Cell]] = set()
     values: dict[tuple[str, str, Cell], list[float]] = collections.defaultdict(list)
@@ -108,7 +108,7 @@ def compare(measurements: Iterable[Measurement], published: Published) -> list[R
         if m.outcome is Outcome.TIMEOUT:
             timed_out.add((*scheme, t.setting.cell))
         elif m.outcome is Outcome.OK and m.utilization is not None:
-            values[scheme[0], scheme[1], t.setting.cell].append(m.utilization)
+            values[*scheme, t.setting.cell].append(m.utilization)
     rows = []
     for (algorithm, stack, cell), ours in sorted(values.items()):
         key = algorithm, _PUBLISHED_AS.get(stack, stack), cell

@@ -119,19 +119,9 @@ class GateResult:
     def surprises(self) -> list[Finding]:
         return [finding for finding in self.findings if finding.surprise.fails]
 
-    @property
-    def unmeasured(self) -> list[tuple[Zone, Place]]:
-        """Return the zones and places that count and were not measured in time."""
-        return [
-            (judged.zone, place)
-            for judged in self.judged
-            for place in judged.unmeasured
-            if judged.zone.intervals[place].counted
-        ]
-
     def decides(self, finding: Finding) -> bool:
-        """Say whether a finding that is not known has a say in the exit status: see verdict.deciding()."""
-        return finding.counted or not any(one.counted for one in self.findings)
+        """Say whether a verdict that leaves a question open counts for the exit status (verdict.deciding())."""
+        return any(one is finding for one in deciding(self.findings))
 
     @property
     def violating(self) -> list[tuple[Zone, Place]]:
@@ -162,7 +152,7 @@ class GateResult:
         findings = deciding(self.findings)
         statuses = {f.status for f in findings if not f.as_expected}
         learned = any(status.passes for status in statuses) or any(f.as_expected for f in findings)
-        known = of_verdicts(statuses) is ExitStatus.DONE and not self.unmeasured
+        known = of_verdicts(statuses) is ExitStatus.DONE and not any(judged.lacking for judged in self.judged)
         known = known and not any(f.surprise is Surprise.UNCONFIRMED for f in findings)
         known = known and (self.features is None or self.features.exit_status is ExitStatus.DONE)
         return ExitStatus.DONE if learned and (known or not self.strict) else ExitStatus.UNKNOWN

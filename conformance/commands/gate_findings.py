@@ -62,6 +62,11 @@ class ZoneResult:
     findings: tuple[Finding, ...]
     unmeasured: tuple[Place, ...]
 
+    @property
+    def lacking(self) -> list[Place]:
+        """Return the places that count and were not measured in time."""
+        return [place for place in self.unmeasured if self.zone.intervals[place].counted]
+
     def count(self) -> collections.Counter[Status]:
         return collections.Counter(finding.verdict.status for finding in self.findings)
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from conformance.catalogue import documents
 from conformance.commands import common
-from conformance.commands.common import require_offered
 from conformance.commands.measuring import measure
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus, of_outcomes
@@ -119,7 +118,7 @@ def compute(
     if bench.adapter.manifest.transport != "tcp":
         raise UserError(f"a proxy splits TCP, and {bench.adapter.name} serves over {bench.adapter.manifest.transport}")
     for algorithm in algorithms:
-        require_offered(bench, algorithm)
+        common.require_offered(bench, algorithm)
     profile = profile or str(bench.profile)
     found_proxy = proxies.choose(proxy)
     panels = accuracy.panels()

@@ -6,7 +6,6 @@ from typing import Any
 
 from conformance.catalogue import documents
 from conformance.commands import common
-from conformance.commands.common import require_offered
 from conformance.commands.measuring import measure
 from conformance.commands.result import Document, document
 from conformance.commands.status import ExitStatus, of_outcomes
@@ -110,7 +109,7 @@ def compute(
     segments = [parse_path(path) for path in paths] or [path.segments for path in representative]
     through = proxies.choose(proxy, **proxy_options)
     bench = benches.find(choice)
-    require_offered(bench, algorithm)
+    common.require_offered(bench, algorithm)
     settings = [
         documents.path(profile or bench.profile, pair, through, queue_sized_by, **overrides)
         for pair in dict.fromkeys(segments)

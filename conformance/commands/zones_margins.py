@@ -14,6 +14,7 @@ from conformance.model.errors import UserError
 from conformance.model.margins import Median, Spread, spreads
 from conformance.model.place import Place
 from conformance.model.trial import Measurement, Outcome
+from conformance.model.verdict import packet_bytes
 from conformance.model.zone import Zone, judges, kind_of
 from conformance.results import store
 from conformance.support import files, paths, schema
@@ -96,20 +97,17 @@ def _medians(held: Iterable[Measurement], algorithm: str, stack: str, zone: Zone
     Raise UserError where they are of several builds, kernels, rooms or labs.
     """
     by_place: dict[Place, list[Measurement]] = collections.defaultdict(list)
-    run: tuple[object, ...] | None = None
     for m in held:
         setting = m.trial.setting
         if (m.trial.scheme.stack, m.trial.scheme.algorithm, m.outcome) != (stack, algorithm, Outcome.OK):
             continue
         if not setting.segments and judges(zone, setting, place := places.of(setting)):
-            this = m.trial.scheme, m.trial.room, m.trial.lab_digest
-            if (run := run or this) != this:
-                raise UserError(f"results of {stack}'s {algorithm} are of unlike runs", "give those of one run")
             by_place[place].append(m)
+    if len({m.trial.run for own in by_place.values() for m in own}) > 1:
+        raise UserError(f"results of {stack}'s {algorithm} are of unlike runs", "give those of one run")
     found: dict[Place, Median] = {}
     for place, measurements in by_place.items():
         values = [value for m in measurements if (value := zone.value(m)) is not None]
-        sizes = [size for m in measurements if (size := m.packet_bytes) is not None]
         if values:
-            found[place] = statistics.median(values), statistics.median(sizes) if sizes else None
+            found[place] = statistics.median(values), packet_bytes(measurements)
     return found

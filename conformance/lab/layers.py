@@ -110,7 +110,7 @@ class Unpacking:
         elif member.isfile():
             content = layer.extractfile(member)
             assert content is not None
-            # A layer may say of a large file which few parts of it are there.
+            # A sparse file is larger than what the layer holds of it.
             self._written_bytes += member.size
             self._check_bytes(self._written_bytes)
             with open(place, "xb") as file:

@@ -152,10 +152,7 @@ def read(stack: str) -> Manifest:
                 ),
             )
     else:
-        path = pathlib.Path(stack)
-        with contextlib.suppress(RuntimeError):  # nobody is called so: then that is the folder's name
-            path = path.expanduser()
-        path = path.absolute()
+        path = paths.given(stack).absolute()
         with contextlib.suppress(OSError, ValueError):  # no name for a file: reading it says so
             path = path / "adapter.json" if path.is_dir() else path
     data = schema.load("adapter", path)

@@ -222,8 +222,8 @@ def _taken(about: Adapter, name: str) -> tuple[str, Kind]:
         for end in {short(path), path.replace("_", "-")}:
             ends.setdefault(end, []).append(path)
     if name in ends:
-        full, *others = ends[name]
-        if others:
+        full, *further = ends[name]
+        if further:
             mend = f"name {' or '.join(ends[name])}"
             raise UserError(f"stack {about.name} builds several that end in {name!r}", mend)
         return full, taken[full]

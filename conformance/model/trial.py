@@ -119,6 +119,11 @@ class Trial:
     lab_digest: str
 
     @property
+    def run(self) -> tuple[Scheme, str, str]:
+        """Return what trials agree in that may be judged together: scheme, room and version of the lab."""
+        return self.scheme, self.room, self.lab_digest
+
+    @property
     def key(self) -> str:
         rest = digest.canonical([self.seed, self.room, self.lab_digest])
         return digest.of_bytes(f"[{_canonical(self.setting)},{_canonical(self.scheme)},{rest[1:]}".encode())

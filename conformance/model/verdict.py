@@ -205,7 +205,7 @@ def obstacle(zone: ProfiledZone, measurements: Sequence[Measurement]) -> tuple[S
     settings = {m.trial.setting: places.of(m.trial.setting) for m in measurements}
     # At each point of a scenario the digest is another; what it must be there is asked below.
     profiles = {setting.profile_digest for setting in settings if setting.network is None}
-    runs = {(m.trial.scheme, m.trial.room, m.trial.lab_digest) for m in measurements}
+    runs = {m.trial.run for m in measurements}
     if len(runs) > 1 or len(profiles) > 1:
         where = ", ".join(sorted({place.id for place in settings.values()})[:2])
         raise UserError(f"measurements of unlike runs in cell {where}", "judge each run by itself")

@@ -66,7 +66,7 @@ def sizes(measurements: Iterable[Measurement]) -> dict[Run, int]:
     settings: dict[Run, set[Setting]] = collections.defaultdict(set)
     for m in measurements:
         if not m.trial.setting.segments:
-            settings[_run(m)].add(m.trial.setting)
+            settings[m.trial.run].add(m.trial.setting)
     return {
         run: sum(map(_counted, itertools.repeat(run[0].algorithm), here))
         for run, here in settings.items()
@@ -78,10 +78,6 @@ def _counted(algorithm: str, setting: Setting) -> int:
     at = places.of(setting)
     permitted = (zone.intervals.get(at) for zone in documents.zones_for(algorithm, setting))
     return sum(interval is not None and interval.counted for interval in permitted)
-
-
-def _run(m: Measurement) -> Run:
-    return m.trial.scheme, m.trial.room, m.trial.lab_digest
 
 
 def rows(measurements: Iterable[Measurement]) -> list[Row]:
@@ -96,7 +92,7 @@ def rows(measurements: Iterable[Measurement]) -> list[Row]:
         zones = {a: documents.zones_for(a, setting) for a in {m.trial.scheme.algorithm for m in of_setting}}
         for m in of_setting:
             for zone in zones[m.trial.scheme.algorithm]:
-                _, found = held[_run(m)].setdefault(zone.id, (zone, collections.defaultdict(list)))
+                _, found = held[m.trial.run].setdefault(zone.id, (zone, collections.defaultdict(list)))
                 found[places.of(setting)].append(m)
     made = []
     for run, by_zone in held.items():

@@ -78,8 +78,9 @@ def _scenario_of(measurement: Measurement) -> tuple[str, str]:
 def write_study(study: Study, measurements: Iterable[Measurement], target: pathlib.Path) -> pathlib.Path:
     """Write STUDY.jsonl.xz into the folder `target`: all trials of the study's points, of each algorithm one build's.
 
-    A file that is there keeps what it holds of points that were not measured now. Raises UserError where there is
-    nothing to keep, or where that is of another build: of an algorithm, the points of one build are read.
+    A file that is there keeps what it holds of points that were not measured now. Only one build of an algorithm is
+    read from a file. So this raises UserError where these points are of another build than the new ones, and where
+    there is nothing to write.
     """
     found = {
         point: own

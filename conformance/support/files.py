@@ -57,7 +57,7 @@ def replacing(target: pathlib.Path | str, mend: str | None = None) -> Iterator[B
         except OSError as error:
             if error.errno not in _TAKES_NO_FILE or not place.exists():
                 raise
-            # It may be written to all the same, but only once all that it is to hold is known.
+            # The file that is there may be written to, but only once its whole content is known.
             with os.fdopen(os.open(place, os.O_WRONLY), "wb") as old, tempfile.TemporaryFile(dir=temp_folder()) as new:
                 yield new
                 new.seek(0)

@@ -175,9 +175,9 @@ def _rounded(factor: Factor | None) -> dict[str, float] | None:
 
 
 def seen(flow: Flow) -> Seen | None:
-    """Return what the captures of a trial show from the request on; None where too little was sent for that.
+    """Return what the captures of a trial show from the request on; None where they show too little.
 
-    So it is where packets are no longer than the headers that they are taken to have: what they carry is not known.
+    That is where too little was sent, or where packets are no longer than the headers that they are taken to have.
 
     A sender waits where it has sent nothing for longer than the acknowledgements of what it sent last can take, one and
     a half round trips; the first round trip of that is everybody's.

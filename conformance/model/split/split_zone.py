@@ -155,7 +155,7 @@ class SplitZone:
         return {Place(check.name, _called(what)): i for check in self.checks for what, i in _permitted(check)}
 
     def sizes(self, measured: Mapping[Cell, Sequence[Measurement]]) -> dict[Cell, float]:
-        """Return the factor of each cell in which trials were slower than with full packets by their size alone."""
+        """Return {cell: what part of full packets' rate its packets have by their size alone}, where that matters."""
         found = {
             cell: size_factor(small, verdict.packet_bytes(measured[cell]))
             for cell, small in self.small_packets.items()
@@ -321,7 +321,7 @@ def _obstacle(
     found = verdict.obstacle(zone, cells)
     if through is None or not isinstance(check, PathCheck):
         return found
-    runs = {(m.trial.scheme, m.trial.room, m.trial.lab_digest) for m in (*cells, *through)}
+    runs = {m.trial.run for m in (*cells, *through)}
     if len(runs) > 1 or {m.trial.setting.segments for m in through} != {check.path.segments}:
         raise UserError(f"measurements of unlike runs or paths at {check.path.id}", "judge each run by itself")
     return found or verdict.obstacle(dataclasses.replace(zone, profile_digest=zone.path_profile_digest or ""), through)

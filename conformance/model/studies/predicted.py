@@ -39,10 +39,11 @@ def check(metric: str, asked: Mapping[str, Any]) -> None:
         raise UserError(f"{metric} has no {lacking[0]!r}", f"it has {', '.join(known)}")
     if "path" in known:
         Path.parse(str(asked.get("path", "")))
+        return
     for name in ("gain_above", "utilization_above"):
         if isinstance(value := asked.get(name, 0), bool) or not isinstance(value, int | float):
             raise UserError(f"{name}: {value!r} is no number")
-    if "path" not in known and (name := asked.get("path_class", "all")) not in _CLASSES:
+    if (name := asked.get("path_class", "all")) not in _CLASSES:
         raise UserError(f"there is no class {name!r} of paths", f"choose one of {', '.join(_CLASSES)}")
 
 

@@ -224,11 +224,11 @@ class _Reader:
         asked = {name: value for name, value in rest.items() if name not in _PLACES}
         predicted.check(metric, asked)
         of = (rest.get(SCENARIO), rest.get(STACK_OF, STACK), rest.get(CLIENT_OF, CLIENT), rest.get(ALGORITHM))
-        kernel = rest.get(KERNEL)
         points = tuple(
-            on[str(kernel)] if kernel is not None else next(iter(on.values()))
-            for at, on in self._known.items()
-            if (at.scenario, at.stack, at.client, at.algorithm) == of and (kernel is None or kernel in on)
+            point
+            for at, measured in self._known.items()
+            if (at.scenario, at.stack, at.client, at.algorithm) == of
+            and (point := _on_kernel(measured, rest.get(KERNEL))) is not None
         )
         if not points:
             raise UserError(f"the study has no points of {rest.get(SCENARIO)}, {rest.get(ALGORITHM)}")
@@ -250,12 +250,16 @@ class _Reader:
         client = str(rest.pop(CLIENT_OF, CLIENT))
         kernel = rest.pop(KERNEL, None)
         found = StudyPoint(scenario.name, stack, algorithm, scenario.point(rest), client)
-        measured = self._known.get(found, {})
-        named = str(kernel) if kernel is not None else next(iter(measured), None)
-        if named not in measured:
-            asked = dataclasses.replace(found, kernel=named)
+        point = _on_kernel(self._known.get(found, {}), kernel)
+        if point is None:
+            asked = dataclasses.replace(found, kernel=None if kernel is None else str(kernel))
             raise UserError(f"the study does not measure {asked.words}", "add it to an experiment")
-        return measured[named]
+        return point
+
+
+def _on_kernel(measured: Mapping[str | None, StudyPoint], kernel: Value | None) -> StudyPoint | None:
+    """Return the point on the kernel that is named, of {kernel: point}; the first, where none is named."""
+    return next(iter(measured.values()), None) if kernel is None else measured.get(str(kernel))
 
 
 def _named(where: str, one: Mapping[str, Any], field: str, known: Sequence[str]) -> tuple[str, ...]:

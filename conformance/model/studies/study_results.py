@@ -35,7 +35,10 @@ def anything_known(measurements: Iterable[Measurement]) -> bool:
 
 
 def core_s(measured: Mapping[StudyPoint, Sequence[Measurement]], points: Iterable[StudyPoint]) -> tuple[int, float]:
-    """Return of how many of these points it is known what their trials took, and that, in seconds of one core."""
+    """Return (points, seconds): how many of these points have trials with a wall time, and the sum of these times.
+
+    Each trial took one core.
+    """
     found = [measured[point] for point in points if anything_known(measured.get(point, ()))]
     took = [[wall_s for one in own if isinstance(wall_s := one.host.get("wall_s"), int | float)] for own in found]
     return sum(map(bool, took)), math.fsum(wall_s for own in took for wall_s in own)

@@ -239,17 +239,18 @@ def _lines(outcome: "GateResult", quote: Callable[[str], str]) -> Iterator[str]:
 def _ending(outcome: "GateResult") -> str:
     """Return how the gate ends, and by which of how many verdicts: "fails: 1 unexpected of 68 verdicts (...)"."""
     findings = outcome.findings
-    unconfirmed = outcome.unconfirmed
-    by_status = collections.Counter(f.status for f in findings if not f.as_expected and f not in unconfirmed)
+    unconfirmed = len(outcome.unconfirmed)
+    others = [f for f in findings if not f.as_expected]
     unexpected, known = len(outcome.surprises), sum(finding.as_expected for finding in findings)
     left = sum(len(judged.unmeasured) for judged in outcome.judged)
     of = f"of {count(len(findings), 'verdict')}"
     end = _ENDS[outcome.exit_status]
     if outcome.exit_status == _ERROR:
-        errors = by_status[Status.ERROR] + sum(f.status is Status.ERROR for f in unconfirmed)
+        errors = sum(f.status is Status.ERROR for f in others)
         text = f"cannot tell: {count(errors, 'error')} {of}"
     elif outcome.exit_status == _UNKNOWN:
-        unknown = by_status[Status.INCONCLUSIVE] + by_status[Status.UNSUPPORTED] + len(unconfirmed)
+        open_ = (Status.INCONCLUSIVE, Status.UNSUPPORTED)
+        unknown = sum(f.status in open_ or f.surprise is Surprise.UNCONFIRMED for f in others)
         text = f"cannot tell: {unknown} unknown {of}"
     elif outcome.moved:
         moved = f"{count(len(outcome.moved), 'feature')} moved"
@@ -259,7 +260,7 @@ def _ending(outcome: "GateResult") -> str:
     else:
         text = f"{end}: nothing unexpected in {count(len(findings), 'verdict')}"
     beside = [
-        *([f"{len(unconfirmed)} not confirmed"] if unconfirmed else []),
+        *([f"{unconfirmed} not confirmed"] if unconfirmed else []),
         *(["features unclear"] if outcome.features is not None and outcome.features.exit_status == _UNKNOWN else []),
         *([f"{known} as expected.json says"] if known else []),
         *([f"{left} not measured in time"] if left else []),

@@ -94,13 +94,8 @@ def test_a_study_s_file_holds_one_build_of_an_algorithm(folder):
     study = studies.find("atc25-splitting")
 
     def of(digest, *cells, algorithm="cubic"):
-        found = [m for cell in cells for m in measurements([0.4] * 5, algorithm=algorithm, cell=cell)]
-        return [
-            dataclasses.replace(
-                m, trial=dataclasses.replace(m.trial, scheme=dataclasses.replace(m.trial.scheme, kernel_digest=digest))
-            )
-            for m in found
-        ]
+        kinds = {"algorithm": algorithm, "kernel_digest": digest}
+        return [m for cell in cells for m in measurements([0.4] * 5, cell=cell, **kinds)]
 
     one, other = Cell(10, 20, 1), Cell(10, 20, 2)
     path = published.write_study(study, of("1" * 16, one, other), folder)
