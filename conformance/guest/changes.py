@@ -16,15 +16,16 @@ from conformance.guest.shared_job import ChangeSeen, CountsSeen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from conformance.guest.netns import Node
     from conformance.guest.shared_job import Change
     from conformance.guest.topology import Interface
 
-
 #: so many are asked about: rate traces have many thousand
 _MOST_ASKED = 500
+#: what the program takes as one change (load/change.c): bytes, and directions with three questions each
+_MOST_BYTES, _MOST_QUESTIONED = 8192, 16
 
 
 class Changes:
@@ -39,8 +40,7 @@ class Changes:
         #: the directions that each change was of, (link, way)
         self._asked: list[list[tuple[int, int]]] = []
         # What is due in one namespace at one time goes there at once.
-        due: dict[tuple[int, str], bytearray] = {}
-        touched: dict[tuple[int, str], dict[tuple[int, int], int]] = {}
+        due: dict[tuple[int, str], dict[tuple[int, int], tuple[int, bytearray]]] = {}
         for change in changes:
             where = directions[change.link][change.way]
             with inside(nodes[where.node]):
@@ -52,17 +52,14 @@ class Changes:
             for text in change.messages:
                 message = bytearray.fromhex(text)
                 struct.pack_into("=i", message, INDEX_AT, index)
-                due.setdefault((change.at_ns, where.node), bytearray()).extend(message)
-                touched.setdefault((change.at_ns, where.node), {})[change.link, change.way] = index
+                touched = due.setdefault((change.at_ns, where.node), {})
+                touched.setdefault((change.link, change.way), (index, bytearray()))[1].extend(message)
         path = os.path.join(folder, "changes")
         with open(path, "w") as f:
-            for (at_ns, node), data in sorted(due.items(), key=lambda one: one[0][0]):
-                if len(due) <= _MOST_ASKED:
-                    data += questions(list(touched[at_ns, node].values()))
-                    self._asked.append(list(touched[at_ns, node]))
-                else:
-                    self._asked.append([])
-                f.write(f"{begin_ns + at_ns} {self._sockets[node].fileno()} {data.hex()}\n")
+            for (at_ns, node), touched in sorted(due.items(), key=lambda one: one[0][0]):
+                for asked, data in batches(touched, asks=len(due) <= _MOST_ASKED):
+                    self._asked.append(asked)
+                    f.write(f"{begin_ns + at_ns} {self._sockets[node].fileno()} {data.hex()}\n")
         fds = [own.fileno() for own in self._sockets.values()]
         self._program = Program(next(iter(nodes.values())), [program, path], f"{folder}/changes.out", fds)
 
@@ -84,3 +81,30 @@ class Changes:
         self._program.end()
         for own in self._sockets.values():
             own.close()
+
+
+def batches(
+    touched: Mapping[tuple[int, int], tuple[int, bytes | bytearray]], asks: bool
+) -> Iterator[tuple[list[tuple[int, int]], bytes]]:
+    """Yield (directions that are asked about, bytes) of what is due in one namespace at one time: one where it fits.
+
+    `touched`: {(link, way): (index of its interface, messages)}; `asks`: whether questions follow the messages.
+    """
+    question_bytes = len(questions([0])) if asks else 0
+    batch: dict[tuple[int, int], tuple[int, bytes | bytearray]] = {}
+    size = 0
+    for direction, (index, messages) in touched.items():
+        more = len(messages) + question_bytes
+        if batch and (size + more > _MOST_BYTES or (asks and len(batch) == _MOST_QUESTIONED)):
+            yield _batch(batch, asks)
+            batch, size = {}, 0
+        batch[direction] = index, messages
+        size += more
+    yield _batch(batch, asks)
+
+
+def _batch(
+    touched: Mapping[tuple[int, int], tuple[int, bytes | bytearray]], asks: bool
+) -> tuple[list[tuple[int, int]], bytes]:
+    data = b"".join(messages for _, messages in touched.values())
+    return (list(touched), data + questions([index for index, _ in touched.values()])) if asks else ([], data)

@@ -46,7 +46,7 @@ class Program:
                 command, stdin=subprocess.DEVNULL, stdout=self._output, stderr=errors, start_new_session=True,
                 pass_fds=fds,
             )  # fmt: skip
-        self._errors = f"{output}.err"
+        self._name, self._errors = os.path.basename(command[0]), f"{output}.err"
         self.pidfd = os.pidfd_open(self._process.pid)
 
     @property
@@ -60,7 +60,7 @@ class Program:
         status = self._process.wait()
         if status not in (0, -signal.SIGTERM):
             with open(self._errors, errors="replace") as f:
-                raise RuntimeError(f"{os.path.basename(str(self._process.args))}: {' '.join(f.read().split())[-200:]}")
+                raise RuntimeError(f"{self._name}: {' '.join(f.read().split())[-200:]}")
         self._output.seek(0)
         return self._output.read()
 

@@ -190,7 +190,8 @@ def _files() -> set[str]:
         for folder, folders, files in os.walk(top):
             if folder == "/run":
                 folders.clear()
-            found.update(os.path.join(folder, name) for name in files)
+            # A stack may give a file any name: events are UTF-8.
+            found.update(os.fsencode(os.path.join(folder, name)).decode(errors="replace") for name in files)
     return found
 
 

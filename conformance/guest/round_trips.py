@@ -6,6 +6,7 @@ import socket
 import struct
 
 from conformance.guest.kernel_flows import FIRST_LOCAL_PORT
+from conformance.guest.shared_network import by_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +30,7 @@ def of_flows(place: Place, stacks: Sequence[bool], data: bytes) -> Iterator[tupl
             continue
         if stacks[group]:
             # Each of its clients has a host of its own.
-            addresses = [host.address for host in place.receivers[group]]
-            flow = addresses.index(socket.inet_ntoa(sink))
+            flow = by_address(place.receivers[group])[socket.inet_ntoa(sink)]
         else:
             flow = socket.ntohs(port) - FIRST_LOCAL_PORT
         yield group, flow, packets, total_ns, least_ns, most_ns

@@ -176,6 +176,11 @@ def _rebound(address: str) -> str:
     return f"{network}.{int(last) + 100}"
 
 
+def by_address(clients: Sequence[Host]) -> dict[str, int]:
+    """Return {address: number} of a group's clients, by the addresses that hops give them, too."""
+    return {form(host.address): number for form in (str, _rebound) for number, host in enumerate(clients)}
+
+
 def _reached(address: str, mac: str, leg: str) -> list[str]:
     """Return ip's commands by which a node reaches an address; `leg`: a splitter's interface, "" of hosts."""
     # Neighbours are told, not asked for: a question could be lost in an emulator.

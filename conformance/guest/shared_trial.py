@@ -19,6 +19,7 @@ from conformance.guest.flow_looks import FLOW_COLUMNS, Algorithm, Connections, t
 from conformance.guest.kernel_flows import LOOK_NS, KernelGroup, first_known
 from conformance.guest.process import StackProcess, kill_descendants
 from conformance.guest.shared_job import DirectionSeen, FlowSeen, GroupSeen, SharedFacts
+from conformance.guest.shared_network import by_address
 from conformance.guest.stage import Transfer, payload
 from conformance.guest.trial import Fault
 
@@ -234,6 +235,9 @@ class _StackGroup:
         self._starts: list[int | None] = [None for _ in flows]
         self._ends: list[int | None] = [None for _ in flows]
         self._killed: set[int] = set()
+        self._numbers = by_address(self._clients)
+        #: the address that each connected from first: a hop may give it another one
+        self._addresses: dict[int, str] = {}
         self._before = [self._arrived(host) for host in self._clients]
         self._server = self._run("server", self._host, max(flow.bytes for flow in flows))
         cleanup.callback(self._server.end)
@@ -314,10 +318,9 @@ class _StackGroup:
                 if self._starts[number] is not None:
                     self._rows[number].append((t_s, self._arrived(host) - self._before[number], None, None))
             return
-        by_address = {host.address: number for number, host in enumerate(self._clients)}
         for address, info in self._tcp.of_clients(self._stage.stage.job.port):
-            number = by_address.get(address, -1)
-            if number >= 0:
+            number = self._numbers.get(address, -1)
+            if number >= 0 and self._addresses.setdefault(number, address) == address:
                 self._infos[number] = info
                 self._algorithms[number].see(info)
                 if not self._rows[number] or self._rows[number][-1][0] != t_s:

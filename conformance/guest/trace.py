@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from conformance.guest.seen import TrialFacts
     from conformance.guest.stage import Stage, Transfer
 
-#: of each file that a stack wrote; more would be the guest's memory
-_FILE_LIMIT = 256 << 20
+#: of all that a process of a stack wrote; more would be the guest's memory
+_LOGS_BYTES = 256 << 20
 _CHUNK_BYTES = 1 << 16
 
 
@@ -58,6 +58,7 @@ def run_traced(stage: Stage, transfer: Transfer, target: str) -> TrialFacts:
 
 def _copy(source: str, target: str) -> None:
     """Copy regular files only, whatever a stack put there: a link could name any file of the host's."""
+    left = _LOGS_BYTES
     for folder, _, files in os.walk(source):
         for name in files:
             path = os.path.join(folder, name)
@@ -68,7 +69,6 @@ def _copy(source: str, target: str) -> None:
                 there = os.path.join(target, os.path.relpath(folder, source))
                 os.makedirs(there, exist_ok=True)
                 with open(os.path.join(there, name), "wb") as out:
-                    left = _FILE_LIMIT
                     while data := f.read(min(left, _CHUNK_BYTES)):
                         out.write(data)
                         left -= len(data)

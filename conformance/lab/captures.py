@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import ipaddress
 import pathlib
-import shutil
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -52,7 +51,7 @@ def captures_of(setting: Setting) -> Captures:
 def with_packets(
     measurement: Measurement, folder: pathlib.Path | None, unseen: Mapping[str, int], transport: str
 ) -> Measurement:
-    """Return a measurement with the packets that a guest left in `folder`, which is removed.
+    """Return a measurement with the packets that a guest left in `folder`.
 
     `unseen`: {capture: frames that did not fit}. Packets that are missing make it an error: what is not known to be all
     may not be judged. A measurement that says nothing of the stack is returned as it is.
@@ -63,9 +62,6 @@ def with_packets(
         found = _packets(measurement.trial.setting, folder, unseen, transport)
     except UserError as error:
         return _error(measurement, f"packets: {error}")
-    finally:
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
     return dataclasses.replace(measurement, packets=found)
 
 

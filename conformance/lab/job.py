@@ -254,7 +254,7 @@ class Reader:
                     calibrations.remember(first, cell, _probing(first.setting), observed)
             case protocol.TrialDone(index=index, facts=facts):
                 if trial := self._take(index, facts.seed):
-                    yield self._done(trial, index, facts, host)
+                    yield self._without_captures(self._done(trial, index, facts, host), index)
             case protocol.SharedDone(index=index, facts=shared_seen):
                 if (trial := self._take(index, shared_seen.seed)) and self._network:
                     counted = {} if shared_seen.system_calls is None else {"system_calls": shared_seen.system_calls}
@@ -266,7 +266,7 @@ class Reader:
                     unseen = {side: lost for side, (_, lost) in shared_seen.captured.items()}
                     with_states = self._with_states(made, index, not any(unseen.values()))
                     delivered = self._with_delivery(with_states, index, unseen, shared_seen.elapsed_s)
-                    yield self._with_packets(delivered, index, unseen)
+                    yield self._without_captures(self._with_packets(delivered, index, unseen), index)
             case protocol.HopsTried(index=index, observed=hops):
                 self._hops[index] = wire.to_json(hops)
             case protocol.TrialFailed(index=index, seed=seed, message=message):
@@ -284,10 +284,10 @@ class Reader:
         `whole`: all of its packets were captured.
         """
         network, evidence = found.trial.setting.network, found.evidence
-        if network is None or not network.states or not evidence or self._traces is None:
+        folder = self._captures_of(index, found.trial)
+        if network is None or not network.states or not evidence or folder is None:
             return found
         try:
-            folder = self._traces / f"{index}-{found.trial.seed}"
             times = two_passes.times(found.trial, folder, self._adapter.manifest.transport, whole)
         except UserError as why:
             return self._error(found.trial, f"first pass: {why}", found.host)
@@ -300,8 +300,8 @@ class Reader:
         network = found.trial.setting.network
         if network is None or not network.delivery or network.states:
             return found
-        folder = None if self._traces is None else self._traces / f"{index}-{found.trial.seed}"
-        return captures.with_delivery(found, folder, unseen, self._adapter.manifest.transport, elapsed_s)
+        transport, folder = self._adapter.manifest.transport, self._captures_of(index, found.trial)
+        return captures.with_delivery(found, folder, unseen, transport, elapsed_s)
 
     def give_up(self, why: str, host: Host) -> collections.abc.Iterator[Measurement]:
         """Yield an error for every trial still owed in the cell that was under way; other cells are unharmed."""
@@ -330,12 +330,19 @@ class Reader:
     def _with_packets(
         self, measurement: Measurement, index: int, unseen: collections.abc.Mapping[str, int]
     ) -> Measurement:
-        trial = measurement.trial
-        first_pass = trial.setting.network is not None and trial.setting.network.states
-        if not trial.setting.packets or first_pass:
+        setting = measurement.trial.setting
+        if not setting.packets or (setting.network is not None and setting.network.states):
             return measurement
-        folder = None if self._traces is None else self._traces / f"{index}-{trial.seed}"
-        return captures.with_packets(measurement, folder, unseen, self._adapter.manifest.transport)
+        transport, folder = self._adapter.manifest.transport, self._captures_of(index, measurement.trial)
+        return captures.with_packets(measurement, folder, unseen, transport)
+
+    def _captures_of(self, index: int, trial: Trial) -> pathlib.Path | None:
+        return None if self._traces is None else self._traces / f"{index}-{trial.seed}"
+
+    def _without_captures(self, found: Measurement, index: int) -> Measurement:
+        if folder := self._captures_of(index, found.trial):
+            shutil.rmtree(folder, ignore_errors=True)  # they have been read
+        return found
 
     def _uncalibrated(self, index: int) -> str | None:
         """Return why nothing that was measured in a cell counts; None where its emulators delivered all."""

@@ -115,10 +115,16 @@ class Group:
             raise UserError(f"cannot start {command[0]}: {error.strerror}", "run `conformance doctor`") from None
         # A process that a guest has just begun to make is bound to nobody yet, and would stay, stopped, for ever: so
         # somebody waits for the end of a pipe, which comes when we end, and kills the whole group.
-        self._last_will = subprocess.Popen(
-            ["/bin/sh", "-c", f"read _; kill -s KILL -- -{self._process.pid}"], stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
+        try:
+            self._last_will = subprocess.Popen(
+                ["/bin/sh", "-c", f"read _; kill -s KILL -- -{self._process.pid}"], stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._console.close()
+            raise UserError(f"cannot start /bin/sh: {error.strerror}", "run `conformance doctor`") from None
 
     @property
     def pid(self) -> int:
@@ -161,6 +167,9 @@ def boot(
     """Start a guest; `run` is a Python program for it to run instead of the job."""
     if (limits.most_processes() or limits.WORKER_PROCESSES) < limits.WORKER_PROCESSES:
         raise endings.too_few_processes()
+    for folder, mend in ((scratch.parent, "set TMPDIR to another folder"), (paths.PACKAGE.parent, "move it")):
+        if any(letter.isspace() for letter in str(folder)):
+            raise UserError(f"{folder}: a guest is told of folders without spaces in their names only", mend)
     (scratch / "uml").mkdir()
     place = memory_file.folder(kernel)
     # HOME is also there for the kernel's own sake: 7.2 takes the top of its address space from where its environment

@@ -148,6 +148,11 @@ class Flows:
         return next((one for one in (self.bytes, self.seconds, self.seconds_at_rate) if one is not None), None)
 
     @property
+    def has_end(self) -> bool:
+        """Whether its flows end, and not only when all others have."""
+        return self.amount is not None or bool(self.requests)
+
+    @property
     def total_bytes(self) -> int | None:
         """How many bytes are asked for, in all; None where that is not given."""
         return sum(request.times * request.bytes for request in self.requests) if self.requests else self.bytes

@@ -77,9 +77,11 @@ def _queue(direction: Direction) -> str | None:
         return queue.kind
     if queue.size is None or queue.ecn is not None:
         return None
-    if queue.kind == "bfifo" and queue.in_bdp:
-        return f"bfifo:{queue.size:g}" if float(f"{queue.size:g}") == queue.size else None
-    return f"pfifo:{queue.size:g}" if queue.kind == "pfifo" else None
+    if queue.kind != "pfifo" and not (queue.kind == "bfifo" and queue.in_bdp):
+        return None
+    # tc and names know no exponents.
+    size = f"{queue.size:g}"
+    return f"{queue.kind}:{size}" if "e" not in size and float(size) == queue.size else None
 
 
 def _flows(groups: Sequence[Flows], split: bool) -> tuple[Flows | None, str | None]:

@@ -85,6 +85,8 @@ class Network:
                 yield f"/links/{at}", f"no flow crosses link {link.name}; leave it out, or give flows that do"
         if not any(group.judged for group in self.flows):
             yield "/flows", "no group is judged"
+        if self.flows and not any(group.has_end for group in self.flows):
+            yield "/flows", "no flow ever ends; give one group bytes, seconds, seconds_at_rate or requests"
         for name, _ in self.sysctls:
             if not _SYSCTL.match(name):
                 yield f"/sysctls/{name}", "it is not one of the network's; names begin with net."
@@ -113,7 +115,7 @@ class Network:
     @property
     def latest_end_s(self) -> float:
         """When the last flow ends, where the clock ends them all; else endless."""
-        ends = [group.end_s for group in self.flows if group.amount is not None]
+        ends = [group.end_s for group in self.flows if group.has_end]
         return max((math.inf if end is None else end for end in ends), default=math.inf)
 
     def changes(self, link: Link, way: str, until_s: float) -> list[schedules.Change]:
@@ -125,6 +127,12 @@ class Network:
         return (
             schedules.is_impaired(self.schedule, link, "data"),
             schedules.is_impaired(self.schedule, link, "acks"),
+        )
+
+    def interferes(self, group: Flows) -> bool:
+        """Return whether a group's way changes, or impairments strike what goes through it."""
+        return any(entry.link == link.name for link in self.route(group) for entry in self.schedule) or any(
+            any(self.impaired(link)) for link in self.route(group)
         )
 
     def impairments(self, link: Link, way: str) -> tuple[Impairments, ...]:

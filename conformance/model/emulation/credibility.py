@@ -16,7 +16,7 @@ from conformance.model.trial import Measurement, Outcome, Trial
 _CLOCK_SLACK_S = 0.25
 #: goodput above the link's rate by more than its token bucket can explain
 _RATE_SLACK = 1.02
-_BURST_BYTES = 65_536
+BURST_BYTES = 65_536
 _TAIL = 300
 _CALIBRATION = ("rate_mbps", "delays_ms", "loss_sent", "loss_lost")
 #: bytes on the wire over those of the body, with headers and what came twice, from which on all of it has come
@@ -61,6 +61,8 @@ class Case:
     network: Facts
     #: the most that its way ever carries, where that is not the cell's bandwidth
     most_mbps: float | None = None
+    #: what may pass at once beyond that rate
+    burst_bytes: int = BURST_BYTES
 
     @property
     def stack(self) -> str:
@@ -237,7 +239,7 @@ def lie(case: Case) -> str | None:
     ):
         if not kept:
             return why
-    if 8 * (size - _BURST_BYTES) / seconds > rate * _RATE_SLACK:
+    if 8 * (size - case.burst_bytes) / seconds > rate * _RATE_SLACK:
         return f"reports {8 * size / seconds / 1e6:.3g} Mbit/s over a link of {rate / 1e6:g}"
     return None
 

@@ -22,6 +22,8 @@ _MOST_U32 = 0xFFFFFFFF
 _OFF_NS = 12_500
 #: Packets that stood in a queue longer than it takes to empty it: of rates that are looked at each tenth of a second.
 _RATE_SLACK, _FRAME_BYTES, _SUPER_BYTES = 0.02, 1514, 65_536
+#: by how much the last of many changes at one time is late: each costs a microsecond
+_MOST_LATE_NS = 50_000
 #: queues that drop as packets come to them only, and count each once
 _PLAIN = ("bfifo", "pfifo")
 
@@ -40,6 +42,32 @@ class Counted:
     lost: int
     dropped: int
     standing: int
+
+
+def looked_at_s(facts: Facts) -> float:
+    """Return when the guest looked at its links: what was due soon after the flows had ended was changed before."""
+    made = [change["at_ns"] / 1e9 for change in facts["changes"]]
+    return max([float(facts["elapsed_s"]), *(math.nextafter(at_s, math.inf) for at_s in made)])
+
+
+def behind_changes(facts: Facts, link: int, way: int) -> list[Facts]:
+    """Return what the guest was told of a direction behind each of its changes, in order."""
+    return [
+        {**one, "at_ns": change["at_ns"]}
+        for change in facts["changes"]
+        for one in change["counts"]
+        if (one["link"], one["way"]) == (link, way)
+    ]
+
+
+def change_problems(facts: Facts) -> Iterator[str]:
+    """Yield which changes the kernel refused, and which came late."""
+    for change in facts["changes"]:
+        at_s, late_ns = change["at_ns"] / 1e9, change["done_ns"] - change["at_ns"]
+        if change["error"]:
+            yield f"the kernel refused the change at {at_s:g} s with error {change['error']}"
+        elif not 0 <= late_ns <= _MOST_LATE_NS:
+            yield f"the change at {at_s:g} s came {late_ns} ns late"
 
 
 def problems(

@@ -112,7 +112,7 @@ def _queue(queue: Queue, bdp: float, rate: str) -> str:
     if queue.kind == "bfifo":
         return f"bfifo limit {limit_bytes(queue, bdp)}"
     limit = queue.size or (max(math.floor(4 * bdp / 1500), 10) if queue.kind == "pie" else None)
-    words = [queue.kind, *([f"limit {limit:g}"] if limit else [])]
+    words = [queue.kind, *([f"limit {limit:.15g}"] if limit else [])]
     if queue.ecn is not None:
         words.append("ecn" if queue.ecn else "noecn")
     if queue.ce_threshold_us is not None:

@@ -39,8 +39,8 @@ _RATE_SLACK, _RATE_SLACK_BYTES = 1.01, 200_000
 #: was retransmitted, count milliseconds.
 _OFF_MS, _STAMP_MS = 0.025, 1.0
 _NOT_OFFERED = 127
-#: by how much the last of many changes at one time is late: each costs a microsecond
-_MOST_LATE_NS = 50_000
+#: by then a flow has met its server, on a way that neither changes nor does more to packets than lose some
+_LONG_ENOUGH_S = 5.0
 #: of connections that end
 _LAST_PACKETS = 64
 _COUNTS = (
@@ -117,7 +117,7 @@ def _faults(trial: Trial, shared: Network, facts: Facts, network: Facts) -> Iter
             for way, seen in zip(WAYS, both, strict=True)
         )
     )
-    problems += _change_problems(facts)
+    problems += scheduled.change_problems(facts)
     if shared.bond is not None and facts["bond"] is not None:
         problems += bonded.problems(shared.bond, shared.links, facts["bond"])
     problems += splitting.problems(shared, facts["splitters"], [len(of["flows"]) for of in facts["groups"]])
@@ -139,11 +139,11 @@ def _faults(trial: Trial, shared: Network, facts: Facts, network: Facts) -> Iter
 
 def _direction_problems(shared: Network, link: Link, way: str, seen: Facts, facts: Facts) -> Iterator[str]:
     """Yield what a link's direction did that it was not asked for."""
-    changes = shared.changes(link, way, facts["elapsed_s"])
+    changes = shared.changes(link, way, scheduled.looked_at_s(facts))
     last = changes[-1].direction if changes else link.direction(way)
     found = [*shaping.problems(last, seen["qdiscs"], shared.held(link, way))]
     found += _beyond_rate(link.direction(way), changes, seen)
-    made = _behind_changes(facts, shared.links.index(link), WAYS.index(way))
+    made = scheduled.behind_changes(facts, shared.links.index(link), WAYS.index(way))
     found += scheduled.problems(link.direction(way), changes, seen, made, facts["elapsed_s"], shared.offload)
     if seen["hop"] is not None:
         impaired = [one.direction.impairments for one in changes if one.direction.impairments != one.before.impairments]
@@ -153,25 +153,6 @@ def _direction_problems(shared: Network, link: Link, way: str, seen: Facts, fact
         if out is not None and not 0 <= out - came <= _LAST_PACKETS:
             found.append(f"{out} packets left the queue, and {came} came to the hop")
     yield from (f"{problem} ({link.name}, {way})" for problem in found)
-
-
-def _behind_changes(facts: Facts, link: int, way: int) -> list[Facts]:
-    """Return what the guest was told of a direction behind each of its changes, in order."""
-    return [
-        {**one, "at_ns": change["at_ns"]}
-        for change in facts["changes"]
-        for one in change["counts"]
-        if (one["link"], one["way"]) == (link, way)
-    ]
-
-
-def _change_problems(facts: Facts) -> Iterator[str]:
-    for change in facts["changes"]:
-        at_s, late_ns = change["at_ns"] / 1e9, change["done_ns"] - change["at_ns"]
-        if change["error"]:
-            yield f"the kernel refused the change at {at_s:g} s with error {change['error']}"
-        elif not 0 <= late_ns <= _MOST_LATE_NS:
-            yield f"the change at {at_s:g} s came {late_ns} ns late"
 
 
 def _beyond_rate(direction: Direction, changes: Sequence[Change], seen: Facts) -> Iterator[str]:
@@ -215,7 +196,8 @@ def _stack_faults(trial: Trial, group: Flows, of: Facts, facts: Facts, network: 
             yield credibility.Fault(f"the server of {stack} ended with {status} {when}{credibility.said(process)}")
     if not of["ready"]:
         yield credibility.Fault(f"the server of {stack} was never ready{credibility.said(server)}")
-    broken = moves.broken_off(trial.setting.network, facts) if trial.setting.network else ()
+    shared = trial.setting.network
+    broken = moves.broken_off(shared, facts) if shared else ()
     for number, seen in enumerate(of["flows"]):
         where = f"flow {number} of group {group.name}"
         if seen["complete"] and (group.name, number) not in broken:
@@ -229,6 +211,10 @@ def _stack_faults(trial: Trial, group: Flows, of: Facts, facts: Facts, network: 
                 yield credibility.Fault(f"{where}: the client of {stack} ended before its time was over")
             elif lie := credibility.lie(case) or request_facts.lie(group, case.report or {}):
                 yield credibility.Fault(f"{where}: the client of {stack} {lie}")
+        elif shared and not seen["arrived_bytes"] and not shared.interferes(group):
+            lasted_s = (facts["elapsed_s"] if seen["end_s"] is None else seen["end_s"]) - seen["start_s"]
+            if lasted_s > _LONG_ENOUGH_S:
+                yield credibility.Fault(f"{where}: {stack} transferred nothing in {lasted_s:g} s")
         name = network.get("kernel_algorithm")
         found = seen["congestion_control"]
         if other := congestion.not_as_set(name, found, facts["elapsed_s"]):
@@ -241,12 +227,14 @@ def _case(trial: Trial, group: Flows, seen: Facts, network: Facts) -> Case:
     """Return one flow of the stack as a lone transfer is looked at."""
     shared = trial.setting.network
     size, most_mbps = (shared.transfer_bytes(group), shared.highest_mbps(group)) if shared else (None, None)
+    bursts = [link.direction(way).burst_bytes or 0 for link, way in shared.towards_client(group)] if shared else []
     before, after = ({"interfaces": {"client": {"up": {"rx_bytes": n}}}} for n in (0, seen["arrived_bytes"]))
     facts = {
         "client": seen["client"], "timed_out": False, "counters": {"before": before, "after": after},
         "transfer_bytes": size, "elapsed_s": seen["end_s"] - seen["start_s"],
     }  # fmt: skip
-    return Case(trial=trial, facts=facts, network=network, most_mbps=most_mbps)
+    burst_bytes = credibility.BURST_BYTES + sum(bursts)
+    return Case(trial=trial, facts=facts, network=network, most_mbps=most_mbps, burst_bytes=burst_bytes)
 
 
 # --- flows

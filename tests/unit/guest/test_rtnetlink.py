@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from conformance.guest import netlink, rtnetlink
+from conformance.guest import changes, netlink, rtnetlink
 from conformance.model.emulation.netlink_message import attribute
 
 
@@ -69,3 +69,18 @@ def test_a_dualpi2_is_shown_as_a_newer_tc_shows_it(monkeypatch):
     assert found["options"] == {"limit": 10_000, "step_thresh_us": 1000, "ecn_mask": 1}
     assert (found["packets_in_c"], found["packets_in_l"], found["ecn_mark"], found["credit"]) == (30, 40, 6, -8)
     assert dict(netlink.attributes(options))[1] == struct.pack("=I", 10_000)
+
+
+@pytest.mark.parametrize(("directions", "message_bytes", "asks", "sizes"), [
+    (1, 200, True, [1]), (16, 200, True, [16]), (17, 200, True, [16, 1]), (40, 200, False, [40]),
+    (20, 700, True, [10, 10]), (2, 9000, False, [1, 1]),
+])  # fmt: skip
+def test_what_is_due_at_one_time_is_made_in_as_few_parts_as_the_program_takes(directions, message_bytes, asks, sizes):
+    touched = {(link, 0): (link + 7, bytes([link]) * message_bytes) for link in range(directions)}
+    found = list(changes.batches(touched, asks))
+    each = message_bytes + (108 if asks else 0)
+    assert [len(data) // each for _, data in found] == sizes
+    assert [asked for asked, _ in found if asked] == ([] if not asks else [
+        list(touched)[sum(sizes[:at]) : sum(sizes[: at + 1])] for at in range(len(sizes))
+    ])  # fmt: skip
+    assert all(data.startswith(b"".join(touched[one][1] for one in asked)) for asked, data in found)

@@ -1,15 +1,21 @@
 """Following a guest that cannot go on."""
 
+import dataclasses
+import subprocess
 import threading
 import types
 
+import helpers
 import pytest
 
 from conformance.kernel.store import Kernel
-from conformance.lab import virtual
+from conformance.lab import host, virtual
 from conformance.model.errors import UserError
+from conformance.model.network import Network
+from conformance.model.setting import Setting
 from conformance.support import limits
 
+LIMITED = {"rate_mbps": 10, "queue": {"kind": "bfifo", "size": 1}}
 _TOO_FEW = r"this container allows 12 at once; allow 64 or more, with --pids-limit"
 
 
@@ -27,3 +33,37 @@ def test_a_guest_that_has_no_room_is_not_started(tmp_path, monkeypatch):
     nothing = Kernel(name="k", digest="", release="", source="", patches=(), binary=tmp_path / "linux")
     with pytest.raises(UserError, match=_TOO_FEW):
         virtual.boot(nothing, tmp_path, 0)
+
+
+def test_a_guest_is_told_of_no_folder_with_a_space(tmp_path):
+    nothing = Kernel(name="k", digest="", release="", source="", patches=(), binary=tmp_path / "linux")
+    scratch = tmp_path / "my files" / "scratch"
+    with pytest.raises(UserError, match="my files: a guest is told of folders without spaces in their names only; set"):
+        virtual.boot(nothing, scratch, 0)
+
+
+def test_a_guest_does_not_outlive_a_last_will_that_cannot_start(tmp_path, monkeypatch):
+    started, real = [], subprocess.Popen
+
+    def popen(command, **how):
+        if started:
+            raise OSError(11, "Resource temporarily unavailable")
+        started.append(real(command, **how))
+        return started[0]
+
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    with pytest.raises(UserError, match="cannot start /bin/sh: Resource temporarily unavailable"):
+        virtual.Group(["/bin/sleep", "600"], tmp_path, {})
+    assert started[0].returncode == -9
+
+
+def test_flows_that_share_a_network_are_not_measured_in_real_time():
+    network = Network.from_json(
+        {
+            "links": [{"name": "link", "ends": ["left", "right"], "data": LIMITED, "acks": {}}],
+            "flows": [{"name": "test", "bytes": 1}],
+        }
+    )
+    asked = dataclasses.replace(helpers.trial(), setting=Setting.shared("s", network, (("flows", 1),), 60))
+    with pytest.raises(UserError, match="measured in virtual time only; leave out --lab host"):
+        next(host.HostRoom().run(None, [[asked]], threading.Event()))

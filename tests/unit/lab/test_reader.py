@@ -127,6 +127,19 @@ def test_repetition_changes_nothing(repeated):
     assert told(events) == told(STORY)
 
 
+def test_captures_do_not_outlive_what_was_made_of_them(tmp_path):
+    places = [tmp_path / f"{index}-{seed}" for index in range(len(CELLS)) for seed in SEEDS]
+    for place in places:
+        place.mkdir()
+        (place / "sent.pcap").write_bytes(b"packets")
+    reader = job.Reader(BATCHES, KERNELS_OWN, traces=tmp_path)
+    for event in STORY:
+        for found in reader.feed(event, {}):
+            assert found.outcome is Outcome.OK
+            assert not places.pop(0).exists()
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_kernel_that_lacks_the_algorithm_leaves_nothing_owed():
     came, given_up = told([NETWORK, REFUSED, *STORY])
     assert {m.outcome for m in came} == {Outcome.UNSUPPORTED} and len(came) == len(CELLS) * len(SEEDS)

@@ -146,3 +146,7 @@ def test_flows_are_known_by_their_group_and_number(trips):
     )  # fmt: skip
     assert list(round_trips.of_flows(place, [False], data)) == [(0, 3, 1, 50, 50, 50)]
     assert list(round_trips.of_flows(place, [True], data)) == [(0, 0, 1, 50, 50, 50)]
+    # A hop has given the client another address (load/rebind.c).
+    moved = data.replace(socket.inet_aton("10.1.0.1"), socket.inet_aton("10.1.0.101"))
+    assert moved != data
+    assert list(round_trips.of_flows(place, [True], moved)) == [(0, 0, 1, 50, 50, 50)]

@@ -3,6 +3,7 @@
 import copy
 import functools
 import json
+import math
 
 import pytest
 from hypothesis import given, settings
@@ -165,6 +166,35 @@ def test_a_link_that_no_flow_crosses_is_named():
     found = {**document(), "links": [LINK, lonely], "flows": [{**FLOWS, "ends": ["left", "right"]}]}
     with pytest.raises(UserError, match=r"^/links/1: no flow crosses link lonely; leave it out"):
         Scenario.from_json(found)
+
+
+def test_flows_that_only_wait_for_others_would_never_begin_to_end():
+    waiting = {"name": "test", "sender": "kernel", "algorithm": "cubic"}
+    with pytest.raises(UserError, match=r"^/flows: no flow ever ends; give one group bytes, seconds"):
+        Network.from_json({"links": [LINK], "flows": [waiting]})
+    assert Network.from_json({"links": [LINK], "flows": [{**waiting, "requests": [{"bytes": 1}]}]})
+
+
+def test_a_change_after_the_clock_has_ended_some_flows_may_meet_those_that_ask_for_more():
+    flows = [
+        {"name": "test", "seconds": 5},
+        {"name": "other", "sender": "kernel", "algorithm": "cubic", "requests": [{"bytes": 9, "pause_s": 30}] * 2},
+    ]
+    schedule = [{"at_s": 20, "link": LINK["name"], "set": {"delay_ms": 30}}]
+    assert Network.from_json({"links": [LINK], "flows": flows, "schedule": schedule}).latest_end_s == math.inf
+    with pytest.raises(UserError, match=r"^/schedule/0/at_s: it changes at 20 s, and the trial ends by 5"):
+        Network.from_json({"links": [LINK], "flows": flows[:1], "schedule": schedule})
+
+
+@pytest.mark.parametrize(("kind", "size"), [("pfifo", 1_000_000), ("pfifo", 1_234_567), ("bfifo", 2_000_000)])
+def test_a_size_that_names_would_round_is_kept_as_it_is(kind, size):
+    sized = {"kind": kind, "size": size}
+    alike = {**LINK, "data": {**LINK["data"], "queue": sized}, "acks": {**LINK["data"], "queue": sized}}
+    found = Scenario.from_json(
+        {**document(), "axes": [], "grids": {}, "links": [alike], "flows": [{"name": "test", "seconds_at_rate": 5}]}
+    ).setting(Point(()))
+    assert found.network is not None
+    assert found.network.links[0].data.queue.size == size
 
 
 def test_a_thousand_flows_are_enough():

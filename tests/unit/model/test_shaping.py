@@ -73,6 +73,7 @@ def test_a_delay_may_have_a_limit_and_nothing_needs_no_chain():
         (Queue(kind="bfifo", size=2, rtt_ms=100), "bfifo limit 250000"),
         (Queue(kind="bfifo", size=0.01), "bfifo limit 1514"),
         (Queue(kind="pfifo", size=10), "pfifo limit 10"),
+        (Queue(kind="pfifo", size=1_234_567), "pfifo limit 1234567"),
         (Queue(kind="codel", size=100, ecn=False), "codel limit 100 noecn"),
         (Queue(kind="fq_codel", ecn=True, ce_threshold_us=242), "fq_codel ecn ce_threshold 242us"),
         (Queue(kind="pie"), "pie limit 33"),

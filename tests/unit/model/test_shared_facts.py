@@ -225,6 +225,59 @@ def test_time_that_was_over_is_said():
     assert found.message == "the flows took longer than 60 s of virtual time"
 
 
+UNFINISHED = {"complete": False, "client": process(None), "arrived_bytes": 0, "acked_bytes": None, "looks": {}}
+
+
+@pytest.mark.parametrize("lasted_s", [30.0, None])
+def test_a_flow_to_which_nothing_ever_came_says_nothing(lasted_s):
+    lone = flow(**UNFINISHED, end_s=lasted_s)
+    found = measured((("elapsed_s",), 30.0), (("groups", 0, "flows", 0), lone))
+    assert found.outcome is Outcome.ERROR
+    assert found.message == "flow 0 of group test: linux-tcp transferred nothing in 30 s"
+
+
+def test_a_flow_that_had_no_time_or_whose_way_was_shut_may_get_nothing():
+    brief = flow(**UNFINISHED, start_s=27.0, end_s=30.0)
+    assert measured((("elapsed_s",), 30.0), (("groups", 0, "flows", 0), brief)).outcome is Outcome.OK
+    shut = {"at_s": 0.5, "link": "link", "set": {"loss_pct": 100}}
+    late = flow(**UNFINISHED, end_s=30.0)
+    network = Network.from_json({**NETWORK.to_json(), "schedule": [shut]})
+    found = measured((("elapsed_s",), 30.0), (("groups", 0, "flows", 0), late), flows=network)
+    assert "transferred nothing" not in (found.message or "")
+
+
+def test_what_a_bucket_lets_through_at_once_is_no_lie():
+    link = NETWORK.links[0].to_json()
+    bucket = {**link["data"], "limiter": "tbf", "burst_bytes": 1_000_000}
+    changes = [
+        (("groups", 0, "flows", 0, "client"), process(0, report(completion_s=0.5))),
+        (("groups", 0, "flows", 0, "end_s"), 0.5),
+    ]
+    plain, burst = (
+        measured(*changes, flows=Network.from_json({**NETWORK.to_json(), "links": [{**link, "data": data}]}))
+        for data in (link["data"], bucket)
+    )
+    assert "reports 16 Mbit/s over a link of 10" in plain.message
+    assert "reports 16" not in (burst.message or "")
+
+
+def test_a_change_that_was_due_just_after_the_last_flow_ended_was_asked_for():
+    later = {"at_s": 2.0002, "link": "link", "direction": "forward", "set": {"delay_ms": 15}}
+    network = Network.from_json({**NETWORK.to_json(), "schedule": [later]})
+    chain = copy.deepcopy(facts()["links"][0][0]["qdiscs"])
+    chain[0]["options"]["delay"]["delay"] = 0.015
+    counts = {
+        "link": 0, "way": 0, "out_packets": 3, "dropped_packets": 2, "standing_packets": 0, "loss": 0,
+        "queue_dropped_packets": 2, "delay_ns": 15_000_000, "rate_bytes_per_s": None,
+    }  # fmt: skip
+    made = {"at_ns": 2_000_200_000, "done_ns": 2_000_200_000, "error": 0, "counts": [counts]}
+    changed = [(("links", 0, 0, "qdiscs"), chain), (("links", 0, 0, "looks", "dropped_packets"), [0, 0, 2])]
+    found = measured((("changes",), [made]), *changed, flows=network)
+    assert found.outcome is Outcome.OK, found.message
+    late = measured(*changed, flows=network)
+    assert "a delay of 15 ms, asked were 10" in late.message
+
+
 @given(st.lists(st.integers(0, 10**6), min_size=2, max_size=40), st.floats(0, 2))
 def test_a_series_has_all_bytes_of_whole_seconds(steps, start_s):
     """Between two looks bytes are shared out by time, so what each second gets adds up to what was acknowledged."""
