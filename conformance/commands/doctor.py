@@ -25,7 +25,7 @@ _PROGRAMS = {
     "nginx": "nginx-light", "openssl": "openssl",
 }  # fmt: skip
 _PTRACE_TRACEME = 0
-_WHEEL = ", or `pip install cc-conformance-kernel`, which has it built"
+_WHEEL = ", or install the wheel cc-conformance-kernel, which has it built (docs/install.md)"
 #: what our first kernel patch makes room for
 _XSTATE_BYTES = 12_288
 

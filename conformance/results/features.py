@@ -6,11 +6,9 @@ digest of the code that does, and lines of another reader are as if they were no
 """
 
 import dataclasses
-import fcntl
 import functools
 import hashlib
 import json
-import os
 import pathlib
 import re
 import threading
@@ -130,17 +128,9 @@ class Features:
         with self._lock:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                _append(self.path, line)
+                lines.append(self.path, line)
             except OSError as error:
                 raise UserError(
                     f"cannot write features to {self.path}: {error.strerror}", "choose another --results"
                 ) from None
             self._known[found.trial.key] = found
-
-
-def _append(path: pathlib.Path, line: bytes) -> None:
-    """Append a line of its own, also behind one that was cut short."""
-    with open(path, "a+b") as f:
-        fcntl.flock(f, fcntl.LOCK_EX)
-        size = os.fstat(f.fileno()).st_size
-        f.write(b"\n" + line if size and os.pread(f.fileno(), 1, size - 1) != b"\n" else line)

@@ -1,6 +1,25 @@
-"""Lines of our files that a crash or a full disk ended early."""
+"""Lines of our files: appended by several processes at once, and ended early by a crash or a full disk."""
 
+import errno
+import fcntl
 import json
+import os
+import pathlib
+
+
+def append(path: pathlib.Path, line: bytes) -> None:
+    """Append a line of its own, also behind one that was cut short. Raises OSError, leaving what was there intact."""
+    fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        size = os.fstat(fd).st_size
+        if size and os.pread(fd, 1, size - 1) != b"\n":
+            line = b"\n" + line
+        if os.write(fd, line) != len(line):
+            os.ftruncate(fd, size)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    finally:
+        os.close(fd)
 
 
 def is_beginning(line: bytes, beginning: bytes) -> bool:

@@ -5,9 +5,7 @@ last line of a key counts. A line cut short by a crash or a full disk is passed 
 on a line of its own.
 """
 
-import fcntl
 import json
-import os
 import pathlib
 import re
 import threading
@@ -212,24 +210,10 @@ class Store:
         line = dumps(measurement)
         with self._lock:
             try:
-                self._append(line)
+                lines.append(self.path, line)
             except OSError as error:
                 raise UserError(
                     f"cannot write results to {self.path}: {error.strerror}", "free space and run again: it resumes"
                 ) from None
             if measurement.outcome in _SETTLED:
                 self._settled[measurement.trial.key] = measurement
-
-    def _append(self, line: bytes) -> None:
-        fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX)
-            size = os.fstat(fd).st_size
-            if size and os.pread(fd, 1, size - 1) != b"\n":
-                line = b"\n" + line
-            written = os.write(fd, line)
-            if written != len(line):
-                os.ftruncate(fd, size)
-                raise OSError(28, "No space left on device")
-        finally:
-            os.close(fd)

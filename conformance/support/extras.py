@@ -17,7 +17,8 @@ def need(extra: str) -> None:
     """Raise UserError unless what an extra brings is there. To be called before anything takes long."""
     if missing := _missing(extra):
         raise UserError(
-            f"this needs {' and '.join(missing)}, not installed here", f'run `pip install "cc-conformance[{extra}]"`'
+            f"this needs {' and '.join(missing)}, not installed here",
+            f"install the suite's wheel with the extra {extra} (docs/install.md), or run ./setup.sh in a checkout",
         )
 
 
